@@ -1,0 +1,15 @@
+// Levelled messages to stderr (stdout is data). Threads: one line is written by one call.
+#pragma once
+
+#include <string_view>
+
+namespace zl {
+
+enum class LogLevel { quiet, warning, info, debug };
+
+void set_log_level(LogLevel level);
+void log_info(std::string_view message);
+void log_warning(std::string_view message);
+void log_debug(std::string_view message);
+
+}  // namespace zl

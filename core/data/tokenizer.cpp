@@ -1,0 +1,196 @@
+#include "core/data/tokenizer.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/data/gpt2_split.h"
+
+namespace zl {
+namespace {
+
+[[noreturn]] void invalid(const std::string& where, const std::string& defect) {
+  throw Error(ErrorCode::invalid, where + ": " + defect);
+}
+
+void check_tokens(std::span<const std::int32_t> tokens, std::int64_t vocab) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && tokens[i] < vocab) continue;
+    invalid("decode", "token " + std::to_string(i) + " has id " + std::to_string(tokens[i]) +
+                          ", beyond the vocabulary of " + std::to_string(vocab));
+  }
+}
+
+// vocab.json and merges.txt spell each byte as one printable character: printable Latin-1 bytes as
+// themselves, the others, in order, as U+0100, U+0101, ... This is the inverse, by code point.
+std::unordered_map<char32_t, char> byte_of_character() {
+  std::unordered_map<char32_t, char> table;
+  char32_t next = 0x100;
+  for (char32_t byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+    table[printable ? byte : next++] = static_cast<char>(byte);
+  }
+  return table;
+}
+
+// The bytes a spelled token stands for; nothing when a character spells no byte. Spellings lie
+// below U+0144, so one or two bytes of UTF-8 per character are all there can be.
+std::optional<std::string> unspell(std::string_view spelled) {
+  static const auto table = byte_of_character();
+  std::string bytes;
+  for (std::size_t i = 0; i < spelled.size(); ++i) {
+    auto code_point = static_cast<char32_t>(static_cast<unsigned char>(spelled[i]));
+    if (code_point >= 0x80) {
+      if (code_point < 0xc0 || code_point >= 0xe0 || i + 1 == spelled.size()) return std::nullopt;
+      const auto low = static_cast<unsigned char>(spelled[++i]);
+      code_point = ((code_point & 0x1fu) << 6) | (low & 0x3fu);
+    }
+    const auto found = table.find(code_point);
+    if (found == table.end()) return std::nullopt;
+    bytes += found->second;
+  }
+  return bytes;
+}
+
+std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
+  return (static_cast<std::uint64_t>(left) << 32) | static_cast<std::uint32_t>(right);
+}
+
+nlohmann::json parse_vocab(const std::string& path) {
+  try {
+    nlohmann::json vocab = nlohmann::json::parse(read_file(path));
+    if (vocab.is_object()) return vocab;
+  } catch (const nlohmann::json::exception& error) {
+    invalid(path, std::string("not valid JSON: ") + error.what());
+  }
+  invalid(path, "not a JSON object of token to id");
+}
+
+}  // namespace
+
+std::vector<std::int32_t> ByteTokenizer::encode(std::string_view text) const {
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(text.size());
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  return tokens;
+}
+
+std::string ByteTokenizer::decode(std::span<const std::int32_t> tokens) const {
+  check_tokens(tokens, vocab());
+  std::string text;
+  for (const std::int32_t token : tokens) text += static_cast<char>(token);
+  return text;
+}
+
+Gpt2Tokenizer::Gpt2Tokenizer(const std::string& folder) {
+  read_vocab(folder + "/vocab.json");
+  read_merges(folder + "/merges.txt");
+}
+
+void Gpt2Tokenizer::read_vocab(const std::string& path) {
+  const nlohmann::json vocab = parse_vocab(path);
+  text_of_.resize(vocab.size());
+  for (const auto& [spelled, id] : vocab.items()) {
+    const auto bytes = unspell(spelled);
+    if (!bytes || bytes->empty()) {
+      invalid(path, "token \"" + spelled + "\" is not in GPT-2's byte spelling");
+    }
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab.size() ||
+        !text_of_[id.get<std::size_t>()].empty()) {
+      invalid(path, "token \"" + spelled + "\" has id " + id.dump() + "; ids must be 0.." +
+                        std::to_string(vocab.size() - 1) + ", each once");
+    }
+    text_of_[id.get<std::size_t>()] = *bytes;
+    id_of_[*bytes] = id.get<std::int32_t>();
+  }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const auto found = id_of_.find(std::string(1, static_cast<char>(byte)));
+    if (found == id_of_.end()) invalid(path, "no token for byte " + std::to_string(byte));
+    byte_id_[byte] = found->second;
+  }
+}
+
+void Gpt2Tokenizer::read_merges(const std::string& path) {
+  std::istringstream lines(read_file(path));
+  std::string line;
+  std::int32_t rank = 0;
+  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    // Only the first line may be a comment: "# #" is a merge.
+    if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
+    const std::string where = path + " line " + std::to_string(number);
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) {
+      invalid(where, "\"" + line + "\" is not two tokens");
+    }
+    const auto left = unspell(std::string_view(line).substr(0, space));
+    const auto right = unspell(std::string_view(line).substr(space + 1));
+    const auto known = [&](const std::string& bytes) {
+      const auto found = id_of_.find(bytes);
+      if (found == id_of_.end()) {
+        invalid(where, "\"" + line + "\" uses a token that vocab.json lacks");
+      }
+      return found->second;
+    };
+    if (!left || !right) invalid(where, "\"" + line + "\" is not in GPT-2's byte spelling");
+    merges_.try_emplace(pair_key(known(*left), known(*right)), Merge{rank++, known(*left + *right)});
+  }
+}
+
+// Merges every occurrence of the best-ranked pair, left to right, until no pair can be merged.
+std::vector<std::int32_t> Gpt2Tokenizer::encode_piece(std::string_view piece) const {
+  std::vector<std::int32_t> tokens;
+  for (const char c : piece) tokens.push_back(byte_id_[static_cast<unsigned char>(c)]);
+  while (true) {
+    Merge best{std::numeric_limits<std::int32_t>::max(), 0};
+    std::uint64_t best_pair = 0;
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+      const auto found = merges_.find(pair_key(tokens[i], tokens[i + 1]));
+      if (found == merges_.end() || found->second.rank >= best.rank) continue;
+      best = found->second;
+      best_pair = found->first;
+    }
+    if (best.rank == std::numeric_limits<std::int32_t>::max()) return tokens;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const bool merge =
+          i + 1 < tokens.size() && pair_key(tokens[i], tokens[i + 1]) == best_pair;
+      tokens[kept++] = merge ? best.merged : tokens[i];
+      if (merge) ++i;
+    }
+    tokens.resize(kept);
+  }
+}
+
+std::vector<std::int32_t> Gpt2Tokenizer::encode(std::string_view text) const {
+  // Words repeat: merging each distinct piece once is what makes large texts fast.
+  std::unordered_map<std::string_view, std::vector<std::int32_t>> seen;
+  std::vector<std::int32_t> tokens;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = gpt2_piece_end(text, begin);
+    const std::string_view piece = text.substr(begin, end - begin);
+    const auto [entry, is_new] = seen.try_emplace(piece);
+    if (is_new) entry->second = encode_piece(piece);
+    tokens.insert(tokens.end(), entry->second.begin(), entry->second.end());
+    begin = end;
+  }
+  return tokens;
+}
+
+std::string Gpt2Tokenizer::decode(std::span<const std::int32_t> tokens) const {
+  check_tokens(tokens, vocab());
+  std::string text;
+  for (const std::int32_t token : tokens) text += text_of_[static_cast<std::size_t>(token)];
+  return text;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
+  if (folder.empty()) return std::make_unique<ByteTokenizer>();
+  return std::make_unique<Gpt2Tokenizer>(folder);
+}
+
+}  // namespace zl

@@ -1,0 +1,58 @@
+// Collectives among the ranks of one group, enqueued on a stream.
+// Ownership: an implementation refers to its rank's device, which must outlive it. Threads: one
+// object per rank; called from that rank's thread only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/device/device.h"
+
+namespace zl {
+
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class ReduceOp : std::uint8_t { sum, average, max };
+// What a collective serves, for the ledger: gradients and weights, or a few scalars.
+enum class Group : std::uint8_t { data, control };
+const char* name_of(CollectiveKind kind);
+const char* name_of(Group group);
+
+// One tensor of a grouped collective. N ranks, rank r:
+//   all_reduce      destination = source [count], reduced in place (both views alike)
+//   reduce_scatter  source [N * chunk] -> destination [chunk]; may alias source's r-th chunk
+//   all_gather      source [chunk] -> destination [N * chunk]; source may alias destination's r-th
+//   chunk broadcast       destination = source [count], from rank 0
+struct Segment {
+  TensorView source, destination;
+};
+
+// All segments travel in one call (one launch latency). Reductions add in rank order 0..N-1 in f32
+// (f64 for f64), then scale (average: times 1/N) and round once, so the result does not depend on
+// chunking.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  ReduceOp op = ReduceOp::sum;
+  Group group = Group::data;
+  std::span<const Segment> segments;  // copied by implementations that run later
+};
+
+// Bytes one rank sends for a collective over `ranks` ranks, per segment, ring algorithm, c =
+// elements:
+//   all_reduce 2 (N-1) ceil(c/N), reduce_scatter and all_gather (N-1) chunk, broadcast c (N-1)/N
+//   rounded up,
+// times the element size. The one formula that every backend and the cost model use.
+std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks);
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string link() const = 0;  // "threads", "nccl", "sim", ...
+  // Enqueues. Ranks must call the same collectives in the same order; a mismatch is an
+  // Error{failed} on every rank that names both calls.
+  virtual void run(StreamId stream, const Collective& collective, Timing* timing) = 0;
+};
+
+}  // namespace zl

@@ -1,0 +1,58 @@
+// The interface every backend implements: memory slabs, streams and events, and running ops.
+// A device executes ops (CPU, CUDA) or only records them (simulator: nothing happens).
+// Ownership: owns its streams, events and slabs. Threads: one device belongs to one rank; calls
+// come from that rank's thread only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/device/memory.h"
+#include "core/device/tensor.h"
+#include "core/ops/op.h"
+#include "core/trace/event.h"
+
+namespace zl {
+
+// Streams run in order; different streams overlap unless ordered by record and wait.
+enum class StreamId : std::uint8_t { compute = 0, communication = 1, copy_in = 2, copy_out = 3 };
+inline constexpr std::size_t kStreams = 4;
+using EventId = std::int64_t;
+
+struct DeviceProperties {
+  std::string name;           // "cpu", "NVIDIA H200", ...
+  std::int64_t memory = 0;    // bytes of the device space; 0: unknown
+  double peak_flops_f32 = 0;  // dense, per second, 0: unknown
+  double peak_flops_half = 0;
+};
+
+// What a value read by the host means; the simulator answers from the scenario.
+enum class ProbeKind : std::uint8_t { loss, overflow, squared_norm };
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceProperties properties() const = 0;
+
+  // A slab aligned to 4096 bytes; nullptr when the machine has no more. Contents are undefined.
+  virtual std::byte* reserve(MemorySpace space, std::int64_t bytes) = 0;
+  virtual void release(MemorySpace space, std::byte* slab, std::int64_t bytes) = 0;
+
+  // Enqueues a validated op; fills *timing when it executes. `timing` outlives the stream's work.
+  virtual void run(StreamId stream, const Op& op, Timing* timing) = 0;
+  // Enqueues a copy of `bytes` between any two spaces, host memory of the caller included. Host
+  // memory must stay valid until the stream is synchronised.
+  virtual void copy(StreamId stream, std::byte* destination, const std::byte* source,
+                    std::int64_t bytes, Timing* timing) = 0;
+
+  virtual EventId record(StreamId stream) = 0;
+  virtual void wait(StreamId stream, EventId event) = 0;
+  // Blocks until all work of the stream is done; rethrows what failed on it.
+  virtual void synchronize(StreamId stream) = 0;
+
+  // Synchronises the stream and returns the first element of `scalar` (f32 or f64) as double.
+  virtual double read(StreamId stream, ProbeKind what, const TensorView& scalar) = 0;
+};
+
+}  // namespace zl

@@ -1,0 +1,150 @@
+#include "core/device/rank_context.h"
+
+namespace zl {
+
+RankContext::RankContext(Device& device, Communicator& communicator, const RankOptions& options)
+    : device_(device), communicator_(communicator), options_(options) {
+  for (std::size_t i = 0; i < kMemorySpaces; ++i) {
+    const auto space = static_cast<MemorySpace>(i);
+    const std::int64_t budget = space == MemorySpace::device ? options.device_memory : 0;
+    pools_[i] = std::make_unique<Pool>(device, space, ledger_, budget);
+    if (options.record_trace) pools_[i]->observe(this);
+  }
+}
+
+Tensor RankContext::allocate(DType dtype, const Shape& shape, MemoryTag tag, Label label,
+                             MemorySpace space) {
+  Tensor tensor;
+  const std::int64_t bytes = shape.count() * static_cast<std::int64_t>(size_of(dtype));
+  tensor.buffer = pools_[static_cast<std::size_t>(space)]->allocate(bytes, tag, label);
+  tensor.view = {tensor.buffer.data(), dtype, shape};
+  return tensor;
+}
+
+void RankContext::collective(StreamId stream, const Collective& collective) {
+  Timing* timing = &scratch_timing_;
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::collective, stream);
+    record.kind = static_cast<std::uint8_t>(collective.kind);
+    record.group = static_cast<std::uint8_t>(collective.group);
+    record.dtype = collective.segments.front().source.dtype;
+    record.n = static_cast<std::int64_t>(collective.segments.size());
+    record.k = ranks();
+    for (const Segment& segment : collective.segments) {
+      record.m += segment.source.count();
+      record.bytes_read += segment.source.bytes();
+      record.bytes_written += segment.destination.bytes();
+      record.wire_bytes += wire_bytes(collective.kind, segment, ranks());
+    }
+    timing = &trace_.append(record).timing;
+  }
+  if (options_.record_accesses) {
+    for (const Segment& segment : collective.segments) {
+      record_access(segment.source, Access::read);
+      record_access(segment.destination, Access::write);
+    }
+  }
+  communicator_.run(stream, collective, timing);
+}
+
+void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {
+  Timing* timing = &scratch_timing_;
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::copy, stream);
+    record.bytes_read = record.bytes_written = destination.bytes();
+    timing = &trace_.append(record).timing;
+  }
+  if (options_.record_accesses) record_access(destination, Access::write);
+  device_.copy(stream, destination.data, static_cast<const std::byte*>(source), destination.bytes(),
+               timing);
+}
+
+void RankContext::download(StreamId stream, void* destination, const TensorView& source) {
+  Timing* timing = &scratch_timing_;
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::copy, stream);
+    record.bytes_read = record.bytes_written = source.bytes();
+    timing = &trace_.append(record).timing;
+  }
+  if (options_.record_accesses) record_access(source, Access::read);
+  device_.copy(stream, static_cast<std::byte*>(destination), source.data, source.bytes(), timing);
+}
+
+EventId RankContext::record(StreamId stream) {
+  const EventId id = device_.record(stream);
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::record, stream);
+    record.id = id;
+    trace_.append(record);
+  }
+  return id;
+}
+
+void RankContext::wait(StreamId stream, EventId id) {
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::wait, stream);
+    record.id = id;
+    trace_.append(record);
+  }
+  device_.wait(stream, id);
+}
+
+void RankContext::synchronize(StreamId stream) {
+  if (options_.record_trace) trace_.append(event(EventType::synchronize, stream));
+  device_.synchronize(stream);
+}
+
+double RankContext::read(ProbeKind what, const TensorView& scalar) {
+  if (options_.record_trace) trace_.append(event(EventType::synchronize, StreamId::compute));
+  return device_.read(StreamId::compute, what, scalar);
+}
+
+TraceEvent RankContext::event(EventType type, StreamId stream) const {
+  TraceEvent record;
+  record.type = type;
+  record.stream = static_cast<std::uint8_t>(stream);
+  record.scope = scope_;
+  return record;
+}
+
+Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype) {
+  TraceEvent record = event(EventType::op, stream);
+  record.kind = kind;
+  record.dtype = dtype;
+  record.m = cost.m;
+  record.n = cost.n;
+  record.k = cost.k;
+  record.flops = cost.flops;
+  record.bytes_read = cost.bytes_read;
+  record.bytes_written = cost.bytes_written;
+  return &trace_.append(record).timing;
+}
+
+void RankContext::record_access(const TensorView& view, Access access) {
+  if (view.empty() || !options_.record_trace) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
+  accesses_.push_back({static_cast<std::int64_t>(trace_.events().size()) - 1, begin,
+                       begin + static_cast<std::uint64_t>(view.bytes()), access != Access::read});
+}
+
+void RankContext::on_allocate(MemorySpace space, MemoryTag tag, std::int64_t bytes,
+                              const std::byte* data) {
+  record_memory(EventType::allocate, space, tag, bytes, data);
+}
+
+void RankContext::on_free(MemorySpace space, MemoryTag tag, std::int64_t bytes,
+                          const std::byte* data) {
+  record_memory(EventType::free, space, tag, bytes, data);
+}
+
+void RankContext::record_memory(EventType type, MemorySpace space, MemoryTag tag,
+                                std::int64_t bytes, const std::byte* data) {
+  TraceEvent record = event(type, StreamId::compute);
+  record.kind = static_cast<std::uint8_t>(tag);
+  record.space = space;
+  record.bytes_written = bytes;
+  record.id = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data));
+  trace_.append(record);
+}
+
+}  // namespace zl

@@ -1,0 +1,136 @@
+// What the engine of one rank talks to: a device and a communicator, with the pool, ledger and
+// trace that are the same for every backend. Everything the engine does passes here once and is
+// recorded. Ownership: refers to the device and communicator, owns the rest. Threads: used by one
+// rank's thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/device/communicator.h"
+#include "core/device/device.h"
+#include "core/device/ledger.h"
+#include "core/device/pool.h"
+#include "core/trace/trace.h"
+
+namespace zl {
+
+// A pool block seen as one tensor. Converts to the view that ops take.
+struct Tensor {
+  Buffer buffer;
+  TensorView view;
+
+  operator const TensorView&() const { return view; }  // NOLINT: a Tensor is a view that owns
+  void reset() {
+    buffer.reset();
+    view = {};
+  }
+};
+
+struct RankOptions {
+  std::int64_t device_memory = 0;  // budget of the device pool; 0: none
+  bool record_trace = true;
+  bool record_accesses = false;  // for find_hazards
+};
+
+class RankContext : private AllocationObserver {
+ public:
+  RankContext(Device& device, Communicator& communicator, const RankOptions& options = {});
+  ~RankContext() override = default;
+
+  int rank() const { return communicator_.rank(); }
+  int ranks() const { return communicator_.size(); }
+  const Ledger& ledger() const { return ledger_; }
+  const Trace& trace() const { return trace_; }
+  Trace& trace() { return trace_; }
+  const std::vector<TensorAccess>& accesses() const { return accesses_; }
+  std::int64_t reserved(MemorySpace space) const { return pool(space).reserved(); }
+
+  Tensor allocate(DType dtype, const Shape& shape, MemoryTag tag, Label label,
+                  MemorySpace space = MemorySpace::device);
+
+  // Validates, records and enqueues.
+  template <class T>
+  void run(StreamId stream, const T& op) {
+    op.validate();
+    Timing* timing = &scratch_timing_;
+    if (options_.record_trace) timing = record_op(stream, kOpKind<T>, op.cost(), dtype_of_op(op));
+    if (options_.record_accesses) {
+      op.visit([&](const TensorView& view, Access access) { record_access(view, access); });
+    }
+    device_.run(stream, Op(op), timing);
+  }
+  template <class T>
+  void run(const T& op) {
+    run(StreamId::compute, op);
+  }
+
+  void collective(StreamId stream, const Collective& collective);
+  // Copies host memory of the caller to the device; the host memory must live until the stream is
+  // synchronised.
+  void upload(StreamId stream, const TensorView& destination, const void* source);
+  void download(StreamId stream, void* destination, const TensorView& source);
+
+  EventId record(StreamId stream);
+  void wait(StreamId stream, EventId event);
+  void synchronize(StreamId stream);
+  double read(ProbeKind what, const TensorView& scalar);
+
+  Scope& scope() { return scope_; }
+
+ private:
+  template <class T>
+  static DType dtype_of_op(const T& op) {
+    DType dtype = DType::f32;
+    bool first = true;
+    op.visit([&](const TensorView& view, Access) {
+      if (first && !view.empty() && view.dtype != DType::i32) {
+        dtype = view.dtype;
+        first = false;
+      }
+    });
+    return dtype;
+  }
+
+  const Pool& pool(MemorySpace space) const { return *pools_[static_cast<std::size_t>(space)]; }
+  TraceEvent event(EventType type, StreamId stream) const;
+  Timing* record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype);
+  void record_access(const TensorView& view, Access access);
+  void on_allocate(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) override;
+  void on_free(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) override;
+  void record_memory(EventType, MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*);
+
+  Device& device_;
+  Communicator& communicator_;
+  RankOptions options_;
+  Ledger ledger_;
+  Trace trace_;
+  std::vector<TensorAccess> accesses_;
+  std::array<std::unique_ptr<Pool>, kMemorySpaces> pools_;
+  Scope scope_;
+  Timing scratch_timing_;
+};
+
+// Sets phase and unit for the enclosed block.
+class ScopeGuard {
+ public:
+  ScopeGuard(RankContext& context, Phase phase, int unit)
+      : context_(context), saved_(context.scope()) {
+    context.scope().phase = phase;
+    context.scope().unit = static_cast<std::int16_t>(unit);
+  }
+  ~ScopeGuard() {
+    context_.scope().phase = saved_.phase;
+    context_.scope().unit = saved_.unit;
+  }
+  ScopeGuard(const ScopeGuard&) = delete;
+  ScopeGuard& operator=(const ScopeGuard&) = delete;
+
+ private:
+  RankContext& context_;
+  Scope saved_;
+};
+
+}  // namespace zl

@@ -1,0 +1,56 @@
+// A world is the ranks of one backend; the registry maps backend names to worlds, or to the reason
+// why there is none. Ownership: the world owns devices and communicators. Threads: World::run
+// starts one thread per real rank and joins them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device/communicator.h"
+#include "core/device/device.h"
+
+namespace zl {
+
+struct WorldOptions {
+  int ranks = 1;
+  int threads_per_rank = 0;  // 0: the machine's cores divided by ranks, at least 1
+};
+
+struct RankHandle {
+  Device& device;
+  Communicator& communicator;
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual int ranks() const = 0;
+  // How many ranks really run the program: all of them, or one representative on the simulator.
+  virtual int executed_ranks() const = 0;
+  // Calls `program` once per executed rank, concurrently, and returns when all have ended. When a
+  // rank throws, the others are released from their collectives and the first error is rethrown.
+  virtual void run(const std::function<void(RankHandle)>& program) = 0;
+};
+
+using WorldFactory = std::function<std::unique_ptr<World>(const WorldOptions&)>;
+
+// Filled by the composition root (scenarios/runner); no backend knows another.
+class BackendRegistry {
+ public:
+  void add(const std::string& name, WorldFactory factory) { factories_[name] = std::move(factory); }
+  void add_missing(const std::string& name, const std::string& why) { missing_[name] = why; }
+  std::vector<std::string> names() const;  // available ones, sorted
+  const std::map<std::string, std::string>& missing() const { return missing_; }
+  // Error{unavailable} with the reason for a missing backend; Error{usage} with the list for an
+  // unknown one.
+  std::unique_ptr<World> make(const std::string& name, const WorldOptions& options) const;
+
+ private:
+  std::map<std::string, WorldFactory> factories_;
+  std::map<std::string, std::string> missing_;
+};
+
+}  // namespace zl

@@ -1,0 +1,46 @@
+// MLP activations.
+#pragma once
+
+#include "core/model/model_config.h"
+#include "core/ops/checks.h"
+
+namespace zl {
+
+// gelu_tanh, gelu_erf: y[n,F] = gelu(x[n,F]).
+// swiglu (Shazeer 2020): x[n,2F] holds gate then up; y[n,F] = silu(gate) * up.
+struct ActivationForward {
+  static constexpr const char* kName = "activation_forward";
+  ActivationKind kind = ActivationKind::gelu_tanh;
+  TensorView x, y;
+
+  void validate() const {
+    require(x.rows() == y.rows() &&
+                x.columns() == y.columns() * (kind == ActivationKind::swiglu ? 2 : 1),
+            kName, "x is y's shape, twice as wide for swiglu");
+  }
+  Cost cost() const {
+    return streaming_cost(*this, 12.0 * static_cast<double>(y.count()), y.rows(), y.columns());
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::read), f(y, Access::write);
+  }
+};
+
+// dx from dy and the forward's x. dx may alias x; for gelu it may alias dy.
+struct ActivationBackward {
+  static constexpr const char* kName = "activation_backward";
+  ActivationKind kind = ActivationKind::gelu_tanh;
+  TensorView x, dy, dx;
+
+  void validate() const { require(x.count() == dx.count(), kName, "x and dx alike"); }
+  Cost cost() const {
+    return streaming_cost(*this, 20.0 * static_cast<double>(dy.count()), dy.rows(), dy.columns());
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::read), f(dy, Access::read), f(dx, Access::write);
+  }
+};
+
+}  // namespace zl

@@ -1,0 +1,19 @@
+// What an op costs: the inputs of every cost model.
+#pragma once
+
+#include <cstdint>
+
+namespace zl {
+
+struct Cost {
+  double flops = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  // Shape as the cost models want it: GEMM m, n, k; attention batch*heads, sequence, head size;
+  // row-wise ops rows, columns, 1.
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+enum class Access : std::uint8_t { read, write, read_write };
+
+}  // namespace zl

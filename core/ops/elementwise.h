@@ -1,0 +1,75 @@
+// Element-wise ops: fill, scaled copy/cast/accumulate, dropout, random initialisation.
+#pragma once
+
+#include "core/ops/checks.h"
+#include "core/ops/dropout_spec.h"
+
+namespace zl {
+
+// x = value. Any floating type or i32.
+struct Fill {
+  static constexpr const char* kName = "fill";
+  TensorView x;
+  double value = 0;
+
+  void validate() const {}
+  Cost cost() const { return streaming_cost(*this, 0, 1, x.count()); }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::write);
+  }
+};
+
+// y = alpha * x (+ y when accumulate), with conversion between any two floating types: copy, cast,
+// scale and accumulate in one op. Arithmetic in f32 (f64 if either is f64). y may alias x when the
+// types are equal.
+struct Axpy {
+  static constexpr const char* kName = "axpy";
+  TensorView x, y;
+  double alpha = 1.0;
+  bool accumulate = false;
+
+  void validate() const { require(x.count() == y.count(), kName, "x and y have one count"); }
+  Cost cost() const { return streaming_cost(*this, static_cast<double>(x.count()), 1, x.count()); }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::read), f(y, accumulate ? Access::read_write : Access::write);
+  }
+};
+
+// y = dropout(x), DropoutSpec's mask; forward and backward alike. y may alias x.
+struct Dropout {
+  static constexpr const char* kName = "dropout";
+  TensorView x, y;
+  DropoutSpec spec;
+
+  void validate() const { require(x.count() == y.count(), kName, "x and y have one count"); }
+  Cost cost() const {
+    return streaming_cost(*this, 2.0 * static_cast<double>(x.count()), 1, x.count());
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::read), f(y, Access::write);
+  }
+};
+
+// x[i] = std * z(base + i), z standard normal by Box-Muller over Philox words: elements 2j and 2j+1
+// of the global index share one pair of uniforms, so any cut of a tensor gives the same values.
+struct RandomNormal {
+  static constexpr const char* kName = "random_normal";
+  TensorView x;
+  double std = 1.0;
+  RngKey key;
+  std::uint64_t base = 0;
+
+  void validate() const {}
+  Cost cost() const {
+    return streaming_cost(*this, 40.0 * static_cast<double>(x.count()), 1, x.count());
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(x, Access::write);
+  }
+};
+
+}  // namespace zl

@@ -1,0 +1,71 @@
+// Token and position embeddings.
+#pragma once
+
+#include "core/ops/checks.h"
+#include "core/ops/dropout_spec.h"
+
+namespace zl {
+
+// out[n,C] = dropout(wte[tokens[i]] + wpe[i mod sequence]); wpe may be absent (RoPE models).
+// tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the other.
+struct EmbeddingForward {
+  static constexpr const char* kName = "embedding_forward";
+  TensorView tokens, wte, wpe, out;
+  std::int64_t sequence = 0;
+  DropoutSpec dropout;
+
+  void validate() const {
+    require(tokens.dtype == DType::i32 && tokens.count() == out.rows(), kName,
+            "tokens is i32 with one id per row of out");
+    require(wte.columns() == out.columns(), kName, "wte and out have one width");
+    require(wpe.empty() || (wpe.columns() == out.columns() && wpe.rows() >= sequence), kName,
+            "wpe has at least `sequence` rows of the width of out");
+  }
+  Cost cost() const {
+    const std::int64_t per_row = out.bytes() * (wpe.empty() ? 1 : 2);
+    return {static_cast<double>(out.count()),
+            tokens.bytes() + per_row,
+            out.bytes(),
+            out.rows(),
+            out.columns(),
+            1};
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(tokens, Access::read), f(wte, Access::read), f(wpe, Access::read), f(out, Access::write);
+  }
+};
+
+// dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch.
+// Deterministic: each row of dwte is summed in token order. With accumulate_* false the whole
+// gradient is overwritten (rows without a token become 0).
+struct EmbeddingBackward {
+  static constexpr const char* kName = "embedding_backward";
+  TensorView tokens, dout, dwte, dwpe;
+  std::int64_t sequence = 0;
+  DropoutSpec dropout;
+  bool accumulate_wte = false, accumulate_wpe = false;
+
+  void validate() const {
+    require(tokens.dtype == DType::i32 && tokens.count() == dout.rows(), kName,
+            "tokens is i32 with one id per row of dout");
+    require(dwte.columns() == dout.columns(), kName, "dwte and dout have one width");
+  }
+  Cost cost() const {
+    return {static_cast<double>(dout.count()) * (dwpe.empty() ? 1 : 2),
+            tokens.bytes() + dout.bytes() * (dwpe.empty() ? 1 : 2) +
+                (accumulate_wte ? dout.count() * 4 : 0),
+            (accumulate_wte ? dout.count() * 4 : bytes_of(dwte)) + bytes_of(dwpe),
+            dout.rows(),
+            dout.columns(),
+            1};
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(tokens, Access::read), f(dout, Access::read);
+    f(dwte, accumulate_wte ? Access::read_write : Access::write);
+    f(dwpe, accumulate_wpe ? Access::read_write : Access::write);
+  }
+};
+
+}  // namespace zl

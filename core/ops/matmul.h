@@ -1,0 +1,64 @@
+// Matrix products and their bias gradient.
+#pragma once
+
+#include "core/ops/checks.h"
+
+namespace zl {
+
+// c[M,N] = op(a)[M,K] * op(b)[K,N] (+ bias[N]) (+ c when accumulate); op transposes when trans_*.
+// Types: a and b alike (f64, f32, bf16, f16); c the same type or, for 16-bit inputs, f32;
+// bias of a's type, may be absent. Sums are kept in f32 (f64 for f64).
+struct Gemm {
+  static constexpr const char* kName = "gemm";
+  TensorView a, b, c, bias;
+  bool trans_a = false, trans_b = false, accumulate = false;
+
+  std::int64_t m() const { return c.shape[0]; }
+  std::int64_t n() const { return c.shape[1]; }
+  std::int64_t k() const { return trans_a ? a.shape[0] : a.shape[1]; }
+
+  void validate() const {
+    require(a.shape.rank() == 2 && b.shape.rank() == 2 && c.shape.rank() == 2, kName,
+            "a, b and c have rank 2");
+    require((trans_a ? a.shape[1] : a.shape[0]) == m(), kName, "rows of op(a) = rows of c");
+    require((trans_b ? b.shape[0] : b.shape[1]) == n(), kName, "columns of op(b) = columns of c");
+    require((trans_b ? b.shape[1] : b.shape[0]) == k(), kName, "rows of op(b) = columns of op(a)");
+    require(bias.empty() || bias.count() == n(), kName, "bias has one element per column of c");
+    require(a.dtype == b.dtype, kName, "a and b have one type");
+    require(c.dtype == a.dtype || (is_half(a.dtype) && c.dtype == DType::f32), kName,
+            "c has the type of a, or f32 for 16-bit inputs");
+  }
+  Cost cost() const {
+    return {2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()),
+            a.bytes() + b.bytes() + bytes_of(bias) + (accumulate ? c.bytes() : 0),
+            c.bytes(),
+            m(),
+            n(),
+            k()};
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(a, Access::read), f(b, Access::read), f(bias, Access::read);
+    f(c, accumulate ? Access::read_write : Access::write);
+  }
+};
+
+// dbias[F] (+)= sum over rows of dout[n,F]. dbias: gradient type (f32; f64 for f64).
+struct BiasBackward {
+  static constexpr const char* kName = "bias_backward";
+  TensorView dout, dbias;
+  bool accumulate = false;
+
+  void validate() const {
+    require(dbias.count() == dout.columns(), kName, "dbias has one element per column of dout");
+  }
+  Cost cost() const {
+    return streaming_cost(*this, static_cast<double>(dout.count()), dout.rows(), dout.columns());
+  }
+  template <class F>
+  void visit(F&& f) const {
+    f(dout, Access::read), f(dbias, accumulate ? Access::read_write : Access::write);
+  }
+};
+
+}  // namespace zl

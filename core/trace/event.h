@@ -1,0 +1,68 @@
+// Trace events: the common currency of recorder, pricing, exporters, GUI and store.
+// Ownership: plain values. Threads: `timing` is written by the stream that executes the event and
+// may be read after that stream was synchronised.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/dtype.h"
+#include "core/device/memory.h"
+
+namespace zl {
+
+enum class EventType : std::uint8_t {
+  op,
+  collective,
+  copy,
+  record,
+  wait,
+  allocate,
+  free,
+  synchronize
+};
+
+// Where in the step an event happens.
+enum class Phase : std::uint8_t {
+  init,
+  forward,
+  backward,
+  recompute,
+  reduce,
+  optimizer,
+  gather,
+  other
+};
+const char* name_of(Phase phase);
+
+// Steady-clock nanoseconds of execution; zero on the recording device.
+struct Timing {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+// Unit indices: 0 the embedding, 1..layers the blocks, layers+1 the final norm and head; -1 none.
+struct Scope {
+  Phase phase = Phase::other;
+  std::int16_t unit = -1;
+  std::int32_t step = 0;
+};
+
+struct TraceEvent {
+  EventType type = EventType::op;
+  std::uint8_t kind =
+      0;  // op: index in the Op variant; collective: CollectiveKind; free/allocate: MemoryTag
+  std::uint8_t stream = 0;
+  std::uint8_t group = 0;  // collective: Group
+  DType dtype = DType::f32;
+  MemorySpace space = MemorySpace::device;
+  Scope scope;
+  std::int64_t m = 0, n = 0, k = 0;  // Cost's shape; collective: elements, segments, ranks
+  double flops = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;  // allocate/free: size; collective: payload bytes per rank
+  std::int64_t wire_bytes = 0;     // collective: sent by this rank
+  std::int64_t id = 0;             // record/wait: event id; allocate/free: address
+  Timing timing;
+};
+
+}  // namespace zl

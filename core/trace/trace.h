@@ -1,0 +1,47 @@
+// The recorded events of one rank, in program order, and what one pass over them tells.
+// Ownership: owns its events; addresses of appended events stay valid until clear(). Threads:
+// appended by the rank's thread only; timings are written by stream threads (see event.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/trace/event.h"
+
+namespace zl {
+
+class Trace {
+ public:
+  TraceEvent& append(const TraceEvent& event) { return events_.emplace_back(event); }
+  const std::deque<TraceEvent>& events() const { return events_; }
+  void clear() { events_.clear(); }
+
+  // Ops and collectives.
+  std::int64_t op_count() const;
+  // FNV-1a over type, kind, stream, dtype, shape, bytes and scope of every op, collective and
+  // synchronisation, in order. Equal hashes on two backends: the same program.
+  std::uint64_t sequence_hash() const;
+
+ private:
+  std::deque<TraceEvent> events_;
+};
+
+// One tensor access of one event, kept only when hazard checking is on.
+struct TensorAccess {
+  std::int64_t event = 0;            // index in the trace
+  std::uint64_t begin = 0, end = 0;  // address range
+  bool writes = false;
+};
+
+// Names each pair of accesses to overlapping bytes on different streams, at least one a write, that
+// no record/wait chain orders: "adam_step (stream 0, unit 3) writes what all_gather (stream 1)
+// reads". Empty: no hazard. A freed and reused address is a conflict like any other.
+std::vector<std::string> find_hazards(const Trace& trace,
+                                      const std::vector<TensorAccess>& accesses);
+
+// What to call an event in messages: "gemm [256,768,768]", "all_gather".
+std::string describe(const TraceEvent& event);
+
+}  // namespace zl

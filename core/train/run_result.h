@@ -1,0 +1,77 @@
+// What one run of one strategy produced: the rows of `zerolab run -o json` and of the database.
+// Ownership: values. Threads: filled by one thread, then immutable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/device/memory.h"
+
+namespace zl {
+
+enum class Outcome : std::uint8_t { ok, out_of_memory, infeasible, failed };
+const char* name_of(Outcome outcome);  // "ok", "out_of_memory", ...
+
+// Bytes by tag, index = static_cast<size_t>(MemoryTag).
+struct TaggedBytes {
+  std::array<std::int64_t, kMemoryTags> tag{};
+  std::int64_t total() const;
+};
+
+struct CollectiveTotals {
+  std::string collective;  // all_reduce | reduce_scatter | all_gather | broadcast | ...
+  std::string group;       // "data": gradients and weights; "control": loss, overflow flag, norm
+  std::string link;        // "threads", "nvlink", "infiniband", ...
+  std::int64_t count = 0;  // calls of one rank over the whole run
+  std::int64_t bytes = 0;  // wire bytes sent by one rank over the whole run
+};
+
+struct TimeBreakdown {  // seconds per step
+  double compute = 0;
+  double exposed_communication = 0;
+  double offload_stall = 0;
+  double bubble = 0;
+  double optimizer = 0;
+};
+
+struct StepTime {
+  double median = 0, min = 0, max = 0;  // seconds, the first (warm-up) step excluded
+};
+
+struct RunResult {
+  std::string strategy;
+  std::string backend;  // cpu | cuda | sim
+  Outcome outcome = Outcome::ok;
+  std::string message;  // empty when ok
+  int ranks = 0;
+  std::int64_t steps = 0;   // completed optimizer steps (skipped ones included)
+  std::int64_t run_id = 0;  // row in the database; 0: not stored
+
+  std::vector<double> loss;       // mean over ranks and micro-batches, per step
+  std::vector<double> grad_norm;  // global, before clipping; per step
+  std::vector<double> learning_rate;
+  std::vector<double> step_seconds;
+  std::vector<double> loss_scale;
+  std::int64_t skipped_steps = 0;
+
+  double tokens_per_second = 0;  // all ranks
+  StepTime step_time;
+  double step_time_low = 0, step_time_high = 0;  // error bar of a predicted time; 0: measured
+  double model_flops_per_step = 0;               // all ranks
+  double mfu = 0;                                // 0: peak unknown
+  std::string mfu_convention = "6N+12Lhs";
+
+  TaggedBytes peak_device, peak_host, peak_nvme;
+  std::int64_t reserved_device = 0;
+  std::vector<CollectiveTotals> communication;
+  std::int64_t wire_bytes_per_step = 0;
+  TimeBreakdown time;
+
+  std::int64_t op_count = 0;           // ops of one rank over the whole run
+  std::uint64_t op_sequence_hash = 0;  // order, kinds, shapes and dtypes of the ops of one rank
+  std::vector<std::string> warnings;
+};
+
+}  // namespace zl

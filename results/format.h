@@ -1,0 +1,51 @@
+// Results as text: one small table type in four formats, and the run object of `zerolab run`.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/train/run_result.h"
+#include "results/environment.h"
+
+namespace zl {
+
+enum class Format : std::uint8_t { table, md, csv, json };
+
+// Throws Error{usage} naming the accepted values.
+Format parse_format(std::string_view text);
+
+enum class Align : std::uint8_t { left, right };
+
+// How a number reads for people (table, md): 1.50 GiB, 12.3 ms, 4.2 %. Programs (csv, json) get
+// the plain value in bytes, seconds or as a fraction.
+enum class Unit : std::uint8_t { none, bytes, seconds, fraction };
+
+struct Column {
+  std::string name;
+  Align align = Align::right;
+  Unit unit = Unit::none;
+};
+
+using Cell = std::variant<std::monostate, std::string, std::int64_t, double>;  // monostate: no value
+
+struct Table {
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;  // each as long as `columns`
+};
+
+// table: aligned by UTF-8 code points. md: GitHub's. csv: header line, quoting of RFC 4180, lines
+// end in \n, no value is an empty field. json: an array with one object per row and line; no value
+// and non-finite numbers are null. Ends in a newline. Throws Error{failed} on a row of other length.
+std::string render(const Table& table, Format format);
+
+// The run object (README, "Output"): one line of JSON without a newline. Non-finite numbers, an
+// unknown MFU and the id of a run that is not stored are null; invalid UTF-8 is replaced.
+std::string run_json(const std::string& scenario_name, const std::string& backend,
+                     const Environment& environment, std::span<const RunResult> results);
+
+}  // namespace zl

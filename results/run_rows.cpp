@@ -1,0 +1,281 @@
+#include "results/run_rows.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace zl {
+namespace {
+
+constexpr double kPicosecondsPerSecond = 1e12;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// A field in seconds whose column is whole picoseconds.
+template <class Double>
+struct Seconds {
+  Double& value;
+};
+template <class Double>
+Seconds(Double&) -> Seconds<Double>;
+
+// Visits (column, field) of the table runs; Run is RunResult or const RunResult.
+template <class Run, class Visit>
+void visit_columns(Run& run, Visit&& visit) {
+  visit("strategy", run.strategy);
+  visit("backend", run.backend);
+  visit("outcome", run.outcome);
+  visit("message", run.message);
+  visit("ranks", run.ranks);
+  visit("steps", run.steps);
+  visit("skipped_steps", run.skipped_steps);
+  visit("tokens_per_second", run.tokens_per_second);
+  visit("step_time_median_ps", Seconds{run.step_time.median});
+  visit("step_time_min_ps", Seconds{run.step_time.min});
+  visit("step_time_max_ps", Seconds{run.step_time.max});
+  visit("step_time_low_ps", Seconds{run.step_time_low});
+  visit("step_time_high_ps", Seconds{run.step_time_high});
+  visit("model_flops_per_step", run.model_flops_per_step);
+  visit("mfu", run.mfu);
+  visit("mfu_convention", run.mfu_convention);
+  visit("reserved_device_bytes", run.reserved_device);
+  visit("wire_bytes_per_step", run.wire_bytes_per_step);
+  visit("op_count", run.op_count);
+  visit("op_sequence_hash", run.op_sequence_hash);
+}
+
+template <class Run, class Visit>
+void visit_series(Run& run, Visit&& visit) {  // table step_metrics
+  visit("loss", run.loss);
+  visit("grad_norm", run.grad_norm);
+  visit("learning_rate", run.learning_rate);
+  visit("step_seconds", run.step_seconds);
+  visit("loss_scale", run.loss_scale);
+}
+
+template <class Run, class Visit>
+void visit_peaks(Run& run, Visit&& visit) {  // table memory_peaks
+  visit("device", run.peak_device);
+  visit("host", run.peak_host);
+  visit("nvme", run.peak_nvme);
+}
+
+template <class Run, class Visit>
+void visit_phases(Run& run, Visit&& visit) {  // table phases
+  visit("compute", Seconds{run.time.compute});
+  visit("exposed_communication", Seconds{run.time.exposed_communication});
+  visit("offload_stall", Seconds{run.time.offload_stall});
+  visit("bubble", Seconds{run.time.bubble});
+  visit("optimizer", Seconds{run.time.optimizer});
+}
+
+// Binds the parameters of a statement from left to right. NaN becomes NULL.
+class Binder {
+ public:
+  explicit Binder(SQLite::Statement& statement) : statement_(statement) {}
+
+  Binder& operator<<(const std::string& text) { return statement_.bind(++at_, text), *this; }
+  Binder& operator<<(const char* text) { return statement_.bind(++at_, text), *this; }
+  Binder& operator<<(int number) { return statement_.bind(++at_, number), *this; }
+  Binder& operator<<(std::int64_t number) { return statement_.bind(++at_, number), *this; }
+  Binder& operator<<(std::uint64_t bits) { return *this << static_cast<std::int64_t>(bits); }
+  Binder& operator<<(double number) { return statement_.bind(++at_, number), *this; }
+  Binder& operator<<(Outcome outcome) { return *this << name_of(outcome); }
+  template <class Double>
+  Binder& operator<<(Seconds<Double> seconds) {
+    const double picoseconds = std::round(seconds.value * kPicosecondsPerSecond);
+    // Beyond 64 bits (106 days) there is no whole number to store.
+    if (!(std::abs(picoseconds) < 9.2e18)) return statement_.bind(++at_), *this;
+    return *this << static_cast<std::int64_t>(picoseconds);
+  }
+  void execute() {
+    statement_.exec();
+    statement_.reset();
+    at_ = 0;
+  }
+
+ private:
+  SQLite::Statement& statement_;
+  int at_ = 0;
+};
+
+// Reads the columns of a row from left to right. NULL numbers are NaN.
+class Reader {
+ public:
+  explicit Reader(SQLite::Statement& statement) : statement_(statement) {}
+
+  Reader& operator>>(std::string& text) { return text = next().getString(), *this; }
+  Reader& operator>>(int& number) { return number = next().getInt(), *this; }
+  Reader& operator>>(std::int64_t& number) { return number = next().getInt64(), *this; }
+  Reader& operator>>(std::uint64_t& bits) {
+    return bits = static_cast<std::uint64_t>(next().getInt64()), *this;
+  }
+  Reader& operator>>(double& number) {
+    const SQLite::Column column = next();
+    number = column.isNull() ? kNaN : column.getDouble();
+    return *this;
+  }
+  Reader& operator>>(Outcome& outcome) {
+    return outcome = parse_outcome(next().getString()), *this;
+  }
+  Reader& operator>>(Seconds<double> seconds) {
+    *this >> seconds.value;
+    seconds.value /= kPicosecondsPerSecond;
+    return *this;
+  }
+
+ private:
+  SQLite::Column next() { return statement_.getColumn(at_++); }
+  SQLite::Statement& statement_;
+  int at_ = 0;
+};
+
+// "strategy, backend, ..." of the table runs.
+std::string run_columns() {
+  std::string names;
+  const RunResult run;
+  visit_columns(run, [&](const char* name, const auto&) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  });
+  return names;
+}
+
+std::int64_t insert_summary(SQLite::Database& database, const std::string& scenario,
+                            std::int64_t environment, const RunResult& run) {
+  std::string marks = "?, ?";
+  visit_columns(run, [&](const char*, const auto&) { marks += ", ?"; });
+  SQLite::Statement insert(database, "INSERT INTO runs (scenario, environment, " + run_columns() +
+                                         ") VALUES (" + marks + ")");
+  Binder row(insert);
+  row << scenario << environment;
+  visit_columns(run, [&](const char*, const auto& field) { row << field; });
+  row.execute();
+  return database.getLastInsertRowid();
+}
+
+void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& run) {
+  SQLite::Statement collective(database, "INSERT INTO collectives VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Binder collective_row(collective);
+  std::int64_t position = 0;
+  for (const CollectiveTotals& totals : run.communication) {
+    collective_row << id << position++ << totals.collective << totals.group << totals.link
+                   << totals.count << totals.bytes;
+    collective_row.execute();
+  }
+  SQLite::Statement warning(database, "INSERT INTO warnings VALUES (?, ?, ?)");
+  Binder warning_row(warning);
+  position = 0;
+  for (const std::string& message : run.warnings) {
+    warning_row << id << position++ << message;
+    warning_row.execute();
+  }
+}
+
+void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  SQLite::Statement collective(database,
+                               "SELECT collective, group_name, link, count, bytes FROM collectives"
+                               " WHERE run = ? ORDER BY position");
+  collective.bind(1, id);
+  while (collective.executeStep()) {
+    CollectiveTotals& totals = run.communication.emplace_back();
+    Reader(collective) >> totals.collective >> totals.group >> totals.link >> totals.count >>
+        totals.bytes;
+  }
+  SQLite::Statement warning(database,
+                            "SELECT message FROM warnings WHERE run = ? ORDER BY position");
+  warning.bind(1, id);
+  while (warning.executeStep()) Reader(warning) >> run.warnings.emplace_back();
+}
+
+void read_series(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  SQLite::Statement select(database,
+                           "SELECT value FROM step_metrics WHERE run = ? AND name = ?"
+                           " ORDER BY step");
+  visit_series(run, [&](const char* name, std::vector<double>& values) {
+    select.reset();
+    select.bind(1, id);
+    select.bind(2, name);
+    while (select.executeStep()) Reader(select) >> values.emplace_back();
+  });
+}
+
+void read_peaks(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  SQLite::Statement select(database,
+                           "SELECT bytes FROM memory_peaks WHERE run = ? AND space = ? AND tag = ?");
+  visit_peaks(run, [&](const char* space, TaggedBytes& peak) {
+    for (std::size_t i = 0; i < kMemoryTags; ++i) {
+      select.reset();
+      Binder(select) << id << space << name_of(static_cast<MemoryTag>(i));
+      if (select.executeStep()) Reader(select) >> peak.tag[i];
+    }
+  });
+}
+
+void read_phases(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  SQLite::Statement select(database, "SELECT time_ps FROM phases WHERE run = ? AND name = ?");
+  visit_phases(run, [&](const char* name, Seconds<double> seconds) {
+    select.reset();
+    Binder(select) << id << name;
+    if (select.executeStep()) Reader(select) >> seconds;
+  });
+}
+
+}  // namespace
+
+std::int64_t insert_run(SQLite::Database& database, const std::string& scenario,
+                        std::int64_t environment, const RunResult& run) {
+  const std::int64_t id = insert_summary(database, scenario, environment, run);
+  SQLite::Statement metric(database, "INSERT INTO step_metrics VALUES (?, ?, ?, ?)");
+  Binder metric_row(metric);
+  visit_series(run, [&](const char* name, const std::vector<double>& values) {
+    for (std::size_t step = 0; step < values.size(); ++step) {
+      metric_row << id << name << static_cast<std::int64_t>(step) << values[step];
+      metric_row.execute();
+    }
+  });
+  SQLite::Statement peak(database, "INSERT INTO memory_peaks VALUES (?, ?, ?, ?)");
+  Binder peak_row(peak);
+  visit_peaks(run, [&](const char* space, const TaggedBytes& bytes) {
+    for (std::size_t i = 0; i < kMemoryTags; ++i) {
+      peak_row << id << space << name_of(static_cast<MemoryTag>(i)) << bytes.tag[i];
+      peak_row.execute();
+    }
+  });
+  SQLite::Statement phase(database, "INSERT INTO phases VALUES (?, ?, ?)");
+  Binder phase_row(phase);
+  visit_phases(run, [&](const char* name, auto seconds) {
+    phase_row << id << name << seconds;
+    phase_row.execute();
+  });
+  insert_lists(database, id, run);
+  return id;
+}
+
+RunResult read_run(SQLite::Database& database, std::int64_t id) {
+  SQLite::Statement select(database, "SELECT " + run_columns() + " FROM runs WHERE id = ?");
+  select.bind(1, id);
+  if (!select.executeStep()) {
+    throw Error(ErrorCode::invalid, database.getFilename() + ": has no run " + std::to_string(id));
+  }
+  RunResult run;
+  run.run_id = id;
+  Reader row(select);
+  visit_columns(run, [&](const char*, auto&& field) { row >> field; });
+  read_series(database, id, run);
+  read_peaks(database, id, run);
+  read_phases(database, id, run);
+  read_lists(database, id, run);
+  return run;
+}
+
+Outcome parse_outcome(const std::string& name) {
+  for (const Outcome outcome :
+       {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible, Outcome::failed}) {
+    if (name == name_of(outcome)) return outcome;
+  }
+  throw Error(ErrorCode::invalid, "outcome \"" + name + "\" of a stored run is unknown");
+}
+
+}  // namespace zl

@@ -1,0 +1,27 @@
+// A RunResult as rows: the one place that knows which column holds which field.
+// Ownership: the caller owns the connection and the transaction. Threads: one connection per thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/train/run_result.h"
+
+namespace SQLite {
+class Database;
+}
+
+namespace zl {
+
+// Inserts into runs and its child tables; returns the new runs.id. `scenario` and `environment` are
+// rows that exist. Throws SQLite::Exception.
+std::int64_t insert_run(SQLite::Database& database, const std::string& scenario,
+                        std::int64_t environment, const RunResult& run);
+
+// Throws Error{invalid} when there is no such run, SQLite::Exception otherwise.
+RunResult read_run(SQLite::Database& database, std::int64_t id);
+
+// Throws Error{invalid} for a name that is no outcome.
+Outcome parse_outcome(const std::string& name);
+
+}  // namespace zl

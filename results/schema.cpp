@@ -1,0 +1,113 @@
+#include "results/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "core/base/error.h"
+
+namespace zl {
+namespace {
+
+// Field offsets of the SQLite file header (sqlite.org/fileformat2.html, section 1.3).
+constexpr std::size_t kHeaderBytes = 100;
+constexpr std::size_t kUserVersionAt = 60;
+constexpr std::size_t kApplicationIdAt = 68;
+constexpr char kMagic[] = "SQLite format 3";  // 16 bytes with its terminator
+
+std::int32_t big_endian(const unsigned char* bytes) {
+  return static_cast<std::int32_t>(std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 |
+                                   std::uint32_t{bytes[2]} << 8 | std::uint32_t{bytes[3]});
+}
+
+int newest_version() { return static_cast<int>(migrations().size()); }
+
+void refuse_newer(const std::string& path, int version) {
+  if (version <= newest_version()) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: written by a newer zerolab (database version {}, this program knows "
+                          "{}): upgrade zerolab, or name another file with --db",
+                          path, version, newest_version()));
+}
+
+int user_version(SQLite::Database& database) {
+  return database.execAndGet("PRAGMA user_version").getInt();
+}
+
+// SQLite does not wait when two connections both want the switch; the loser must ask again.
+void use_wal(SQLite::Database& database) {
+  constexpr int kAttempts = 1000;
+  constexpr int kPauseMilliseconds = 10;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL");
+      return;
+    } catch (const SQLite::Exception& error) {
+      if (error.getErrorCode() != SQLITE_BUSY || attempt == kAttempts) throw;
+      sqlite3_sleep(kPauseMilliseconds);
+    }
+  }
+}
+
+}  // namespace
+
+void check_identity(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) return;
+  const std::string name = path.string();
+  if (std::filesystem::is_directory(path, status)) {
+    throw Error(ErrorCode::failed, name + ": is a folder; name a database file with --db");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Error(ErrorCode::failed, fmt::format("{}: cannot read the database: {}", name,
+                                               std::strerror(errno)));
+  }
+  std::array<unsigned char, kHeaderBytes> header{};
+  file.read(reinterpret_cast<char*>(header.data()), header.size());
+  if (file.gcount() == 0) return;
+  if (file.gcount() < static_cast<std::streamsize>(header.size()) ||
+      std::memcmp(header.data(), kMagic, sizeof kMagic) != 0) {
+    throw Error(ErrorCode::invalid,
+                name + ": is not a zerolab database (not an SQLite file); name another with --db");
+  }
+  if (big_endian(header.data() + kApplicationIdAt) != kApplicationId) {
+    throw Error(ErrorCode::invalid, name +
+                                        ": is an SQLite database of another program, left as it "
+                                        "is; name another file with --db");
+  }
+  refuse_newer(name, big_endian(header.data() + kUserVersionAt));
+}
+
+// The first commit is made before WAL is on, so it reaches the main file, where `check_identity`
+// can read the application id.
+void migrate(SQLite::Database& database) {
+  // Cheap look first: a current file needs no write lock.
+  if (user_version(database) != newest_version()) {
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    const int version = user_version(database);  // another process may have migrated meanwhile
+    refuse_newer(database.getFilename(), version);
+    if (version == 0) database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
+    for (int next = version; next < newest_version(); ++next) database.exec(migrations()[next]);
+    database.exec(fmt::format("PRAGMA user_version = {}", newest_version()));
+    transaction.commit();
+  }
+  if (database.execAndGet("PRAGMA journal_mode").getString() != "wal") use_wal(database);
+}
+
+void check_version(SQLite::Database& database) {
+  const int version = user_version(database);
+  refuse_newer(database.getFilename(), version);
+  if (version == newest_version()) return;
+  throw Error(ErrorCode::invalid,
+              version == 0 ? database.getFilename() + ": is empty: store a run with `zerolab run`"
+                           : fmt::format("{}: has database version {}, this program reads {}: any "
+                                         "`zerolab run` with this file brings it up to date",
+                                         database.getFilename(), version, newest_version()));
+}
+
+}  // namespace zl

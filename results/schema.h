@@ -1,0 +1,34 @@
+// The database file's identity and version: who wrote it, and bringing it up to date.
+// Ownership: the caller owns the connection. Threads: one connection per thread; several processes
+// may open the same file at once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace SQLite {
+class Database;
+}
+
+namespace zl {
+
+inline constexpr std::int32_t kApplicationId = 0x7a6c6462;  // "zldb"
+
+// The SQL of every schema version, oldest first; version n is migrations()[n - 1].
+std::span<const char* const> migrations();
+
+// Refuses a file that is not ours from its first 100 bytes, without opening it as a database, so
+// that a foreign file and its side files stay as they are. A missing or empty file passes.
+// Throws Error{invalid}: not a database, another program's, written by a newer zerolab.
+// Throws Error{failed}: a folder, or not readable.
+void check_identity(const std::filesystem::path& path);
+
+// Applies the missing migrations in one transaction, then turns on WAL; a no-op on a current file.
+// Throws Error{invalid} for a newer file, SQLite::Exception otherwise.
+void migrate(SQLite::Database& database);
+
+// For read-only opening. Throws Error{invalid} where `migrate` would have had something to do.
+void check_version(SQLite::Database& database);
+
+}  // namespace zl

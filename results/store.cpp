@@ -1,0 +1,212 @@
+#include "results/store.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <limits>
+
+#include "core/base/error.h"
+#include "results/run_rows.h"
+#include "results/schema.h"
+
+namespace zl {
+namespace {
+
+constexpr int kBusyMilliseconds = 30'000;
+
+Error translated(const SQLite::Exception& error, const std::string& path) {
+  const auto make = [&](ErrorCode code, const char* text) {
+    return Error(code, fmt::format("{}: {} (SQLite: {})", path, text, error.what()));
+  };
+  switch (error.getErrorCode()) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return make(ErrorCode::invalid, "the database is damaged; move it away or restore a copy");
+    case SQLITE_CONSTRAINT: return make(ErrorCode::invalid, "the database refuses this value");
+    case SQLITE_BUSY:
+      return make(ErrorCode::failed, "another program keeps the database locked; try again");
+    case SQLITE_READONLY:
+      return make(ErrorCode::failed, "the database is not writable; check its permissions or name "
+                                     "another file with --db");
+    case SQLITE_CANTOPEN:
+      return make(ErrorCode::failed, "cannot open or create the database; check the permissions of "
+                                     "its folder or name another file with --db");
+    case SQLITE_FULL: return make(ErrorCode::failed, "the disk is full");
+    default: return make(ErrorCode::failed, "the database does not work");
+  }
+}
+
+template <class Work>
+auto guarded(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const SQLite::Exception& error) {
+    throw translated(error, path);
+  }
+}
+
+void create_folder_of(const std::filesystem::path& path) {
+  const auto folder = path.parent_path();
+  if (folder.empty()) return;
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) {
+    throw Error(ErrorCode::failed,
+                fmt::format("{}: cannot create the folder {}: {}; name another file with --db",
+                            path.string(), folder.string(), failure.message()));
+  }
+}
+
+std::unique_ptr<SQLite::Database> connect(const std::filesystem::path& path, int flags) {
+  auto database = std::make_unique<SQLite::Database>(path.string(), flags, kBusyMilliseconds);
+  database->exec("PRAGMA foreign_keys = ON");
+  return database;
+}
+
+std::unique_ptr<SQLite::Database> open_for_writing(const std::filesystem::path& path) {
+  auto database = connect(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  // SQLite silently falls back to reading where it may not write.
+  if (sqlite3_db_readonly(database->getHandle(), "main") == 1) {
+    throw SQLite::Exception("read-only file", SQLITE_READONLY);
+  }
+  migrate(*database);
+  database->exec("PRAGMA synchronous = NORMAL");
+  return database;
+}
+
+std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) {
+    throw Error(ErrorCode::failed,
+                path.string() + ": there is no database yet: store a run with `zerolab run`");
+  }
+  auto database = connect(path, SQLite::OPEN_READONLY);
+  check_version(*database);
+  return database;
+}
+
+std::int64_t environment_row(SQLite::Database& database, const Environment& environment) {
+  const auto bind = [&](SQLite::Statement& statement) {
+    int at = 0;
+    for (const std::string* text : {&environment.host, &environment.os, &environment.kernel,
+                                    &environment.cpu, &environment.gpu, &environment.driver,
+                                    &environment.compiler, &environment.build,
+                                    &environment.commit}) {
+      statement.bind(++at, *text);
+    }
+    statement.bind(++at, environment.cores);
+    statement.bind(++at, environment.memory_bytes);
+  };
+  SQLite::Statement insert(database,
+                           "INSERT INTO environments (host, os, kernel, cpu, gpu, driver, compiler,"
+                           " build, git_commit, cores, memory_bytes)"
+                           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
+  bind(insert);
+  insert.exec();
+  SQLite::Statement select(database,
+                           "SELECT id FROM environments WHERE (host, os, kernel, cpu, gpu, driver,"
+                           " compiler, build, git_commit, cores, memory_bytes)"
+                           " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  bind(select);
+  select.executeStep();
+  return select.getColumn(0).getInt64();
+}
+
+void insert_scenario(SQLite::Database& database, const ScenarioRecord& scenario) {
+  SQLite::Statement insert(database,
+                           "INSERT INTO scenarios (hash, name, json) VALUES (?, ?, ?)"
+                           " ON CONFLICT (hash) DO NOTHING");
+  insert.bind(1, scenario.hash);
+  insert.bind(2, scenario.name);
+  insert.bind(3, scenario.json);
+  insert.exec();
+}
+
+double number_or_nan(const SQLite::Column& column) {
+  return column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
+}
+
+RunSummary read_summary(SQLite::Statement& row) {
+  RunSummary run;
+  run.id = row.getColumn("run").getInt64();
+  run.saved_at = row.getColumn("saved_at").getString();
+  run.scenario_hash = row.getColumn("scenario_hash").getString();
+  run.scenario_name = row.getColumn("scenario").getString();
+  run.strategy = row.getColumn("strategy").getString();
+  run.backend = row.getColumn("backend").getString();
+  run.outcome = parse_outcome(row.getColumn("outcome").getString());
+  run.ranks = row.getColumn("ranks").getInt();
+  run.steps = row.getColumn("steps").getInt64();
+  run.final_loss = number_or_nan(row.getColumn("final_loss"));
+  run.tokens_per_second = number_or_nan(row.getColumn("tokens_per_second"));
+  run.step_time_median = number_or_nan(row.getColumn("step_time_median_ps")) / 1e12;
+  run.peak_device_bytes = row.getColumn("peak_device_bytes").getInt64();
+  run.wire_bytes_per_step = row.getColumn("wire_bytes_per_step").getInt64();
+  return run;
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<SQLite::Database> database) : database_(std::move(database)) {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+Store Store::open(const std::filesystem::path& path, Mode mode) {
+  return guarded(path.string(), [&] {
+    if (mode == Mode::read_write) create_folder_of(path);
+    check_identity(path);
+    return Store(mode == Mode::read_write ? open_for_writing(path) : open_for_reading(path));
+  });
+}
+
+std::int64_t Store::save(const RunResult& run, const ScenarioRecord& scenario,
+                         const Environment& environment) {
+  return guarded(database_->getFilename(), [&] {
+    // The write lock first: a transaction that begins by reading cannot wait for another writer.
+    SQLite::Transaction transaction(*database_, SQLite::TransactionBehavior::IMMEDIATE);
+    insert_scenario(*database_, scenario);
+    const std::int64_t machine = environment_row(*database_, environment);
+    const std::int64_t id = insert_run(*database_, scenario.hash, machine, run);
+    transaction.commit();
+    return id;
+  });
+}
+
+std::vector<RunSummary> Store::list(const RunFilter& filter) {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Statement select(*database_,
+                             "SELECT * FROM run_table WHERE ?1 IN ('', scenario_hash)"
+                             " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
+                             " AND ?4 IN ('', backend) ORDER BY run DESC LIMIT ?5");
+    select.bind(1, filter.scenario_hash);
+    select.bind(2, filter.scenario_name);
+    select.bind(3, filter.strategy);
+    select.bind(4, filter.backend);
+    select.bind(5, filter.limit > 0 ? filter.limit : std::int64_t{-1});
+    std::vector<RunSummary> runs;
+    while (select.executeStep()) runs.push_back(read_summary(select));
+    return runs;
+  });
+}
+
+RunResult Store::load(std::int64_t id) {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Transaction snapshot(*database_);  // all tables as of one moment
+    return read_run(*database_, id);
+  });
+}
+
+std::optional<RunResult> Store::latest(const std::string& scenario_hash,
+                                       const std::string& strategy, const std::string& backend) {
+  const auto runs = list({.scenario_hash = scenario_hash,
+                          .scenario_name = "",
+                          .strategy = strategy,
+                          .backend = backend,
+                          .limit = 1});
+  if (runs.empty()) return std::nullopt;
+  return load(runs[0].id);
+}
+
+}  // namespace zl

@@ -1,0 +1,87 @@
+// The database of runs: SQLite, one file, read and written by several programs at once.
+// Ownership: a Store owns its connection; closing is the destructor. Threads: one Store per thread;
+// any number of Stores, in any number of processes, may share a file (not on a network file system).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/train/run_result.h"
+#include "results/environment.h"
+
+namespace SQLite {
+class Database;
+}
+
+namespace zl {
+
+struct ScenarioRecord {
+  std::string hash;  // of the content, without backend and strategy: what simulated and measured
+                     // runs of the same scenario share
+  std::string name;
+  std::string json;  // strict JSON, without comments
+};
+
+// Empty or 0: any.
+struct RunFilter {
+  std::string scenario_hash;
+  std::string scenario_name;
+  std::string strategy;
+  std::string backend;
+  std::int64_t limit = 0;
+};
+
+struct RunSummary {
+  std::int64_t id = 0;
+  std::string saved_at;  // UTC, ISO 8601
+  std::string scenario_hash, scenario_name;
+  std::string strategy, backend;
+  Outcome outcome = Outcome::ok;
+  int ranks = 0;
+  std::int64_t steps = 0;
+  double final_loss = 0;        // NaN: none
+  double tokens_per_second = 0;
+  double step_time_median = 0;  // seconds
+  std::int64_t peak_device_bytes = 0;
+  std::int64_t wire_bytes_per_step = 0;
+};
+
+// Every function throws Error{failed} (file system, locked for 30 s) or Error{invalid} (damaged
+// file, no such run, a value the tables refuse), with the path in the message.
+class Store {
+ public:
+  enum class Mode { read_write, read_only };
+
+  // read_write creates the file and its folder and migrates an older file; read_only needs a
+  // current file and can be open while others write. Refused and left untouched, Error{invalid}:
+  // a file that is no database, another program's database, a newer zerolab's.
+  static Store open(const std::filesystem::path& path, Mode mode);
+
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  // One transaction: all of the run or nothing. Returns its id; `run.run_id` is not read.
+  std::int64_t save(const RunResult& run, const ScenarioRecord& scenario,
+                    const Environment& environment);
+
+  std::vector<RunSummary> list(const RunFilter& filter = {});  // newest first
+
+  // All fields of a saved run. Times that the tables hold in picoseconds (step_time*, time) come
+  // back rounded to one; NaN comes back as NaN.
+  RunResult load(std::int64_t id);
+
+  // The newest run of this key, whatever its outcome.
+  std::optional<RunResult> latest(const std::string& scenario_hash, const std::string& strategy,
+                                  const std::string& backend);
+
+ private:
+  explicit Store(std::unique_ptr<SQLite::Database> database);
+  std::unique_ptr<SQLite::Database> database_;
+};
+
+}  // namespace zl
