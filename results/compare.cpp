@@ -103,8 +103,8 @@ double parse_threshold(std::string_view text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(value) ||
       value < 0) {
-    throw Error(ErrorCode::usage, "threshold: \"" + std::string(text) +
-                                      "\" is not a share such as 5% or 0.05");
+    throw Error(ErrorCode::usage,
+                "threshold: \"" + std::string(text) + "\" is not a share such as 5% or 0.05");
   }
   return percent ? value / 100 : value;
 }

@@ -25,10 +25,14 @@ std::string readable_seconds(double seconds) {
 std::string readable(double value, Unit unit) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   switch (unit) {
-    case Unit::bytes: return format_bytes(std::llround(value));
-    case Unit::seconds: return readable_seconds(value);
-    case Unit::fraction: return fmt::format("{:.2f} %", value * 100);
-    case Unit::none: break;
+    case Unit::bytes:
+      return format_bytes(std::llround(value));
+    case Unit::seconds:
+      return readable_seconds(value);
+    case Unit::fraction:
+      return fmt::format("{:.2f} %", value * 100);
+    case Unit::none:
+      break;
   }
   return fmt::format("{:.6g}", value);
 }
@@ -52,8 +56,9 @@ std::string readable(const Cell& cell, Unit unit) {
 
 // Code points: every byte that does not continue one.
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 std::string padded(const std::string& text, std::size_t to, Align align) {
@@ -196,10 +201,14 @@ std::string render(const Table& table, Format format) {
     ZL_CHECK(row.size() == table.columns.size(), "a table row must have one cell per column");
   }
   switch (format) {
-    case Format::table: return render_table(table);
-    case Format::md: return render_markdown(table);
-    case Format::csv: return render_csv(table);
-    case Format::json: break;
+    case Format::table:
+      return render_table(table);
+    case Format::md:
+      return render_markdown(table);
+    case Format::csv:
+      return render_csv(table);
+    case Format::json:
+      break;
   }
   return render_json(table);
 }

@@ -31,7 +31,8 @@ struct Column {
   Unit unit = Unit::none;
 };
 
-using Cell = std::variant<std::monostate, std::string, std::int64_t, double>;  // monostate: no value
+using Cell =
+    std::variant<std::monostate, std::string, std::int64_t, double>;  // monostate: no value
 
 struct Table {
   std::vector<Column> columns;
@@ -40,7 +41,8 @@ struct Table {
 
 // table: aligned by UTF-8 code points. md: GitHub's. csv: header line, quoting of RFC 4180, lines
 // end in \n, no value is an empty field. json: an array with one object per row and line; no value
-// and non-finite numbers are null. Ends in a newline. Throws Error{failed} on a row of other length.
+// and non-finite numbers are null. Ends in a newline. Throws Error{failed} on a row of other
+// length.
 std::string render(const Table& table, Format format);
 
 // The run object (README, "Output"): one line of JSON without a newline. Non-finite numbers, an

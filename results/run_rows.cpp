@@ -202,8 +202,8 @@ void read_series(SQLite::Database& database, std::int64_t id, RunResult& run) {
 }
 
 void read_peaks(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  SQLite::Statement select(database,
-                           "SELECT bytes FROM memory_peaks WHERE run = ? AND space = ? AND tag = ?");
+  SQLite::Statement select(
+      database, "SELECT bytes FROM memory_peaks WHERE run = ? AND space = ? AND tag = ?");
   visit_peaks(run, [&](const char* space, TaggedBytes& peak) {
     for (std::size_t i = 0; i < kMemoryTags; ++i) {
       select.reset();

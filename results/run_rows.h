@@ -1,5 +1,6 @@
 // A RunResult as rows: the one place that knows which column holds which field.
-// Ownership: the caller owns the connection and the transaction. Threads: one connection per thread.
+// Ownership: the caller owns the connection and the transaction. Threads: one connection per
+// thread.
 #pragma once
 
 #include <cstdint>

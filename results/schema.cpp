@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
 
 #include "core/base/error.h"
 
@@ -14,7 +13,7 @@ namespace zl {
 namespace {
 
 // Field offsets of the SQLite file header (sqlite.org/fileformat2.html, section 1.3).
-constexpr std::size_t kHeaderBytes = 100;
+constexpr int kHeaderBytes = 100;
 constexpr std::size_t kUserVersionAt = 60;
 constexpr std::size_t kApplicationIdAt = 68;
 constexpr char kMagic[] = "SQLite format 3";  // 16 bytes with its terminator
@@ -55,23 +54,22 @@ void use_wal(SQLite::Database& database) {
 
 }  // namespace
 
-void check_identity(const std::filesystem::path& path) {
-  std::error_code status;
-  if (!std::filesystem::exists(path, status)) return;
-  const std::string name = path.string();
-  if (std::filesystem::is_directory(path, status)) {
-    throw Error(ErrorCode::failed, name + ": is a folder; name a database file with --db");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw Error(ErrorCode::failed, fmt::format("{}: cannot read the database: {}", name,
-                                               std::strerror(errno)));
-  }
+// The header is read through SQLite's own file handle: with a handle of our own, closing it would
+// drop the locks that other connections of this process hold (sqlite.org/howtocorrupt.html, 2.2).
+void check_identity(SQLite::Database& database) {
+  const std::string name = database.getFilename();
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 size = 0;
+  int status = sqlite3_file_control(database.getHandle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (status == SQLITE_OK) status = file->pMethods->xFileSize(file, &size);
+  if (status != SQLITE_OK) throw SQLite::Exception("cannot read its header", status);
+  if (size == 0) return;
   std::array<unsigned char, kHeaderBytes> header{};
-  file.read(reinterpret_cast<char*>(header.data()), header.size());
-  if (file.gcount() == 0) return;
-  if (file.gcount() < static_cast<std::streamsize>(header.size()) ||
-      std::memcmp(header.data(), kMagic, sizeof kMagic) != 0) {
+  status = file->pMethods->xRead(file, header.data(), kHeaderBytes, 0);  // zero-fills a short file
+  if (status != SQLITE_OK && status != SQLITE_IOERR_SHORT_READ) {
+    throw SQLite::Exception("cannot read its header", status);
+  }
+  if (status == SQLITE_IOERR_SHORT_READ || std::memcmp(header.data(), kMagic, sizeof kMagic) != 0) {
     throw Error(ErrorCode::invalid,
                 name + ": is not a zerolab database (not an SQLite file); name another with --db");
   }

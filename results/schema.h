@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 
 namespace SQLite {
@@ -18,11 +17,11 @@ inline constexpr std::int32_t kApplicationId = 0x7a6c6462;  // "zldb"
 // The SQL of every schema version, oldest first; version n is migrations()[n - 1].
 std::span<const char* const> migrations();
 
-// Refuses a file that is not ours from its first 100 bytes, without opening it as a database, so
-// that a foreign file and its side files stay as they are. A missing or empty file passes.
+// Refuses a file that is not ours from its first 100 bytes. `database` must not have been used yet:
+// SQLite then has neither locked the file nor made side files, and a foreign one stays as it is. An
+// empty file passes.
 // Throws Error{invalid}: not a database, another program's, written by a newer zerolab.
-// Throws Error{failed}: a folder, or not readable.
-void check_identity(const std::filesystem::path& path);
+void check_identity(SQLite::Database& database);
 
 // Applies the missing migrations in one transaction, then turns on WAL; a no-op on a current file.
 // Throws Error{invalid} for a newer file, SQLite::Exception otherwise.

@@ -23,17 +23,22 @@ Error translated(const SQLite::Exception& error, const std::string& path) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return make(ErrorCode::invalid, "the database is damaged; move it away or restore a copy");
-    case SQLITE_CONSTRAINT: return make(ErrorCode::invalid, "the database refuses this value");
+    case SQLITE_CONSTRAINT:
+      return make(ErrorCode::invalid, "the database refuses this value");
     case SQLITE_BUSY:
       return make(ErrorCode::failed, "another program keeps the database locked; try again");
     case SQLITE_READONLY:
-      return make(ErrorCode::failed, "the database is not writable; check its permissions or name "
-                                     "another file with --db");
+      return make(ErrorCode::failed,
+                  "the database is not writable; check its permissions or name "
+                  "another file with --db");
     case SQLITE_CANTOPEN:
-      return make(ErrorCode::failed, "cannot open or create the database; check the permissions of "
-                                     "its folder or name another file with --db");
-    case SQLITE_FULL: return make(ErrorCode::failed, "the disk is full");
-    default: return make(ErrorCode::failed, "the database does not work");
+      return make(ErrorCode::failed,
+                  "cannot open or create the database; check its permissions and "
+                  "those of its folder, or name another file with --db");
+    case SQLITE_FULL:
+      return make(ErrorCode::failed, "the disk is full");
+    default:
+      return make(ErrorCode::failed, "the database does not work");
   }
 }
 
@@ -59,7 +64,12 @@ void create_folder_of(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<SQLite::Database> connect(const std::filesystem::path& path, int flags) {
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) {
+    throw Error(ErrorCode::failed, path.string() + ": is a folder; name a database file with --db");
+  }
   auto database = std::make_unique<SQLite::Database>(path.string(), flags, kBusyMilliseconds);
+  check_identity(*database);
   database->exec("PRAGMA foreign_keys = ON");
   return database;
 }
@@ -89,10 +99,10 @@ std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& 
 std::int64_t environment_row(SQLite::Database& database, const Environment& environment) {
   const auto bind = [&](SQLite::Statement& statement) {
     int at = 0;
-    for (const std::string* text : {&environment.host, &environment.os, &environment.kernel,
-                                    &environment.cpu, &environment.gpu, &environment.driver,
-                                    &environment.compiler, &environment.build,
-                                    &environment.commit}) {
+    for (const std::string* text :
+         {&environment.host, &environment.os, &environment.kernel, &environment.cpu,
+          &environment.gpu, &environment.driver, &environment.compiler, &environment.build,
+          &environment.commit}) {
       statement.bind(++at, *text);
     }
     statement.bind(++at, environment.cores);
@@ -156,7 +166,6 @@ Store::~Store() = default;
 Store Store::open(const std::filesystem::path& path, Mode mode) {
   return guarded(path.string(), [&] {
     if (mode == Mode::read_write) create_folder_of(path);
-    check_identity(path);
     return Store(mode == Mode::read_write ? open_for_writing(path) : open_for_reading(path));
   });
 }

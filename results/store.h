@@ -1,6 +1,7 @@
 // The database of runs: SQLite, one file, read and written by several programs at once.
 // Ownership: a Store owns its connection; closing is the destructor. Threads: one Store per thread;
-// any number of Stores, in any number of processes, may share a file (not on a network file system).
+// any number of Stores, in any number of processes, may share a file (not on a network file
+// system).
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ struct RunSummary {
   Outcome outcome = Outcome::ok;
   int ranks = 0;
   std::int64_t steps = 0;
-  double final_loss = 0;        // NaN: none
+  double final_loss = 0;  // NaN: none
   double tokens_per_second = 0;
   double step_time_median = 0;  // seconds
   std::int64_t peak_device_bytes = 0;

@@ -61,9 +61,9 @@ bool catalog_has(std::string_view folder, std::string_view name) {
 std::string_view catalog_text(std::string_view folder, std::string_view name) {
   if (const CatalogEntry* entry = find(folder, name)) return entry->text;
   const std::vector<std::string> names = catalog_names(folder);
-  const bool later = folder == "strategies" &&
-                     std::find(kLaterStrategies.begin(), kLaterStrategies.end(), name) !=
-                         kLaterStrategies.end();
+  const bool later =
+      folder == "strategies" &&
+      std::find(kLaterStrategies.begin(), kLaterStrategies.end(), name) != kLaterStrategies.end();
   std::string message = singular(folder) + ": \"" + std::string(name) + "\" ";
   message += later ? "arrives in a later version, it is not implemented yet"
                    : "is neither in the catalogue nor a file";

@@ -88,7 +88,8 @@ std::string read_text_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  if (!file) throw Error(ErrorCode::invalid, path + ": cannot be read; check the path and its permissions");
+  if (!file)
+    throw Error(ErrorCode::invalid, path + ": cannot be read; check the path and its permissions");
   return text.str();
 }
 
@@ -96,18 +97,22 @@ std::string child_path(std::string_view where, std::string_view key) {
   return where.empty() ? std::string(key) : std::string(where) + "." + std::string(key);
 }
 
-void check_keys(const Json& object, const std::string& where, const std::vector<std::string>& known) {
+void check_keys(const Json& object, const std::string& where,
+                const std::vector<std::string>& known) {
   if (!object.is_object()) wrong_type(object, where.empty() ? "scenario" : where, "an object");
   for (const auto& [key, value] : object.items()) {
-    if (key.starts_with("x-") || std::find(known.begin(), known.end(), key) != known.end()) continue;
-    throw Error(ErrorCode::invalid, child_path(where, key) + ": unknown key; the nearest known key is \"" +
+    if (key.starts_with("x-") || std::find(known.begin(), known.end(), key) != known.end())
+      continue;
+    throw Error(ErrorCode::invalid, child_path(where, key) +
+                                        ": unknown key; the nearest known key is \"" +
                                         child_path(where, nearest(key, known)) + "\"");
   }
 }
 
 std::optional<std::int64_t> whole_number(const Json& value) {
   constexpr double limit = 9.2e18;
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
     return std::nullopt;
   }
   if (value.is_number_integer()) return value.get<std::int64_t>();

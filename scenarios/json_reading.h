@@ -22,7 +22,8 @@ std::string read_text_file(const std::string& path);
 
 // The keys a person may write in the object at dotted path `where` ("" is the top level). Keys that
 // begin with "x-" are always allowed. Throws Error{invalid} naming the nearest known key.
-void check_keys(const Json& object, const std::string& where, const std::vector<std::string>& known);
+void check_keys(const Json& object, const std::string& where,
+                const std::vector<std::string>& known);
 
 // "where.key", or "key" at the top level.
 std::string child_path(std::string_view where, std::string_view key);

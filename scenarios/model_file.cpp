@@ -102,7 +102,8 @@ void read_value(const Json& value, const std::string& where, double& out) {
 ModelConfig model_from_json(const Json& object, std::string_view source) {
   check_keys(object, "model", known_keys());
   ModelConfig model;
-  model.name = object.contains("name") ? text_at(object["name"], "model.name") : std::string(source);
+  model.name =
+      object.contains("name") ? text_at(object["name"], "model.name") : std::string(source);
   if (object.contains("family")) model.family = text_at(object["family"], "model.family");
   apply_family(model);
   if (object.contains("norm")) model.norm = parse_kind(kNorms, object["norm"], "model.norm");

@@ -1,15 +1,14 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <utility>
 
 #include "core/base/error.h"
@@ -23,19 +22,11 @@ namespace {
 
 // Makes the rename itself durable; a file system that cannot sync folders is left alone.
 void sync_folder_of(const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
-}
-
-// mkostemp makes files private; give them the mode that an ordinary open would.
-mode_t ordinary_mode() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
 }
 
 }  // namespace
@@ -53,10 +44,11 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
-  descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+AtomicFile::AtomicFile(std::string path)
+    : path_(std::move(path)), temporary_(path_ + ".tmp" + std::to_string(std::random_device{}())) {
+  constexpr mode_t kOrdinary = 0666;  // the umask takes its share
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOrdinary);
   if (descriptor_ < 0) fail(path_, "create a temporary file beside it", errno);
-  ::fchmod(descriptor_, ordinary_mode());
 }
 
 AtomicFile::~AtomicFile() {

@@ -18,7 +18,7 @@ std::string read_file(const std::string& path);
 // the file and the system's reason.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);  // creates <path>.XXXXXX in the same folder
+  explicit AtomicFile(std::string path);  // creates <path>.tmp<number> beside it
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

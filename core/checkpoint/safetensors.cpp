@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/files.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 
 namespace zl {
 namespace {
@@ -58,9 +58,7 @@ std::optional<std::int64_t> byte_count(DType dtype, const std::vector<std::int64
   return count;
 }
 
-std::string text_of(const std::vector<std::int64_t>& shape) {
-  return nlohmann::json(shape).dump();
-}
+std::string text_of(const std::vector<std::int64_t>& shape) { return nlohmann::json(shape).dump(); }
 
 // ---- writing ----
 
@@ -154,8 +152,8 @@ struct Entry {
 };
 
 // Non-negative integers that fit 63 bits.
-std::vector<std::int64_t> parse_counts(const std::string& where, const nlohmann::ordered_json& owner,
-                                       const char* key) {
+std::vector<std::int64_t> parse_counts(const std::string& where,
+                                       const nlohmann::ordered_json& owner, const char* key) {
   const auto found = owner.find(key);
   bool good = found != owner.end() && found->is_array();
   std::vector<std::int64_t> counts;
@@ -226,8 +224,8 @@ std::vector<std::byte> read_header(std::ifstream& in, const std::string& path,
                       " is beyond 100 MB; this is not a safetensors file");
   }
   if (length > file_size - 8) {
-    invalid(path, "truncated: the header takes " + std::to_string(length) + " bytes, the file has " +
-                      std::to_string(file_size - 8));
+    invalid(path, "truncated: the header takes " + std::to_string(length) +
+                      " bytes, the file has " + std::to_string(file_size - 8));
   }
   return read_bytes(in, path, length);
 }

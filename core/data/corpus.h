@@ -1,5 +1,6 @@
 // Real text that comes with the system: the King James Bible of Debian's bible-kjv (4.4 MB).
-// Ownership: the file in the cache belongs to the user. Threads: call it from one; processes may race.
+// Ownership: the file in the cache belongs to the user. Threads: call it from one; processes may
+// race.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
 #include "core/data/tokenizer.h"
 
-#include <limits>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <queue>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +13,8 @@
 
 namespace zl {
 namespace {
+
+constexpr std::int32_t kMerged = -1;
 
 [[noreturn]] void invalid(const std::string& where, const std::string& defect) {
   throw Error(ErrorCode::invalid, where + ": " + defect);
@@ -55,6 +58,18 @@ std::optional<std::string> unspell(std::string_view spelled) {
   }
   return bytes;
 }
+
+// A pair that may be merged, stale once either side has changed; the best-ranked comes first.
+struct Candidate {
+  std::int32_t rank;
+  std::int32_t merged;
+  std::size_t left;
+  std::uint64_t pair;
+
+  bool operator>(const Candidate& other) const {
+    return std::pair(rank, left) > std::pair(other.rank, other.left);
+  }
+};
 
 std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return (static_cast<std::uint64_t>(left) << 32) | static_cast<std::uint32_t>(right);
@@ -137,33 +152,48 @@ void Gpt2Tokenizer::read_merges(const std::string& path) {
       return found->second;
     };
     if (!left || !right) invalid(where, "\"" + line + "\" is not in GPT-2's byte spelling");
-    merges_.try_emplace(pair_key(known(*left), known(*right)), Merge{rank++, known(*left + *right)});
+    merges_.try_emplace(pair_key(known(*left), known(*right)),
+                        Merge{rank++, known(*left + *right)});
   }
 }
 
-// Merges every occurrence of the best-ranked pair, left to right, until no pair can be merged.
+// Merges the best-ranked pair, the leftmost among equals, until no pair can be merged. The heap
+// keeps a piece of n bytes at O(n log n): real texts hold words of 100 kB (base64, DNA).
 std::vector<std::int32_t> Gpt2Tokenizer::encode_piece(std::string_view piece) const {
-  std::vector<std::int32_t> tokens;
-  for (const char c : piece) tokens.push_back(byte_id_[static_cast<unsigned char>(c)]);
-  while (true) {
-    Merge best{std::numeric_limits<std::int32_t>::max(), 0};
-    std::uint64_t best_pair = 0;
-    for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-      const auto found = merges_.find(pair_key(tokens[i], tokens[i + 1]));
-      if (found == merges_.end() || found->second.rank >= best.rank) continue;
-      best = found->second;
-      best_pair = found->first;
+  const std::size_t size = piece.size();
+  std::vector<std::int32_t> tokens(size);  // kMerged once it belongs to the token on its left
+  std::vector<std::size_t> next(size), previous(size);
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+  const auto propose = [&](std::size_t left) {
+    if (next[left] == size) return;
+    const std::uint64_t pair = pair_key(tokens[left], tokens[next[left]]);
+    if (const auto found = merges_.find(pair); found != merges_.end()) {
+      candidates.push({found->second.rank, found->second.merged, left, pair});
     }
-    if (best.rank == std::numeric_limits<std::int32_t>::max()) return tokens;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const bool merge =
-          i + 1 < tokens.size() && pair_key(tokens[i], tokens[i + 1]) == best_pair;
-      tokens[kept++] = merge ? best.merged : tokens[i];
-      if (merge) ++i;
-    }
-    tokens.resize(kept);
+  };
+  for (std::size_t i = 0; i < size; ++i) {
+    tokens[i] = byte_id_[static_cast<unsigned char>(piece[i])];
+    next[i] = i + 1;
+    previous[i] = i - 1;
   }
+  for (std::size_t i = 0; i < size; ++i) propose(i);
+  while (!candidates.empty()) {
+    const Candidate best = candidates.top();
+    candidates.pop();
+    const std::size_t left = best.left;
+    const std::size_t right = next[left];
+    const bool stale = tokens[left] == kMerged || right == size ||
+                       pair_key(tokens[left], tokens[right]) != best.pair;
+    if (stale) continue;
+    tokens[left] = best.merged;
+    tokens[right] = kMerged;
+    next[left] = next[right];
+    if (next[left] < size) previous[next[left]] = left;
+    propose(left);
+    if (left > 0) propose(previous[left]);
+  }
+  std::erase(tokens, kMerged);
+  return tokens;
 }
 
 std::vector<std::int32_t> Gpt2Tokenizer::encode(std::string_view text) const {

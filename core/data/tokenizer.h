@@ -31,9 +31,10 @@ class ByteTokenizer final : public Tokenizer {
   std::string decode(std::span<const std::int32_t> tokens) const override;
 };
 
-// Byte-level BPE as GPT-2 runs it (Radford et al. 2019, section 2.2; Sennrich et al. 2016). Letters,
-// numbers and spaces of the pre-tokenisation are Unicode 14.0's, the whole range (unicode_class.h).
-// Special tokens such as <|endoftext|> are decoded, but in encode() their text is ordinary text.
+// Byte-level BPE as GPT-2 runs it (Radford et al. 2019, section 2.2; Sennrich et al. 2016).
+// Letters, numbers and spaces of the pre-tokenisation are Unicode 14.0's, the whole range
+// (unicode_class.h). Special tokens such as <|endoftext|> are decoded, but in encode() their text
+// is ordinary text.
 class Gpt2Tokenizer final : public Tokenizer {
  public:
   // Reads vocab.json and merges.txt from `folder`. Throws Error{invalid} naming the file and the
@@ -54,7 +55,7 @@ class Gpt2Tokenizer final : public Tokenizer {
   void read_merges(const std::string& path);
   std::vector<std::int32_t> encode_piece(std::string_view piece) const;
 
-  std::vector<std::string> text_of_;                    // bytes of each token
+  std::vector<std::string> text_of_;                     // bytes of each token
   std::unordered_map<std::string, std::int32_t> id_of_;  // the inverse
   std::array<std::int32_t, 256> byte_id_{};
   std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id << 32 | right id)

@@ -29,7 +29,7 @@ Pool::~Pool() {
 
 Buffer Pool::allocate(std::int64_t bytes, MemoryTag tag, Label label) {
   const std::int64_t size = std::max(kAlignment, round_up(bytes, kAlignment));
-  Block* block = find(size);
+  PoolBlock* block = find(size);
   if (block == nullptr) block = grow(size);
   if (block == nullptr) throw OutOfMemory(out_of_memory_message(bytes, label), bytes);
   free_.erase(block);
@@ -43,8 +43,8 @@ Buffer Pool::allocate(std::int64_t bytes, MemoryTag tag, Label label) {
   return Buffer(this, block);
 }
 
-Block* Pool::find(std::int64_t size) {
-  Block key;
+PoolBlock* Pool::find(std::int64_t size) {
+  PoolBlock key;
   key.size = size;
   const auto found = free_.lower_bound(&key);
   return found == free_.end() ? nullptr : *found;
@@ -52,7 +52,7 @@ Block* Pool::find(std::int64_t size) {
 
 // A new slab: the usual size, or exactly the request when that is larger or the budget is nearly
 // used.
-Block* Pool::grow(std::int64_t size) {
+PoolBlock* Pool::grow(std::int64_t size) {
   const std::int64_t left = budget_ > 0 ? budget_ - reserved_ : INT64_MAX;
   if (size > left) return nullptr;
   const std::int64_t wanted =
@@ -62,20 +62,22 @@ Block* Pool::grow(std::int64_t size) {
   if (slab == nullptr) return nullptr;
   slabs_.emplace_back(slab, bytes);
   reserved_ += bytes;
-  Block* block = make_block();
-  *block = Block{};
+  PoolBlock* block = make_block();
+  *block = PoolBlock{};
   block->data = slab;
   block->size = bytes;
+  block->slab = slabs_.size() - 1;
   free_.insert(block);
   return block;
 }
 
-Block* Pool::split(Block* block, std::int64_t size) {
+PoolBlock* Pool::split(PoolBlock* block, std::int64_t size) {
   if (block->size == size) return block;
-  Block* rest = make_block();
-  *rest = Block{};
+  PoolBlock* rest = make_block();
+  *rest = PoolBlock{};
   rest->data = block->data + size;
   rest->size = block->size - size;
+  rest->slab = block->slab;
   rest->previous = block;
   rest->next = block->next;
   if (rest->next != nullptr) rest->next->previous = rest;
@@ -85,19 +87,19 @@ Block* Pool::split(Block* block, std::int64_t size) {
   return block;
 }
 
-void Pool::merge_next(Block* block) {
-  Block* next = block->next;
+void Pool::merge_next(PoolBlock* block) {
+  PoolBlock* next = block->next;
   block->size += next->size;
   block->next = next->next;
   if (block->next != nullptr) block->next->previous = block;
   unused_.push_back(next);
 }
 
-void Pool::free(Block* block) {
+void Pool::free(PoolBlock* block) {
   ledger_.remove(space_, block->tag, block->requested);
   if (observer_ != nullptr) observer_->on_free(space_, block->tag, block->requested, block->data);
   block->live = false;
-  const auto is_free = [](const Block* other) { return other != nullptr && !other->live; };
+  const auto is_free = [](const PoolBlock* other) { return other != nullptr && !other->live; };
   if (is_free(block->next)) {
     free_.erase(block->next);
     merge_next(block);
@@ -110,16 +112,16 @@ void Pool::free(Block* block) {
   free_.insert(block);
 }
 
-Block* Pool::make_block() {
+PoolBlock* Pool::make_block() {
   if (unused_.empty()) return &storage_.emplace_back();
-  Block* block = unused_.back();
+  PoolBlock* block = unused_.back();
   unused_.pop_back();
   return block;
 }
 
 std::string Pool::out_of_memory_message(std::int64_t bytes, Label label) const {
   std::map<std::string, std::int64_t> holders;
-  for (const Block& block : storage_) {
+  for (const PoolBlock& block : storage_) {
     if (!block.live) continue;
     holders[std::string(name_of(block.tag)) + " '" + block.label.what + "'"] += block.requested;
   }

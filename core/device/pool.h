@@ -37,23 +37,25 @@ class OutOfMemory : public Error {
 class Pool;
 
 // One piece of a slab, live or free.
-struct Block {
+struct PoolBlock {
   std::byte* data = nullptr;
   std::int64_t size = 0;       // granules included
   std::int64_t requested = 0;  // what the ledger counts
   bool live = false;
+  std::size_t slab = 0;  // in the order of reservation
   MemoryTag tag{};
   Label label;
-  Block* previous = nullptr;  // neighbours by address in the same slab
-  Block* next = nullptr;
+  PoolBlock* previous = nullptr;  // neighbours by address in the same slab
+  PoolBlock* next = nullptr;
 };
 
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Pool* pool, Block* block) : pool_(pool), block_(block) {}
+  Buffer(Pool* pool, PoolBlock* block) : pool_(pool), block_(block) {}
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {
+    reset();
     std::swap(pool_, other.pool_);
     std::swap(block_, other.block_);
     return *this;
@@ -66,7 +68,7 @@ class Buffer {
 
  private:
   Pool* pool_ = nullptr;
-  Block* block_ = nullptr;
+  PoolBlock* block_ = nullptr;
 };
 
 // Watches allocations, for the trace. Called in program order.
@@ -96,18 +98,20 @@ class Pool {
 
  private:
   friend class Buffer;
+  // Ties go to the older slab: where the system places slabs must not matter.
   struct BySize {
-    bool operator()(const Block* a, const Block* b) const {
-      return a->size != b->size ? a->size < b->size : a->data < b->data;
+    bool operator()(const PoolBlock* a, const PoolBlock* b) const {
+      if (a->size != b->size) return a->size < b->size;
+      return a->slab != b->slab ? a->slab < b->slab : a->data < b->data;
     }
   };
 
-  Block* find(std::int64_t size);
-  Block* grow(std::int64_t size);
-  Block* split(Block* block, std::int64_t size);
-  void merge_next(Block* block);
-  void free(Block* block);
-  Block* make_block();
+  PoolBlock* find(std::int64_t size);
+  PoolBlock* grow(std::int64_t size);
+  PoolBlock* split(PoolBlock* block, std::int64_t size);
+  void merge_next(PoolBlock* block);
+  void free(PoolBlock* block);
+  PoolBlock* make_block();
   std::string out_of_memory_message(std::int64_t bytes, Label label) const;
 
   Device& device_;
@@ -116,9 +120,9 @@ class Pool {
   std::int64_t budget_;
   std::int64_t reserved_ = 0;
   AllocationObserver* observer_ = nullptr;
-  std::deque<Block> storage_;
-  std::vector<Block*> unused_;
-  std::set<Block*, BySize> free_;
+  std::deque<PoolBlock> storage_;
+  std::vector<PoolBlock*> unused_;
+  std::set<PoolBlock*, BySize> free_;
   std::vector<std::pair<std::byte*, std::int64_t>> slabs_;
 };
 

@@ -22,7 +22,8 @@ Tensor RankContext::allocate(DType dtype, const Shape& shape, MemoryTag tag, Lab
 }
 
 void RankContext::collective(StreamId stream, const Collective& collective) {
-  Timing* timing = &scratch_timing_;
+  ZL_CHECK(!collective.segments.empty(), "a collective has at least one tensor");
+  Timing* timing = unrecorded(stream);
   if (options_.record_trace) {
     TraceEvent record = event(EventType::collective, stream);
     record.kind = static_cast<std::uint8_t>(collective.kind);
@@ -48,7 +49,7 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
 }
 
 void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {
-  Timing* timing = &scratch_timing_;
+  Timing* timing = unrecorded(stream);
   if (options_.record_trace) {
     TraceEvent record = event(EventType::copy, stream);
     record.bytes_read = record.bytes_written = destination.bytes();
@@ -60,7 +61,7 @@ void RankContext::upload(StreamId stream, const TensorView& destination, const v
 }
 
 void RankContext::download(StreamId stream, void* destination, const TensorView& source) {
-  Timing* timing = &scratch_timing_;
+  Timing* timing = unrecorded(stream);
   if (options_.record_trace) {
     TraceEvent record = event(EventType::copy, stream);
     record.bytes_read = record.bytes_written = source.bytes();

@@ -55,7 +55,7 @@ class RankContext : private AllocationObserver {
   template <class T>
   void run(StreamId stream, const T& op) {
     op.validate();
-    Timing* timing = &scratch_timing_;
+    Timing* timing = unrecorded(stream);
     if (options_.record_trace) timing = record_op(stream, kOpKind<T>, op.cost(), dtype_of_op(op));
     if (options_.record_accesses) {
       op.visit([&](const TensorView& view, Access access) { record_access(view, access); });
@@ -94,6 +94,7 @@ class RankContext : private AllocationObserver {
     return dtype;
   }
 
+  Timing* unrecorded(StreamId stream) { return &unrecorded_[static_cast<std::size_t>(stream)]; }
   const Pool& pool(MemorySpace space) const { return *pools_[static_cast<std::size_t>(space)]; }
   TraceEvent event(EventType type, StreamId stream) const;
   Timing* record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype);
@@ -110,7 +111,7 @@ class RankContext : private AllocationObserver {
   std::vector<TensorAccess> accesses_;
   std::array<std::unique_ptr<Pool>, kMemorySpaces> pools_;
   Scope scope_;
-  Timing scratch_timing_;
+  std::array<Timing, kStreams> unrecorded_;  // one per stream: streams write at the same time
 };
 
 // Sets phase and unit for the enclosed block.

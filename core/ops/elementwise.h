@@ -54,7 +54,9 @@ struct Dropout {
 };
 
 // x[i] = std * z(base + i), z standard normal by Box-Muller over Philox words: elements 2j and 2j+1
-// of the global index share one pair of uniforms, so any cut of a tensor gives the same values.
+// of the global index share one pair of uniforms, so any cut of a tensor gives the same values:
+//   u = (random_bits(key, 2j) + 1) 2^-32, w = random_bits(key, 2j+1) 2^-32, r = sqrt(-2 ln u),
+//   z(2j) = r cos(2 pi w), z(2j+1) = r sin(2 pi w), in f64.
 struct RandomNormal {
   static constexpr const char* kName = "random_normal";
   TensorView x;

@@ -11,7 +11,8 @@ namespace zl {
 // out = (sum - mean) * rstd * weight + bias          layer_norm
 // out = sum * rstd * weight                          rms_norm (bias and mean absent)
 // x, add, sum, out: [n,C], one type; weight, bias: [C] of that type; mean, rstd: [n] f32 (f64).
-// sum may alias x.
+// sum may alias x. What is normalised is the sum as stored (rounded to its type), so that recomputing from
+// the stored sum gives the same bits.
 struct NormForward {
   static constexpr const char* kName = "norm_forward";
   NormKind kind = NormKind::layer_norm;
@@ -38,7 +39,7 @@ struct NormForward {
 };
 
 // dx = dresidual + d(norm)/dx; dweight, dbias (+)= their sums over rows.
-// x: what was normalised (`sum` of the forward). dresidual may be absent or alias dx.
+// x: what was normalised (`sum` of the forward). dresidual may be absent; it and dout may alias dx.
 // dweight, dbias: gradient type (f32; f64 for f64); dbias absent for RMSNorm.
 struct NormBackward {
   static constexpr const char* kName = "norm_backward";

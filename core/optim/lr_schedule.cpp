@@ -113,8 +113,8 @@ double LrSchedule::one_cycle_lr() const {
     return config_.cycle_min_lr + (config_.cycle_max_lr - config_.cycle_min_lr) * cycle_fraction();
   }
   if (config_.decay_step_size == 0) return config_.cycle_min_lr;
-  const double intervals = static_cast<double>(index_ - cycle_steps_ + 1) /
-                           static_cast<double>(config_.decay_step_size);
+  const double intervals =
+      static_cast<double>(index_ - cycle_steps_ + 1) / static_cast<double>(config_.decay_step_size);
   return config_.cycle_min_lr / (1.0 + config_.decay_lr_rate * intervals);
 }
 
@@ -125,8 +125,8 @@ std::optional<double> LrSchedule::beta1() const {
            (config_.cycle_max_mom - config_.cycle_min_mom) * cycle_fraction();
   }
   if (config_.decay_step_size == 0) return config_.cycle_max_mom;
-  const double intervals = static_cast<double>(index_ - cycle_steps_ + 1) /
-                           static_cast<double>(config_.decay_step_size);
+  const double intervals =
+      static_cast<double>(index_ - cycle_steps_ + 1) / static_cast<double>(config_.decay_step_size);
   return config_.cycle_max_mom * (1.0 + config_.decay_mom_rate * intervals);
 }
 

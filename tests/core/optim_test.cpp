@@ -185,8 +185,7 @@ LossScalerConfig window_of_two() {
 }
 
 TEST(LossScaler, GrowsAfterWindows) {
-  expect_scales(window_of_two(), ".......",
-                {65536, 65536, 131072, 131072, 262144, 262144, 524288});
+  expect_scales(window_of_two(), ".......", {65536, 65536, 131072, 131072, 262144, 262144, 524288});
 }
 
 TEST(LossScaler, HysteresisAbsorbsTheFirstOverflowOnly) {

@@ -1,5 +1,6 @@
 // Safetensors files: golden bytes, round trips, and every defect a reader must name.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -20,7 +21,8 @@ class Safetensors : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("zl_safetensors_" + std::string(info->name()));
+    folder_ = fs::temp_directory_path() /
+              ("zl_safetensors_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     path_ = (folder_ / "x.safetensors").string();
@@ -68,9 +70,9 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 TEST_F(Safetensors, GoldenBytes) {
   const std::vector<std::uint16_t> half{0x3c00};
   const std::vector<float> values{1.0f, -2.0f};
-  write_safetensors(path_,
-                    {{"h", DType::f16, {1}, bytes_of(half)}, {"w", DType::f32, {2}, bytes_of(values)}},
-                    {{"k", "v"}});
+  write_safetensors(
+      path_, {{"h", DType::f16, {1}, bytes_of(half)}, {"w", DType::f32, {2}, bytes_of(values)}},
+      {{"k", "v"}});
   // 144 = 0x90 header bytes: 139 of JSON and 5 spaces; w comes first, its elements are wider.
   const std::string header =
       R"({"__metadata__":{"k":"v"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"

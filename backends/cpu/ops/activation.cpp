@@ -1,0 +1,160 @@
+// MLP activations, block by block, with vectorised exponentials.
+#include <numbers>
+
+#include "backends/cpu/ops/blocks.h"
+#include "backends/cpu/ops/fast_math.h"
+
+namespace zl::cpu {
+namespace {
+
+template <class A>
+struct ValueAndSlope {
+  A value, slope;
+};
+
+// 1 / (1 + e^-x) and its complement, each without cancellation.
+template <class A>
+inline void logistic(A x, A& value, A& complement) {
+  // Past 80 the smaller one is 0 in float anyway; the bound keeps 0 * infinity away.
+  const A bounded = x < A{-80} ? A{-80} : x;
+  const A power = fast_exp(-bounded);
+  value = A{1} / (A{1} + power);
+  complement = power * value;
+}
+
+// x (1 + tanh(u)) / 2 = x logistic(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel).
+struct GeluTanh {
+  template <class A>
+  static ValueAndSlope<A> at(A x) {
+    constexpr A kScale = static_cast<A>(2.0 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+    constexpr A kCubic = static_cast<A>(0.044715);
+    A gate, complement;
+    logistic(kScale * x * (A{1} + kCubic * x * x), gate, complement);
+    return {x * gate, gate + x * gate * complement * kScale * (A{1} + A{3} * kCubic * x * x)};
+  }
+};
+
+// x Phi(x), Phi the normal distribution function.
+struct GeluErf {
+  template <class A>
+  static ValueAndSlope<A> at(A x) {
+    constexpr A kDensity = static_cast<A>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    const A bell = fast_exp(A{-0.5} * x * x);
+    const A tail = A{0.5} * bell * scaled_erfc(std::abs(x) / static_cast<A>(std::numbers::sqrt2));
+    const A phi = x < A{0} ? tail : A{1} - tail;
+    return {x * phi, phi + x * bell * kDensity};
+  }
+};
+
+struct Silu {
+  template <class A>
+  static ValueAndSlope<A> at(A x) {
+    A gate, complement;
+    logistic(x, gate, complement);
+    return {x * gate, gate * (A{1} + x * complement)};
+  }
+};
+
+template <class Function, class T>
+void gelu_forward(const ActivationForward& op, const ExecContext& context) {
+  using A = Arithmetic<T>;
+  for_blocks(context, op.y.count(), [&](std::int64_t first, std::int64_t length) {
+    const T* __restrict x = op.x.as<const T>() + first;
+    T* __restrict y = op.y.as<T>() + first;
+    for (std::int64_t i = 0; i < length; ++i) y[i] = narrow<T>(Function::at(widen<A>(x[i])).value);
+  });
+}
+
+// dx may be x or dy, element by element: no __restrict.
+template <class Function, class T>
+void gelu_backward(const ActivationBackward& op, const ExecContext& context) {
+  using A = Arithmetic<T>;
+  for_blocks(context, op.dx.count(), [&](std::int64_t first, std::int64_t length) {
+    const T* x = op.x.as<const T>() + first;
+    const T* dy = op.dy.as<const T>() + first;
+    T* dx = op.dx.as<T>() + first;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < length; ++i) {
+      dx[i] = narrow<T>(widen<A>(dy[i]) * Function::at(widen<A>(x[i])).slope);
+    }
+  });
+}
+
+// fn(row, first column, length): blocks of the rows of [rows, columns].
+template <class F>
+void for_row_blocks(const ExecContext& context, std::int64_t rows, std::int64_t columns, F&& fn) {
+  const std::int64_t grain = kGrain / std::max<std::int64_t>(columns, 1) + 1;
+  parallel_for(context, rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t first = 0; first < columns; first += kBlock) {
+        fn(row, first, std::min(kBlock, columns - first));
+      }
+    }
+  });
+}
+
+template <class T>
+void swiglu_forward(const ActivationForward& op, const ExecContext& context) {
+  using A = Arithmetic<T>;
+  const std::int64_t width = op.y.columns();
+  const auto block = [&](std::int64_t row, std::int64_t first, std::int64_t length) {
+    const T* __restrict gate = op.x.as<const T>() + 2 * row * width + first;
+    const T* __restrict up = gate + width;
+    T* __restrict y = op.y.as<T>() + row * width + first;
+    for (std::int64_t i = 0; i < length; ++i) {
+      y[i] = narrow<T>(Silu::at(widen<A>(gate[i])).value * widen<A>(up[i]));
+    }
+  };
+  for_row_blocks(context, op.y.rows(), width, block);
+}
+
+template <class T>
+void swiglu_backward(const ActivationBackward& op, const ExecContext& context) {
+  using A = Arithmetic<T>;
+  const std::int64_t width = op.dy.columns();
+  const auto block = [&](std::int64_t row, std::int64_t first, std::int64_t length) {
+    const T* gate = op.x.as<const T>() + 2 * row * width + first;
+    const T* __restrict dy = op.dy.as<const T>() + row * width + first;
+    T* dgate = op.dx.as<T>() + 2 * row * width + first;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < length; ++i) {
+      const auto [value, slope] = Silu::at(widen<A>(gate[i]));
+      const A up = widen<A>(gate[width + i]), d = widen<A>(dy[i]);
+      dgate[i] = narrow<T>(d * up * slope);
+      dgate[width + i] = narrow<T>(d * value);
+    }
+  };
+  for_row_blocks(context, op.dy.rows(), width, block);
+}
+
+}  // namespace
+
+void execute(const ActivationForward& op, const ExecContext& context) {
+  with_float_type(op.x.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    switch (op.kind) {
+      case ActivationKind::gelu_tanh:
+        return gelu_forward<GeluTanh, T>(op, context);
+      case ActivationKind::gelu_erf:
+        return gelu_forward<GeluErf, T>(op, context);
+      case ActivationKind::swiglu:
+        return swiglu_forward<T>(op, context);
+    }
+  });
+}
+
+void execute(const ActivationBackward& op, const ExecContext& context) {
+  with_float_type(op.x.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    switch (op.kind) {
+      case ActivationKind::gelu_tanh:
+        return gelu_backward<GeluTanh, T>(op, context);
+      case ActivationKind::gelu_erf:
+        return gelu_backward<GeluErf, T>(op, context);
+      case ActivationKind::swiglu:
+        return swiglu_backward<T>(op, context);
+    }
+  });
+}
+
+}  // namespace zl::cpu

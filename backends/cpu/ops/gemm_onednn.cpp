@@ -1,0 +1,120 @@
+#include "backends/cpu/ops/gemm_onednn.h"
+
+#include "core/base/error.h"
+
+#ifdef ZL_WITH_ONEDNN
+#include <omp.h>
+
+#include <array>
+#include <dnnl.hpp>
+#include <map>
+#include <string>
+
+namespace zl::cpu {
+namespace {
+
+dnnl::memory::data_type data_type(DType dtype) {
+  return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// A row-major rows x columns matrix, or the transpose of one.
+dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, bool transposed) {
+  const dnnl::memory::dims strides =
+      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1};
+  return {{rows, columns}, data_type(dtype), strides};
+}
+
+dnnl::matmul::primitive_desc describe(const Gemm& op) {
+  const auto a = matrix(op.m(), op.k(), op.a.dtype, op.trans_a);
+  const auto b = matrix(op.k(), op.n(), op.b.dtype, op.trans_b);
+  const auto c = matrix(op.m(), op.n(), op.c.dtype, false);
+  dnnl::post_ops after;
+  if (op.accumulate) after.append_sum(1.0f);
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(after);
+  if (op.bias.empty()) return {dnnl::matmul::desc(a, b, c), attributes, engine()};
+  return {dnnl::matmul::desc(a, b, matrix(1, op.n(), op.bias.dtype, false), c), attributes,
+          engine()};
+}
+
+// A compiled product. A primitive owns scratch memory, so each thread has its own; oneDNN itself
+// shares the generated code among them.
+const dnnl::matmul& primitive(const Gemm& op, int threads) {
+  using Key = std::array<std::int64_t, 5>;
+  static thread_local std::map<Key, dnnl::matmul> primitives;
+  const std::int64_t flags = static_cast<std::int64_t>(op.a.dtype) * 256 +
+                             static_cast<std::int64_t>(op.c.dtype) * 16 + op.trans_a * 8 +
+                             op.trans_b * 4 + op.accumulate * 2 + !op.bias.empty();
+  const Key key{op.m(), op.n(), op.k(), flags, threads};
+  const auto found = primitives.find(key);
+  if (found != primitives.end()) return found->second;
+  return primitives.emplace(key, dnnl::matmul(describe(op))).first->second;
+}
+
+void run_primitive(const Gemm& op, int threads) {
+  static thread_local dnnl::stream stream(engine());
+  const dnnl::matmul& product = primitive(op, threads);
+  const auto argument = [](const TensorView& view, const dnnl::memory::desc& desc) {
+    return dnnl::memory(desc, engine(), view.data);
+  };
+  std::unordered_map<int, dnnl::memory> arguments{
+      {DNNL_ARG_SRC, argument(op.a, matrix(op.m(), op.k(), op.a.dtype, op.trans_a))},
+      {DNNL_ARG_WEIGHTS, argument(op.b, matrix(op.k(), op.n(), op.b.dtype, op.trans_b))},
+      {DNNL_ARG_DST, argument(op.c, matrix(op.m(), op.n(), op.c.dtype, false))}};
+  if (!op.bias.empty()) {
+    arguments.emplace(DNNL_ARG_BIAS,
+                      argument(op.bias, matrix(1, op.n(), op.bias.dtype, false)));
+  }
+  product.execute(stream, arguments);
+}
+
+void run_sgemm(const Gemm& op) {
+  const auto status = dnnl_sgemm(
+      op.trans_a ? 'T' : 'N', op.trans_b ? 'T' : 'N', op.m(), op.n(), op.k(), 1.0f,
+      op.a.as<const float>(), op.a.columns(), op.b.as<const float>(), op.b.columns(),
+      op.accumulate ? 1.0f : 0.0f, op.c.as<float>(), op.n());
+  if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
+}
+
+}  // namespace
+
+bool onednn_prefers(const Gemm& op) {
+  if (op.a.dtype == DType::f32) return true;
+  static const bool has_tiles = dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
+  return op.a.dtype == DType::bf16 && has_tiles;
+}
+
+void onednn_gemm(const Gemm& op, const ExecContext& context) {
+  omp_set_num_threads(context.threads);
+  try {
+    // The matmul primitive is the faster one for x W^T and can add a bias; it loses half its speed
+    // where the right operand's rows lie a multiple of a page apart, which sgemm's packing avoids.
+    const bool plain = op.a.dtype == DType::f32 && op.bias.empty();
+    if (plain && (op.trans_a || !op.trans_b)) {
+      run_sgemm(op);
+    } else {
+      run_primitive(op, context.threads);
+    }
+  } catch (const dnnl::error& error) {
+    throw Error(ErrorCode::failed, std::string("gemm: oneDNN: ") + error.what());
+  }
+}
+
+}  // namespace zl::cpu
+
+#else
+
+namespace zl::cpu {
+
+bool onednn_prefers(const Gemm&) { return false; }
+void onednn_gemm(const Gemm&, const ExecContext&) {
+  throw Error(ErrorCode::unavailable, "gemm: oneDNN is not built in (apt-get install libdnnl-dev)");
+}
+
+}  // namespace zl::cpu
+#endif

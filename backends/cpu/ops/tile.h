@@ -1,0 +1,76 @@
+// The register-blocked matrix kernel that packed GEMM and attention share, and their scratch.
+// Ownership: Scratch owns its memory. Threads: pure functions of their arguments.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "backends/cpu/ops/vector.h"
+
+namespace zl::cpu {
+
+// Grow-only array aligned to a cache line; keep one per thread so that ops need no allocation.
+template <class A>
+class Scratch {
+ public:
+  A* reserve(std::int64_t count) {
+    if (count > capacity_) {
+      data_.reset();
+      data_.reset(static_cast<A*>(
+          ::operator new(static_cast<std::size_t>(count) * sizeof(A), std::align_val_t{64})));
+      capacity_ = count;
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(A* pointer) const { ::operator delete(pointer, std::align_val_t{64}); }
+  };
+  std::unique_ptr<A, Free> data_;
+  std::int64_t capacity_ = 0;
+};
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// The left operand of a tile product: element (row, k) at data[row * row_stride + k * k_stride].
+template <class A>
+struct LeftOperand {
+  const A* data;
+  std::int64_t row_stride, k_stride;
+};
+
+// c[Rows, Vectors * lanes] (+)= a[Rows, depth] b[depth, Vectors * lanes]; sums stay in registers.
+// Each element is summed in order of k, so a result does not depend on how a product is tiled.
+template <class A, int Rows, int Vectors>
+inline void multiply_tile(LeftOperand<A> a, const A* b, std::int64_t b_stride, std::int64_t depth,
+                          A* c, std::int64_t c_stride, bool accumulate) {
+  for (int r = 0; r < Rows; ++r) {
+    for (int v = 0; v < Vectors; ++v) __builtin_prefetch(c + r * c_stride + v * kLanes<A>, 1);
+  }
+  Vector<A> sum[Rows][Vectors] = {};
+  for (std::int64_t k = 0; k < depth; ++k) {
+    Vector<A> right[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) right[v] = load_vector(b + k * b_stride + v * kLanes<A>);
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+      const Vector<A> left = broadcast(a.data[r * a.row_stride + k * a.k_stride]);
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      A* target = c + r * c_stride + v * kLanes<A>;
+      store_vector(target, accumulate ? load_vector(target) + sum[r][v] : sum[r][v]);
+    }
+  }
+}
+
+}  // namespace zl::cpu

@@ -1,0 +1,115 @@
+// Fixed-width vectors of the compiler (GCC and Clang vector extensions) and the few operations that
+// the matrix kernels need. Ownership: nothing. Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#if defined(__AVX__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace zl::cpu {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class A>
+struct VectorOf {
+  typedef A type __attribute__((vector_size(kVectorBytes)));
+};
+template <class A>
+using Vector = typename VectorOf<A>::type;
+template <class A>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
+
+template <class A>
+inline Vector<A> load_vector(const A* source) {
+  Vector<A> value;
+  std::memcpy(&value, source, sizeof(value));
+  return value;
+}
+
+template <class A>
+inline void store_vector(A* target, Vector<A> value) {
+  std::memcpy(target, &value, sizeof(value));
+}
+
+template <class A>
+inline Vector<A> broadcast(A value) {
+  return value - Vector<A>{};
+}
+
+// a * b + c in one rounding where the processor has it.
+inline Vector<float> multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// One round of a square transpose: swaps the off-diagonal Step x Step blocks of rows low, high.
+template <int Step, class V, std::size_t... I>
+inline void swap_blocks(V& low, V& high, std::index_sequence<I...>) {
+  constexpr int kWidth = static_cast<int>(sizeof...(I));
+  const V first = __builtin_shufflevector(
+      low, high, ((I & Step) ? kWidth + static_cast<int>(I) - Step : static_cast<int>(I))...);
+  high = __builtin_shufflevector(
+      low, high, ((I & Step) ? kWidth + static_cast<int>(I) : static_cast<int>(I) + Step)...);
+  low = first;
+}
+
+template <int Step, class A>
+inline void transpose_round(Vector<A>* rows) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes<A>; ++i) {
+    if ((i & Step) == 0) {
+      swap_blocks<Step>(rows[i], rows[i + Step], std::make_index_sequence<kLanes<A>>{});
+    }
+  }
+  if constexpr (2 * Step < kLanes<A>) transpose_round<2 * Step, A>(rows);
+}
+
+// target[c][r] = source[r][c] for a block of rows x columns.
+template <class A>
+inline void transpose(const A* source, std::int64_t source_stride, A* target,
+                      std::int64_t target_stride, std::int64_t rows, std::int64_t columns) {
+  constexpr int kSide = kLanes<A>;
+  const std::int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (std::int64_t r = 0; r < whole_rows; r += kSide) {
+    for (std::int64_t c = 0; c < whole_columns; c += kSide) {
+      Vector<A> block[kSide];
+#pragma GCC unroll 16
+      for (int i = 0; i < kSide; ++i) block[i] = load_vector(source + (r + i) * source_stride + c);
+      transpose_round<1, A>(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < kSide; ++i) store_vector(target + (c + i) * target_stride + r, block[i]);
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) {
+      target[c * target_stride + r] = source[r * source_stride + c];
+    }
+  }
+}
+
+}  // namespace zl::cpu

@@ -1,0 +1,27 @@
+// One rank's door to the collectives of a ThreadGroup.
+// Ownership: refers to the group and the rank's device. Threads: as in core/device/communicator.h.
+#pragma once
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/thread_group.h"
+
+namespace zl::cpu {
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(ThreadGroup& group, int rank, Device& device)
+      : group_(group), rank_(rank), device_(device) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.ranks(); }
+  std::string link() const override { return "threads"; }
+  // Error{failed} at once when a segment's counts or types do not fit the collective.
+  void run(StreamId stream, const Collective& collective, Timing* timing) override;
+
+ private:
+  ThreadGroup& group_;
+  int rank_;
+  Device& device_;
+};
+
+}  // namespace zl::cpu

@@ -1,0 +1,117 @@
+#include "backends/cpu/world.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cpu/thread_communicator.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace zl::cpu {
+namespace {
+
+// What ranks threw, in order of time.
+class Failures {
+ public:
+  void add(const std::exception_ptr& error) {
+    std::lock_guard lock(mutex_);
+    try {
+      std::rethrow_exception(error);
+    } catch (const RankLeft&) {
+      if (!consequence_) consequence_ = error;
+    } catch (...) {
+      if (!cause_) cause_ = error;
+    }
+  }
+  void rethrow() const {
+    if (cause_) std::rethrow_exception(cause_);
+    if (consequence_) std::rethrow_exception(consequence_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr cause_, consequence_;
+};
+
+class ThreadWorld final : public World {
+ public:
+  ThreadWorld(int ranks, int threads, std::chrono::milliseconds timeout)
+      : threads_(threads), group_(ranks, timeout) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto leave = [this, rank](const std::string& why) { group_.leave(rank, why); };
+      ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, leave));
+    }
+  }
+
+  int ranks() const override { return group_.ranks(); }
+  int executed_ranks() const override { return group_.ranks(); }
+
+  void run(const std::function<void(RankHandle)>& program) override {
+    group_.reset();
+    Failures failures;
+    {
+      std::vector<std::jthread> threads;
+      for (auto& rank : ranks_) {
+        threads.emplace_back([&, this] { run_rank(*rank, program, failures); });
+      }
+    }
+    failures.rethrow();
+  }
+
+ private:
+  struct Rank {
+    Rank(ThreadGroup& group, int rank, int threads, Stream::OnFailure leave)
+        : device(threads, std::move(leave)), communicator(group, rank, device) {}
+    Device device;
+    ThreadCommunicator communicator;
+  };
+
+  void run_rank(Rank& rank, const std::function<void(RankHandle)>& program, Failures& failures) {
+#ifdef _OPENMP
+    omp_set_num_threads(threads_);
+#endif
+    std::string why = "its program has ended";
+    try {
+      program({rank.device, rank.communicator});
+      for (std::size_t stream = 1; stream < kStreams; ++stream) {
+        rank.device.synchronize(static_cast<StreamId>(stream));
+      }
+    } catch (...) {
+      failures.add(std::current_exception());
+      why = message_of(std::current_exception());
+    }
+    group_.leave(rank.communicator.rank(), why);
+    for (const std::exception_ptr& error : rank.device.finish()) failures.add(error);
+  }
+
+  int threads_;
+  ThreadGroup group_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_world_with_timeout(const WorldOptions& options,
+                                               std::chrono::milliseconds timeout) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
+                                        " is not between 1 and " + std::to_string(kMaxRanks) +
+                                        ", what the cpu backend can run");
+  }
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads =
+      options.threads_per_rank > 0 ? options.threads_per_rank : std::max(1, cores / options.ranks);
+  return std::make_unique<ThreadWorld>(options.ranks, threads, timeout);
+}
+
+std::unique_ptr<World> make_world(const WorldOptions& options) {
+  return make_world_with_timeout(options, std::chrono::minutes{1});
+}
+
+}  // namespace zl::cpu

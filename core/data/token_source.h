@@ -1,0 +1,60 @@
+// Training samples: windows of a tokenised text, a .bin of tokens, or synthetic tokens.
+// Ownership: shares its read-only tokens between copies. Threads: batch() may run on many at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/data/tokenizer.h"
+
+namespace zl {
+
+// Samples are drawn, not stored: sample r of optimizer step s is the window that Philox gives for
+// (seed, s, r), uniform over the text with replacement. So the whole state of a source is its seed
+// and the step, and a step sees the same samples for every split of its batch over ranks and
+// micro-batches.
+class TokenSource {
+ public:
+  // A name that ends in .bin holds little-endian uint16 tokens: raw (nanoGPT) or behind a header of
+  // 256 int32 (llm.c: magic 20240520, version 1, count), told apart by the magic number. It is
+  // mapped, so processes share its pages. Any other file is text, tokenised in memory by
+  // `tokenizer`. `vocab` is the model's. Throws Error{invalid} naming the file and the defect:
+  // missing, empty, odd byte count, header that disagrees with the size, or a token id beyond
+  // `vocab` (with its position).
+  static TokenSource open(const std::string& path, const Tokenizer& tokenizer, std::int64_t vocab,
+                          std::uint64_t seed);
+
+  // Endless independent uniform tokens in [0, vocab): nothing to learn, loss stays at ln(vocab).
+  static TokenSource synthetic(std::int64_t vocab, std::uint64_t seed);
+
+  // 0 for a synthetic source.
+  std::int64_t tokens() const { return static_cast<std::int64_t>(narrow_.size() + wide_.size()); }
+
+  // Throws Error{invalid} unless one sample fits: sequence_length + 1 tokens.
+  void require(std::int64_t sequence_length) const;
+
+  // Fills inputs and targets, each [micro_batch, sequence_length]; targets are the inputs shifted
+  // by one. Row i is sample (micro * world + rank) * micro_batch + i of step `step`.
+  // Throws as require() does.
+  void batch(std::int64_t step, std::int64_t micro, int rank, int world, std::int64_t micro_batch,
+             std::int64_t sequence_length, std::int32_t* inputs, std::int32_t* targets) const;
+
+ private:
+  TokenSource(std::string name, std::int64_t vocab, std::uint64_t seed);
+  void adopt_text(const Tokenizer& tokenizer);
+  void map_bin();
+  void check_ids() const;
+  void read_sample(std::int64_t step, std::int64_t sample, std::int64_t sequence_length,
+                   std::int32_t* inputs, std::int32_t* targets) const;
+
+  std::string name_;
+  std::int64_t vocab_;
+  std::uint64_t seed_;
+  std::shared_ptr<const void> storage_;  // keeps what the spans view
+  std::span<const std::uint16_t> narrow_;
+  std::span<const std::int32_t> wide_;  // texts whose tokenizer needs more than 16 bits
+};
+
+}  // namespace zl

@@ -1,0 +1,69 @@
+#include "core/model/parameters.h"
+
+#include <cmath>
+
+namespace zl {
+
+ParameterTable::ParameterTable(const ModelConfig& config) {
+  const Shape width{config.hidden};
+  const double std = config.init_std;
+  token_embedding = add("embedding.token", {config.vocab, config.hidden}, 0, InitKind::normal, std);
+  if (config.position == PositionKind::learned) {
+    position_embedding =
+        add("embedding.position", {config.max_sequence, config.hidden}, 0, InitKind::normal, std);
+  }
+  for (int layer = 0; layer < config.layers; ++layer) blocks.push_back(add_block(config, layer));
+  const int last = head_unit();
+  final_norm_weight = add("final_norm.weight", width, last, InitKind::ones);
+  if (config.norm == NormKind::layer_norm) {
+    final_norm_bias = add("final_norm.bias", width, last, InitKind::zeros);
+  }
+  head = config.tied_embeddings
+             ? token_embedding
+             : add("head", {config.vocab, config.hidden}, last, InitKind::normal, std);
+}
+
+BlockParameters ParameterTable::add_block(const ModelConfig& config, int layer) {
+  const std::string prefix = "blocks." + std::to_string(layer) + ".";
+  const int unit = layer + 1;
+  const double std = config.init_std;
+  // GPT-2: projections into the residual stream start smaller by sqrt(2 * layers).
+  const double residual_std = std / std::sqrt(2.0 * static_cast<double>(config.layers));
+  const auto vector = [&](const char* name, std::int64_t size, InitKind init, bool present) {
+    return present ? add(prefix + name, Shape{size}, unit, init) : -1;
+  };
+  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, double scale) {
+    return add(prefix + name, {rows, columns}, unit, InitKind::normal, scale);
+  };
+  const bool norm_bias = config.norm == NormKind::layer_norm;
+  BlockParameters block{};
+  block.norm1_weight = vector("norm1.weight", config.hidden, InitKind::ones, true);
+  block.norm1_bias = vector("norm1.bias", config.hidden, InitKind::zeros, norm_bias);
+  block.qkv_weight = matrix("attention.qkv.weight", config.qkv_width(), config.hidden, std);
+  block.qkv_bias =
+      vector("attention.qkv.bias", config.qkv_width(), InitKind::zeros, config.qkv_bias);
+  block.out_weight =
+      matrix("attention.out.weight", config.hidden, config.attention_width(), residual_std);
+  block.out_bias = vector("attention.out.bias", config.hidden, InitKind::zeros, config.linear_bias);
+  block.norm2_weight = vector("norm2.weight", config.hidden, InitKind::ones, true);
+  block.norm2_bias = vector("norm2.bias", config.hidden, InitKind::zeros, norm_bias);
+  block.up_weight = matrix("mlp.up.weight", config.ffn_in_width(), config.hidden, std);
+  block.up_bias = vector("mlp.up.bias", config.ffn_in_width(), InitKind::zeros, config.linear_bias);
+  block.down_weight = matrix("mlp.down.weight", config.hidden, config.ffn, residual_std);
+  block.down_bias = vector("mlp.down.bias", config.hidden, InitKind::zeros, config.linear_bias);
+  return block;
+}
+
+int ParameterTable::add(const std::string& name, const Shape& shape, int unit, InitKind init,
+                        double std) {
+  specs.push_back({name, shape, unit, init, std});
+  return static_cast<int>(specs.size()) - 1;
+}
+
+std::int64_t ParameterTable::count() const {
+  std::int64_t total = 0;
+  for (const ParameterSpec& spec : specs) total += spec.count();
+  return total;
+}
+
+}  // namespace zl

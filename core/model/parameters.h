@@ -1,0 +1,52 @@
+// The parameters of a model: names, shapes, initialisation, and which unit owns each.
+// Ownership: values. Threads: immutable after construction.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/shape.h"
+#include "core/model/model_config.h"
+
+namespace zl {
+
+enum class InitKind : std::uint8_t { normal, ones, zeros };
+
+struct ParameterSpec {
+  std::string name;
+  Shape shape;
+  int unit = 0;  // 0 the embedding, 1..layers the blocks, layers + 1 the final norm and head
+  InitKind init = InitKind::normal;
+  double std = 0;
+
+  std::int64_t count() const { return shape.count(); }
+};
+
+// Indices into ParameterTable::specs; -1: the model has no such parameter.
+struct BlockParameters {
+  int norm1_weight, norm1_bias, qkv_weight, qkv_bias, out_weight, out_bias;
+  int norm2_weight, norm2_bias, up_weight, up_bias, down_weight, down_bias;
+};
+
+// Linear weights are [out_features, in_features]. qkv stacks q, k and v heads; for SwiGLU `up`
+// stacks gate and up.
+struct ParameterTable {
+  explicit ParameterTable(const ModelConfig& config);
+
+  std::vector<ParameterSpec> specs;
+  std::vector<BlockParameters> blocks;
+  int token_embedding = -1, position_embedding = -1;
+  int final_norm_weight = -1, final_norm_bias = -1;
+  int head = -1;  // equal to token_embedding when tied
+
+  int units() const { return static_cast<int>(blocks.size()) + 2; }
+  int head_unit() const { return units() - 1; }
+  bool tied() const { return head == token_embedding; }
+  std::int64_t count() const;
+
+ private:
+  int add(const std::string& name, const Shape& shape, int unit, InitKind init, double std = 0);
+  BlockParameters add_block(const ModelConfig& config, int layer);
+};
+
+}  // namespace zl

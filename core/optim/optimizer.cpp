@@ -1,0 +1,157 @@
+#include "core/optim/optimizer.h"
+
+#include <cmath>
+
+namespace zl {
+namespace {
+
+bool follows(const TensorView& a, const TensorView& b) {
+  return a.empty() ? b.empty() : a.data + a.bytes() == b.data;
+}
+
+TensorView extended(const TensorView& view, std::int64_t count) {
+  return view.empty() ? view : TensorView{view.data, view.dtype, Shape{view.count() + count}};
+}
+
+}  // namespace
+
+Optimizer::Optimizer(RankContext& context, const OptimizerConfig& config,
+                     std::vector<UpdateRange> ranges, bool replicated)
+    : context_(context), config_(config), ranges_(std::move(ranges)), replicated_(replicated) {
+  for (const UpdateRange& range : ranges_) {
+    offsets_.push_back(elements_);
+    elements_ += range.weights.count();
+  }
+  if (ranges_.front().weights.dtype != DType::f32) masters_ = state("master weights");
+  const bool moments = config.kind != OptimizerKind::sgd;
+  if (moments || config.momentum != 0) first_ = state(moments ? "first moment" : "momentum");
+  if (moments) second_ = state("second moment");
+  make_pieces();
+}
+
+Tensor Optimizer::state(const char* what) {
+  Tensor tensor = context_.allocate(DType::f32, Shape{elements_}, MemoryTag::optimizer, {what});
+  context_.run(Fill{tensor.view, 0});
+  return tensor;
+}
+
+TensorView Optimizer::master(std::size_t range) const {
+  const TensorView& weights = ranges_[range].weights;
+  return has_masters() ? masters_.view.flat(offsets_[range], weights.count()) : weights;
+}
+
+void Optimizer::make_pieces() {
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    Piece piece{master(i), ranges_[i].gradient, has_masters() ? ranges_[i].weights : TensorView{},
+                offsets_[i]};
+    if (!pieces_.empty() && config_.kind != OptimizerKind::lamb) {
+      Piece& last = pieces_.back();
+      if (follows(last.param, piece.param) && follows(last.gradient, piece.gradient) &&
+          follows(last.copy, piece.copy)) {
+        last.gradient = extended(last.gradient, piece.count());
+        last.copy = extended(last.copy, piece.count());
+        last.param = extended(last.param, piece.count());
+        continue;
+      }
+    }
+    pieces_.push_back(piece);
+  }
+}
+
+void Optimizer::step(const StepScalars& scalars) {
+  ++steps_;
+  if (config_.kind == OptimizerKind::sgd) {
+    sgd(scalars);
+  } else if (config_.kind == OptimizerKind::lamb) {
+    lamb(scalars);
+  } else {
+    adam(scalars);
+  }
+}
+
+void Optimizer::adam(const StepScalars& scalars) {
+  AdamStep op;
+  op.lr = static_cast<float>(scalars.lr);
+  op.beta1 = static_cast<float>(scalars.beta1);
+  op.beta2 = static_cast<float>(scalars.beta2);
+  op.epsilon = static_cast<float>(config_.epsilon);
+  op.weight_decay = static_cast<float>(config_.weight_decay);
+  op.grad_scale = static_cast<float>(scalars.gradient_scale);
+  op.decoupled = config_.kind == OptimizerKind::adamw;
+  if (config_.bias_correction) {
+    op.bias1 = static_cast<float>(1.0 - std::pow(scalars.beta1, static_cast<double>(steps_)));
+    op.bias2 = static_cast<float>(1.0 - std::pow(scalars.beta2, static_cast<double>(steps_)));
+  }
+  for (const Piece& piece : pieces_) {
+    op.param = piece.param;
+    op.grad = piece.gradient;
+    op.copy = piece.copy;
+    op.m = first_.view.flat(piece.offset, piece.count());
+    op.v = second_.view.flat(piece.offset, piece.count());
+    context_.run(op);
+  }
+}
+
+void Optimizer::sgd(const StepScalars& scalars) {
+  for (const Piece& piece : pieces_) {
+    const TensorView momentum =
+        config_.momentum != 0 ? first_.view.flat(piece.offset, piece.count()) : TensorView{};
+    context_.run(
+        SgdStep{piece.param, piece.gradient, momentum, piece.copy, static_cast<float>(scalars.lr),
+                static_cast<float>(config_.momentum), static_cast<float>(config_.weight_decay),
+                static_cast<float>(scalars.gradient_scale), config_.nesterov, steps_ == 1});
+  }
+}
+
+// Norms of a parameter and its update are over all ranks: bounds by a max, then the
+// order-independent squares, so that the trust ratio does not depend on the partition.
+void Optimizer::lamb(const StepScalars& scalars) {
+  const auto pieces = static_cast<std::int64_t>(pieces_.size());
+  const Label label{"lamb"};
+  Tensor updates = context_.allocate(DType::f32, Shape{elements_}, MemoryTag::workspace, label);
+  Tensor bounds = context_.allocate(DType::f32, Shape{2 * pieces}, MemoryTag::workspace, label);
+  Tensor squares = context_.allocate(DType::f64, Shape{4 * pieces}, MemoryTag::workspace, label);
+  const double power = static_cast<double>(steps_);
+  const bool correct = config_.bias_correction;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+    const TensorView update = updates.view.flat(piece.offset, piece.count());
+    context_.run(
+        LambUpdate{piece.param, piece.gradient, first_.view.flat(piece.offset, piece.count()),
+                   second_.view.flat(piece.offset, piece.count()), update,
+                   static_cast<float>(scalars.beta1), static_cast<float>(scalars.beta2),
+                   static_cast<float>(config_.epsilon), static_cast<float>(config_.weight_decay),
+                   correct ? static_cast<float>(1.0 - std::pow(scalars.beta1, power)) : 1.0f,
+                   correct ? static_cast<float>(1.0 - std::pow(scalars.beta2, power)) : 1.0f,
+                   static_cast<float>(scalars.gradient_scale)});
+    context_.run(AbsMax{piece.param, bounds.view.flat(2 * i, 1)});
+    context_.run(AbsMax{update, bounds.view.flat(2 * i + 1, 1)});
+  }
+  const bool shared = context_.ranks() > 1 && !replicated_;
+  if (shared) reduce_scalars(bounds, ReduceOp::max);
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+    const TensorView update = updates.view.flat(piece.offset, piece.count());
+    const std::int64_t total = replicated_ ? piece.count() : piece.count() * context_.ranks();
+    context_.run(
+        SquaredSum{piece.param, bounds.view.flat(2 * i, 1), squares.view.flat(4 * i, 2), total});
+    context_.run(
+        SquaredSum{update, bounds.view.flat(2 * i + 1, 1), squares.view.flat(4 * i + 2, 2), total});
+  }
+  if (shared) reduce_scalars(squares, ReduceOp::sum);
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+    context_.run(LambApply{
+        piece.param, updates.view.flat(piece.offset, piece.count()), squares.view.flat(4 * i, 2),
+        squares.view.flat(4 * i + 2, 2), piece.copy, static_cast<float>(scalars.lr),
+        static_cast<float>(config_.lamb_min_trust), static_cast<float>(config_.lamb_max_trust)});
+  }
+}
+
+void Optimizer::reduce_scalars(const TensorView& values, ReduceOp op) {
+  const Segment segment{values, values};
+  context_.collective(StreamId::compute,
+                      {CollectiveKind::all_reduce, op, Group::control, {&segment, 1}});
+}
+
+}  // namespace zl

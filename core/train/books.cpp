@@ -1,0 +1,47 @@
+#include "core/train/books.h"
+
+#include "core/device/communicator.h"
+
+namespace zl {
+
+void Books::close_step(const Trace& trace) {
+  Step& step = steps_.emplace_back();
+  const auto& events = trace.events();
+  for (; seen_ < events.size(); ++seen_) {
+    const TraceEvent& event = events[seen_];
+    if (event.type == EventType::op || event.type == EventType::collective) ++step.ops;
+    if (event.type != EventType::collective) continue;
+    Totals& totals = step.collectives[{event.kind, event.group}];
+    totals.count += 1;
+    totals.bytes += event.wire_bytes;
+    step.wire_bytes += event.wire_bytes;
+  }
+}
+
+void Books::repeat_last_step(std::int64_t times) {
+  for (std::int64_t i = 0; i < times; ++i) steps_.push_back(steps_.back());
+}
+
+void Books::write(RunResult& result, const std::string& link) const {
+  std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
+  for (const Step& step : steps_) {
+    result.op_count += step.ops;
+    for (const auto& [key, totals] : step.collectives) {
+      sums[key].count += totals.count;
+      sums[key].bytes += totals.bytes;
+    }
+  }
+  for (const auto& [key, totals] : sums) {
+    result.communication.push_back({name_of(static_cast<CollectiveKind>(key.first)),
+                                    name_of(static_cast<Group>(key.second)), link, totals.count,
+                                    totals.bytes});
+  }
+  // Step 0 is initialisation; the average is over the steps after the first where there are any.
+  const std::size_t first = steps_.size() > 2 ? 2 : 1;
+  if (steps_.size() <= first) return;
+  std::int64_t bytes = 0;
+  for (std::size_t i = first; i < steps_.size(); ++i) bytes += steps_[i].wire_bytes;
+  result.wire_bytes_per_step = bytes / static_cast<std::int64_t>(steps_.size() - first);
+}
+
+}  // namespace zl

@@ -1,0 +1,37 @@
+// The books of a run: what each step sent and did, read off the trace as it grows.
+// Ownership: a value. Threads: one rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "core/train/run_result.h"
+
+namespace zl {
+
+class Books {
+ public:
+  // Takes in the events appended since the last call as one step (the first call: initialisation).
+  void close_step(const Trace& trace);
+  // The trace was emptied.
+  void restart_trace() { seen_ = 0; }
+  // Adds `times` copies of the last step.
+  void repeat_last_step(std::int64_t times);
+  // Collectives, op counts and wire bytes per step into the result.
+  void write(RunResult& result, const std::string& link) const;
+
+ private:
+  struct Totals {
+    std::int64_t count = 0, bytes = 0;
+  };
+  struct Step {
+    std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, group)
+    std::int64_t ops = 0, wire_bytes = 0;
+  };
+  std::size_t seen_ = 0;
+  std::vector<Step> steps_;
+};
+
+}  // namespace zl

@@ -1,0 +1,94 @@
+#include "core/train/rank_program.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/train/books.h"
+
+namespace zl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One optimizer step: accumulation micro-batches of forward and backward, then the update.
+StepMetrics take_step(Engine& engine, const RankContext& context, const TokenSource& data,
+                      std::int64_t sequence_length, bool stop) {
+  const Strategy& strategy = engine.strategy();
+  const auto rows = static_cast<std::size_t>(strategy.micro_batch * sequence_length);
+  std::vector<std::int32_t> tokens(rows), targets(rows);
+  for (std::int64_t micro = 0; micro < strategy.gradient_accumulation; ++micro) {
+    data.batch(engine.steps(), micro, context.rank(), context.ranks(), strategy.micro_batch,
+               sequence_length, tokens.data(), targets.data());
+    engine.forward(tokens, targets);
+    engine.backward();
+  }
+  return engine.step(stop);
+}
+
+void append(RunResult& result, const StepMetrics& metrics, double seconds) {
+  result.loss.push_back(metrics.loss);
+  result.grad_norm.push_back(metrics.grad_norm);
+  result.learning_rate.push_back(metrics.lr);
+  result.loss_scale.push_back(metrics.loss_scale);
+  result.step_seconds.push_back(seconds);
+  result.skipped_steps += metrics.skipped ? 1 : 0;
+  ++result.steps;
+}
+
+void write_memory(const RankContext& context, RunResult& result) {
+  result.peak_device.tag = context.ledger().at_peak(MemorySpace::device);
+  result.peak_host.tag = context.ledger().at_peak(MemorySpace::host);
+  result.reserved_device = context.reserved(MemorySpace::device);
+}
+
+}  // namespace
+
+RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
+                     const TokenSource& data, const ProgramOptions& options) {
+  RankOutcome outcome;
+  RunResult& result = outcome.result;
+  RankContext context(handle.device, handle.communicator,
+                      {options.device_memory, true, options.record_accesses});
+  Books books;
+  Engine engine(context, model, strategy, options.sequence_length, options.seed);
+  books.close_step(context.trace());
+  const std::int64_t taken =
+      options.recorded_steps > 0 ? std::min(options.recorded_steps, options.steps) : options.steps;
+  Trace previous;  // its last collectives may still run: freed one step later
+  for (std::int64_t step = 1; step <= taken; ++step) {
+    const auto start = Clock::now();
+    const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+    const StepMetrics metrics = take_step(engine, context, data, options.sequence_length, stop);
+    const double seconds = seconds_since(start);
+    append(result, metrics, seconds);
+    if (options.on_step && context.rank() == 0) options.on_step(step, metrics, seconds);
+    books.close_step(context.trace());
+    if (step == std::min(taken, kSteadySteps)) {
+      result.op_sequence_hash = context.trace().sequence_hash();
+    }
+    if (!options.keep_trace && step >= kSteadySteps) {
+      Trace& keep = step == kSteadySteps ? outcome.trace : previous;
+      keep = std::move(context.trace());
+      context.trace() = Trace();
+      books.restart_trace();
+    }
+    if (metrics.stop) break;
+  }
+  if (result.steps == taken && taken < options.steps) {
+    books.repeat_last_step(options.steps - taken);
+    for (std::int64_t i = taken; i < options.steps; ++i) append(result, StepMetrics{}, 0);
+  }
+  context.synchronize(StreamId::communication);
+  if (outcome.trace.events().empty()) outcome.trace = std::move(context.trace());
+  books.write(result, handle.communicator.link());
+  write_memory(context, result);
+  if (options.at_end) options.at_end(engine);
+  outcome.accesses = context.accesses();
+  return outcome;
+}
+
+}  // namespace zl

@@ -1,0 +1,53 @@
+// What one rank does in a run: build the engine, take the steps, keep the books. Read this first:
+// the same function runs on the CPU, on CUDA and on the recording device. Ownership: refers to the
+// device and communicator of the rank. Threads: called on the rank's thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/data/token_source.h"
+#include "core/device/world.h"
+#include "core/model/model_config.h"
+#include "core/trace/trace.h"
+#include "core/train/run_result.h"
+#include "core/train/strategy.h"
+#include "core/zero/engine.h"
+
+namespace zl {
+
+// Called on rank 0 after every step.
+using StepObserver = std::function<void(std::int64_t step, const StepMetrics&, double seconds)>;
+
+struct ProgramOptions {
+  std::int64_t steps = 1;
+  std::int64_t sequence_length = 0;
+  std::uint64_t seed = 0;
+  std::int64_t device_memory = 0;
+  // Take at most this many steps and extend the books by repeating the last one: every step after
+  // the second is alike. 0: take them all. The recording device needs no more than kSteadySteps.
+  std::int64_t recorded_steps = 0;
+  bool keep_trace = false;  // return the whole trace instead of its first kSteadySteps steps
+  bool record_accesses = false;
+  const std::atomic<bool>* stop = nullptr;  // when it turns true, all ranks end after the same step
+  StepObserver on_step;
+  // Runs on every rank after the last step, with the engine alive: tests and checkpoints.
+  std::function<void(Engine&)> at_end;
+};
+
+inline constexpr std::int64_t kSteadySteps = 4;
+
+struct RankOutcome {
+  RunResult result;  // without backend name, throughput and time breakdown, which the runner adds
+  Trace trace;       // of the first kSteadySteps steps
+  std::vector<TensorAccess> accesses;
+};
+
+// Throws OutOfMemory and other Errors.
+RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
+                     const TokenSource& data, const ProgramOptions& options);
+
+}  // namespace zl

@@ -1,0 +1,65 @@
+// Where gradients live and how they are reduced, by ZeRO stage: kept whole (0, 1) or as chunks (2,
+// 3). Ownership: owns the gradients. Threads: one rank's thread.
+#pragma once
+
+#include <memory>
+
+#include "core/device/rank_context.h"
+#include "core/model/parameter_access.h"
+#include "core/train/strategy.h"
+#include "core/zero/partition.h"
+
+namespace zl {
+
+class GradientStore {
+ public:
+  virtual ~GradientStore() = default;
+  // `first`: gradients of this micro-batch overwrite; `last`: the accumulation boundary.
+  virtual void begin_micro_batch(bool first, bool last) = 0;
+  virtual GradientTarget target(int parameter) = 0;
+  virtual void ready(int parameter) = 0;
+  // All collectives of the micro-batch are enqueued and the compute stream waits for them.
+  virtual void end_micro_batch() = 0;
+  // After the last micro-batch, the reduced gradient of what this rank updates: [padded] in stage
+  // 0, [chunk] otherwise.
+  virtual TensorView owned(int parameter) = 0;
+};
+
+std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const Strategy& strategy,
+                                                   const ParameterTable& table,
+                                                   const Partition& partition);
+
+// One reduction of several parameters, in the communication type: scale, cast if needed,
+// collective, cast back. Enqueued on `stream`.
+class GradientReducer {
+ public:
+  GradientReducer(RankContext& context, const Strategy& strategy, const Partition& partition)
+      : context_(context), strategy_(strategy), partition_(partition) {}
+
+  // padded: a whole padded gradient, reduced in place. destination: where this rank's chunk goes,
+  // reduce-scatter only; it may be the chunk inside `padded`. add: to what is there.
+  struct Item {
+    TensorView padded, destination;
+    bool add = false;
+  };
+  // Tensors that must live until the stream has passed this point are returned.
+  Tensor all_reduce(StreamId stream, const std::vector<Item>& items);
+  Tensor reduce_scatter(StreamId stream, const std::vector<Item>& items);
+
+  StreamId stream() const {
+    return strategy_.overlap_comm ? StreamId::communication : StreamId::compute;
+  }
+
+ private:
+  // Views in the communication type: the gradients themselves, or copies in `storage`.
+  std::vector<TensorView> to_wire(StreamId stream, const std::vector<Item>& items, Tensor& storage);
+  ReduceOp reduce_op() const;
+  double scale_before() const;
+  double scale_after() const;
+
+  RankContext& context_;
+  const Strategy& strategy_;
+  const Partition& partition_;
+};
+
+}  // namespace zl

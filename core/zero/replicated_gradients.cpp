@@ -1,0 +1,75 @@
+#include "core/zero/replicated_gradients.h"
+
+#include <algorithm>
+
+namespace zl {
+
+ReplicatedGradients::ReplicatedGradients(RankContext& context, const Strategy& strategy,
+                                         const ParameterTable& table, const Partition& partition)
+    : context_(context),
+      strategy_(strategy),
+      table_(table),
+      partition_(partition),
+      reducer_(context, strategy, partition),
+      touched_(table.specs.size(), false) {
+  gradients_ = context.allocate(strategy.grad_accum_dtype, Shape{partition.full_elements()},
+                                MemoryTag::gradient, {"gradients"});
+  context.run(Fill{gradients_.view, 0});  // the padding stays zero for ever
+}
+
+void ReplicatedGradients::begin_micro_batch(bool first, bool last) {
+  first_ = first;
+  last_ = last;
+  std::fill(touched_.begin(), touched_.end(), false);
+}
+
+GradientTarget ReplicatedGradients::target(int parameter) {
+  const auto index = static_cast<std::size_t>(parameter);
+  const Partition::Slot& slot = partition_.slot(parameter);
+  const bool accumulate = !first_ || touched_[index];
+  touched_[index] = true;
+  return {gradients_.view.flat(slot.full_offset, slot.count).reshaped(table_.specs[index].shape),
+          accumulate};
+}
+
+void ReplicatedGradients::ready(int parameter) {
+  if (!last_) return;
+  const std::int64_t elements = partition_.slot(parameter).padded;
+  if (bucket_elements_ > 0 && bucket_elements_ + elements > strategy_.reduce_bucket_size) flush();
+  bucket_.push_back(parameter);
+  bucket_elements_ += elements;
+  if (bucket_elements_ >= strategy_.reduce_bucket_size) flush();
+}
+
+void ReplicatedGradients::flush() {
+  if (bucket_.empty()) return;
+  ScopeGuard scope(context_, Phase::reduce, context_.scope().unit);
+  std::vector<GradientReducer::Item> items;
+  for (const int p : bucket_) {
+    const TensorView padded = partition_.padded(gradients_, p);
+    items.push_back({padded, partition_.own_chunk(padded)});
+  }
+  const StreamId stream = reducer_.stream();
+  if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
+  in_flight_.push_back(strategy_.zero_stage == 0 ? reducer_.all_reduce(stream, items)
+                                                 : reducer_.reduce_scatter(stream, items));
+  if (stream == StreamId::compute) in_flight_.clear();
+  bucket_.clear();
+  bucket_elements_ = 0;
+}
+
+void ReplicatedGradients::end_micro_batch() {
+  if (!last_) return;
+  flush();
+  if (reducer_.stream() != StreamId::compute) {
+    context_.wait(StreamId::compute, context_.record(reducer_.stream()));
+  }
+  in_flight_.clear();
+}
+
+TensorView ReplicatedGradients::owned(int parameter) {
+  return strategy_.zero_stage == 0 ? partition_.padded(gradients_, parameter)
+                                   : partition_.chunk_of(gradients_, parameter);
+}
+
+}  // namespace zl

@@ -1,0 +1,68 @@
+#include "core/zero/replicated_weights.h"
+
+namespace zl {
+
+ReplicatedWeights::ReplicatedWeights(RankContext& context, const Strategy& strategy,
+                                     const ParameterTable& table, const Partition& partition)
+    : context_(context), strategy_(strategy), table_(table), partition_(partition) {
+  weights_ = context.allocate(strategy.compute_dtype, Shape{partition.full_elements()},
+                              MemoryTag::parameter, {"weights"});
+  unit_parameters_.resize(static_cast<std::size_t>(table.units()));
+  arriving_.assign(static_cast<std::size_t>(table.units()), -1);
+  for (std::size_t p = 0; p < table.specs.size(); ++p) {
+    unit_parameters_[static_cast<std::size_t>(table.specs[p].unit)].push_back(static_cast<int>(p));
+  }
+}
+
+void ReplicatedWeights::initialize(std::uint64_t seed) {
+  context_.run(Fill{weights_.view, 0});
+  for (std::size_t i = 0; i < table_.specs.size(); ++i) {
+    const int p = static_cast<int>(i);
+    draw_initial(context_, table_.specs[i], p, seed, 0, weight(p));
+  }
+}
+
+void ReplicatedWeights::enter(int unit, Pass) {
+  // A tied head reads the embedding's weights, which arrived before the first forward op.
+  EventId& event = arriving_[static_cast<std::size_t>(unit)];
+  if (event >= 0) context_.wait(StreamId::compute, event);
+  event = -1;
+}
+
+TensorView ReplicatedWeights::weight(int parameter) {
+  const Partition::Slot& slot = partition_.slot(parameter);
+  return weights_.view.flat(slot.full_offset, slot.count)
+      .reshaped(table_.specs[static_cast<std::size_t>(parameter)].shape);
+}
+
+TensorView ReplicatedWeights::owned(int parameter) {
+  return strategy_.zero_stage == 0 ? partition_.padded(weights_, parameter)
+                                   : partition_.chunk_of(weights_, parameter);
+}
+
+void ReplicatedWeights::publish() {
+  if (strategy_.zero_stage == 0) return;
+  if (!strategy_.overlap_comm) {
+    std::vector<int> all;
+    for (const auto& unit : unit_parameters_) all.insert(all.end(), unit.begin(), unit.end());
+    gather(StreamId::compute, all);
+    return;
+  }
+  context_.wait(StreamId::communication, context_.record(StreamId::compute));
+  for (std::size_t unit = 0; unit < unit_parameters_.size(); ++unit) {
+    ScopeGuard scope(context_, Phase::gather, static_cast<int>(unit));
+    gather(StreamId::communication, unit_parameters_[unit]);
+    arriving_[unit] = context_.record(StreamId::communication);
+  }
+}
+
+void ReplicatedWeights::gather(StreamId stream, const std::vector<int>& parameters) {
+  std::vector<Segment> segments;
+  for (const int p : parameters) {
+    segments.push_back({partition_.chunk_of(weights_, p), partition_.padded(weights_, p)});
+  }
+  ScopeGuard scope(context_, Phase::gather, context_.scope().unit);
+  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+}
+
+}  // namespace zl

@@ -1,0 +1,129 @@
+#include "core/zero/sharded_gradients.h"
+
+#include <algorithm>
+
+namespace zl {
+
+ShardedGradients::ShardedGradients(RankContext& context, const Strategy& strategy,
+                                   const ParameterTable& table, const Partition& partition)
+    : context_(context),
+      strategy_(strategy),
+      table_(table),
+      partition_(partition),
+      reducer_(context, strategy, partition),
+      view_(table.specs.size()) {
+  shards_ = context.allocate(strategy.grad_accum_dtype, Shape{partition.shard_elements()},
+                             MemoryTag::gradient, {"gradient shards"});
+  context.run(Fill{shards_.view, 0});
+  std::int64_t shared = 0;
+  for (std::size_t p = 0; p < table.specs.size(); ++p) {
+    if (!needs_own_buffer(static_cast<int>(p)))
+      shared += partition.slot(static_cast<int>(p)).padded;
+  }
+  bucket_capacity_ = std::min(strategy.reduce_bucket_size, shared);
+}
+
+void ShardedGradients::begin_micro_batch(bool first, bool) { first_ = first; }
+
+bool ShardedGradients::needs_own_buffer(int parameter) const {
+  return partition_.slot(parameter).padded > strategy_.reduce_bucket_size ||
+         (table_.tied() && parameter == table_.token_embedding);
+}
+
+GradientTarget ShardedGradients::target(int parameter) {
+  const auto index = static_cast<std::size_t>(parameter);
+  const bool accumulate = !view_[index].empty();
+  if (!accumulate) view_[index] = place(parameter);
+  return {
+      view_[index].flat(0, partition_.slot(parameter).count).reshaped(table_.specs[index].shape),
+      accumulate};
+}
+
+TensorView ShardedGradients::place(int parameter) {
+  const Partition::Slot& slot = partition_.slot(parameter);
+  Bucket* bucket = nullptr;
+  if (needs_own_buffer(parameter)) {
+    bucket = &open_bucket(slot.padded);
+    bucket->closed = true;
+  } else {
+    for (Bucket& open : buckets_) {
+      if (!open.closed) bucket = &open;
+    }
+    if (bucket != nullptr && bucket->used + slot.padded > bucket_capacity_) {
+      close(*bucket);
+      bucket = nullptr;
+    }
+    if (bucket == nullptr) bucket = &open_bucket(bucket_capacity_);
+  }
+  const TensorView padded = bucket->storage.view.flat(bucket->used, slot.padded);
+  if (slot.padded > slot.count) {
+    context_.run(Fill{padded.flat(slot.count, slot.padded - slot.count), 0});
+  }
+  bucket->used += slot.padded;
+  bucket->unready += 1;
+  bucket->parameters.push_back(parameter);
+  return padded;
+}
+
+ShardedGradients::Bucket& ShardedGradients::open_bucket(std::int64_t elements) {
+  retire(1);
+  Bucket& bucket = buckets_.emplace_back();
+  bucket.storage = context_.allocate(strategy_.grad_accum_dtype, Shape{elements},
+                                     MemoryTag::communication, {"gradient bucket"});
+  return bucket;
+}
+
+// No more parameters; reduced as soon as all it holds are ready.
+void ShardedGradients::close(Bucket& bucket) {
+  bucket.closed = true;
+  if (bucket.unready > 0) return;
+  flush(std::find_if(buckets_.begin(), buckets_.end(),
+                     [&](const Bucket& other) { return &other == &bucket; }));
+}
+
+void ShardedGradients::ready(int parameter) {
+  const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& candidate) {
+    return std::find(candidate.parameters.begin(), candidate.parameters.end(), parameter) !=
+           candidate.parameters.end();
+  });
+  ZL_CHECK(bucket != buckets_.end(), "gradient declared ready before it was made");
+  bucket->unready -= 1;
+  if (bucket->used >= bucket_capacity_) bucket->closed = true;
+  if (bucket->closed && bucket->unready == 0) flush(bucket);
+}
+
+void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
+  ScopeGuard scope(context_, Phase::reduce, context_.scope().unit);
+  std::vector<GradientReducer::Item> items;
+  for (const int p : bucket->parameters) {
+    items.push_back({view_[static_cast<std::size_t>(p)], owned(p), !first_});
+    view_[static_cast<std::size_t>(p)] = {};
+  }
+  const StreamId stream = reducer_.stream();
+  InFlight entry;
+  if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
+  entry.wire = reducer_.reduce_scatter(stream, items);
+  entry.storage = std::move(bucket->storage);
+  buckets_.erase(bucket);
+  if (stream == StreamId::compute) return;  // freed in stream order
+  entry.event = context_.record(stream);
+  in_flight_.push_back(std::move(entry));
+}
+
+// Waits for and frees the oldest buffers on their way until `keep` remain.
+void ShardedGradients::retire(std::size_t keep) {
+  while (in_flight_.size() > keep) {
+    context_.wait(StreamId::compute, in_flight_.front().event);
+    in_flight_.pop_front();
+  }
+}
+
+void ShardedGradients::end_micro_batch() {
+  while (!buckets_.empty()) {
+    ZL_CHECK(buckets_.front().unready == 0, "a gradient was made but never declared ready");
+    flush(buckets_.begin());
+  }
+  retire(0);
+}
+
+}  // namespace zl

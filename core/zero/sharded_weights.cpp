@@ -1,0 +1,200 @@
+#include "core/zero/sharded_weights.h"
+
+#include <algorithm>
+
+namespace zl {
+
+ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
+                               const ParameterTable& table, const Partition& partition,
+                               const std::vector<Transformer::Visit>& visits)
+    : context_(context),
+      strategy_(strategy),
+      table_(table),
+      partition_(partition),
+      visits_(visits),
+      is_persistent_(table.specs.size(), false),
+      live_(table.specs.size()) {
+  shards_ = context.allocate(strategy.compute_dtype, Shape{partition.shard_elements()},
+                             MemoryTag::parameter, {"weight shards"});
+  choose_persistent();
+  for (const Transformer::Visit& visit : visits) {
+    visit_parameters_.push_back(needed_by(visit));
+    std::int64_t elements = 0;
+    for (const int p : visit_parameters_.back()) elements += partition.slot(p).count;
+    visit_elements_.push_back(elements);
+  }
+}
+
+// In table order while the parameter is small enough and the model's share is not used up.
+void ShardedWeights::choose_persistent() {
+  std::int64_t total = 0, padded = 0;
+  for (std::size_t p = 0; p < table_.specs.size(); ++p) {
+    const Partition::Slot& slot = partition_.slot(static_cast<int>(p));
+    if (slot.count > strategy_.param_persistence_threshold) continue;
+    if (slot.count > strategy_.model_persistence_threshold - total) continue;
+    total += slot.count;
+    padded += slot.padded;
+    is_persistent_[p] = true;
+    persistent_.push_back(static_cast<int>(p));
+  }
+  if (persistent_.empty()) return;
+  persistent_storage_ = context_.allocate(strategy_.compute_dtype, Shape{padded},
+                                          MemoryTag::parameter, {"persistent weights"});
+  std::int64_t offset = 0;
+  for (const int p : persistent_) {
+    live_[static_cast<std::size_t>(p)] =
+        persistent_storage_.view.flat(offset, partition_.slot(p).padded);
+    offset += partition_.slot(p).padded;
+  }
+}
+
+// A unit's own parameters, whether or not an op of the pass reads each (DeepSpeed's module hooks do
+// the same), so that every parameter is gathered twice per micro-batch. A tied embedding serves the
+// head's forward in place of its own backward, which does not read it.
+std::vector<int> ShardedWeights::needed_by(const Transformer::Visit& visit) const {
+  std::vector<int> needed;
+  for (std::size_t i = 0; i < table_.specs.size(); ++i) {
+    const int p = static_cast<int>(i);
+    const bool tied_embedding = table_.tied() && p == table_.token_embedding;
+    bool wanted = table_.specs[i].unit == visit.unit;
+    if (tied_embedding) {
+      wanted = visit.pass == Pass::forward && (visit.unit == 0 || visit.unit == table_.head_unit());
+    }
+    if (wanted && !is_persistent_[i]) needed.push_back(p);
+  }
+  return needed;
+}
+
+void ShardedWeights::initialize(std::uint64_t seed) {
+  context_.run(Fill{shards_.view, 0});
+  for (std::size_t i = 0; i < table_.specs.size(); ++i) {
+    const int p = static_cast<int>(i);
+    const std::int64_t count = partition_.owned_count(p);
+    if (count == 0) continue;
+    draw_initial(context_, table_.specs[i], p, seed, partition_.owned_begin(p),
+                 owned(p).flat(0, count));
+  }
+  publish();
+}
+
+void ShardedWeights::enter(int unit, Pass pass) {
+  if (next_visit_ == visits_.size()) next_visit_ = next_prefetch_ = 0;
+  const Transformer::Visit& expected = visits_[next_visit_];
+  ZL_CHECK(expected.unit == unit && expected.pass == pass,
+           "unit " + std::to_string(unit) + " entered out of order, expected unit " +
+               std::to_string(expected.unit));
+  const std::size_t visit = next_visit_++;
+  start_gather(visit);  // what no prefetch has brought
+  next_prefetch_ = std::max(next_prefetch_, visit + 1);
+  for (Gathered& gathered : gathered_) {
+    if (gathered.readable || !reads(visit, gathered)) continue;
+    if (gathered.event >= 0) context_.wait(StreamId::compute, gathered.event);
+    gathered.readable = true;
+    ahead_elements_ -= gathered.elements;
+  }
+  if (strategy_.overlap_comm) prefetch();
+}
+
+// Starts coming visits while less than the prefetch budget is on its way. The budget is tested
+// before each visit, so the last may overshoot; a demanded fetch (enter) never waits for it. Stops
+// at a visit whose weights are here now but will be dropped before it.
+void ShardedWeights::prefetch() {
+  while (next_prefetch_ < visits_.size()) {
+    const std::int64_t budget =
+        std::min(strategy_.prefetch_bucket_size, strategy_.max_live_parameters - live_elements_);
+    if (ahead_elements_ >= budget) return;
+    const bool dropped_before =
+        std::any_of(gathered_.begin(), gathered_.end(), [&](const Gathered& gathered) {
+          return gathered.readable && reads(next_prefetch_, gathered) && !used_soon(gathered);
+        });
+    if (dropped_before) return;
+    start_gather(next_prefetch_++);
+  }
+}
+
+void ShardedWeights::start_gather(std::size_t visit) {
+  Gathered gathered;
+  std::int64_t padded = 0;
+  for (const int p : visit_parameters_[visit]) {
+    if (!live_[static_cast<std::size_t>(p)].empty()) continue;
+    gathered.parameters.push_back(p);
+    gathered.elements += partition_.slot(p).count;
+    padded += partition_.slot(p).padded;
+  }
+  if (gathered.parameters.empty()) return;
+  const int unit = visits_[visit].unit;
+  ScopeGuard scope(context_, Phase::gather, unit);
+  gathered.storage = context_.allocate(strategy_.compute_dtype, Shape{padded}, MemoryTag::parameter,
+                                       {"gathered weights", unit});
+  std::vector<Segment> segments;
+  std::int64_t offset = 0;
+  for (const int p : gathered.parameters) {
+    TensorView& view = live_[static_cast<std::size_t>(p)];
+    view = gathered.storage.view.flat(offset, partition_.slot(p).padded);
+    offset += partition_.slot(p).padded;
+    segments.push_back({owned(p), view});
+  }
+  const StreamId stream = strategy_.overlap_comm ? StreamId::communication : StreamId::compute;
+  // The block may have been used by earlier work of the compute stream.
+  if (strategy_.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
+  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+  if (strategy_.overlap_comm) gathered.event = context_.record(stream);
+  live_elements_ += gathered.elements;
+  ahead_elements_ += gathered.elements;
+  gathered_.push_back(std::move(gathered));
+}
+
+void ShardedWeights::leave(int, Pass) {
+  const std::size_t visit = next_visit_ - 1;
+  for (auto it = gathered_.begin(); it != gathered_.end();) {
+    const auto current = it++;
+    if (current->readable && reads(visit, *current) && !used_soon(*current)) release(current);
+  }
+}
+
+bool ShardedWeights::reads(std::size_t visit, const Gathered& gathered) const {
+  const std::vector<int>& parameters = visit_parameters_[visit];
+  return std::any_of(gathered.parameters.begin(), gathered.parameters.end(), [&](int p) {
+    return std::find(parameters.begin(), parameters.end(), p) != parameters.end();
+  });
+}
+
+// Stays when a coming visit of this micro-batch reads it within max_reuse_distance elements of
+// other units' weights and the live window is not overfull.
+bool ShardedWeights::used_soon(const Gathered& gathered) const {
+  if (live_elements_ > strategy_.max_live_parameters) return false;
+  std::int64_t distance = 0;
+  for (std::size_t visit = next_visit_; visit < visits_.size(); ++visit) {
+    if (distance >= strategy_.max_reuse_distance) return false;
+    if (reads(visit, gathered)) return true;
+    distance += visit_elements_[visit];
+  }
+  return false;
+}
+
+void ShardedWeights::release(std::list<Gathered>::iterator gathered) {
+  for (const int p : gathered->parameters) live_[static_cast<std::size_t>(p)] = {};
+  live_elements_ -= gathered->elements;
+  gathered_.erase(gathered);
+}
+
+TensorView ShardedWeights::weight(int parameter) {
+  const TensorView& view = live_[static_cast<std::size_t>(parameter)];
+  ZL_CHECK(!view.empty(), "weight of '" + table_.specs[static_cast<std::size_t>(parameter)].name +
+                              "' is read while it is not gathered");
+  return view.flat(0, partition_.slot(parameter).count)
+      .reshaped(table_.specs[static_cast<std::size_t>(parameter)].shape);
+}
+
+void ShardedWeights::publish() {
+  if (persistent_.empty()) return;
+  std::vector<Segment> segments;
+  for (const int p : persistent_) {
+    segments.push_back({owned(p), live_[static_cast<std::size_t>(p)]});
+  }
+  ScopeGuard scope(context_, Phase::gather, -1);
+  context_.collective(StreamId::compute,
+                      {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+}
+
+}  // namespace zl

@@ -1,0 +1,63 @@
+// ZeRO stage 3: every rank holds its chunk of each weight; a unit's weights are all-gathered before
+// its forward and before its backward, ahead of time on the communication stream (prefetch), and
+// dropped after. Small parameters may stay gathered (persistent). SPECS 3.5 and 3.6, after
+// DeepSpeed's partitioned parameter coordinator; the granularity of fetch, prefetch and release is
+// the unit. Ownership: owns the shards and the gathered weights. Threads: one rank's thread.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "core/zero/weight_store.h"
+
+namespace zl {
+
+class ShardedWeights : public WeightStore {
+ public:
+  ShardedWeights(RankContext& context, const Strategy& strategy, const ParameterTable& table,
+                 const Partition& partition, const std::vector<Transformer::Visit>& visits);
+
+  void initialize(std::uint64_t seed) override;
+  void enter(int unit, Pass pass) override;
+  void leave(int unit, Pass pass) override;
+  TensorView weight(int parameter) override;
+  TensorView owned(int parameter) override { return partition_.shard(shards_, parameter); }
+  void publish() override;
+
+ private:
+  // Weights gathered by one collective, freed together.
+  struct Gathered {
+    Tensor storage;
+    std::vector<int> parameters;
+    std::int64_t elements = 0;
+    EventId event = -1;
+    bool readable = false;  // the compute stream has waited for it
+  };
+
+  std::vector<int> needed_by(const Transformer::Visit& visit) const;
+  void choose_persistent();
+  void start_gather(std::size_t visit);
+  void prefetch();
+  bool used_soon(const Gathered& gathered) const;
+  void release(std::list<Gathered>::iterator gathered);
+  bool reads(std::size_t visit, const Gathered& gathered) const;
+
+  RankContext& context_;
+  const Strategy& strategy_;
+  const ParameterTable& table_;
+  const Partition& partition_;
+  Tensor shards_;
+  std::vector<std::vector<int>> visit_parameters_;  // per visit, without persistent ones
+  std::vector<std::int64_t> visit_elements_;
+  std::vector<Transformer::Visit> visits_;
+  std::size_t next_visit_ = 0;     // the visit that enter() must name
+  std::size_t next_prefetch_ = 0;  // the first visit not yet gathered ahead
+  std::vector<int> persistent_;
+  std::vector<bool> is_persistent_;
+  Tensor persistent_storage_;
+  std::vector<TensorView> live_;  // per parameter: its gathered weights; empty: not gathered
+  std::list<Gathered> gathered_;
+  std::int64_t live_elements_ = 0, ahead_elements_ = 0;
+};
+
+}  // namespace zl

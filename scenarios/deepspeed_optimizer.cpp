@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/deepspeed_builder.h"
+#include "scenarios/nearest.h"
+
+namespace zl {
+namespace {
+
+struct OptimizerType {
+  std::string_view name;  // lower case, as DeepSpeed compares
+  std::string_view spelling;
+  bool implemented;
+  OptimizerKind kind;
+  std::string_view params;  // separated by spaces; empty: any parameter of the key table
+};
+
+constexpr std::string_view kAdamParams =
+    "lr betas eps weight_decay bias_correction amsgrad torch_adam adam_w_mode fused foreach "
+    "maximize use_triton";
+constexpr std::string_view kLambParams =
+    "lr betas eps weight_decay bias_correction max_coeff min_coeff amsgrad eps_inside_sqrt";
+constexpr std::string_view kSgdParams =
+    "lr momentum weight_decay nesterov dampening maximize foreach fused";
+
+constexpr auto kNone = OptimizerKind::adamw;
+constexpr std::array kTypes = {
+    OptimizerType{"adamw", "AdamW", true, OptimizerKind::adamw, kAdamParams},
+    OptimizerType{"adam", "Adam", true, OptimizerKind::adamw, kAdamParams},
+    OptimizerType{"lamb", "Lamb", true, OptimizerKind::lamb, kLambParams},
+    OptimizerType{"sgd", "SGD", true, OptimizerKind::sgd, kSgdParams},
+    OptimizerType{"adagrad", "Adagrad", false, kNone, ""},
+    OptimizerType{"onebitadam", "OneBitAdam", false, kNone, ""},
+    OptimizerType{"zerooneadam", "ZeroOneAdam", false, kNone, ""},
+    OptimizerType{"onebitlamb", "OneBitLamb", false, kNone, ""},
+    OptimizerType{"muadam", "MuAdam", false, kNone, ""},
+    OptimizerType{"muadamw", "MuAdamW", false, kNone, ""},
+    OptimizerType{"musgd", "MuSGD", false, kNone, ""},
+    OptimizerType{"lion", "Lion", false, kNone, ""},
+    OptimizerType{"muon", "Muon", false, kNone, ""},
+    OptimizerType{"rmsprop", "RMSprop", false, kNone, ""},
+    OptimizerType{"adadelta", "Adadelta", false, kNone, ""},
+    OptimizerType{"adafactor", "Adafactor", false, kNone, ""},
+    OptimizerType{"adamax", "Adamax", false, kNone, ""},
+    OptimizerType{"nadam", "NAdam", false, kNone, ""},
+    OptimizerType{"radam", "RAdam", false, kNone, ""},
+    OptimizerType{"asgd", "ASGD", false, kNone, ""},
+    OptimizerType{"rprop", "Rprop", false, kNone, ""},
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool takes(std::string_view params, std::string_view name) {
+  return (" " + std::string(params) + " ").find(" " + std::string(name) + " ") != std::string::npos;
+}
+
+}  // namespace
+
+void DeepSpeedBuilder::build_optimizer() {
+  const bool missing = !is_set("optimizer.type");
+  const std::string given_type = text("optimizer.type");
+  const std::string name = lower(given_type);
+  const auto type = std::find_if(kTypes.begin(), kTypes.end(),
+                                 [&name](const OptimizerType& t) { return t.name == name; });
+  if (type == kTypes.end()) {
+    std::vector<std::string> spellings;
+    for (const OptimizerType& t : kTypes) spellings.emplace_back(t.spelling);
+    reject("optimizer.type", "\"" + given_type + "\" is not a known optimizer; the nearest is \"" +
+                                 nearest(given_type, spellings) + "\"");
+    return;
+  }
+  if (!type->implemented) {
+    refuse("optimizer.type", "available are AdamW, Adam, Lamb, SGD");
+    mark_unused("optimizer.params.", "a parameter of " + std::string(type->spelling));
+    return;
+  }
+  if (missing) {
+    record("optimizer.type", "AdamW", EffectStatus::defaulted,
+           "the file names no optimizer: AdamW, decoupled weight decay");
+  }
+  const std::string section = "optimizer.params.";
+  for (const GivenKey& key : keys_) {
+    if (!key.rejection.empty() || !key.path.starts_with(section)) continue;
+    if (!takes(type->params, std::string_view(key.path).substr(section.size()))) {
+      reject(key.path, "not a parameter of " + std::string(type->spelling) + "; it takes " +
+                           std::string(type->params));
+    }
+  }
+  out_.strategy.optimizer.kind = type->kind;
+  build_optimizer_params(name);
+}
+
+void DeepSpeedBuilder::build_optimizer_params(const std::string& type) {
+  OptimizerConfig& o = out_.strategy.optimizer;
+  const std::string params = "optimizer.params.";
+  o.lr = number(params + "lr");
+  o.weight_decay = number(params + "weight_decay");
+  if (o.kind == OptimizerKind::sgd) {
+    o.momentum = number(params + "momentum");
+    o.nesterov = boolean(params + "nesterov");
+    if (o.nesterov && o.momentum == 0) {
+      reject(params + "nesterov", "true needs optimizer.params.momentum above 0");
+    }
+    return;
+  }
+  read_betas();
+  o.epsilon = number(params + "eps");
+  o.bias_correction = boolean(params + "bias_correction");
+  if (o.kind == OptimizerKind::lamb) {
+    o.lamb_max_trust = number(params + "max_coeff");
+    o.lamb_min_trust = number(params + "min_coeff");
+    if (o.lamb_min_trust > o.lamb_max_trust) {
+      reject(params + "min_coeff", "above optimizer.params.max_coeff; exchange the two");
+    }
+    return;
+  }
+  const bool decoupled = boolean(params + "adam_w_mode");
+  if (type == "adam") {
+    if (!decoupled) o.kind = OptimizerKind::adam;
+    record("optimizer.type", decoupled ? "AdamW" : "Adam", EffectStatus::honoured,
+           decoupled ? "DeepSpeed's Adam decouples weight decay unless adam_w_mode is false"
+                     : "adam_w_mode is false: weight decay is added to the gradient");
+  } else if (!decoupled) {
+    reject(params + "adam_w_mode", "false contradicts type AdamW; write type Adam");
+  }
+}
+
+void DeepSpeedBuilder::read_betas() {
+  const std::string path = "optimizer.params.betas";
+  const Json betas = value_of(path);
+  const auto is_beta = [](const Json& beta) {
+    return beta.is_number() && beta.get<double>() >= 0 && beta.get<double>() < 1;
+  };
+  if (betas.size() != 2 || !is_beta(betas[0]) || !is_beta(betas[1])) {
+    reject(path, betas.dump() + " is not a list of two numbers in [0, 1)");
+    return;
+  }
+  out_.strategy.optimizer.beta1 = betas[0].get<double>();
+  out_.strategy.optimizer.beta2 = betas[1].get<double>();
+}
+
+}  // namespace zl

@@ -1,0 +1,201 @@
+#include <nlohmann/json.hpp>
+
+#include "scenarios/deepspeed_builder.h"
+
+namespace zl {
+
+void DeepSpeedBuilder::build_zero() {
+  Strategy& s = out_.strategy;
+  const GivenKey* stage = given("zero_optimization.stage");
+  if (stage != nullptr && stage->key == "zero_optimization") {
+    s.zero_stage = stage->value->get<bool>() ? 1 : 0;
+    record(stage->path, s.zero_stage, EffectStatus::honoured, "legacy boolean: true is stage 1");
+  } else {
+    const std::int64_t value = integer("zero_optimization.stage");
+    if (value < 0 || value > 3) {
+      reject("zero_optimization.stage", std::to_string(value) + " is not one of 0, 1, 2, 3");
+    } else {
+      s.zero_stage = static_cast<int>(value);
+    }
+  }
+  const bool stage3 = s.zero_stage == 3;
+  const std::string zero = "zero_optimization.";
+  s.overlap_comm = stage3;
+  if (is_set(zero + "overlap_comm")) {
+    s.overlap_comm = boolean(zero + "overlap_comm");
+  } else {
+    record(zero + "overlap_comm", s.overlap_comm, EffectStatus::defaulted,
+           "default: true only for stage 3");
+  }
+  const double hidden = context_.model ? static_cast<double>(context_.model->hidden) : 0;
+  const std::string from = "model.hidden = " + std::to_string(static_cast<std::int64_t>(hidden));
+  const AutoRule reduce{hidden * hidden, "hidden * hidden, " + from};
+  const AutoRule prefetch{0.9 * hidden * hidden, "0.9 * hidden * hidden, " + from};
+  const AutoRule persistence{10 * hidden, "10 * hidden, " + from};
+  const bool known = context_.model != nullptr;
+  s.reduce_bucket_size = integer(zero + "reduce_bucket_size", known ? &reduce : nullptr);
+  if (boolean(zero + "legacy_stage1")) {
+    reject(zero + "legacy_stage1", "true is no longer supported by DeepSpeed; remove it");
+  }
+  if (given(zero + "elastic_checkpoint") && stage3 &&
+      given(zero + "elastic_checkpoint")->value->is_boolean() &&
+      boolean(zero + "elastic_checkpoint")) {
+    reject(zero + "elastic_checkpoint", "true is not possible with stage 3");
+  }
+  if (stage3) {
+    s.prefetch_bucket_size = integer(zero + "prefetch_bucket_size", known ? &prefetch : nullptr);
+    s.param_persistence_threshold =
+        integer(zero + "param_persistence_threshold", known ? &persistence : nullptr);
+    s.model_persistence_threshold = integer(zero + "model_persistence_threshold");
+    s.max_live_parameters = integer(zero + "max_live_parameters");
+    s.max_reuse_distance = integer(zero + "max_reuse_distance");
+    return;
+  }
+  for (const char* name :
+       {"prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
+        "max_live_parameters", "max_reuse_distance"}) {
+    if (given(zero + name)) {
+      record(zero + name, *given(zero + name)->value, EffectStatus::honoured,
+             "no effect: only stage 3 uses it");
+    }
+  }
+}
+
+DType DeepSpeedBuilder::parse_type(const std::string& path, DType fallback) {
+  if (!is_set(path)) {
+    const KeySpec* spec = find_key(path);
+    record(path, name_of(fallback), EffectStatus::defaulted, "default: " + std::string(spec->why));
+    return fallback;
+  }
+  return parse_dtype(text(path));
+}
+
+void DeepSpeedBuilder::build_precision() {
+  Strategy& s = out_.strategy;
+  bool half = boolean("fp16.enabled");
+  bool brain = boolean("bf16.enabled");
+  if (half && brain) {
+    reject(given("bf16.enabled") ? "bf16.enabled" : "fp16.enabled",
+           "fp16 and bf16 are both enabled; disable one");
+  }
+  if (context_.precision) {
+    half = *context_.precision == DType::f16;
+    brain = *context_.precision == DType::bf16;
+    for (const auto& [path, value] : {std::pair{"fp16.enabled", half}, {"bf16.enabled", brain}}) {
+      const bool agrees = is_set(path) && given(path)->value->get<bool>() == value;
+      record(path, value, agrees ? EffectStatus::honoured : EffectStatus::defaulted,
+             std::string("run.precision is ") + name_of(*context_.precision));
+    }
+  }
+  s.compute_dtype = half ? DType::f16 : brain ? DType::bf16 : DType::f32;
+  LossScalerConfig& scaler = s.loss_scaler;
+  if (!half) {
+    mark_unused("fp16.", "no effect: fp16 is off");
+    return;
+  }
+  scaler.static_scale = number("fp16.loss_scale");
+  scaler.initial_scale_power = integer("fp16.initial_scale_power");
+  scaler.window = integer("fp16.loss_scale_window");
+  scaler.hysteresis = integer("fp16.hysteresis");
+  scaler.consecutive_hysteresis = boolean("fp16.consecutive_hysteresis");
+  scaler.min_scale = number("fp16.min_loss_scale");
+}
+
+void DeepSpeedBuilder::build_gradients() {
+  Strategy& s = out_.strategy;
+  s.gradient_clipping = number("gradient_clipping");
+  s.prescale_gradients = boolean("prescale_gradients");
+  s.gradient_predivide_factor = number("gradient_predivide_factor");
+  const std::string op = text("gradient_allreduce_op");
+  s.sum_gradients = op == "sum" || op == "SUM" || op == "Sum";
+  if (s.sum_gradients && s.zero_stage == 3) {
+    reject("gradient_allreduce_op", "\"sum\" is not possible with stage 3; use \"mean\"");
+  }
+  s.grad_accum_dtype = parse_type("data_types.grad_accum_dtype", DType::f32);
+  s.communication_dtype = parse_type("communication_data_type", s.grad_accum_dtype);
+}
+
+namespace {
+
+// Returns false for a text outside the grammar of x-zerolab.recompute.
+bool parse_recompute(const std::string& text, RecomputeConfig& out) {
+  const auto rest_after = [&text](const std::string& prefix) {
+    return text.starts_with(prefix) ? text.substr(prefix.size()) : std::string();
+  };
+  if (text == "none") {
+    out.mode = RecomputeMode::none;
+  } else if (text == "full") {
+    out.mode = RecomputeMode::full;
+  } else if (text == "auto") {
+    out.mode = RecomputeMode::automatic;
+  } else if (const std::string every = rest_after("every:"); !every.empty()) {
+    if (every.size() > 6 || every.find_first_not_of("0123456789") != std::string::npos)
+      return false;
+    out.mode = RecomputeMode::every_k;
+    out.every = std::stoll(every);
+    return out.every >= 1;
+  } else if (const std::string parts = rest_after("selective:"); !parts.empty()) {
+    out.mode = RecomputeMode::selective;
+    out.attention = parts == "attention" || parts == "attention,mlp" || parts == "mlp,attention";
+    out.activation = parts == "mlp" || parts == "attention,mlp" || parts == "mlp,attention";
+    return out.attention || out.activation;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void DeepSpeedBuilder::build_recompute() {
+  RecomputeConfig& recompute = out_.strategy.recompute;
+  const std::string path = "x-zerolab.recompute";
+  const bool full = boolean("gradient_checkpointing");
+  if (full && !is_set(path)) {
+    recompute.mode = RecomputeMode::full;
+    record("gradient_checkpointing", true, EffectStatus::honoured,
+           "full recomputation of every transformer block; DeepSpeed itself ignores this key");
+    record(path, "full", EffectStatus::defaulted, "gradient_checkpointing is true");
+    return;
+  }
+  const std::string mode = text(path);
+  if (!parse_recompute(mode, recompute)) {
+    reject(path, "\"" + mode +
+                     "\" is not one of none, full, every:K, selective:attention, selective:mlp, "
+                     "selective:attention,mlp, auto");
+  } else if (full && recompute.mode != RecomputeMode::full) {
+    reject(path, "\"" + mode + "\" contradicts gradient_checkpointing: true; remove one");
+  }
+}
+
+void DeepSpeedBuilder::build_checks() {
+  const Strategy& s = out_.strategy;
+  out_.strategy.deepspeed_scale_order = boolean("x-zerolab.deepspeed_scale_order");
+  if (is_set("vocabulary_size") && integer("vocabulary_size") % 8 != 0) {
+    out_.warnings.push_back("strategy.vocabulary_size: " + given("vocabulary_size")->value->dump() +
+                            " is not a multiple of 8, which matrix units prefer");
+  }
+  const std::string bucket = "zero_optimization.allgather_bucket_size";
+  if (is_set(bucket) && whole_number(*given(bucket)->value).value_or(0) % 2 != 0) {
+    reject(bucket, given(bucket)->value->dump() + " is odd; give an even number of elements");
+  }
+  if (s.optimizer.kind == OptimizerKind::lamb && s.loss_scaler.static_scale > 0) {
+    reject("fp16.loss_scale", "LAMB needs the dynamic loss scale; write 0");
+  }
+  struct Pair {
+    std::string old_key, new_key;
+  };
+  const std::string zero = "zero_optimization.";
+  for (const Pair& pair : {Pair{zero + "cpu_offload", zero + "offload_optimizer.device"},
+                           Pair{zero + "cpu_offload_param", zero + "offload_param.device"},
+                           Pair{zero + "cpu_offload_params", zero + "offload_param.device"},
+                           Pair{zero + "stage3_gather_fp16_weights_on_model_save",
+                                zero + "gather_16bit_weights_on_model_save"}}) {
+    if (given(pair.old_key) && given(pair.new_key)) {
+      reject(pair.old_key, "deprecated, and its successor \"" + given(pair.new_key)->key +
+                               "\" is given too; remove the old key");
+    }
+  }
+}
+
+}  // namespace zl

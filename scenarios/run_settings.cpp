@@ -1,0 +1,97 @@
+#include "scenarios/run_settings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+
+namespace zl {
+namespace {
+
+constexpr std::int64_t kMaxRanks = 1'000'000;
+constexpr std::int64_t kMaxBatch = 1'000'000;
+constexpr std::int64_t kMaxSequence = 1 << 24;
+
+std::int64_t bounded(const Json& value, const std::string& where, std::int64_t minimum,
+                     std::int64_t maximum) {
+  const std::int64_t number = integer_at(value, where);
+  if (number < minimum || number > maximum) {
+    throw Error(ErrorCode::invalid, where + ": " + std::to_string(number) + " is not in " +
+                                        std::to_string(minimum) + ".." + std::to_string(maximum));
+  }
+  return number;
+}
+
+std::int64_t read_bytes(const Json& value, const std::string& where) {
+  try {
+    return value.is_string() ? parse_bytes(value.get<std::string>())
+                             : bounded(value, where, 0, INT64_MAX);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    throw Error(error.code(), message.starts_with(where) ? message : where + ": " + message);
+  }
+}
+
+DType read_precision(const Json& value) {
+  const std::string text = text_at(value, "run.precision");
+  try {
+    return parse_dtype(text);
+  } catch (const Error&) {
+    throw Error(ErrorCode::invalid,
+                "run.precision: \"" + text + "\" is not one of fp32, bf16, fp16");
+  }
+}
+
+}  // namespace
+
+RunSettings read_run_settings(const Json& object) {
+  check_keys(object, "run",
+             {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
+              "precision", "micro_batch", "gradient_accumulation"});
+  RunSettings run;
+  const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
+                               auto& member) {
+    using Member = std::remove_reference_t<decltype(member)>;
+    if (!object.contains(key)) return;
+    member = static_cast<Member>(bounded(object[key], child_path("run", key), minimum, maximum));
+  };
+  whole("ranks", 1, kMaxRanks, run.ranks);
+  whole("steps", 1, INT64_MAX, run.steps);
+  whole("seed", 0, INT64_MAX, run.seed);
+  whole("sequence_length", 1, kMaxSequence, run.sequence_length);
+  whole("micro_batch", 1, kMaxBatch, run.micro_batch);
+  whole("gradient_accumulation", 1, kMaxBatch, run.gradient_accumulation);
+  if (object.contains("data")) run.data = text_at(object["data"], "run.data");
+  if (object.contains("tokenizer")) run.tokenizer = text_at(object["tokenizer"], "run.tokenizer");
+  if (object.contains("device_memory")) {
+    run.device_memory = read_bytes(object["device_memory"], "run.device_memory");
+  }
+  if (object.contains("precision")) run.precision = read_precision(object["precision"]);
+  return run;
+}
+
+void check_sequence_length(const RunSettings& run, const ModelConfig& model) {
+  const std::string text = "run.sequence_length: " + std::to_string(run.sequence_length);
+  if (model.position == PositionKind::learned && run.sequence_length > model.max_sequence) {
+    throw Error(ErrorCode::invalid, text + " is above the " + std::to_string(model.max_sequence) +
+                                        " learned positions of " + model.name +
+                                        "; shorten it, or raise model.max_sequence");
+  }
+  if (model.sliding_window > 0 && run.sequence_length > model.sliding_window) {
+    throw Error(ErrorCode::invalid, text + " is above model.sliding_window " +
+                                        std::to_string(model.sliding_window) +
+                                        "; attention here is full, so at most the window");
+  }
+}
+
+Json run_settings_to_json(const RunSettings& run) {
+  return {{"ranks", run.ranks},
+          {"steps", run.steps},
+          {"seed", run.seed},
+          {"sequence_length", run.sequence_length},
+          {"data", run.data},
+          {"tokenizer", run.tokenizer},
+          {"device_memory", run.device_memory}};
+}
+
+}  // namespace zl

@@ -1,0 +1,167 @@
+#include "scenarios/strategy_file.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/catalog.h"
+
+namespace zl {
+namespace {
+
+Json optimizer_json(const OptimizerConfig& o) {
+  Json params = {{"lr", o.lr}, {"weight_decay", o.weight_decay}};
+  if (o.kind == OptimizerKind::sgd) {
+    params["momentum"] = o.momentum;
+    params["nesterov"] = o.nesterov;
+    return {{"type", "SGD"}, {"params", params}};
+  }
+  params["betas"] = {o.beta1, o.beta2};
+  params["eps"] = o.epsilon;
+  params["bias_correction"] = o.bias_correction;
+  if (o.kind == OptimizerKind::lamb) {
+    params["max_coeff"] = o.lamb_max_trust;
+    params["min_coeff"] = o.lamb_min_trust;
+    return {{"type", "Lamb"}, {"params", params}};
+  }
+  const bool decoupled = o.kind == OptimizerKind::adamw;
+  params["adam_w_mode"] = decoupled;
+  return {{"type", decoupled ? "AdamW" : "Adam"}, {"params", params}};
+}
+
+Json warmup_json(const ScheduleConfig& s, const char* type) {
+  Json params = {{"warmup_num_steps", s.warmup_num_steps},
+                 {"warmup_type", s.warmup_log ? "log" : "linear"}};
+  if (s.kind == ScheduleKind::warmup_cosine_lr) {
+    params["warmup_min_ratio"] = s.warmup_min_ratio;
+    params["cos_min_ratio"] = s.cos_min_ratio;
+  } else {
+    params["warmup_min_lr"] = s.warmup_min_lr;
+    params["warmup_max_lr"] = s.warmup_max_lr;
+  }
+  if (s.kind != ScheduleKind::warmup_lr) params["total_num_steps"] = s.total_num_steps;
+  return {{"type", type}, {"params", params}};
+}
+
+Json one_cycle_json(const ScheduleConfig& s) {
+  Json params = {
+      {"cycle_min_lr", s.cycle_min_lr},       {"cycle_max_lr", s.cycle_max_lr},
+      {"decay_lr_rate", s.decay_lr_rate},     {"cycle_first_step_size", s.cycle_first_step_size},
+      {"decay_step_size", s.decay_step_size}, {"cycle_momentum", s.cycle_momentum},
+      {"cycle_min_mom", s.cycle_min_mom},     {"cycle_max_mom", s.cycle_max_mom},
+      {"decay_mom_rate", s.decay_mom_rate}};
+  if (s.cycle_second_step_size > 0) params["cycle_second_step_size"] = s.cycle_second_step_size;
+  return {{"type", "OneCycle"}, {"params", params}};
+}
+
+Json schedule_json(const ScheduleConfig& s) {
+  switch (s.kind) {
+    case ScheduleKind::constant:
+      return nullptr;
+    case ScheduleKind::warmup_lr:
+      return warmup_json(s, "WarmupLR");
+    case ScheduleKind::warmup_decay_lr:
+      return warmup_json(s, "WarmupDecayLR");
+    case ScheduleKind::warmup_cosine_lr:
+      return warmup_json(s, "WarmupCosineLR");
+    case ScheduleKind::one_cycle:
+      return one_cycle_json(s);
+    case ScheduleKind::lr_range_test:
+      return {{"type", "LRRangeTest"},
+              {"params",
+               {{"lr_range_test_min_lr", s.lr_range_test_min_lr},
+                {"lr_range_test_step_size", s.lr_range_test_step_size},
+                {"lr_range_test_step_rate", s.lr_range_test_step_rate},
+                {"lr_range_test_staircase", s.lr_range_test_staircase}}}};
+  }
+  return nullptr;
+}
+
+Json zero_json(const Strategy& s) {
+  Json zero = {{"stage", s.zero_stage},
+               {"overlap_comm", s.overlap_comm},
+               {"reduce_bucket_size", s.reduce_bucket_size}};
+  if (s.zero_stage == 3) {
+    zero["prefetch_bucket_size"] = s.prefetch_bucket_size;
+    zero["param_persistence_threshold"] = s.param_persistence_threshold;
+    zero["model_persistence_threshold"] = s.model_persistence_threshold;
+    zero["max_live_parameters"] = s.max_live_parameters;
+    zero["max_reuse_distance"] = s.max_reuse_distance;
+  }
+  return zero;
+}
+
+Json fp16_json(const Strategy& s) {
+  if (s.compute_dtype != DType::f16) return {{"enabled", false}};
+  return {{"enabled", true},
+          {"loss_scale", s.loss_scaler.static_scale},
+          {"initial_scale_power", s.loss_scaler.initial_scale_power},
+          {"loss_scale_window", s.loss_scaler.window},
+          {"hysteresis", s.loss_scaler.hysteresis},
+          {"consecutive_hysteresis", s.loss_scaler.consecutive_hysteresis},
+          {"min_loss_scale", s.loss_scaler.min_scale}};
+}
+
+struct StrategyText {
+  std::string text, source;
+};
+
+StrategyText read_strategy(const std::string& name_or_path) {
+  if (!catalog_has("strategies", name_or_path) && std::filesystem::is_regular_file(name_or_path)) {
+    return {read_text_file(name_or_path), name_or_path};
+  }
+  return {std::string(catalog_text("strategies", name_or_path)),
+          catalog_canonical_name("strategies", name_or_path)};
+}
+
+}  // namespace
+
+ImportedStrategy load_strategy(const std::string& name_or_path, const ImportContext& context) {
+  const StrategyText file = read_strategy(name_or_path);
+  return import_deepspeed(file.text, file.source, context);
+}
+
+ImportedStrategy inspect_strategy(const std::string& name_or_path, const ImportContext& context) {
+  const StrategyText file = read_strategy(name_or_path);
+  return inspect_deepspeed(file.text, file.source, context);
+}
+
+Json strategy_to_json(const Strategy& s) {
+  Json out;
+  out["train_micro_batch_size_per_gpu"] = s.micro_batch;
+  out["gradient_accumulation_steps"] = s.gradient_accumulation;
+  out["gradient_clipping"] = s.gradient_clipping;
+  out["prescale_gradients"] = s.prescale_gradients;
+  out["gradient_predivide_factor"] = s.gradient_predivide_factor;
+  out["gradient_allreduce_op"] = s.sum_gradients ? "sum" : "mean";
+  out["communication_data_type"] = name_of(s.communication_dtype);
+  out["data_types"] = {{"grad_accum_dtype", name_of(s.grad_accum_dtype)}};
+  out["fp16"] = fp16_json(s);
+  out["bf16"] = {{"enabled", s.compute_dtype == DType::bf16}};
+  out["optimizer"] = optimizer_json(s.optimizer);
+  if (s.schedule.kind != ScheduleKind::constant) out["scheduler"] = schedule_json(s.schedule);
+  out["zero_optimization"] = zero_json(s);
+  out["x-zerolab"] = {{"name", s.name},
+                      {"recompute", recompute_text(s.recompute)},
+                      {"deepspeed_scale_order", s.deepspeed_scale_order}};
+  return out;
+}
+
+std::string recompute_text(const RecomputeConfig& recompute) {
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+      return "none";
+    case RecomputeMode::full:
+      return "full";
+    case RecomputeMode::every_k:
+      return "every:" + std::to_string(recompute.every);
+    case RecomputeMode::selective:
+      return std::string("selective:") + (recompute.attention ? "attention" : "") +
+             (recompute.attention && recompute.activation ? "," : "") +
+             (recompute.activation ? "mlp" : "");
+    case RecomputeMode::automatic:
+      return "auto";
+  }
+  return "none";
+}
+
+}  // namespace zl

@@ -1,0 +1,138 @@
+#include "simulator/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "core/base/error.h"
+#include "simulator/cost/least_squares.h"
+#include "simulator/timeline.h"
+
+namespace zl::sim {
+namespace {
+
+using Traces = std::vector<MeasuredTrace>;
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+RankCoefficients fit_ranks(int ranks, const Traces& traces) {
+  RankCoefficients entry;
+  entry.ranks = ranks;
+  const std::vector<Sample> samples = samples_of(traces);
+  const auto same_line = [](const Sample& a, const Sample& b) {
+    return a.type == b.type && a.kind == b.kind && a.dtype == b.dtype;
+  };
+  for (auto first = samples.begin(); first != samples.end();) {
+    const auto last = std::find_if(
+        first, samples.end(), [&](const Sample& sample) { return !same_line(*first, sample); });
+    const LinearCost line = fit_line({first, last});
+    const auto dtype = static_cast<std::size_t>(first->dtype);
+    if (first->type == EventType::op) entry.ops[first->kind][dtype] = line;
+    if (first->type == EventType::collective) entry.collectives[first->kind][dtype] = line;
+    if (first->type == EventType::copy) entry.copy = line;
+    first = last;
+  }
+  const HostGaps gaps = host_gaps(traces);
+  entry.seconds_per_event = gaps.per_event;
+  entry.seconds_per_step = gaps.per_step;
+  return entry;
+}
+
+// One trace per run: all ranks of a run record the same program.
+Traces one_per_run(const Traces& traces) {
+  Traces chosen;
+  std::set<int> runs;
+  for (const MeasuredTrace& measured : traces) {
+    if (runs.insert(measured.run).second) chosen.push_back(measured);
+  }
+  return chosen;
+}
+
+double square_error(const Traces& runs, const ClusterSpec& cluster) {
+  double sum = 0;
+  for (const MeasuredTrace& measured : runs) {
+    const double error = step_error(measured, cluster);
+    sum += error * error;
+  }
+  return sum;
+}
+
+// Searches the overlap loss on a grid of twentieths.
+double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
+  Traces overlapping = one_per_run(traces);
+  std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
+  if (overlapping.empty()) return cluster.overlap_loss;
+  double best = 0, smallest = INFINITY;
+  for (int i = 0; i <= 20; ++i) {
+    cluster.calibration->overlap_loss = i / 20.0;
+    const double error = square_error(overlapping, cluster);
+    if (error < smallest) {
+      smallest = error;
+      best = i / 20.0;
+    }
+  }
+  return best;
+}
+
+Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
+  std::map<int, Traces> by_ranks;
+  for (const MeasuredTrace& measured : traces) by_ranks[measured.ranks].push_back(measured);
+  Calibration calibration;
+  for (const auto& [ranks, group] : by_ranks) {
+    calibration.by_ranks.push_back(fit_ranks(ranks, group));
+  }
+  ClusterSpec cluster = machine;
+  cluster.calibration = calibration;
+  calibration.overlap_loss = fit_overlap_loss(traces, cluster);
+  return calibration;
+}
+
+// Of each run, priced with what the other runs with as many ranks gave.
+double held_out_error(const Traces& traces, const ClusterSpec& machine,
+                      const Calibration& everything) {
+  const Traces runs = one_per_run(traces);
+  double sum = 0;
+  for (const MeasuredTrace& left_out : runs) {
+    Traces others = traces;
+    std::erase_if(others, [&](const auto& other) {
+      return other.run == left_out.run || other.ranks != left_out.ranks;
+    });
+    ClusterSpec cluster = machine;
+    cluster.calibration = others.empty() ? everything : fit_lines(others, machine);
+    sum += square_error({left_out}, cluster);
+  }
+  return std::sqrt(sum / static_cast<double>(runs.size()));
+}
+
+}  // namespace
+
+double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
+  const Timeline timeline = price(*measured.trace, with_devices(cluster, measured.ranks));
+  std::vector<double> predicted;
+  for (const StepPrice& step : timeline.steps) {
+    if (step.step != StepPrice::kSetup) {
+      predicted.push_back(static_cast<double>(step.duration) * 1e-12);
+    }
+  }
+  predicted.erase(predicted.begin());  // the first step warms up
+  return mean(step_seconds(*measured.trace)) / mean(predicted) - 1;
+}
+
+Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine) {
+  Traces usable = traces;
+  std::erase_if(usable, [](const auto& measured) { return step_seconds(*measured.trace).empty(); });
+  if (usable.empty()) {
+    throw Error(ErrorCode::invalid,
+                "calibration: no trace has two timed steps; run more steps with tracing on");
+  }
+  Calibration calibration = fit_lines(usable, machine);
+  calibration.runs = static_cast<int>(one_per_run(usable).size());
+  calibration.step_error = held_out_error(usable, machine, calibration);
+  return calibration;
+}
+
+}  // namespace zl::sim

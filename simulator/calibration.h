@@ -1,0 +1,22 @@
+// Fits the prices of the machine at hand from traces of real runs.
+// Ownership: refers to the traces while it runs. Threads: pure function.
+#pragma once
+
+#include <vector>
+
+#include "simulator/cluster/cluster_spec.h"
+#include "simulator/measured.h"
+
+namespace zl::sim {
+
+// `machine` says how streams behave (compute_is_host, shared_cores); its own calibration is not
+// used. Per number of ranks: one line per op kind and type and per collective and type, host gaps.
+// Then the overlap loss that best explains the steps of runs whose streams overlapped, and the
+// step error of each run priced with what the others gave (with one run: of that run itself).
+// Throws Error{invalid} when no trace has two timed steps.
+Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine);
+
+// Mean step time of a real run over the predicted one, minus 1; steps after the first.
+double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster);
+
+}  // namespace zl::sim

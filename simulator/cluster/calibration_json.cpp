@@ -1,0 +1,149 @@
+#include "simulator/cluster/calibration_json.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/base/error.h"
+#include "simulator/cluster/json_object.h"
+
+namespace zl::sim {
+namespace {
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < kOpKinds; ++kind) names.emplace_back(op_name(kind));
+  return names;
+}
+
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
+    names.emplace_back(name_of(static_cast<CollectiveKind>(kind)));
+  }
+  return names;
+}
+
+LinearCost read_line(JsonObject& object) {
+  LinearCost line;
+  line.fixed = object.number("seconds");
+  line.per_unit = object.number("seconds_per_unit");
+  line.per_byte = object.number("seconds_per_byte");
+  line.spread = object.number("spread");
+  line.samples = static_cast<std::int64_t>(object.number("samples"));
+  return line;
+}
+
+Json write_line(const LinearCost& line) {
+  return {{"seconds", line.fixed},
+          {"seconds_per_unit", line.per_unit},
+          {"seconds_per_byte", line.per_byte},
+          {"spread", line.spread},
+          {"samples", line.samples}};
+}
+
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  for (std::size_t dtype = 0; dtype < kDTypes; ++dtype) {
+    names.emplace_back(name_of(static_cast<DType>(dtype)));
+  }
+  return names;
+}
+
+// Position of the text under `key` in `names`.
+std::size_t position(JsonObject& row, const char* key, const std::vector<std::string>& names) {
+  const std::string name = row.text(key);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    row.fail(key, "\"" + name + "\" is unknown; the nearest is \"" + closest(name, names) +
+                      "\"; run the calibration again");
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+// Rows {"<kind_key>": name, "dtype": type, line}.
+template <class Table>
+void read_table(const Json& rows, const std::string& where, const char* kind_key,
+                const std::vector<std::string>& names, Table& table) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    JsonObject row(rows[i], where + "[" + std::to_string(i) + "]");
+    const std::size_t kind = position(row, kind_key, names);
+    const std::size_t dtype = position(row, "dtype", dtype_names());
+    table[kind][dtype] = read_line(row);
+    row.finish();
+  }
+}
+
+template <class Table>
+Json write_table(const char* kind_key, const std::vector<std::string>& names, const Table& table) {
+  Json rows = Json::array();
+  for (std::size_t kind = 0; kind < names.size(); ++kind) {
+    for (std::size_t dtype = 0; dtype < kDTypes; ++dtype) {
+      if (table[kind][dtype].samples == 0) continue;
+      Json row = {{kind_key, names[kind]}, {"dtype", name_of(static_cast<DType>(dtype))}};
+      row.update(write_line(table[kind][dtype]));
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+RankCoefficients read_ranks(const Json& value, const std::string& where) {
+  JsonObject object(value, where);
+  RankCoefficients entry;
+  entry.ranks = object.count("ranks");
+  if (entry.ranks < 1) object.fail("ranks", "0 is not at least 1");
+  entry.seconds_per_event = object.number("seconds_per_event");
+  entry.seconds_per_step = object.number("seconds_per_step");
+  read_table(object.at("ops"), object.path("ops"), "op", op_names(), entry.ops);
+  read_table(object.at("collectives"), object.path("collectives"), "collective", collective_names(),
+             entry.collectives);
+  JsonObject copy = object.object("copy");
+  entry.copy = read_line(copy);
+  copy.finish();
+  object.finish();
+  return entry;
+}
+
+Json write_ranks(const RankCoefficients& entry) {
+  return {{"ranks", entry.ranks},
+          {"seconds_per_event", entry.seconds_per_event},
+          {"seconds_per_step", entry.seconds_per_step},
+          {"ops", write_table("op", op_names(), entry.ops)},
+          {"collectives", write_table("collective", collective_names(), entry.collectives)},
+          {"copy", write_line(entry.copy)}};
+}
+
+}  // namespace
+
+const RankCoefficients& Calibration::nearest(int ranks) const {
+  return *std::min_element(by_ranks.begin(), by_ranks.end(), [&](const auto& a, const auto& b) {
+    return std::abs(a.ranks - ranks) < std::abs(b.ranks - ranks);
+  });
+}
+
+Calibration read_calibration(const Json& value, const std::string& where) {
+  JsonObject object(value, where);
+  Calibration calibration;
+  calibration.runs = object.count("runs");
+  calibration.overlap_loss = object.fraction("overlap_loss");
+  calibration.step_error = object.number("step_error");
+  const Json& rows = object.at("by_ranks");
+  if (!rows.is_array() || rows.empty()) object.fail("by_ranks", "is not a list with an entry");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    calibration.by_ranks.push_back(
+        read_ranks(rows[i], object.path("by_ranks") + "[" + std::to_string(i) + "]"));
+  }
+  object.finish();
+  return calibration;
+}
+
+Json write_calibration(const Calibration& calibration) {
+  Json rows = Json::array();
+  for (const RankCoefficients& entry : calibration.by_ranks) rows.push_back(write_ranks(entry));
+  return {{"runs", calibration.runs},
+          {"overlap_loss", calibration.overlap_loss},
+          {"step_error", calibration.step_error},
+          {"by_ranks", rows}};
+}
+
+}  // namespace zl::sim

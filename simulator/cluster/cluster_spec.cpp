@@ -1,0 +1,199 @@
+#include "simulator/cluster/cluster_spec.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "simulator/cluster/calibration_json.h"
+#include "simulator/cluster/json_object.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::array kRateTypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
+
+std::size_t index_of(DType dtype) { return static_cast<std::size_t>(dtype); }
+
+// Types without a rate of their own: doubles at half the rate of floats, 16-bit at that of floats
+// (converted first).
+void fill_missing_rates(DeviceSpec& device) {
+  const ComputeRate single = device.rate(DType::f32);
+  if (device.rate(DType::f64).peak == 0) {
+    device.rates[index_of(DType::f64)] = {single.peak / 2, single.efficiency};
+  }
+  for (ComputeRate& rate : device.rates) {
+    if (rate.peak == 0) rate = single;
+  }
+}
+
+DeviceSpec read_device(JsonObject object) {
+  DeviceSpec device;
+  device.name = object.text("name");
+  device.memory = object.bytes("memory");
+  device.memory_bandwidth = object.positive("memory_bandwidth");
+  device.memory_efficiency = object.fraction("memory_efficiency", 0.85);
+  device.multiprocessors = object.count("multiprocessors", 0);
+  device.launch_seconds = object.number("launch_seconds", 0.0);
+  device.kernel_seconds = object.number("kernel_seconds", 0.0);
+  JsonObject peaks = object.object("peak_flops");
+  JsonObject efficiencies = object.object("gemm_efficiency");
+  for (const DType dtype : kRateTypes) {
+    const char* name = name_of(dtype);
+    if (dtype != DType::f32 && peaks.find(name) == nullptr) {
+      efficiencies.find(name);
+      continue;
+    }
+    device.rates[index_of(dtype)] = {peaks.positive(name), efficiencies.fraction(name)};
+  }
+  peaks.finish();
+  efficiencies.finish();
+  fill_missing_rates(device);
+  if (const Json* attention = object.find("attention_efficiency")) {
+    JsonObject reader(*attention, object.path("attention_efficiency"));
+    device.attention_forward = reader.fraction("forward");
+    device.attention_backward = reader.fraction("backward");
+    reader.finish();
+  } else {
+    device.attention_forward = device.attention_backward = device.rate(DType::f32).efficiency;
+  }
+  object.finish();
+  return device;
+}
+
+Link read_link(JsonObject object) {
+  Link link;
+  link.name = object.text("name");
+  link.bandwidth = object.positive("bandwidth");
+  link.efficiency = object.fraction("efficiency", 1.0);
+  const Json& hops = object.at("hop_seconds");
+  if (hops.is_number()) {
+    link.hop_seconds.fill(object.number("hop_seconds"));
+  } else if (hops.is_array() && hops.size() == kProtocols &&
+             std::all_of(hops.begin(), hops.end(), [](const Json& hop) {
+               return hop.is_number() && hop.get<double>() >= 0;
+             })) {
+    for (std::size_t i = 0; i < kProtocols; ++i) link.hop_seconds[i] = hops[i].get<double>();
+  } else {
+    object.fail("hop_seconds", hops.dump() + " is neither seconds nor three of them");
+  }
+  object.finish();
+  return link;
+}
+
+void read_links(JsonObject links, ClusterSpec& cluster) {
+  cluster.intra = read_link(links.object("intra"));
+  cluster.inter = read_link(links.object("inter"));
+  cluster.host = read_link(links.object("host"));
+  links.finish();
+}
+
+void read_spread(const Json& value, const std::string& where, ClusterSpec& cluster) {
+  JsonObject spread(value, where);
+  for (std::size_t i = 0; i < kCostClasses; ++i) {
+    cluster.spread[i] = spread.number(name_of(static_cast<CostClass>(i)), cluster.spread[i]);
+  }
+  spread.finish();
+}
+
+Json write_link(const Link& link) {
+  return {{"name", link.name},
+          {"bandwidth", link.bandwidth},
+          {"efficiency", link.efficiency},
+          {"hop_seconds", link.hop_seconds}};
+}
+
+Json write_device(const DeviceSpec& device) {
+  Json peaks = Json::object(), efficiencies = Json::object();
+  for (const DType dtype : kRateTypes) {
+    peaks[name_of(dtype)] = device.rate(dtype).peak;
+    efficiencies[name_of(dtype)] = device.rate(dtype).efficiency;
+  }
+  return {{"name", device.name},
+          {"memory", device.memory},
+          {"memory_bandwidth", device.memory_bandwidth},
+          {"memory_efficiency", device.memory_efficiency},
+          {"multiprocessors", device.multiprocessors},
+          {"launch_seconds", device.launch_seconds},
+          {"kernel_seconds", device.kernel_seconds},
+          {"peak_flops", peaks},
+          {"gemm_efficiency", efficiencies},
+          {"attention_efficiency",
+           {{"forward", device.attention_forward}, {"backward", device.attention_backward}}}};
+}
+
+}  // namespace
+
+const char* name_of(CostClass cost_class) {
+  constexpr const char* kNames[] = {"gemm", "attention", "memory", "collective", "copy", "host"};
+  return kNames[static_cast<std::size_t>(cost_class)];
+}
+
+ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
+  Json value;
+  try {
+    value = Json::parse(json, nullptr, true, true);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::invalid, source + ": malformed JSON: " + error.what());
+  }
+  JsonObject object(value, source + ": cluster");
+  ClusterSpec cluster;
+  if (object.count("schema") != 1) object.fail("schema", "is not 1, the only version so far");
+  cluster.name = object.text("name");
+  cluster.device = read_device(object.object("device"));
+  cluster.devices = object.count("devices", 1);
+  cluster.node_devices = object.count("node_devices");
+  if (cluster.devices < 1) object.fail("devices", "0 is not at least 1");
+  if (cluster.node_devices < 1) object.fail("node_devices", "0 is not at least 1");
+  read_links(object.object("links"), cluster);
+  cluster.collective_seconds = object.number("collective_seconds", 0.0);
+  cluster.overlap_loss = object.fraction("overlap_loss", 0.0);
+  cluster.compute_is_host = object.boolean("compute_is_host", false);
+  cluster.shared_cores = object.count("shared_cores", 0);
+  if (const Json* spread = object.find("spread")) {
+    read_spread(*spread, object.path("spread"), cluster);
+  }
+  if (const Json* calibration = object.find("calibration")) {
+    cluster.calibration = read_calibration(*calibration, object.path("calibration"));
+  }
+  object.finish();
+  return cluster;
+}
+
+std::string cluster_json(const ClusterSpec& cluster) {
+  Json value = {{"schema", 1},
+                {"name", cluster.name},
+                {"device", write_device(cluster.device)},
+                {"devices", cluster.devices},
+                {"node_devices", cluster.node_devices},
+                {"links",
+                 {{"intra", write_link(cluster.intra)},
+                  {"inter", write_link(cluster.inter)},
+                  {"host", write_link(cluster.host)}}},
+                {"collective_seconds", cluster.collective_seconds},
+                {"overlap_loss", cluster.overlap_loss},
+                {"compute_is_host", cluster.compute_is_host},
+                {"shared_cores", cluster.shared_cores}};
+  for (std::size_t i = 0; i < kCostClasses; ++i) {
+    value["spread"][name_of(static_cast<CostClass>(i))] = cluster.spread[i];
+  }
+  if (cluster.calibration) value["calibration"] = write_calibration(*cluster.calibration);
+  return value.dump(2) + "\n";
+}
+
+ClusterSpec with_devices(ClusterSpec cluster, int devices) {
+  if (devices < 1) {
+    throw Error(ErrorCode::invalid, "ranks: " + std::to_string(devices) + " is not at least 1");
+  }
+  cluster.devices = devices;
+  return cluster;
+}
+
+DeviceProperties device_properties(const ClusterSpec& cluster) {
+  DeviceProperties properties;
+  properties.name = cluster.device.name;
+  properties.memory = cluster.device.memory;
+  properties.peak_flops_f32 = cluster.device.rate(DType::f32).peak;
+  properties.peak_flops_half = cluster.device.rate(DType::bf16).peak;
+  return properties;
+}
+
+}  // namespace zl::sim

@@ -1,0 +1,54 @@
+// A cluster as the cost model sees it: equal devices in equal nodes, three kinds of links, and,
+// for a machine that was measured, fitted prices. Read from and written to JSON.
+// Ownership: a value. Threads: value type; the functions are pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/device/device.h"
+#include "simulator/cluster/coefficients.h"
+#include "simulator/cluster/device_spec.h"
+#include "simulator/cluster/link.h"
+
+namespace zl::sim {
+
+// Prices of one class err together, so their uncertainties add up; those of different classes are
+// independent.
+enum class CostClass : std::uint8_t { gemm, attention, memory, collective, copy, host };
+inline constexpr std::size_t kCostClasses = 6;
+const char* name_of(CostClass cost_class);
+
+struct ClusterSpec {
+  std::string name;
+  DeviceSpec device;
+  int devices = 1;                // ranks that run
+  int node_devices = 1;           // devices of a full node
+  Link intra, inter, host;        // within a node, between nodes, device <-> host memory
+  double collective_seconds = 0;  // fixed cost of one collective
+  // Share of its progress that an op loses while another stream is busy.
+  double overlap_loss = 0;
+  bool compute_is_host = false;  // the compute stream runs on the host thread (CPU backend)
+  // Cores that all ranks share; `device` then describes the whole machine and each rank gets an
+  // equal part of it. 0: every rank has a device of its own.
+  int shared_cores = 0;
+  std::array<double, kCostClasses> spread{0.10, 0.20, 0.20, 0.25, 0.15, 0.50};  // relative sd
+  std::optional<Calibration> calibration;
+};
+
+// Throws Error{invalid} naming the source and the key: malformed JSON with line and column, unknown
+// keys with the nearest known one, missing keys, values out of range. Comments and "x-" keys are
+// allowed.
+ClusterSpec parse_cluster(std::string_view json, const std::string& source);
+
+// JSON that parse_cluster turns into the same spec.
+std::string cluster_json(const ClusterSpec& cluster);
+
+// The same machines with `devices` ranks. Throws Error{invalid} below 1.
+ClusterSpec with_devices(ClusterSpec cluster, int devices);
+
+// What sim::Device reports for one device of the cluster.
+DeviceProperties device_properties(const ClusterSpec& cluster);
+
+}  // namespace zl::sim

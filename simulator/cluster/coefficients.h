@@ -1,0 +1,49 @@
+// Fitted prices of a machine that was measured: seconds as linear functions of work.
+// Ownership: values. Threads: immutable once fitted or read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/device/communicator.h"
+#include "core/ops/op.h"
+#include "simulator/cluster/device_spec.h"
+
+namespace zl::sim {
+
+inline constexpr std::size_t kCollectiveKinds = 4;
+
+// seconds = fixed + per_unit * units + per_byte * bytes. Units: FLOPs of an op, segments of a
+// collective. Bytes: read + written. All coefficients are at least 0.
+struct LinearCost {
+  double fixed = 0, per_unit = 0, per_byte = 0;
+  double spread = 0;         // relative standard deviation of shape means around the line
+  std::int64_t samples = 0;  // 0: not fitted
+
+  double seconds(double units, double bytes) const {
+    return fixed + per_unit * units + per_byte * bytes;
+  }
+};
+
+// What was fitted from runs with one number of ranks.
+struct RankCoefficients {
+  int ranks = 1;
+  std::array<std::array<LinearCost, kDTypes>, kOpKinds> ops{};
+  std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds> collectives{};  // waiting included
+  LinearCost copy;
+  double seconds_per_event = 0;  // host time between two ops
+  double seconds_per_step = 0;   // host time between two steps
+};
+
+struct Calibration {
+  std::vector<RankCoefficients> by_ranks;  // at least one, by ascending ranks
+  double overlap_loss = 0;                 // see ClusterSpec
+  double step_error = 0;  // relative root mean square error of step times of held-out runs
+  int runs = 0;
+
+  // The entry whose ranks are nearest.
+  const RankCoefficients& nearest(int ranks) const;
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,34 @@
+// What one device can do: rates and fixed costs, as found in data sheets and benchmarks.
+// Ownership: a value. Threads: value type.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/base/dtype.h"
+
+namespace zl::sim {
+
+inline constexpr std::size_t kDTypes = 8;
+
+struct ComputeRate {
+  double peak = 0;        // dense FLOP/s
+  double efficiency = 0;  // share of the peak that a large, well-shaped GEMM reaches
+};
+
+struct DeviceSpec {
+  std::string name;
+  std::int64_t memory = 0;                               // bytes; 0: unknown
+  double memory_bandwidth = 0;                           // bytes/s
+  double memory_efficiency = 0;                          // share of it that streaming ops reach
+  int multiprocessors = 0;                               // 0: GEMM time has no tile and wave steps
+  double launch_seconds = 0;                             // of the host, per issued op
+  double kernel_seconds = 0;                             // the shortest op on the device
+  double attention_forward = 0, attention_backward = 0;  // share of the peak, see cost/attention
+  std::array<ComputeRate, kDTypes> rates{};
+
+  const ComputeRate& rate(DType dtype) const { return rates[static_cast<std::size_t>(dtype)]; }
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,75 @@
+#include "simulator/cluster/find_cluster.h"
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "core/base/error.h"
+#include "simulator/cluster/json_object.h"
+
+namespace zl::sim {
+namespace {
+
+struct Name {
+  int devices = 1;
+  std::string gpu;
+};
+
+// "8xh100" or "h100". Only digits before the first x make it a count.
+Name split(const std::string& name) {
+  const std::size_t x = name.find('x');
+  const bool counted = x != std::string::npos && name.find_first_not_of("0123456789") == x;
+  if (!counted) return {1, name};
+  int devices = 0;
+  const auto [end, status] = std::from_chars(name.data(), name.data() + x, devices);
+  if (x == 0 || status != std::errc() || devices < 1 || devices > 1'000'000) {
+    throw Error(ErrorCode::invalid, "cluster: \"" + name + "\": the number of GPUs before x is " +
+                                        "not between 1 and 1000000");
+  }
+  return {devices, name.substr(x + 1)};
+}
+
+}  // namespace
+
+ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources) {
+  if (name == "local") {
+    if (!sources.local.empty()) return parse_cluster(sources.local, "local.json");
+    return uncalibrated_local(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  }
+  const Name wanted = split(name);
+  if (std::find(sources.gpus.begin(), sources.gpus.end(), wanted.gpu) == sources.gpus.end()) {
+    std::vector<std::string> known = sources.gpus;
+    known.emplace_back("local");
+    std::string list;
+    for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
+    throw Error(ErrorCode::invalid, "cluster: \"" + wanted.gpu +
+                                        "\" is not in the catalogue; the nearest name is \"" +
+                                        closest(wanted.gpu, known) + "\". Known: " + list +
+                                        ", and NxGPU for N of them");
+  }
+  ClusterSpec cluster = parse_cluster(sources.text(wanted.gpu), wanted.gpu + ".json");
+  cluster.name = name;
+  cluster.devices = wanted.devices;
+  return cluster;
+}
+
+ClusterSpec uncalibrated_local(int cores) {
+  ClusterSpec cluster;
+  cluster.name = "local";
+  cluster.device.name = "cpu";
+  cluster.device.memory_bandwidth = 1e10 * cores;
+  cluster.device.memory_efficiency = 0.7;
+  cluster.device.launch_seconds = 1e-6;
+  cluster.device.rates.fill({5e10 * cores, 0.6});
+  cluster.device.attention_forward = cluster.device.attention_backward = 0.2;
+  cluster.node_devices = 1'000'000;  // all ranks are threads of one process
+  cluster.intra = {"threads", {5e-6, 5e-6, 5e-6}, 4e9, 1.0};
+  cluster.inter = cluster.intra;
+  cluster.host = {"memory", {1e-6, 1e-6, 1e-6}, 5e9, 1.0};
+  cluster.compute_is_host = true;
+  cluster.shared_cores = cores;
+  cluster.spread.fill(0.5);
+  return cluster;
+}
+
+}  // namespace zl::sim

@@ -1,0 +1,46 @@
+// Reads one JSON object strictly: every key must be asked for, every value must have its type.
+// Ownership: refers to the JSON value, which must outlive it. Threads: used by one thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zl::sim {
+
+using Json = nlohmann::ordered_json;
+
+// Included by .cpp files only.
+class JsonObject {
+ public:
+  // `where`: the source and dotted path for messages, "h100.json: device".
+  JsonObject(const Json& value, std::string where);
+
+  // Throw Error{invalid} naming the key when it is missing (without fallback) or has another type.
+  double number(const char* key, std::optional<double> fallback = {});  // finite, at least 0
+  double positive(const char* key);
+  double fraction(const char* key, std::optional<double> fallback = {});  // 0..1
+  int count(const char* key, std::optional<int> fallback = {});           // whole, at least 0
+  std::int64_t bytes(const char* key);  // a number or a text such as "80GiB"
+  bool boolean(const char* key, bool fallback);
+  std::string text(const char* key);
+  const Json* find(const char* key);  // nullptr when absent
+  const Json& at(const char* key);
+  JsonObject object(const char* key) { return JsonObject(at(key), path(key)); }
+
+  std::string path(const std::string& key) const { return where_ + "." + key; }
+  [[noreturn]] void fail(const std::string& key, const std::string& problem) const;
+  // Throws Error{invalid} for keys that nobody asked for, naming the nearest one that was.
+  void finish() const;
+
+ private:
+  const Json& value_;
+  std::string where_;
+  std::vector<std::string> asked_;
+};
+
+// The word of `known` with the smallest edit distance; empty when `known` is.
+std::string closest(const std::string& word, const std::vector<std::string>& known);
+
+}  // namespace zl::sim

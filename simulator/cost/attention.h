@@ -1,0 +1,18 @@
+// Fused causal attention (FlashAttention's family) on a device.
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "core/trace/event.h"
+#include "simulator/cluster/device_spec.h"
+
+namespace zl::sim {
+
+enum class AttentionPass : std::uint8_t { forward, backward };
+
+// From the event's FLOPs (causal half only) and shape m = batch * heads, n = sequence, k = head
+// size. Small heads and few blocks of rows leave the matrix units idle.
+double attention_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device);
+
+}  // namespace zl::sim

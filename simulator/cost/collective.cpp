@@ -1,0 +1,74 @@
+#include "simulator/cost/collective.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/device/communicator.h"
+
+namespace zl::sim {
+namespace {
+
+// Share of the bandwidth left by each protocol's flags.
+constexpr double kProtocolRate[kProtocols] = {0.4, 0.92, 1.0};
+constexpr double kTreeRate = 0.92;
+
+double ring_latency(CollectiveKind kind, const Placement& at, const ClusterSpec& cluster,
+                    std::size_t protocol) {
+  const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const int between = at.nodes > 1 ? rounds * at.nodes : 0;
+  const int within = std::max(0, rounds * (at.ranks - 1) - between);
+  return within * cluster.intra.hop_seconds[protocol] +
+         between * cluster.inter.hop_seconds[protocol];
+}
+
+// Chains within nodes, a tree between them, up and down.
+double tree_latency(const Placement& at, const ClusterSpec& cluster, std::size_t protocol) {
+  return 2 * ((at.per_node - 1) * cluster.intra.hop_seconds[protocol] +
+              std::log2(at.nodes) * cluster.inter.hop_seconds[protocol]);
+}
+
+// A broadcast passes the whole payload through every rank; wire_bytes is its average share.
+double bytes_through_one_rank(const TraceEvent& event) {
+  const auto kind = static_cast<CollectiveKind>(event.kind);
+  return static_cast<double>(kind == CollectiveKind::broadcast ? event.bytes_read
+                                                               : event.wire_bytes);
+}
+
+}  // namespace
+
+Placement place(int ranks, int node_devices) {
+  Placement at;
+  at.ranks = ranks;
+  at.per_node = std::min(ranks, node_devices);
+  at.nodes = (ranks + at.per_node - 1) / at.per_node;
+  at.smallest = ranks - (at.nodes - 1) * at.per_node;
+  return at;
+}
+
+double ring_rate(const Placement& placement, const ClusterSpec& cluster) {
+  if (placement.nodes == 1) return cluster.intra.rate();
+  return std::min(cluster.intra.rate(), cluster.inter.rate() * placement.smallest);
+}
+
+double collective_seconds(const TraceEvent& event, const ClusterSpec& cluster) {
+  const Placement at = place(static_cast<int>(event.k), cluster.node_devices);
+  if (at.ranks == 1) {
+    // A copy on the device, or nothing when in place.
+    return static_cast<double>(event.bytes_read + event.bytes_written) /
+           (cluster.device.memory_bandwidth * cluster.device.memory_efficiency);
+  }
+  const auto kind = static_cast<CollectiveKind>(event.kind);
+  const double rate = ring_rate(at, cluster);
+  const double bytes = bytes_through_one_rank(event);
+  const bool tree = kind == CollectiveKind::all_reduce && at.nodes > 1;
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t protocol = 0; protocol < kProtocols; ++protocol) {
+    const double transfer = bytes / (rate * kProtocolRate[protocol]);
+    best = std::min(best, ring_latency(kind, at, cluster, protocol) + transfer);
+    if (tree) best = std::min(best, tree_latency(at, cluster, protocol) + transfer / kTreeRate);
+  }
+  return cluster.collective_seconds + best;
+}
+
+}  // namespace zl::sim

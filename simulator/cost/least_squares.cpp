@@ -1,0 +1,143 @@
+#include "simulator/cost/least_squares.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace zl::sim {
+namespace {
+
+constexpr int kTerms = 3;  // fixed, per unit, per byte
+using Vector = std::array<double, kTerms>;
+
+// min |A x - b|^2 as A'A, A'b and b'b, with the columns of A scaled to length 1.
+struct NormalEquations {
+  std::array<Vector, kTerms> gram{};
+  Vector right{};
+  double target = 0;
+
+  double residual(const Vector& x) const {
+    double value = target;
+    for (int i = 0; i < kTerms; ++i) {
+      value -= 2 * x[i] * right[i];
+      for (int j = 0; j < kTerms; ++j) value += x[i] * gram[i][j] * x[j];
+    }
+    return value;
+  }
+};
+
+// Gaussian elimination on the terms in `support` (bits), the others stay 0. Empty when the columns
+// are parallel.
+std::optional<Vector> solve(const NormalEquations& equations, int support) {
+  constexpr double kParallel = 1e-9;
+  auto gram = equations.gram;
+  Vector right = equations.right, x{};
+  const auto chosen = [&](int i) { return (support >> i & 1) != 0; };
+  for (int pivot = 0; pivot < kTerms; ++pivot) {
+    if (!chosen(pivot)) continue;
+    if (gram[pivot][pivot] < kParallel) return std::nullopt;
+    for (int row = pivot + 1; row < kTerms; ++row) {
+      const double factor = gram[row][pivot] / gram[pivot][pivot];
+      for (int column = pivot; column < kTerms; ++column) {
+        gram[row][column] -= factor * gram[pivot][column];
+      }
+      right[row] -= factor * right[pivot];
+    }
+  }
+  for (int row = kTerms - 1; row >= 0; --row) {
+    if (!chosen(row)) continue;
+    double sum = right[row];
+    for (int column = row + 1; column < kTerms; ++column) sum -= gram[row][column] * x[column];
+    x[row] = sum / gram[row][row];
+  }
+  return x;
+}
+
+Vector solve_non_negative(const NormalEquations& equations) {
+  Vector best{};
+  double smallest = std::numeric_limits<double>::infinity();
+  for (int support = 1; support < 1 << kTerms; ++support) {
+    const std::optional<Vector> x = solve(equations, support);
+    if (!x || *std::min_element(x->begin(), x->end()) < 0) continue;
+    const double residual = equations.residual(*x);
+    if (residual < smallest) {
+      smallest = residual;
+      best = *x;
+    }
+  }
+  return best;
+}
+
+Vector features(const Sample& sample) { return {1, sample.units, sample.bytes}; }
+
+// Variance grows with the mean; below the clock's resolution it does not shrink further.
+double weight(const Sample& sample) {
+  return static_cast<double>(sample.count) / std::max(sample.mean, 1e-9);
+}
+
+Vector column_lengths(std::span<const Sample> samples) {
+  Vector lengths{};
+  for (const Sample& sample : samples) {
+    const Vector row = features(sample);
+    for (int i = 0; i < kTerms; ++i) lengths[i] += weight(sample) * row[i] * row[i];
+  }
+  for (double& length : lengths) length = length > 0 ? std::sqrt(length) : 1;
+  return lengths;
+}
+
+NormalEquations normal_equations(std::span<const Sample> samples, const Vector& lengths) {
+  NormalEquations equations;
+  for (const Sample& sample : samples) {
+    Vector row = features(sample);
+    for (int i = 0; i < kTerms; ++i) row[i] /= lengths[i];
+    const double w = weight(sample);
+    for (int i = 0; i < kTerms; ++i) {
+      for (int j = 0; j < kTerms; ++j) equations.gram[i][j] += w * row[i] * row[j];
+      equations.right[i] += w * row[i] * sample.mean;
+    }
+    equations.target += w * sample.mean * sample.mean;
+  }
+  return equations;
+}
+
+void scale_to_total(LinearCost& line, std::span<const Sample> samples) {
+  double measured = 0, predicted = 0;
+  for (const Sample& sample : samples) {
+    const auto count = static_cast<double>(sample.count);
+    measured += count * sample.mean;
+    predicted += count * line.seconds(sample.units, sample.bytes);
+  }
+  const double scale = predicted > 0 ? measured / predicted : 1;
+  line.fixed *= scale, line.per_unit *= scale, line.per_byte *= scale;
+}
+
+// Relative error of shape means, weighted by the time they take.
+double spread_of(const LinearCost& line, std::span<const Sample> samples) {
+  double sum = 0, total = 0;
+  for (const Sample& sample : samples) {
+    const double time = static_cast<double>(sample.count) * sample.mean;
+    if (time <= 0) continue;
+    const double error = line.seconds(sample.units, sample.bytes) / sample.mean - 1;
+    sum += time * error * error;
+    total += time;
+  }
+  return total > 0 ? std::sqrt(sum / total) : 0;
+}
+
+}  // namespace
+
+LinearCost fit_line(std::span<const Sample> samples) {
+  LinearCost line;
+  const Vector lengths = column_lengths(samples);
+  const Vector x = solve_non_negative(normal_equations(samples, lengths));
+  line.fixed = x[0] / lengths[0], line.per_unit = x[1] / lengths[1];
+  line.per_byte = x[2] / lengths[2];
+  for (const Sample& sample : samples) line.samples += sample.count;
+  scale_to_total(line, samples);
+  line.spread = spread_of(line, samples);
+  return line;
+}
+
+}  // namespace zl::sim

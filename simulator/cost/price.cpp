@@ -1,0 +1,87 @@
+#include "simulator/cost/price.h"
+
+#include "simulator/cost/collective.h"
+#include "simulator/cost/roofline.h"
+
+namespace zl::sim {
+namespace {
+
+std::int64_t picoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e12 + 0.5); }
+
+double bytes_of(const TraceEvent& event) {
+  return static_cast<double>(event.bytes_read + event.bytes_written);
+}
+
+}  // namespace
+
+CostClass cost_class_of(std::uint8_t op_kind) {
+  if (op_kind == kOpKind<Gemm>) return CostClass::gemm;
+  const bool attention =
+      op_kind == kOpKind<AttentionForward> || op_kind == kOpKind<AttentionBackward>;
+  return attention ? CostClass::attention : CostClass::memory;
+}
+
+CostModel::CostModel(const ClusterSpec& cluster)
+    : cluster_(cluster), issue_(picoseconds(cluster.device.launch_seconds)) {
+  const bool shared = cluster.shared_cores > 0;
+  if (shared) share_ = 1.0 / cluster.devices;
+  // Compute threads of all ranks already fill the cores, so a busy second stream takes theirs.
+  const bool full = shared && 2 * cluster.devices > cluster.shared_cores;
+  overlap_loss_ = full ? 1.0 : cluster.overlap_loss;
+  if (!cluster.calibration) return;
+  coefficients_ = &cluster.calibration->nearest(cluster.devices);
+  if (shared) rank_ratio_ = static_cast<double>(cluster.devices) / coefficients_->ranks;
+  issue_ = picoseconds(coefficients_->seconds_per_event);
+  step_ = picoseconds(coefficients_->seconds_per_step);
+  overlap_loss_ = cluster.calibration->overlap_loss;
+}
+
+Price CostModel::price(const TraceEvent& event) const {
+  switch (event.type) {
+    case EventType::op:
+      return op(event);
+    case EventType::collective:
+      if (coefficients_ != nullptr) {
+        const LinearCost& line =
+            coefficients_->collectives[event.kind][static_cast<std::size_t>(event.dtype)];
+        const auto segments = static_cast<double>(event.n);
+        if (line.samples > 0) return fitted(line, segments, event, CostClass::collective);
+      }
+      return modelled(collective_seconds(event, cluster_), CostClass::collective);
+    case EventType::copy:
+      if (coefficients_ != nullptr && coefficients_->copy.samples > 0) {
+        return fitted(coefficients_->copy, 0, event, CostClass::copy);
+      }
+      return modelled(cluster_.host.hop_seconds.back() +
+                          static_cast<double>(event.bytes_read) / cluster_.host.rate(),
+                      CostClass::copy);
+    default:
+      return {};
+  }
+}
+
+Price CostModel::op(const TraceEvent& event) const {
+  const CostClass cost_class = cost_class_of(event.kind);
+  if (coefficients_ != nullptr) {
+    const LinearCost& line = coefficients_->ops[event.kind][static_cast<std::size_t>(event.dtype)];
+    if (line.samples > 0) return fitted(line, event.flops, event, cost_class);
+  }
+  return modelled(op_seconds(event, cluster_.device, share_), cost_class);
+}
+
+Price CostModel::fitted(const LinearCost& line, double units, const TraceEvent& event,
+                        CostClass cost_class) const {
+  const double seconds = line.seconds(units, bytes_of(event)) * rank_ratio_;
+  const double doubt = rank_ratio_ == 1 ? 1.0 : 2.0;  // no run with this number of ranks was seen
+  return {picoseconds(seconds), line.spread * doubt, cost_class};
+}
+
+Price CostModel::modelled(double seconds, CostClass cost_class) const {
+  return {picoseconds(seconds), cluster_.spread[static_cast<std::size_t>(cost_class)], cost_class};
+}
+
+Price op_time(const TraceEvent& event, const ClusterSpec& cluster) {
+  return CostModel(cluster).price(event);
+}
+
+}  // namespace zl::sim

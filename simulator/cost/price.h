@@ -1,0 +1,52 @@
+// The price of one trace event on a cluster: how long it runs when nothing disturbs it.
+// Ownership: CostModel refers to its ClusterSpec, which must outlive it. Threads: immutable; free
+// to use from any.
+#pragma once
+
+#include "core/trace/event.h"
+#include "simulator/cluster/cluster_spec.h"
+
+namespace zl::sim {
+
+struct Price {
+  std::int64_t picoseconds = 0;
+  double spread = 0;  // relative standard deviation
+  CostClass cost_class = CostClass::host;
+};
+
+// Looks up once what depends on the cluster alone. Ops and collectives that the calibration covers
+// get its fitted times; the others the roofline and alpha-beta models of this folder.
+class CostModel {
+ public:
+  explicit CostModel(const ClusterSpec& cluster);
+
+  // Of an op, collective or copy; zero for other events.
+  Price price(const TraceEvent& event) const;
+
+  // Host time to issue one op, collective or copy, and at the end of a step.
+  std::int64_t issue_picoseconds() const { return issue_; }
+  std::int64_t step_picoseconds() const { return step_; }
+  double overlap_loss() const { return overlap_loss_; }
+
+ private:
+  Price op(const TraceEvent& event) const;
+  Price fitted(const LinearCost& line, double units, const TraceEvent& event,
+               CostClass cost_class) const;
+  Price modelled(double seconds, CostClass cost_class) const;
+
+  const ClusterSpec& cluster_;
+  const RankCoefficients* coefficients_ = nullptr;
+  double share_ = 1;  // of the device that one rank gets
+  // Fitted with another number of ranks: each rank's share of the cores scales by this.
+  double rank_ratio_ = 1;
+  std::int64_t issue_ = 0, step_ = 0;
+  double overlap_loss_ = 0;
+};
+
+// One event alone, as CostModel(cluster).price(event).
+Price op_time(const TraceEvent& event, const ClusterSpec& cluster);
+
+// Of an op kind, for uncertainties.
+CostClass cost_class_of(std::uint8_t op_kind);
+
+}  // namespace zl::sim

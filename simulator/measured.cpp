@@ -1,0 +1,180 @@
+#include "simulator/measured.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "core/device/device.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
+
+bool is_work(const TraceEvent& event) {
+  return event.type == EventType::op || event.type == EventType::collective ||
+         event.type == EventType::copy;
+}
+
+bool is_timed(const TraceEvent& event) {
+  return is_work(event) && event.scope.phase != Phase::init &&
+         event.timing.end_ns >= event.timing.start_ns && event.timing.start_ns > 0;
+}
+
+double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+int first_step(const Trace& trace) {
+  for (const TraceEvent& event : trace.events()) {
+    if (is_timed(event)) return event.scope.step;
+  }
+  return 0;
+}
+
+// The work of each stream by start.
+class StreamTimes {
+ public:
+  explicit StreamTimes(const Trace& trace) {
+    for (const TraceEvent& event : trace.events()) {
+      if (is_timed(event)) streams_[event.stream].push_back(event.timing);
+    }
+  }
+
+  bool runs_beside_another(const TraceEvent& event) const {
+    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+      if (stream != event.stream && busy(streams_[stream], event.timing)) return true;
+    }
+    return false;
+  }
+
+ private:
+  static bool busy(const std::vector<Timing>& stream, const Timing& time) {
+    const auto after = std::partition_point(stream.begin(), stream.end(), [&](const Timing& other) {
+      return other.end_ns <= time.start_ns;
+    });
+    return after != stream.end() && after->start_ns < time.end_ns;
+  }
+
+  std::array<std::vector<Timing>, kStreams> streams_;
+};
+
+using Kind = std::tuple<EventType, std::uint8_t, DType>;
+using Shape = std::pair<double, double>;
+struct Sum {
+  double seconds = 0;
+  std::int64_t count = 0;
+};
+using Shapes = std::map<Shape, Sum>;
+
+Shape shape_of(const TraceEvent& event) {
+  double units = event.type == EventType::op ? event.flops : 0;
+  if (event.type == EventType::collective) units = static_cast<double>(event.n);
+  return {units, static_cast<double>(event.bytes_read + event.bytes_written)};
+}
+
+Kind kind_of(const TraceEvent& event) {
+  if (event.type == EventType::copy) return {event.type, std::uint8_t{0}, DType::u8};
+  return {event.type, event.kind, event.dtype};
+}
+
+// First and last instant of each step that was timed, in order.
+std::map<int, Timing> step_spans(const Trace& trace) {
+  std::map<int, Timing> spans;
+  for (const TraceEvent& event : trace.events()) {
+    if (!is_timed(event)) continue;
+    Timing& span = spans.try_emplace(event.scope.step, event.timing).first->second;
+    span.start_ns = std::min(span.start_ns, event.timing.start_ns);
+    span.end_ns = std::max(span.end_ns, event.timing.end_ns);
+  }
+  return spans;
+}
+
+void add_event_gaps(const Trace& trace, Sum& gaps) {
+  const TraceEvent* last = nullptr;  // on the compute stream, nothing waited for since
+  std::int64_t issued = 0;
+  for (const TraceEvent& event : trace.events()) {
+    if (event.type == EventType::wait || event.type == EventType::synchronize) last = nullptr;
+    if (!is_timed(event)) continue;
+    ++issued;
+    if (event.stream != kCompute) continue;
+    if (last != nullptr && last->scope.step == event.scope.step) {
+      gaps.seconds += seconds(event.timing.start_ns - last->timing.end_ns);
+      gaps.count += issued;
+    }
+    last = &event;
+    issued = 0;
+  }
+}
+
+}  // namespace
+
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces) {
+  std::map<Kind, Shapes> alone, all;
+  for (const MeasuredTrace& measured : traces) {
+    const StreamTimes streams(*measured.trace);
+    const int warm_up = first_step(*measured.trace);
+    for (const TraceEvent& event : measured.trace->events()) {
+      if (!is_timed(event) || event.scope.step == warm_up) continue;
+      for (auto* table : {&alone, &all}) {
+        if (table == &alone && streams.runs_beside_another(event)) continue;
+        Sum& sum = (*table)[kind_of(event)][shape_of(event)];
+        sum.seconds += seconds(event.timing.end_ns - event.timing.start_ns);
+        ++sum.count;
+      }
+    }
+  }
+  std::vector<Sample> samples;
+  for (const auto& [kind, shapes] : all) {
+    const auto undisturbed = alone.find(kind);
+    const auto& [type, index, dtype] = kind;
+    for (const auto& [shape, sum] : undisturbed == alone.end() ? shapes : undisturbed->second) {
+      samples.push_back({type, index, dtype, shape.first, shape.second,
+                         sum.seconds / static_cast<double>(sum.count), sum.count});
+    }
+  }
+  return samples;
+}
+
+HostGaps host_gaps(const std::vector<MeasuredTrace>& traces) {
+  Sum events, steps;
+  for (const MeasuredTrace& measured : traces) {
+    add_event_gaps(*measured.trace, events);
+    std::int64_t end = 0;
+    for (const auto& [step, span] : step_spans(*measured.trace)) {
+      if (end > 0) {
+        steps.seconds += seconds(std::max<std::int64_t>(0, span.start_ns - end));
+        ++steps.count;
+      }
+      end = span.end_ns;
+    }
+  }
+  HostGaps gaps;
+  if (events.count > 0) {
+    gaps.per_event = std::max(0.0, events.seconds / static_cast<double>(events.count));
+  }
+  // The first event of a step is charged like every other.
+  if (steps.count > 0) {
+    gaps.per_step =
+        std::max(0.0, steps.seconds / static_cast<double>(steps.count) - gaps.per_event);
+  }
+  return gaps;
+}
+
+std::vector<double> step_seconds(const Trace& trace) {
+  std::vector<double> durations;
+  std::int64_t end = 0;
+  for (const auto& [step, span] : step_spans(trace)) {
+    if (end > 0) durations.push_back(seconds(span.end_ns - end));
+    end = span.end_ns;
+  }
+  return durations;
+}
+
+bool has_overlap(const Trace& trace) {
+  const StreamTimes streams(trace);
+  return std::any_of(trace.events().begin(), trace.events().end(), [&](const TraceEvent& event) {
+    return is_timed(event) && streams.runs_beside_another(event);
+  });
+}
+
+}  // namespace zl::sim

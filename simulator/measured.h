@@ -1,0 +1,46 @@
+// What a measured trace tells: how long each shape of work took, alone, and what lies in between.
+// Ownership: MeasuredTrace refers to its trace. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/trace/trace.h"
+
+namespace zl::sim {
+
+// One rank of one real run, with timings. Traces of one run share `run`.
+struct MeasuredTrace {
+  const Trace* trace = nullptr;
+  int ranks = 1;
+  int run = 0;
+};
+
+// Mean time of the events of one kind and type that do the same amount of work.
+struct Sample {
+  EventType type = EventType::op;
+  std::uint8_t kind = 0;
+  DType dtype = DType::f32;
+  double units = 0, bytes = 0;  // as LinearCost
+  double mean = 0;              // seconds
+  std::int64_t count = 0;
+};
+
+struct HostGaps {
+  double per_event = 0;  // seconds between two events of the compute stream that wait for nothing
+  double per_step = 0;   // seconds from a step's last event to the next step's first
+};
+
+// Ops, collectives and copies after the first step, which warms up. Events that run beside another
+// stream's are left out unless there are no others of their kind and type. Sorted.
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces);
+
+HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
+
+// Seconds of each step after the first: from the end of one step's last event to the next's.
+std::vector<double> step_seconds(const Trace& trace);
+
+// Whether streams ever ran at the same time.
+bool has_overlap(const Trace& trace);
+
+}  // namespace zl::sim

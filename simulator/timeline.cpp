@@ -1,0 +1,288 @@
+#include "simulator/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/device.h"
+#include "simulator/cost/price.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
+constexpr std::size_t kCommunication = static_cast<std::size_t>(StreamId::communication);
+
+struct Stream {
+  std::int64_t busy_from = 0;  // start of the unbroken work that ends at `ready`
+  std::int64_t ready = 0;
+  std::int32_t cause = kNone;  // event that set `ready`
+};
+
+// Adds up where a step's time goes, in stream order of the compute stream.
+class Accounts {
+ public:
+  void add_communication(EventTime time) {
+    communication_.push_back(time);
+    communicating_ += time.end - time.start;
+  }
+
+  void add_compute(EventTime time, std::int64_t StepPrice::*account) {
+    fill_until(time.start);
+    const std::int64_t from = std::max(time.start, covered_);
+    if (time.end <= from) return;
+    step_.*account += time.end - from;
+    covered_ = time.end;
+  }
+
+  // Uncertainty: prices of one class err together.
+  void add_price(const Price& price) {
+    doubt_[static_cast<std::size_t>(price.cost_class)] +=
+        static_cast<double>(price.picoseconds) * price.spread;
+  }
+
+  StepPrice close(int step, std::int64_t begin, std::int64_t end, double host_spread,
+                  double known_error) {
+    fill_until(end);
+    step_.step = step;
+    step_.duration = end - begin;
+    step_.spread = known_error > 0 ? known_error : spread(host_spread);
+    communicating_ = 0;
+    doubt_.fill(0);
+    return std::exchange(step_, StepPrice{});
+  }
+
+ private:
+  // The compute stream idles until `time`: exposed communication, or waiting for the host.
+  void fill_until(std::int64_t time) {
+    while (covered_ < time) {
+      while (next_ < communication_.size() && communication_[next_].end <= covered_) ++next_;
+      const bool any = next_ < communication_.size();
+      const std::int64_t start = any ? std::min(time, communication_[next_].start) : time;
+      if (covered_ < start) {
+        step_.host += start - covered_;
+        covered_ = start;
+      } else {
+        const std::int64_t end = std::min(time, communication_[next_].end);
+        step_.exposed_communication += end - covered_;
+        covered_ = end;
+      }
+    }
+  }
+
+  double spread(double host_spread) const {
+    if (step_.duration == 0) return 0;
+    auto doubt = doubt_;
+    // Hidden communication does not move the step's end.
+    const double exposed = communicating_ == 0 ? 1.0
+                                               : static_cast<double>(step_.exposed_communication) /
+                                                     static_cast<double>(communicating_);
+    doubt[static_cast<std::size_t>(CostClass::collective)] *= std::min(1.0, exposed);
+    doubt[static_cast<std::size_t>(CostClass::host)] +=
+        static_cast<double>(step_.host) * host_spread;
+    double sum = 0;
+    for (const double each : doubt) sum += each * each;
+    return std::sqrt(sum) / static_cast<double>(step_.duration);
+  }
+
+  StepPrice step_;
+  std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
+  std::vector<EventTime> communication_;
+  std::size_t next_ = 0;
+  std::int64_t communicating_ = 0;
+  std::array<double, kCostClasses> doubt_{};
+};
+
+class Scheduler {
+ public:
+  Scheduler(const Trace& trace, const ClusterSpec& cluster)
+      : trace_(trace), cluster_(cluster), model_(cluster) {
+    timeline_.events.resize(trace.events().size());
+    before_.resize(trace.events().size(), kNone);
+  }
+
+  Timeline run() {
+    for (const TraceEvent& event : trace_.events()) {
+      enter_step(event.scope);
+      schedule(event);
+      ++index_;
+    }
+    if (index_ > 0) close_step();
+    timeline_.total = step_begin_;
+    trace_back();
+    return std::move(timeline_);
+  }
+
+ private:
+  void enter_step(const Scope& scope) {
+    const int step = scope.phase == Phase::init ? StepPrice::kSetup : scope.step;
+    if (index_ == 0) step_ = step;
+    if (step <= step_) return;
+    close_step();
+    step_ = step;
+  }
+
+  void close_step() {
+    host_ += model_.step_picoseconds();
+    sync_inline_compute();
+    std::int64_t end = host_;
+    for (const Stream& stream : streams_) end = std::max(end, stream.ready);
+    const double host_spread = cluster_.spread[static_cast<std::size_t>(CostClass::host)];
+    const double error = cluster_.calibration ? cluster_.calibration->step_error : 0;
+    timeline_.steps.push_back(accounts_.close(step_, step_begin_, end, host_spread, error));
+    step_begin_ = end;
+  }
+
+  void schedule(const TraceEvent& event) {
+    timeline_.events[index_] = {host_, host_};
+    switch (event.type) {
+      case EventType::op:
+      case EventType::collective:
+      case EventType::copy:
+        return work(event);
+      case EventType::record:
+        return record(event);
+      case EventType::wait:
+        return wait(event);
+      case EventType::synchronize:
+        return synchronize(streams_[event.stream]);
+      case EventType::allocate:
+      case EventType::free:
+        return;
+    }
+  }
+
+  void work(const TraceEvent& event) {
+    host_ += model_.issue_picoseconds();
+    sync_inline_compute();
+    const Price price = model_.price(event);
+    Stream& stream = streams_[event.stream];
+    const bool late = host_ > stream.ready;
+    before_[index_] = late ? host_cause_ : stream.cause;
+    const std::int64_t start = std::max(host_, stream.ready);
+    const std::int64_t end = finish(event.stream, start, price.picoseconds);
+    if (start > stream.ready) stream.busy_from = start;
+    stream.ready = end;
+    stream.cause = static_cast<std::int32_t>(index_);
+    timeline_.events[index_] = {start, end};
+    if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
+    accounts_.add_price(price);
+    account(event, {start, end});
+  }
+
+  void account(const TraceEvent& event, EventTime time) {
+    if (event.stream == kCommunication && event.type == EventType::collective) {
+      accounts_.add_communication(time);
+    } else if (event.stream == kCompute) {
+      auto account = &StepPrice::compute;
+      if (event.type == EventType::collective) account = &StepPrice::exposed_communication;
+      if (event.type == EventType::copy) account = &StepPrice::host;
+      if (event.type == EventType::op && event.scope.phase == Phase::optimizer) {
+        account = &StepPrice::optimizer;
+      }
+      accounts_.add_compute(time, account);
+    }
+  }
+
+  // End of `work` picoseconds that start at `start`, slowed while another stream is busy.
+  std::int64_t finish(std::size_t stream, std::int64_t start, std::int64_t work) const {
+    std::int64_t from = INT64_MAX, until = start;
+    for (std::size_t other = 0; other < kStreams; ++other) {
+      if (other == stream || streams_[other].ready <= start) continue;
+      from = std::min(from, std::max(start, streams_[other].busy_from));
+      until = std::max(until, streams_[other].ready);
+    }
+    if (until == start || start + work <= from) return start + work;
+    const double pace = 1 - model_.overlap_loss();
+    const std::int64_t left = work - (from - start);
+    const auto done = static_cast<std::int64_t>(pace * static_cast<double>(until - from));
+    if (left > done) return until + left - done;
+    return from + static_cast<std::int64_t>(static_cast<double>(left) / pace);
+  }
+
+  void record(const TraceEvent& event) {
+    ZL_CHECK(event.id >= 0 && event.id < (std::int64_t{1} << 32), "event ids count up from 0");
+    const auto id = static_cast<std::size_t>(event.id);
+    if (id >= recorded_.size()) recorded_.resize(std::max(id + 1, 2 * recorded_.size()));
+    recorded_[id] = {streams_[event.stream].ready, streams_[event.stream].cause};
+  }
+
+  void wait(const TraceEvent& event) {
+    const auto id = static_cast<std::size_t>(event.id);
+    if (id >= recorded_.size()) return;  // recorded before the trace begins: complete
+    Stream& stream = streams_[event.stream];
+    if (recorded_[id].time > stream.ready) {
+      stream.ready = recorded_[id].time;
+      stream.busy_from = stream.ready;
+      stream.cause = recorded_[id].cause;
+    }
+    if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
+  }
+
+  void synchronize(const Stream& stream) {
+    host_waits_for(stream);
+    sync_inline_compute();
+  }
+
+  void host_waits_for(const Stream& stream) {
+    if (stream.ready < host_) return;
+    host_ = stream.ready;
+    host_cause_ = stream.cause;
+  }
+
+  // The host thread is the compute stream: what delays one delays the other.
+  void sync_inline_compute() {
+    Stream& compute = streams_[kCompute];
+    if (!cluster_.compute_is_host || compute.ready >= host_) return;
+    compute.ready = compute.busy_from = host_;
+    compute.cause = host_cause_;
+  }
+
+  void trace_back() {
+    const auto last =
+        std::max_element(timeline_.events.begin(), timeline_.events.end(),
+                         [](const EventTime& a, const EventTime& b) { return a.end < b.end; });
+    if (last == timeline_.events.end()) return;
+    auto index = static_cast<std::int32_t>(last - timeline_.events.begin());
+    for (; index != kNone; index = before_[static_cast<std::size_t>(index)]) {
+      timeline_.critical_path.push_back(index);
+    }
+    std::reverse(timeline_.critical_path.begin(), timeline_.critical_path.end());
+  }
+
+  struct Recorded {
+    std::int64_t time = 0;
+    std::int32_t cause = kNone;
+  };
+
+  const Trace& trace_;
+  const ClusterSpec& cluster_;
+  CostModel model_;
+  Timeline timeline_;
+  Accounts accounts_;
+  std::array<Stream, kStreams> streams_;
+  std::vector<Recorded> recorded_;    // by event id
+  std::vector<std::int32_t> before_;  // by event: what its start waited for
+  std::size_t index_ = 0;
+  std::int64_t host_ = 0;
+  std::int32_t host_cause_ = kNone;
+  std::int64_t step_begin_ = 0;
+  int step_ = StepPrice::kSetup;
+};
+
+}  // namespace
+
+std::int64_t StepPrice::margin() const {
+  constexpr double kNineInTen = 1.645;
+  return std::min(duration,
+                  static_cast<std::int64_t>(kNineInTen * spread * static_cast<double>(duration)));
+}
+
+Timeline price(const Trace& trace, const ClusterSpec& cluster) {
+  return Scheduler(trace, cluster).run();
+}
+
+}  // namespace zl::sim

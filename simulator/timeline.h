@@ -1,0 +1,50 @@
+// When every event of a recorded trace runs on a cluster, and what a step costs.
+// Ownership: a value. Threads: price() is pure; the same trace and cluster give the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "simulator/cluster/cluster_spec.h"
+
+namespace zl::sim {
+
+struct EventTime {
+  std::int64_t start = 0, end = 0;  // picoseconds
+};
+
+// One optimizer step; the four parts add up to duration. Picoseconds.
+struct StepPrice {
+  static constexpr int kSetup = -1;  // everything of Phase::init
+  int step = kSetup;
+  std::int64_t duration = 0;
+  std::int64_t compute = 0;                // the compute stream runs an op, optimizer excluded
+  std::int64_t exposed_communication = 0;  // it waits while a collective runs, or runs one
+  std::int64_t optimizer = 0;              // it runs an op of Phase::optimizer
+  std::int64_t host = 0;                   // it waits for the host or a copy
+  double spread = 0;                       // relative standard deviation of duration
+
+  // An interval that holds the true duration nine times out of ten, if errors are normal.
+  std::int64_t low() const { return duration - margin(); }
+  std::int64_t high() const { return duration + margin(); }
+
+ private:
+  std::int64_t margin() const;
+};
+
+struct Timeline {
+  std::vector<EventTime> events;  // index as in the trace; zero length for what takes no time
+  std::vector<StepPrice> steps;   // in order, setup first when the trace has it
+  std::int64_t total = 0;
+  // Trace indices from first to last: each ended when the next one started, or released the host
+  // that issued it.
+  std::vector<std::int32_t> critical_path;
+};
+
+// Streams run in order; record, wait and synchronize order them; the host issues one event after
+// the other. Where streams overlap, the event issued later loses CostModel::overlap_loss() of its
+// progress. What was recorded before the trace begins counts as complete.
+Timeline price(const Trace& trace, const ClusterSpec& cluster);
+
+}  // namespace zl::sim

@@ -1,0 +1,198 @@
+// Every collective against a serial reference, bit for bit.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "tests/backends_cpu_world/ranks.h"
+
+namespace zl::cpu::test {
+namespace {
+
+// Odd counts, below and above the share grain (64) and the reduction block (2048), and none at all.
+const std::vector<std::int64_t> kCounts = {1, 0, 63, 130, 2049, 7};
+
+const DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32};
+
+std::vector<ReduceOp> ops_of(DType dtype) {
+  if (dtype == DType::i32) return {ReduceOp::sum, ReduceOp::max};
+  return {ReduceOp::sum, ReduceOp::average, ReduceOp::max};
+}
+
+std::vector<Array> inputs(DType dtype, int rank, int chunks) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    arrays.push_back(input(dtype, kCounts[i] * chunks, rank, i));
+  }
+  return arrays;
+}
+
+std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int chunks) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    arrays.push_back(reduced(dtype, kCounts[i] * chunks, ranks, i, op));
+  }
+  return arrays;
+}
+
+class CollectiveTest : public testing::TestWithParam<std::tuple<int, StreamId>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+
+  void run(RankHandle rank, CollectiveKind kind, ReduceOp op,
+           const std::vector<Segment>& segments) const {
+    const StreamId stream = std::get<1>(GetParam());
+    Timing timing;
+    rank.communicator.run(stream, {kind, op, Group::data, segments}, &timing);
+    rank.device.synchronize(stream);
+    EXPECT_GT(timing.start_ns, 0);
+    EXPECT_GE(timing.end_ns, timing.start_ns);
+  }
+
+  void scatter_and_gather(DType dtype, ReduceOp op, bool in_place) const;
+};
+
+TEST_P(CollectiveTest, AllReduce) {
+  for (const DType dtype : kTypes) {
+    for (const ReduceOp op : ops_of(dtype)) {
+      const std::vector<Array> expected = all_reduced(dtype, op, ranks(), 1);
+      run_ranks(ranks(), [&](RankHandle rank) {
+        std::vector<Array> arrays = inputs(dtype, rank.communicator.rank(), 1);
+        std::vector<Segment> segments;
+        for (Array& array : arrays) segments.push_back({array.view(), array.view()});
+        run(rank, CollectiveKind::all_reduce, op, segments);
+        EXPECT_EQ(arrays, expected) << name_of(dtype);
+      });
+    }
+  }
+}
+
+// Each half against the reference; the second ends with what all_reduce gives, bit for bit.
+void CollectiveTest::scatter_and_gather(DType dtype, ReduceOp op, bool in_place) const {
+  const std::vector<Array> expected = all_reduced(dtype, op, ranks(), ranks());
+  run_ranks(ranks(), [&](RankHandle rank) {
+    const int me = rank.communicator.rank();
+    std::vector<Array> full = inputs(dtype, me, ranks()), chunks;
+    std::vector<Segment> scatter, gather;
+    chunks.reserve(kCounts.size());
+    for (std::size_t i = 0; i < kCounts.size(); ++i) {
+      Array& chunk = chunks.emplace_back(dtype, kCounts[i]);
+      const TensorView own = in_place ? full[i].part(me * kCounts[i], kCounts[i]) : chunk.view();
+      scatter.push_back({full[i].view(), own});
+      gather.push_back({own, full[i].view()});
+    }
+    run(rank, CollectiveKind::reduce_scatter, op, scatter);
+    for (std::size_t i = 0; i < kCounts.size(); ++i) {
+      for (std::int64_t j = 0; j < kCounts[i]; ++j) {
+        const std::int64_t at = me * kCounts[i] + j;
+        ASSERT_EQ(in_place ? full[i].get(at) : chunks[i].get(j), expected[i].get(at));
+      }
+    }
+    run(rank, CollectiveKind::all_gather, op, gather);
+    EXPECT_EQ(full, expected) << name_of(dtype);
+  });
+}
+
+TEST_P(CollectiveTest, ReduceScatterThenAllGatherEqualsAllReduce) {
+  for (const DType dtype : kTypes) {
+    for (const ReduceOp op : ops_of(dtype)) {
+      scatter_and_gather(dtype, op, false);
+      scatter_and_gather(dtype, op, true);
+    }
+  }
+}
+
+TEST_P(CollectiveTest, Broadcast) {
+  for (const DType dtype : kTypes) {
+    const std::vector<Array> expected = inputs(dtype, 0, 1);
+    for (const bool in_place : {false, true}) {
+      run_ranks(ranks(), [&](RankHandle rank) {
+        std::vector<Array> sources = inputs(dtype, rank.communicator.rank(), 1);
+        std::vector<Array> results = sources;
+        std::vector<Segment> segments;
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+          Array& result = in_place ? sources[i] : results[i];
+          segments.push_back({sources[i].view(), result.view()});
+        }
+        run(rank, CollectiveKind::broadcast, ReduceOp::sum, segments);
+        EXPECT_EQ(in_place ? sources : results, expected) << name_of(dtype);
+      });
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveTest,
+                         testing::Combine(testing::Range(1, 9),
+                                          testing::Values(StreamId::compute,
+                                                          StreamId::communication)),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) +
+                                  (std::get<1>(test.param) == StreamId::compute ? "_compute"
+                                                                                : "_communication");
+                         });
+
+TEST(ReductionTest, NotANumberWinsTheMaximumWhicheverRankHasIt) {
+  for (int bad = 0; bad < 3; ++bad) {
+    run_ranks(3, [&](RankHandle rank) {
+      Array value(DType::f32, 1);
+      value.set(0, rank.communicator.rank() == bad ? NAN : 1.0);
+      const Segment segment{value.view(), value.view()};
+      rank.communicator.run(
+          StreamId::compute,
+          {CollectiveKind::all_reduce, ReduceOp::max, Group::control, {&segment, 1}}, nullptr);
+      EXPECT_TRUE(std::isnan(value.get(0)));
+    });
+  }
+}
+
+TEST(ReductionTest, SumsInRankOrderAndRoundsOnce) {
+  // In f32 (2^24 + 1) + 1 stays 2^24, in another order or in f64 it would be 2^24 + 2.
+  run_ranks(3, [&](RankHandle rank) {
+    Array value(DType::f32, 1);
+    value.set(0, rank.communicator.rank() == 0 ? 16777216.0 : 1.0);
+    const Segment segment{value.view(), value.view()};
+    rank.communicator.run(StreamId::compute,
+                          {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
+                          nullptr);
+    EXPECT_EQ(value.get(0), 16777216.0);
+  });
+  // bf16: 256 + 1 + 1 is 258, representable; rounding after each addition would give 256.
+  run_ranks(3, [&](RankHandle rank) {
+    Array value(DType::bf16, 1);
+    value.set(0, rank.communicator.rank() == 0 ? 256.0 : 1.0);
+    const Segment segment{value.view(), value.view()};
+    rank.communicator.run(StreamId::compute,
+                          {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
+                          nullptr);
+    EXPECT_EQ(value.get(0), 258.0);
+  });
+}
+
+TEST(CollectiveStreams, TwoStreamsOfEachRankCarryCollectivesAtOnce) {
+  constexpr int kRanks = 4, kRounds = 200;
+  run_ranks(kRanks, [&](RankHandle rank) {
+    const int me = rank.communicator.rank();
+    std::vector<Array> background(kRounds, Array(DType::f32, 3));
+    for (int round = 0; round < kRounds; ++round) {
+      Array& later = background[static_cast<std::size_t>(round)];
+      for (int i = 0; i < 3; ++i) later.set(i, me + round);
+      const Segment slow{later.view(), later.view()};
+      rank.communicator.run(StreamId::communication,
+                            {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&slow, 1}},
+                            nullptr);
+      Array now(DType::f64, 1);
+      now.set(0, me * round);
+      const Segment quick{now.view(), now.view()};
+      rank.communicator.run(StreamId::compute,
+                            {CollectiveKind::all_reduce, ReduceOp::max, Group::data, {&quick, 1}},
+                            nullptr);
+      ASSERT_EQ(now.get(0), (kRanks - 1) * round);
+    }
+    rank.device.synchronize(StreamId::communication);
+    for (int round = 0; round < kRounds; ++round) {
+      ASSERT_EQ(background[static_cast<std::size_t>(round)].get(2), 6 + 4 * round);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace zl::cpu::test

@@ -1,0 +1,111 @@
+// Helpers of the CPU world tests: rank-private tensors and values every rank can compute.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/world.h"
+#include "core/base/dtype.h"
+
+namespace zl::cpu::test {
+
+// Memory of one tensor outside any pool.
+struct Array {
+  Array(DType type, std::int64_t length)
+      : dtype(type), count(length), bytes(static_cast<std::size_t>(length) * size_of(type)) {}
+  TensorView view() { return {bytes.data(), dtype, Shape{count}}; }
+  TensorView part(std::int64_t first, std::int64_t length) { return view().flat(first, length); }
+  // Exact for every element type and every value that was set().
+  double get(std::int64_t i) const {
+    const std::byte* at = bytes.data() + static_cast<std::size_t>(i) * size_of(dtype);
+    const auto as = [at](auto value) {
+      std::memcpy(&value, at, sizeof value);
+      return value;
+    };
+    switch (dtype) {
+      case DType::f64:
+        return as(double{});
+      case DType::f32:
+        return as(float{});
+      case DType::bf16:
+        return to_float(as(bfloat16{}));
+      case DType::f16:
+        return to_float(as(float16{}));
+      default:
+        return as(std::int32_t{});
+    }
+  }
+  void set(std::int64_t i, double value) {
+    std::byte* at = bytes.data() + static_cast<std::size_t>(i) * size_of(dtype);
+    const auto put = [at](auto stored) { std::memcpy(at, &stored, sizeof stored); };
+    switch (dtype) {
+      case DType::f64:
+        return put(value);
+      case DType::f32:
+        return put(static_cast<float>(value));
+      case DType::bf16:
+        return put(to_bfloat16(static_cast<float>(value)));
+      case DType::f16:
+        return put(to_float16(static_cast<float>(value)));
+      default:
+        return put(static_cast<std::int32_t>(value));
+    }
+  }
+  bool operator==(const Array&) const = default;
+
+  DType dtype;
+  std::int64_t count;
+  std::vector<std::byte> bytes;
+};
+
+// What rank `rank` contributes as tensor `tensor`; the same on whoever asks.
+inline Array input(DType dtype, std::int64_t count, int rank, std::size_t tensor) {
+  Array array(dtype, count);
+  std::minstd_rand random(static_cast<unsigned>(rank * 1000) + static_cast<unsigned>(tensor) + 1);
+  const double largest = dtype == DType::i32 ? 1e8 : 2.0;
+  std::uniform_real_distribution<double> uniform(-largest, largest);
+  for (std::int64_t i = 0; i < count; ++i) array.set(i, uniform(random));
+  return array;
+}
+
+// The contract of core/device/communicator.h, element by element: rank order, f32 (f64 for f64,
+// exact for i32), one scale, one rounding.
+inline Array reduced(DType dtype, std::int64_t count, int ranks, std::size_t tensor, ReduceOp op) {
+  std::vector<Array> inputs;
+  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(input(dtype, count, rank, tensor));
+  Array result(dtype, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto combine = [&](auto value) {
+      for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+        const auto next = static_cast<decltype(value)>(inputs[rank].get(i));
+        value = op == ReduceOp::max ? std::max(value, next) : value + next;
+      }
+      using T = decltype(value);
+      return op == ReduceOp::average ? value * (T{1} / static_cast<T>(ranks)) : value;
+    };
+    const bool is_exact = dtype == DType::f64 || dtype == DType::i32;
+    result.set(i, is_exact ? combine(inputs[0].get(i))
+                           : double{combine(static_cast<float>(inputs[0].get(i)))});
+  }
+  return result;
+}
+
+inline void run_ranks(int ranks, const std::function<void(RankHandle)>& program) {
+  make_world({.ranks = ranks, .threads_per_rank = 1})->run(program);
+}
+
+// The message of the error that the world rethrows; empty: none.
+inline std::string error_of(World& world, const std::function<void(RankHandle)>& program) {
+  try {
+    world.run(program);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace zl::cpu::test

@@ -1,0 +1,192 @@
+// Order on streams, events between them, failures of tasks, and slabs.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "backends/cpu/device.h"
+#include "tests/backends_cpu_world/ranks.h"
+
+namespace zl::cpu::test {
+namespace {
+
+constexpr StreamId kWorkers[] = {StreamId::communication, StreamId::copy_in, StreamId::copy_out};
+
+TEST(DeviceStreams, TasksOfAStreamRunInOrder) {
+  Device device(1);
+  for (const StreamId stream : kWorkers) {
+    std::vector<int> order;
+    for (int i = 0; i < 1000; ++i) {
+      device.enqueue(
+          stream, [&order, i] { order.push_back(i); }, nullptr);
+    }
+    device.synchronize(stream);
+    ASSERT_EQ(order.size(), 1000u);
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(order[static_cast<std::size_t>(i)], i);
+  }
+}
+
+// A value handed round three workers and the rank, ordered by events alone; sanitizers see a race
+// where one is missing.
+TEST(DeviceStreams, EventsOrderAProducerConsumerChain) {
+  Device device(1);
+  std::int64_t value = 0;
+  constexpr int kRounds = 2000;
+  for (int round = 0; round < kRounds; ++round) {
+    EventId done = device.record(StreamId::compute);
+    for (const StreamId stream : kWorkers) {
+      device.wait(stream, done);
+      device.enqueue(
+          stream, [&value] { value += 1; }, nullptr);
+      done = device.record(stream);
+    }
+    device.wait(StreamId::compute, done);
+    ASSERT_EQ(value, 4 * round + 3);
+    device.enqueue(
+        StreamId::compute, [&value] { value += 1; }, nullptr);
+  }
+}
+
+// Two buffers in turn between a producer and a consumer that never wait for the rank.
+TEST(DeviceStreams, DoubleBufferingNeedsNoHost) {
+  Device device(1);
+  constexpr std::size_t kRounds = 1000;
+  std::array<std::vector<std::size_t>, 2> buffers{std::vector<std::size_t>(64),
+                                                  std::vector<std::size_t>(64)};
+  std::array<EventId, 2> consumed{device.record(StreamId::copy_out),
+                                  device.record(StreamId::copy_out)};
+  std::size_t wrong = 0, sum = 0;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    auto& buffer = buffers[round % 2];
+    device.wait(StreamId::copy_in, consumed[round % 2]);
+    device.enqueue(
+        StreamId::copy_in, [&buffer, round] { buffer.assign(64, round); }, nullptr);
+    device.wait(StreamId::copy_out, device.record(StreamId::copy_in));
+    device.enqueue(
+        StreamId::copy_out,
+        [&, round] {
+          for (const std::size_t value : buffer) wrong += value != round;
+          sum += buffer[0];
+        },
+        nullptr);
+    consumed[round % 2] = device.record(StreamId::copy_out);
+  }
+  device.synchronize(StreamId::copy_out);
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(sum, kRounds * (kRounds - 1) / 2);
+}
+
+TEST(DeviceStreams, OpsAndCopiesRunOnEveryStreamAndAreTimed) {
+  Device device(1);
+  for (const StreamId stream : {StreamId::compute, StreamId::communication, StreamId::copy_in}) {
+    Array x(DType::f32, 100), y(DType::f32, 100);
+    Timing fill, axpy, copy;
+    device.run(stream, Fill{x.view(), 3.0}, &fill);
+    device.run(stream, Axpy{x.view(), y.view(), 2.0, false}, &axpy);
+    device.copy(stream, x.bytes.data(), y.bytes.data(), y.view().bytes(), &copy);
+    EXPECT_EQ(device.read(stream, ProbeKind::loss, x.part(99, 1)), 6.0);
+    EXPECT_GT(fill.start_ns, 0);
+    EXPECT_LE(fill.start_ns, fill.end_ns);
+    EXPECT_LE(fill.end_ns, axpy.start_ns);
+    EXPECT_LE(axpy.end_ns, copy.start_ns);
+    EXPECT_LE(copy.start_ns, copy.end_ns);
+  }
+  Array scalar(DType::f64, 1);
+  scalar.set(0, 1e300);
+  EXPECT_EQ(device.read(StreamId::compute, ProbeKind::squared_norm, scalar.view()), 1e300);
+}
+
+TEST(DeviceFailures, AreRethrownOnceByTheNextCallAndSkipWhatFollows) {
+  const std::function<void(Device&)> questions[] = {
+      [](Device& device) { device.synchronize(StreamId::copy_in); },
+      [](Device& device) { device.wait(StreamId::compute, device.record(StreamId::copy_in)); },
+      [](Device& device) {
+        const EventId event = device.record(StreamId::copy_in);
+        device.wait(StreamId::copy_out, event);
+        device.synchronize(StreamId::copy_out);
+      }};
+  for (const auto& ask : questions) {
+    std::atomic<int> failures{0};
+    Device device(1, [&](const std::string& why) { failures += why == "no disk"; });
+    std::atomic<bool> skipped{true};
+    device.enqueue(
+        StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
+    device.enqueue(
+        StreamId::copy_in, [&] { skipped = false; }, nullptr);
+    EXPECT_THROW(ask(device), std::domain_error);
+    EXPECT_TRUE(skipped);
+    EXPECT_EQ(failures, 1);
+    bool ran = false;
+    device.enqueue(
+        StreamId::copy_in, [&] { ran = true; }, nullptr);
+    device.synchronize(StreamId::copy_in);
+    EXPECT_TRUE(ran);
+  }
+}
+
+TEST(DeviceFailures, NobodyAskedForDoNotEndTheProgram) {
+  Device device(1);
+  device.enqueue(
+      StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
+}
+
+TEST(DeviceFailures, OfTheComputeStreamComeOutAtOnce) {
+  Device device(1);
+  EXPECT_THROW(device.enqueue(
+                   StreamId::compute, [] { throw std::domain_error("now"); }, nullptr),
+               std::domain_error);
+}
+
+TEST(DeviceFailures, OfAWorkerAreTheCauseTheWorldRethrows) {
+  const auto world = make_world({.ranks = 3, .threads_per_rank = 1});
+  EXPECT_THROW(world->run([&](RankHandle rank) {
+    Array array(DType::f32, 1);
+    const Segment segment{array.view(), array.view()};
+    if (rank.communicator.rank() == 1) {
+      dynamic_cast<Device&>(rank.device)
+          .enqueue(
+              StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
+    }
+    // Rank 1 hears of it here as "rank 1 has left", before anyone synchronises copy_in.
+    for (int i = 0; i < 1000000; ++i) {
+      rank.communicator.run(StreamId::compute,
+                            {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
+                            nullptr);
+    }
+  }),
+               std::domain_error);
+}
+
+TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
+  Device device(1);
+  EXPECT_FALSE(device.properties().name.empty());
+  EXPECT_GT(device.properties().memory, std::int64_t{1} << 20);
+  for (const MemorySpace space :
+       {MemorySpace::device, MemorySpace::pinned_host, MemorySpace::host}) {
+    constexpr std::int64_t kBytes = (std::int64_t{3} << 20) + 512;
+    std::byte* slab = device.reserve(space, kBytes);
+    ASSERT_NE(slab, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slab) % 4096, 0u);
+    std::memset(slab, 1, kBytes);
+    device.release(space, slab, kBytes);
+  }
+  EXPECT_EQ(device.reserve(MemorySpace::device, device.properties().memory + 4096), nullptr);
+  std::byte* half = device.reserve(MemorySpace::device, device.properties().memory / 2 + 4096);
+  EXPECT_NE(half, nullptr);
+  EXPECT_EQ(device.reserve(MemorySpace::device, device.properties().memory / 2 + 4096), nullptr);
+  device.release(MemorySpace::device, half, device.properties().memory / 2 + 4096);
+}
+
+TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {
+  Device device(1);
+  constexpr std::int64_t kBytes = 1 << 20;
+  std::byte* slab = device.reserve(MemorySpace::device, kBytes);
+  for (int i = 0; i < 100; ++i) {
+    device.enqueue(
+        StreamId::copy_in, [=] { std::memset(slab, i, kBytes); }, nullptr);
+  }
+  device.release(MemorySpace::device, slab, kBytes);
+}
+
+}  // namespace
+}  // namespace zl::cpu::test

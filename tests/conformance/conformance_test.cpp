@@ -1,0 +1,145 @@
+// Every op of the variant against the float64 reference, on fresh random inputs, with bit-equal
+// results on every harness.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/conformance/cases.h"
+#include "tests/conformance/reference.h"
+
+namespace zl::test {
+namespace {
+
+constexpr int kRounds = 6;
+
+double unit_error(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 1e-13;
+    case DType::f32:
+      return 2e-6;
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f16:
+      return 0x1p-11;
+    default:
+      return 0;
+  }
+}
+
+// An op's tensors before it ran, and what they should hold after.
+struct Trial {
+  std::vector<Operand> operands;
+  std::vector<TensorView> before, expected;  // of each operand; expected in f64
+};
+
+// Position of the view with this address; views.size() if none.
+std::size_t index_of(const std::vector<TensorView>& views, const TensorView& view) {
+  std::size_t i = 0;
+  while (i < views.size() && views[i].data != view.data) ++i;
+  return i;
+}
+
+// The same op in f64 on copies of its tensors, run by the reference.
+Trial expect(Workspace& w, const Op& op) {
+  Trial trial;
+  std::vector<TensorView> given;
+  trial.operands = operands_of(op);
+  for (const Operand& operand : trial.operands) {
+    given.push_back(operand.view);
+    trial.before.push_back(w.copy(operand.view));
+    trial.expected.push_back(w.widened(operand.view));
+  }
+  Op oracle = op;
+  remap(oracle, [&](const TensorView& view) {
+    return trial.expected[index_of(given, view)].reshaped(view.shape);
+  });
+  run_reference(oracle, [&](const TensorView& view, double value) {
+    return rounded(given[index_of(trial.expected, view)].dtype, value);
+  });
+  return trial;
+}
+
+// |got - want| <= tolerance (|want| + rms of the tensor).
+void compare(const TensorView& got, const TensorView& want, double tolerance) {
+  double square = 0;
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const double value = get(want, i);
+    if (std::isfinite(value)) square += value * value / static_cast<double>(want.count());
+  }
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const double expected = get(want, i), actual = get(got, i);
+    if (expected == actual) continue;
+    const double allowed = tolerance * (std::abs(expected) + std::sqrt(square));
+    ASSERT_LE(std::abs(actual - expected), allowed)
+        << "element " << i << " of " << name_of(got.dtype) << want.shape.text() << ": " << actual
+        << " instead of " << expected;
+    ASSERT_FALSE(std::isnan(actual)) << "element " << i << " was not written";
+  }
+}
+
+void restore(const Trial& trial) {
+  for (std::size_t i = 0; i < trial.operands.size(); ++i) {
+    std::memcpy(trial.operands[i].view.data, trial.before[i].data,
+                static_cast<std::size_t>(trial.before[i].bytes()));
+  }
+}
+
+void run_case(const Case& one, DType dtype, std::uint64_t seed) {
+  Workspace w(seed);
+  const Op op = one.make(w, dtype);
+  const Trial trial = expect(w, op);
+  std::vector<TensorView> first;
+  for (const auto& harness : make_harnesses()) {
+    SCOPED_TRACE(harness->name());
+    restore(trial);
+    run_on(*harness, op);
+    for (std::size_t i = 0; i < trial.operands.size(); ++i) {
+      const Operand& operand = trial.operands[i];
+      if (!operand.written) continue;
+      SCOPED_TRACE("operand " + std::to_string(i));
+      compare(operand.view, trial.expected[i], one.tolerance * unit_error(operand.view.dtype));
+      if (first.size() < trial.operands.size()) continue;
+      EXPECT_EQ(0, std::memcmp(first[i].data, operand.view.data,
+                               static_cast<std::size_t>(operand.view.bytes())))
+          << "differs from the first harness in some bit";
+    }
+    if (first.empty()) {
+      for (const Operand& operand : trial.operands) first.push_back(w.copy(operand.view));
+    }
+  }
+}
+
+class Conformance : public testing::TestWithParam<Case> {};
+
+TEST_P(Conformance, MatchesReference) {
+  const Case& one = GetParam();
+  for (const DType dtype : one.types) {
+    for (int round = 0; round < kRounds; ++round) {
+      const std::uint64_t seed = test_seed() + static_cast<std::uint64_t>(round);
+      SCOPED_TRACE(std::string(name_of(dtype)) + ", round " + std::to_string(round) +
+                   ", ZL_TEST_SEED=" + std::to_string(test_seed()));
+      run_case(one, dtype, seed);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+std::vector<Case> table() {
+  std::vector<Case> flat;
+  for (const OpCases& op : all_cases()) flat.insert(flat.end(), op.cases.begin(), op.cases.end());
+  return flat;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(table()),
+                         [](const auto& p) { return p.param.name; });
+
+TEST(ConformanceTable, EveryOpHasACase) {
+  const std::vector<OpCases> ops = all_cases();
+  EXPECT_EQ(ops.size(), kOpKinds);
+  for (const OpCases& op : ops) EXPECT_FALSE(op.cases.empty()) << op.op;
+}
+
+}  // namespace
+}  // namespace zl::test

@@ -1,0 +1,107 @@
+// Small training runs for the engine's tests: any strategy on the CPU's ranks or on the recording device.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/world.h"
+#include "core/train/rank_program.h"
+#include "simulator/world.h"
+
+namespace zl::test {
+
+inline ModelConfig tiny_gpt2() {
+  ModelConfig model;
+  model.name = "tiny gpt2";
+  model.layers = 3;
+  model.hidden = 48;
+  model.heads = 4;
+  model.vocab = 61;
+  model.max_sequence = 24;
+  model.complete();
+  return model;
+}
+
+inline ModelConfig tiny_llama() {
+  ModelConfig model = tiny_gpt2();
+  model.name = "tiny llama";
+  model.family = "llama";
+  model.kv_heads = 2;
+  model.ffn = 80;
+  model.norm = NormKind::rms_norm;
+  model.activation = ActivationKind::swiglu;
+  model.position = PositionKind::rope;
+  model.tied_embeddings = model.qkv_bias = model.linear_bias = false;
+  model.complete();
+  return model;
+}
+
+inline Strategy strategy(int stage, DType dtype = DType::f32) {
+  Strategy s;
+  s.name = "zero-" + std::to_string(stage);
+  s.zero_stage = stage;
+  s.compute_dtype = dtype;
+  s.micro_batch = 2;
+  s.optimizer.lr = 1e-2;
+  s.optimizer.weight_decay = 0.1;
+  s.reduce_bucket_size = 3000;
+  s.prefetch_bucket_size = 4000;
+  s.param_persistence_threshold = 0;
+  s.max_reuse_distance = 0;
+  return s;
+}
+
+struct Finished {
+  RunResult result;                        // rank 0's
+  Trace trace;                             // rank 0's
+  std::vector<TensorAccess> accesses;      // rank 0's
+  std::vector<std::vector<float>> weights; // final fp32 values per parameter, rank 0's view
+};
+
+inline Finished run(World& world, const ModelConfig& model, const Strategy& strategy,
+                    ProgramOptions options = {}) {
+  if (options.sequence_length == 0) options.sequence_length = model.max_sequence;
+  const bool real = world.executed_ranks() == world.ranks();
+  const TokenSource data = TokenSource::synthetic(model.vocab, 7);
+  Finished finished;
+  std::mutex mutex;
+  world.run([&](RankHandle handle) {
+    ProgramOptions mine = options;
+    std::vector<std::vector<float>> weights;
+    if (real) {
+      mine.at_end = [&](Engine& engine) {
+        for (int p = 0; p < static_cast<int>(engine.parameters().specs.size()); ++p) {
+          weights.push_back(engine.gather_parameter(p));
+        }
+      };
+    }
+    RankOutcome outcome = run_rank(handle, model, strategy, data, mine);
+    if (handle.communicator.rank() != 0) return;
+    const std::lock_guard lock(mutex);
+    finished.result = std::move(outcome.result);
+    finished.trace = std::move(outcome.trace);
+    finished.accesses = std::move(outcome.accesses);
+    finished.weights = std::move(weights);
+  });
+  return finished;
+}
+
+inline ProgramOptions steps(std::int64_t count) {
+  ProgramOptions options;
+  options.steps = count;
+  options.seed = 11;
+  return options;
+}
+
+inline Finished run_cpu(int ranks, const ModelConfig& model, const Strategy& strategy,
+                        const ProgramOptions& options) {
+  return run(*cpu::make_world({ranks, 1}), model, strategy, options);
+}
+
+inline Finished run_sim(int ranks, const ModelConfig& model, const Strategy& strategy,
+                        const ProgramOptions& options) {
+  return run(*sim::make_world({ranks, 1}, {}), model, strategy, options);
+}
+
+}  // namespace zl::test

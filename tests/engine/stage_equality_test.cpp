@@ -1,0 +1,146 @@
+// The promise: losses and final weights of ZeRO 0, 1, 2 and 3 are the same bits, with and without overlap,
+// recomputation, prefetch, persistence and reuse.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/engine/runs.h"
+
+namespace zl::test {
+namespace {
+
+void expect_same_bits(const Finished& a, const Finished& b, const std::string& what) {
+  ASSERT_EQ(a.result.loss.size(), b.result.loss.size()) << what;
+  for (std::size_t i = 0; i < a.result.loss.size(); ++i) {
+    EXPECT_EQ(a.result.loss[i], b.result.loss[i]) << what << ", step " << i + 1;
+    EXPECT_EQ(a.result.grad_norm[i], b.result.grad_norm[i]) << what << ", step " << i + 1;
+  }
+  ASSERT_EQ(a.weights.size(), b.weights.size()) << what;
+  for (std::size_t p = 0; p < a.weights.size(); ++p) {
+    ASSERT_EQ(a.weights[p].size(), b.weights[p].size()) << what;
+    EXPECT_EQ(std::memcmp(a.weights[p].data(), b.weights[p].data(), a.weights[p].size() * 4), 0)
+        << what << ", parameter " << p;
+  }
+}
+
+struct Case {
+  std::string name;
+  ModelConfig model;
+  DType dtype;
+};
+
+class StageEquality : public testing::TestWithParam<Case> {};
+
+std::vector<Strategy> variants(DType dtype) {
+  std::vector<Strategy> all;
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (const bool overlap : {false, true}) {
+      Strategy s = strategy(stage, dtype);
+      s.overlap_comm = overlap;
+      all.push_back(s);
+      s.recompute.mode = RecomputeMode::full;
+      s.name += " recompute";
+      all.push_back(s);
+    }
+  }
+  Strategy s = strategy(3, dtype);
+  s.overlap_comm = true;
+  s.param_persistence_threshold = 100;
+  s.name = "zero-3 persistent";
+  all.push_back(s);
+  s.max_reuse_distance = 1'000'000'000;
+  s.name = "zero-3 reuse";
+  all.push_back(s);
+  s = strategy(3, dtype);
+  s.recompute.mode = RecomputeMode::every_k;
+  s.recompute.every = 2;
+  s.name = "zero-3 every 2";
+  all.push_back(s);
+  s = strategy(1, dtype);
+  s.recompute.mode = RecomputeMode::selective;
+  s.recompute.attention = s.recompute.activation = true;
+  s.name = "zero-1 selective";
+  all.push_back(s);
+  s = strategy(2, dtype);
+  s.reduce_bucket_size = 1'000'000;
+  s.name = "zero-2 one bucket";
+  all.push_back(s);
+  return all;
+}
+
+TEST_P(StageEquality, AllStagesGiveTheSameBits) {
+  const Case& c = GetParam();
+  const Finished reference = run_cpu(3, c.model, strategy(0, c.dtype), steps(4));
+  EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
+  for (const Strategy& s : variants(c.dtype)) {
+    const std::string what = s.name + (s.overlap_comm ? " overlap" : "");
+    expect_same_bits(reference, run_cpu(3, c.model, s, steps(4)), what);
+  }
+}
+
+ModelConfig with_dropout(ModelConfig model) {
+  model.dropout = 0.2;
+  model.attention_dropout = 0.1;
+  return model;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, StageEquality,
+    testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                    Case{"llama_fp32", tiny_llama(), DType::f32},
+                    Case{"gpt2_bf16", tiny_gpt2(), DType::bf16},
+                    Case{"llama_bf16", tiny_llama(), DType::bf16},
+                    Case{"gpt2_fp16", tiny_gpt2(), DType::f16},
+                    Case{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
+    [](const auto& info) { return info.param.name; });
+
+// With accumulation stages 2 and 3 add reduced micro-batches where 0 and 1 reduce the sum: the same up to
+// rounding, and the same bits within each pair.
+TEST(Accumulation, PairsAreEqualAndStagesAgree) {
+  std::vector<Finished> runs;
+  for (int stage = 0; stage <= 3; ++stage) {
+    Strategy s = strategy(stage);
+    s.gradient_accumulation = 3;
+    s.micro_batch = 1;
+    runs.push_back(run_cpu(2, tiny_gpt2(), s, steps(4)));
+  }
+  expect_same_bits(runs[0], runs[1], "0 and 1");
+  expect_same_bits(runs[2], runs[3], "2 and 3");
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(runs[0].result.loss[i], runs[2].result.loss[i], 1e-5 * runs[0].result.loss[i]);
+  }
+}
+
+// Four ranks with micro-batch 2 train as one rank with micro-batch 8.
+TEST(RankCount, AgreesWithOneRank) {
+  for (const ModelConfig& model : {with_dropout(tiny_gpt2()), tiny_llama()}) {
+    Strategy one = strategy(0);
+    one.micro_batch = 8;
+    const Finished single = run_cpu(1, model, one, steps(6));
+    for (const int stage : {0, 2, 3}) {
+      const Finished many = run_cpu(4, model, strategy(stage), steps(6));
+      for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_NEAR(many.result.loss[i], single.result.loss[i], 1e-5 * single.result.loss[i])
+            << model.name << " stage " << stage << " step " << i + 1;
+      }
+    }
+  }
+}
+
+TEST(Optimizers, AllStagesGiveTheSameBits) {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd}) {
+    Strategy s = strategy(0);
+    s.optimizer.kind = kind;
+    s.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
+    const Finished reference = run_cpu(3, tiny_gpt2(), s, steps(4));
+    for (int stage = 1; stage <= 3; ++stage) {
+      s.zero_stage = stage;
+      expect_same_bits(reference, run_cpu(3, tiny_gpt2(), s, steps(4)),
+                       "optimizer " + std::to_string(static_cast<int>(kind)) + " stage " +
+                           std::to_string(stage));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zl::test

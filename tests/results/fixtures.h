@@ -1,0 +1,121 @@
+// What the tests of results/ share: a temporary folder, a run with every field set, raw file bytes.
+// Ownership: TempFolder removes its folder. Threads: one test.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "results/store.h"
+
+namespace zl::test {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "zerolab-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed: " + pattern);
+    path_ = pattern;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+inline ScenarioRecord a_scenario() {
+  return {.hash = "5ce0a210", .name = "demo", .json = R"({"schema":1,"model":"gpt2-tiny"})"};
+}
+
+inline Environment an_environment() {
+  return {.host = "box",
+          .os = "Debian 12",
+          .kernel = "Linux 6.1",
+          .cpu = "Xeon",
+          .cores = 2,
+          .memory_bytes = 8'000'000'000,
+          .gpu = "H200",
+          .driver = "570",
+          .compiler = "GNU 12.2",
+          .build = "Release",
+          .commit = "abc123"};
+}
+
+// Every field differs from its default and from every other one.
+inline RunResult a_full_run() {
+  RunResult run;
+  run.strategy = "zero-2";
+  run.backend = "cpu";
+  run.outcome = Outcome::out_of_memory;
+  run.message = "out of memory: 'quoted' \"text\" ✓";
+  run.ranks = 4;
+  run.steps = 20;
+  run.loss = {5.5, 4.25, std::numeric_limits<double>::quiet_NaN(), 0.1 + 0.2};
+  run.grad_norm = {1e-300, std::numeric_limits<double>::infinity()};
+  run.learning_rate = {1e-4, 2e-4, 3e-4};
+  run.step_seconds = {0.123456789012345678, 1.0 / 3};
+  run.loss_scale = {65536, 32768};
+  run.skipped_steps = 3;
+  run.tokens_per_second = 12345.678;
+  run.step_time = {.median = 0.25, .min = 0.125, .max = 0.5};
+  run.step_time_low = 0.2;
+  run.step_time_high = 0.3;
+  run.model_flops_per_step = 1.5e18;
+  run.mfu = 0.43;
+  run.mfu_convention = "6N";
+  for (std::size_t i = 0; i < kMemoryTags; ++i) {
+    const auto n = static_cast<std::int64_t>(i);
+    run.peak_device.tag[i] = 1'000'000'000'000 + n;
+    run.peak_host.tag[i] = 2000 + n;
+    run.peak_nvme.tag[i] = 3000 + n;
+  }
+  run.reserved_device = 9'000'000'000'001;
+  run.communication = {{"reduce_scatter", "data", "threads", 40, 123456},
+                       {"all_reduce", "control", "nvlink", 20, 80}};
+  run.wire_bytes_per_step = 987654321;
+  run.time = {.compute = 0.01,
+              .exposed_communication = 0.02,
+              .offload_stall = 0.03,
+              .bubble = 0.04,
+              .optimizer = 0.05};
+  run.op_count = 4711;
+  run.op_sequence_hash = 0xfedcba9876543210u;
+  run.warnings = {"first", "second, with ünicode"};
+  return run;
+}
+
+inline RunResult a_run(const std::string& strategy, const std::string& backend, double step_seconds,
+                       std::int64_t device_bytes) {
+  RunResult run;
+  run.strategy = strategy;
+  run.backend = backend;
+  run.ranks = 4;
+  run.step_time.median = step_seconds;
+  run.peak_device.tag[0] = device_bytes;
+  return run;
+}
+
+}  // namespace zl::test

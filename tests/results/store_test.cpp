@@ -1,0 +1,256 @@
+// What is saved comes back: every field, the list, the latest run, and the views users query.
+#include "results/store.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "tests/results/fixtures.h"
+
+namespace zl::test {
+namespace {
+
+class StoreTest : public ::testing::Test {
+ protected:
+  std::int64_t save(const RunResult& run) {
+    return store_.save(run, a_scenario(), an_environment());
+  }
+  SQLite::Database raw() { return {path_.string(), SQLite::OPEN_READWRITE}; }
+
+  TempFolder folder_;
+  std::filesystem::path path_ = folder_ / "new/sub/results.db";
+  Store store_ = Store::open(path_, Store::Mode::read_write);
+};
+
+void expect_same(const std::vector<double>& a, const std::vector<double>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(b[i])) {
+      EXPECT_TRUE(std::isnan(a[i])) << i;
+    } else {
+      EXPECT_EQ(a[i], b[i]) << i;
+    }
+  }
+}
+
+TEST_F(StoreTest, RoundTripOfEveryField) {
+  const RunResult run = a_full_run();
+  const auto id = save(run);
+  const RunResult back = store_.load(id);
+  EXPECT_EQ(back.run_id, id);
+  EXPECT_EQ(back.strategy, run.strategy);
+  EXPECT_EQ(back.backend, run.backend);
+  EXPECT_EQ(back.outcome, run.outcome);
+  EXPECT_EQ(back.message, run.message);
+  EXPECT_EQ(back.ranks, run.ranks);
+  EXPECT_EQ(back.steps, run.steps);
+  expect_same(back.loss, run.loss);
+  expect_same(back.grad_norm, run.grad_norm);
+  expect_same(back.learning_rate, run.learning_rate);
+  expect_same(back.step_seconds, run.step_seconds);
+  expect_same(back.loss_scale, run.loss_scale);
+  EXPECT_EQ(back.skipped_steps, run.skipped_steps);
+  EXPECT_EQ(back.tokens_per_second, run.tokens_per_second);
+  EXPECT_EQ(back.model_flops_per_step, run.model_flops_per_step);
+  EXPECT_EQ(back.mfu, run.mfu);
+  EXPECT_EQ(back.mfu_convention, run.mfu_convention);
+  EXPECT_EQ(back.peak_device.tag, run.peak_device.tag);
+  EXPECT_EQ(back.peak_host.tag, run.peak_host.tag);
+  EXPECT_EQ(back.peak_nvme.tag, run.peak_nvme.tag);
+  EXPECT_EQ(back.reserved_device, run.reserved_device);
+  EXPECT_EQ(back.wire_bytes_per_step, run.wire_bytes_per_step);
+  EXPECT_EQ(back.op_count, run.op_count);
+  EXPECT_EQ(back.op_sequence_hash, run.op_sequence_hash);
+  EXPECT_EQ(back.warnings, run.warnings);
+  ASSERT_EQ(back.communication.size(), run.communication.size());
+  for (std::size_t i = 0; i < run.communication.size(); ++i) {
+    EXPECT_EQ(back.communication[i].collective, run.communication[i].collective);
+    EXPECT_EQ(back.communication[i].group, run.communication[i].group);
+    EXPECT_EQ(back.communication[i].link, run.communication[i].link);
+    EXPECT_EQ(back.communication[i].count, run.communication[i].count);
+    EXPECT_EQ(back.communication[i].bytes, run.communication[i].bytes);
+  }
+}
+
+// Whole picoseconds come back exactly; everything else within half of one.
+TEST_F(StoreTest, TimesAreKeptToThePicosecond) {
+  RunResult run = a_full_run();
+  run.step_time = {.median = 1.0 / 3, .min = 7e-12, .max = 123.456789};
+  run.time.bubble = std::numeric_limits<double>::quiet_NaN();
+  run.time.optimizer = 1e9;  // too long for 64 bits of picoseconds
+  const RunResult back = store_.load(save(run));
+  EXPECT_NEAR(back.step_time.median, run.step_time.median, 0.51e-12);
+  EXPECT_EQ(back.step_time.min, 7e-12);
+  EXPECT_NEAR(back.step_time.max, run.step_time.max, 0.51e-12);
+  EXPECT_EQ(back.step_time_low, run.step_time_low);
+  EXPECT_EQ(back.step_time_high, run.step_time_high);
+  EXPECT_EQ(back.time.compute, run.time.compute);
+  EXPECT_EQ(back.time.exposed_communication, run.time.exposed_communication);
+  EXPECT_EQ(back.time.offload_stall, run.time.offload_stall);
+  EXPECT_TRUE(std::isnan(back.time.bubble));
+  EXPECT_TRUE(std::isnan(back.time.optimizer));
+  auto database = raw();
+  EXPECT_EQ(database.execAndGet("SELECT step_time_min_ps FROM runs").getInt64(), 7);
+  EXPECT_STREQ(database.execAndGet("SELECT typeof(time_ps) FROM phases WHERE name = 'compute'"),
+               "integer");
+}
+
+TEST_F(StoreTest, ScenarioAndEnvironmentAreStoredOnce) {
+  save(a_full_run());
+  save(a_full_run());
+  Environment other = an_environment();
+  other.commit = "def456";
+  store_.save(a_full_run(), a_scenario(), other);
+  auto database = raw();
+  EXPECT_EQ(database.execAndGet("SELECT count(*) FROM runs").getInt(), 3);
+  EXPECT_EQ(database.execAndGet("SELECT count(*) FROM scenarios").getInt(), 1);
+  EXPECT_EQ(database.execAndGet("SELECT count(*) FROM environments").getInt(), 2);
+  EXPECT_EQ(database
+                .execAndGet("SELECT concat FROM (SELECT host || '|' || os || '|' || kernel || '|' "
+                            "|| cpu || '|' || cores || '|' || memory_bytes || '|' || gpu || '|' || "
+                            "driver || '|' || compiler || '|' || build || '|' || git_commit AS "
+                            "concat FROM environments WHERE id = 1)")
+                .getString(),
+            "box|Debian 12|Linux 6.1|Xeon|2|8000000000|H200|570|GNU 12.2|Release|abc123");
+  EXPECT_EQ(database.execAndGet("SELECT name || (json ->> 'model') FROM scenarios").getString(),
+            "demogpt2-tiny");
+}
+
+TEST_F(StoreTest, ListFiltersNewestFirst) {
+  const auto first = save(a_run("zero-1", "cpu", 1, 10));
+  save(a_run("zero-2", "sim", 2, 20));
+  RunResult last = a_run("zero-1", "cpu", 3, 30);
+  last.loss = {5, 4};
+  last.wire_bytes_per_step = 7;
+  const auto third = save(last);
+  ASSERT_EQ(store_.list().size(), 3u);
+  const auto runs = store_.list({.scenario_hash = "5ce0a210",
+                                 .scenario_name = "demo",
+                                 .strategy = "zero-1",
+                                 .backend = "cpu",
+                                 .limit = 0});
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].id, third);
+  EXPECT_EQ(runs[1].id, first);
+  EXPECT_EQ(runs[0].final_loss, 4);
+  EXPECT_TRUE(std::isnan(runs[1].final_loss));
+  EXPECT_EQ(runs[0].step_time_median, 3);
+  EXPECT_EQ(runs[0].peak_device_bytes, 30);
+  EXPECT_EQ(runs[0].wire_bytes_per_step, 7);
+  EXPECT_EQ(runs[0].scenario_name, "demo");
+  EXPECT_EQ(runs[0].saved_at.size(), std::string("2026-01-01T00:00:00.000Z").size());
+  RunFilter one;
+  one.limit = 1;
+  EXPECT_EQ(store_.list(one).size(), 1u);
+  one.scenario_hash = "other";
+  EXPECT_TRUE(store_.list(one).empty());
+}
+
+TEST_F(StoreTest, LatestOfAKey) {
+  save(a_run("zero-1", "cpu", 1, 10));
+  const auto newest = save(a_run("zero-1", "cpu", 3, 30));
+  save(a_run("zero-1", "sim", 4, 40));
+  const auto run = store_.latest("5ce0a210", "zero-1", "cpu");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->run_id, newest);
+  EXPECT_FALSE(store_.latest("5ce0a210", "zero-3", "cpu"));
+}
+
+TEST_F(StoreTest, UnknownRunIsNamed) {
+  try {
+    store_.load(42);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_NE(std::string(error.what()).find("no run 42"), std::string::npos);
+  }
+}
+
+TEST_F(StoreTest, RefusedValuesLeaveNothingBehind) {
+  ScenarioRecord broken = a_scenario();
+  broken.json = "{not json";
+  EXPECT_THROW(store_.save(a_full_run(), broken, an_environment()), Error);
+  RunResult run = a_full_run();
+  run.backend = "abacus";
+  EXPECT_THROW(save(run), Error);
+  auto database = raw();
+  for (const char* table : {"runs", "scenarios", "environments", "step_metrics"}) {
+    EXPECT_EQ(database.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), 0)
+        << table;
+  }
+}
+
+TEST_F(StoreTest, StrictTablesRejectTheWrongType) {
+  const auto id = std::to_string(save(a_full_run()));
+  auto database = raw();
+  EXPECT_THROW(database.exec("UPDATE runs SET mfu = 'fast'"), SQLite::Exception);
+  EXPECT_THROW(database.exec("UPDATE memory_peaks SET bytes = 1.5"), SQLite::Exception);
+  EXPECT_THROW(database.exec("INSERT INTO step_metrics VALUES (" + id + ", 'loss', 99, 'low')"),
+               SQLite::Exception);
+  EXPECT_EQ(database
+                .execAndGet("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                            " AND sql NOT LIKE '%STRICT%'")
+                .getInt(),
+            0);
+}
+
+TEST_F(StoreTest, DeletingARunDeletesItsRows) {
+  save(a_full_run());
+  auto database = raw();
+  database.exec("PRAGMA foreign_keys = ON");
+  database.exec("DELETE FROM runs");
+  for (const char* table : {"step_metrics", "memory_peaks", "collectives", "phases", "warnings"}) {
+    EXPECT_EQ(database.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), 0)
+        << table;
+  }
+}
+
+TEST_F(StoreTest, SimVsMeasuredJoinsTheLatestOfEach) {
+  save(a_run("zero-2", "cpu", 9, 90));  // superseded
+  RunResult measured = a_run("zero-2", "cpu", 2, 1000);
+  measured.wire_bytes_per_step = 400;
+  const auto measured_id = save(measured);
+  RunResult simulated = a_run("zero-2", "sim", 1.5, 1100);
+  simulated.wire_bytes_per_step = 400;
+  const auto simulated_id = save(simulated);
+  RunResult crashed = a_run("zero-2", "cpu", 0, 0);
+  crashed.outcome = Outcome::failed;
+  save(crashed);                        // hides nothing
+  save(a_run("zero-3", "cpu", 1, 10));  // never simulated
+  ScenarioRecord other = a_scenario();
+  other.hash = "other";
+  store_.save(a_run("zero-3", "sim", 1, 10), other, an_environment());  // another scenario
+
+  auto database = raw();
+  SQLite::Statement row(database, "SELECT * FROM sim_vs_measured");
+  ASSERT_TRUE(row.executeStep());
+  EXPECT_EQ(row.getColumn("strategy").getString(), "zero-2");
+  EXPECT_EQ(row.getColumn("measured_backend").getString(), "cpu");
+  EXPECT_EQ(row.getColumn("measured_run").getInt64(), measured_id);
+  EXPECT_EQ(row.getColumn("simulated_run").getInt64(), simulated_id);
+  EXPECT_DOUBLE_EQ(row.getColumn("step_time_error_percent").getDouble(), -25);
+  EXPECT_DOUBLE_EQ(row.getColumn("peak_device_error_percent").getDouble(), 10);
+  EXPECT_EQ(row.getColumn("wire_bytes_error_percent").getDouble(), 0);
+  EXPECT_FALSE(row.executeStep());
+}
+
+TEST_F(StoreTest, ParetoKeepsTheStrategiesNoOtherBeats) {
+  save(a_run("ddp", "sim", 1, 400));
+  save(a_run("zero-1", "sim", 1, 300));  // as fast as ddp, smaller
+  save(a_run("zero-3", "sim", 2, 100));
+  save(a_run("slow", "sim", 3, 200));  // zero-3 is better in both
+  RunResult failed = a_run("big", "sim", 0.1, 1);
+  failed.outcome = Outcome::out_of_memory;
+  save(failed);
+  save(a_run("measured", "cpu", 0.5, 50));  // another backend
+  auto database = raw();
+  EXPECT_EQ(database
+                .execAndGet("SELECT group_concat(strategy) FROM (SELECT strategy FROM pareto"
+                            " WHERE backend = 'sim' ORDER BY strategy)")
+                .getString(),
+            "zero-1,zero-3");
+  EXPECT_EQ(database.execAndGet("SELECT count(*) FROM strategy_table").getInt(), 6);
+}
+
+}  // namespace
+}  // namespace zl::test

@@ -1,0 +1,118 @@
+#include "scenarios/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/error.h"
+#include "scenarios/model_file.h"
+#include "scenarios/scenario.h"
+#include "scenarios/strategy_file.h"
+#include "tests/scenarios/message.h"
+
+namespace zl {
+namespace {
+
+// Published counts (model cards); the Megatron ones and GPT-3 by 12Lh^2 + 13Lh + (V+T+2)h.
+const std::map<std::string, std::int64_t> kParameters = {
+    {"gpt2-124m", 124'439'808},         {"gpt2-355m", 354'823'168},
+    {"gpt2-774m", 774'030'080},         {"gpt2-1.5b", 1'557'611'200},
+    {"gpt3-175b", 174'604'259'328},     {"megatron-22b", 22'074'273'792},
+    {"megatron-175b", 174'615'846'912}, {"megatron-530b", 529'600'819'200},
+    {"megatron-1t", 1'008'038'758'400}, {"llama2-7b", 6'738'415'616},
+    {"llama2-13b", 13'015'864'320},     {"llama2-70b", 68'976'648'192},
+    {"llama3-8b", 8'030'261'248},       {"llama3-70b", 70'553'706'496},
+    {"llama3.1-405b", 405'853'388'800}, {"llama3-405b", 405'853'388'800},
+    {"tinyllama-1.1b", 1'100'048'384},  {"mistral-7b", 7'241'732'096},
+    {"qwen2.5-0.5b", 494'032'768},      {"qwen2.5-1.5b", 1'543'714'304},
+    {"qwen2.5-3b", 3'085'938'688},      {"qwen2.5-7b", 7'615'616'512},
+    {"qwen2.5-14b", 14'770'033'664},    {"qwen2.5-32b", 32'763'876'352},
+    {"qwen2.5-72b", 72'706'203'648},    {"gpt2-3m", 3'290'624},
+};
+
+TEST(Catalog, ParameterCountsAreExact) {
+  for (const auto& [name, parameters] : kParameters) {
+    EXPECT_EQ(load_model(name).parameters(), parameters) << name;
+  }
+}
+
+TEST(Catalog, TinyModelsAreTiny) {
+  for (const char* name : {"gpt2-tiny", "llama-tiny"}) {
+    const ModelConfig model = load_model(name);
+    EXPECT_LT(model.parameters(), 500'000) << name;
+    EXPECT_EQ(model.vocab, 256) << name;
+  }
+  EXPECT_LT(load_model("llama-tiny").kv_heads, load_model("llama-tiny").heads);
+}
+
+TEST(Catalog, EveryModelSaysItsFileName) {
+  for (const std::string& name : catalog_names("models")) {
+    EXPECT_EQ(load_model(name).name, name);
+    EXPECT_TRUE(kParameters.contains(name) || name.ends_with("-tiny")) << name;
+  }
+}
+
+TEST(Catalog, ModelsSurviveTheirCanonicalForm) {
+  for (const std::string& name : catalog_names("models")) {
+    const ModelConfig model = load_model(name);
+    const ModelConfig again = model_from_json(model_to_json(model), "again");
+    EXPECT_EQ(model_to_json(again), model_to_json(model)) << name;
+    EXPECT_EQ(again.parameters(), model.parameters()) << name;
+  }
+}
+
+TEST(Catalog, EveryStudyLoads) {
+  const std::vector<std::string> studies = catalog_names("studies");
+  EXPECT_GE(studies.size(), 3u);
+  for (const std::string& name : studies) {
+    const Scenario scenario = load_scenario(name);
+    EXPECT_EQ(scenario.strategies.size(), 5u) << name;
+    EXPECT_GT(scenario.run.sequence_length, 0) << name;
+  }
+}
+
+TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
+  const ModelConfig model = load_model("gpt2-124m");
+  const ImportContext context{4, &model};
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string name = "zero-" + std::to_string(stage);
+    const ImportedStrategy imported = load_strategy(name, context);
+    const Strategy& s = imported.strategy;
+    EXPECT_EQ(s.name, name);
+    EXPECT_EQ(s.zero_stage, stage);
+    EXPECT_TRUE(s.overlap_comm);
+    EXPECT_EQ(s.reduce_bucket_size, 768 * 768);
+    EXPECT_EQ(s.optimizer.kind, OptimizerKind::adamw);
+    EXPECT_EQ(s.optimizer.beta2, 0.95);
+    EXPECT_EQ(s.optimizer.weight_decay, 0.1);
+    EXPECT_EQ(s.gradient_clipping, 1.0);
+    EXPECT_EQ(s.recompute.mode, RecomputeMode::none);
+    EXPECT_TRUE(imported.warnings.empty() && imported.refusals.empty()) << name;
+  }
+  const Strategy s = load_strategy("zero-3-recompute", context).strategy;
+  EXPECT_EQ(s.prefetch_bucket_size, 9 * 768 * 768 / 10);
+  EXPECT_EQ(s.param_persistence_threshold, 0);
+  EXPECT_EQ(s.max_reuse_distance, 0);
+  EXPECT_EQ(s.recompute.mode, RecomputeMode::full);
+  EXPECT_EQ(load_strategy("ddp", context).strategy.name, "zero-0");
+}
+
+TEST(Catalog, LaterStrategiesAreNamed) {
+  for (const char* name : {"zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme",
+                           "onebit-adam", "onebit-adam-zero-1", "zero-one-adam"}) {
+    EXPECT_FALSE(catalog_has("strategies", name));
+    const std::string message = message_of([&] { load_strategy(name, {}); });
+    EXPECT_NE(message.find(std::string(name) + "\" arrives in a later version"), std::string::npos)
+        << message;
+  }
+}
+
+TEST(Catalog, UnknownNamesGetTheNearest) {
+  EXPECT_NE(message_of([] { load_model("gtp2-124m"); }).find("nearest name is \"gpt2-124m\""),
+            std::string::npos);
+  EXPECT_NE(message_of([] { load_strategy("zero3", {}); }).find("nearest name is \"zero-3\""),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace zl

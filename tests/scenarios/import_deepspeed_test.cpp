@@ -1,0 +1,513 @@
+#include "scenarios/import_deepspeed.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/deepspeed_keys.h"
+#include "scenarios/model_file.h"
+#include "scenarios/strategy_file.h"
+#include "tests/scenarios/message.h"
+
+namespace zl {
+namespace {
+
+ImportContext four_ranks() { return {4}; }
+
+ImportedStrategy import_text(const std::string& text, ImportContext context = four_ranks()) {
+  return import_deepspeed(text, "test.json", context);
+}
+
+std::string rejection(const std::string& text, ImportContext context = four_ranks()) {
+  return message_of([&] { import_text(text, context); });
+}
+
+// `body` beside a valid batch.
+std::string with(const std::string& body) {
+  return "{\"train_micro_batch_size_per_gpu\": 1, " + body + "}";
+}
+
+const Effect& effect(const ImportedStrategy& imported, const std::string& key) {
+  const auto found = std::find_if(imported.effects.begin(), imported.effects.end(),
+                                  [&key](const Effect& e) { return e.key == key; });
+  if (found == imported.effects.end()) throw std::runtime_error("no effect for " + key);
+  return *found;
+}
+
+TEST(ImportDeepSpeed, TheFileOfTheReadmeRunsAsItStands) {
+  const ImportedStrategy imported = import_text(
+      R"({ "train_batch_size": 16, "gradient_accumulation_steps": 4,
+           "zero_optimization": { "stage": 2, "contiguous_gradients": true },
+           "gradient_checkpointing": true })");
+  EXPECT_EQ(imported.strategy.name, "test");
+  EXPECT_EQ(imported.strategy.zero_stage, 2);
+  EXPECT_EQ(imported.strategy.micro_batch, 1);
+  EXPECT_EQ(imported.strategy.gradient_accumulation, 4);
+  EXPECT_EQ(imported.strategy.optimizer.kind, OptimizerKind::adamw);
+  EXPECT_EQ(imported.strategy.recompute.mode, RecomputeMode::full);
+  EXPECT_EQ(imported.strategy.gradient_clipping, 1.0);
+  EXPECT_FALSE(imported.strategy.overlap_comm);
+  EXPECT_EQ(effect(imported, "optimizer.type").status, EffectStatus::defaulted);
+  EXPECT_CONTAINS(effect(imported, "gradient_checkpointing").why, "DeepSpeed itself ignores");
+  EXPECT_EQ(effect(imported, "zero_optimization.contiguous_gradients").status,
+            EffectStatus::honoured);
+  EXPECT_TRUE(imported.refusals.empty());
+}
+
+TEST(ImportDeepSpeed, KnowsEveryKeyPathSeenInUse) {
+  std::ifstream file(std::string(ZL_SOURCE_DIR) + "/tests/scenarios/key_paths.txt");
+  std::size_t count = 0;
+  for (std::string path; std::getline(file, path); ++count) {
+    EXPECT_TRUE(is_known_path(path)) << path;
+  }
+  EXPECT_GE(count, 290u);
+  EXPECT_FALSE(is_known_path("zero_optimization.stag"));
+  EXPECT_FALSE(is_known_path("fp16.enabled.deeper"));
+}
+
+// An object {"a": {"b": value}} from "a.b"; a "*" becomes a name.
+Json nested(std::string_view path, const Json& value) {
+  const std::size_t dot = path.find('.');
+  std::string key(path.substr(0, dot));
+  if (key == "*") key = "some_name";
+  if (dot == std::string_view::npos) return {{key, value}};
+  return {{key, nested(path.substr(dot + 1), value)}};
+}
+
+template <class Visit>
+void for_each_row(Visit&& visit) {
+  for (const auto table : {training_keys(), zero_keys(), surrounding_keys()}) {
+    for (const KeySpec& row : table) visit(row);
+  }
+}
+
+TEST(ImportDeepSpeed, EveryKeyGivenAtItsDefaultChangesNothing) {
+  const std::string plain =
+      strategy_to_json(import_text(with("\"steps_per_print\": 1")).strategy).dump();
+  int checked = 0;
+  for_each_row([&](const KeySpec& row) {
+    if (row.handling != Handling::applied && row.handling != Handling::fixed) return;
+    if (row.standard == "null" || row.path.starts_with("scheduler.")) return;
+    if (row.path == "optimizer.params.momentum" || row.path == "optimizer.params.nesterov" ||
+        row.path == "optimizer.params.max_coeff" || row.path == "optimizer.params.min_coeff" ||
+        row.path == "optimizer.params.dampening") {
+      return;  // not AdamW's
+    }
+    Json document = nested(row.path, Json::parse(row.standard));
+    document["train_micro_batch_size_per_gpu"] = 1;
+    const ImportedStrategy imported = import_text(document.dump());
+    EXPECT_EQ(strategy_to_json(imported.strategy).dump(), plain) << row.path;
+    EXPECT_TRUE(imported.refusals.empty() && imported.warnings.empty()) << row.path;
+    ++checked;
+  });
+  EXPECT_GT(checked, 90);
+}
+
+TEST(ImportDeepSpeed, EveryTypedKeyRefusesAnotherType) {
+  for_each_row([&](const KeySpec& row) {
+    if (row.handling == Handling::rejected || (row.types & json_type::any)) return;
+    const Json wrong = (row.types & json_type::list) ? Json("text") : Json::array({1});
+    Json document = nested(row.path, wrong);
+    document["train_micro_batch_size_per_gpu"] = 1;
+    if (row.path == "train_micro_batch_size_per_gpu") document[std::string(row.path)] = wrong;
+    EXPECT_CONTAINS(rejection(document.dump()), wrong.dump() + " is not ");
+  });
+}
+
+TEST(ImportDeepSpeed, KnownMistakesSayWhatToWrite) {
+  EXPECT_CONTAINS(
+      rejection(with(R"("optimizer": {"type": "AdamW", "params": {"max_grad_norm": 1.0}})")),
+      "strategy.optimizer.params.max_grad_norm: write gradient_clipping");
+  EXPECT_CONTAINS(rejection(with(R"("reduce_bucket_size": 2e8)")),
+                  "write zero_optimization.reduce_bucket_size");
+  EXPECT_CONTAINS(
+      rejection(with(R"("zero_optimization": {"stage3_param_persitance_threshold": 1e5})")),
+      "stage3_param_persistence_threshold");
+  EXPECT_CONTAINS(rejection(with(R"("lr_scheduler": {"type": "WarmupLR", "params": {}})")),
+                  "write scheduler");
+}
+
+TEST(ImportDeepSpeed, UnknownKeysGetTheNearestKnownOne) {
+  EXPECT_CONTAINS(rejection(with("\"gradient_cliping\": 1.0")),
+                  "strategy.gradient_cliping: unknown key; the nearest known key is "
+                  "\"gradient_clipping\"");
+  EXPECT_CONTAINS(rejection(with("\"zero_optimization\": {\"stagee\": 2}")),
+                  "strategy.zero_optimization.stagee: unknown key; the nearest known key is "
+                  "\"zero_optimization.stage\"");
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"offload_param": {"devise": "cpu"}})")),
+                  "\"zero_optimization.offload_param.device\"");
+  EXPECT_CONTAINS(
+      rejection(with(R"("zero_optimization": {"stage": 3, "stage3_prefetch_bucket_sise": 1}})")),
+      "\"zero_optimization.stage3_prefetch_bucket_size\"");
+  EXPECT_CONTAINS(
+      rejection(with(R"("optimizer": {"type": "AdamW", "params": {"learning_rate": 1}})")),
+      "strategy.optimizer.params.learning_rate: unknown key");
+  EXPECT_NO_THROW(import_text(with(R"("x-note": "mine", "zero_optimization": {"x-note": [1]})")));
+}
+
+TEST(ImportDeepSpeed, AllRejectionsAreReportedAtOnce) {
+  const std::string message =
+      rejection(with(R"("gradient_cliping": 1, "fp17": {"enabled": true})"));
+  EXPECT_CONTAINS(message, "gradient_cliping");
+  EXPECT_CONTAINS(message, "fp17");
+  const ImportedStrategy shown =
+      inspect_deepspeed(with("\"gradient_cliping\": 1"), "f.json", four_ranks());
+  EXPECT_EQ(effect(shown, "gradient_cliping").status, EffectStatus::rejected);
+  EXPECT_EQ(shown.rejections.size(), 1u);
+}
+
+TEST(ImportDeepSpeed, Stages) {
+  EXPECT_CONTAINS(rejection(with("\"zero_optimization\": {\"stage\": 4}")),
+                  "strategy.zero_optimization.stage: 4 is not one of 0, 1, 2, 3");
+  EXPECT_CONTAINS(rejection(with("\"zero_optimization\": {\"stage\": -1}")), "-1 is not one of");
+  EXPECT_EQ(import_text(with("\"zero_optimization\": true")).strategy.zero_stage, 1);
+  EXPECT_EQ(import_text(with("\"zero_optimization\": false")).strategy.zero_stage, 0);
+  EXPECT_EQ(import_text(with("\"zero_optimization\": {}")).strategy.zero_stage, 0);
+  EXPECT_CONTAINS(rejection(with("\"zero_optimization\": 2")), "2 is not an object");
+}
+
+TEST(ImportDeepSpeed, StageThreeAliases) {
+  const Strategy s = import_text(with(R"("zero_optimization": {"stage": 3,
+      "stage3_prefetch_bucket_size": 11, "param_persistence_threshold": 12,
+      "stage3_max_live_parameters": 13, "max_reuse_distance": 14,
+      "stage3_model_persistence_threshold": 15})"))
+                         .strategy;
+  EXPECT_EQ(s.prefetch_bucket_size, 11);
+  EXPECT_EQ(s.param_persistence_threshold, 12);
+  EXPECT_EQ(s.max_live_parameters, 13);
+  EXPECT_EQ(s.max_reuse_distance, 14);
+  EXPECT_EQ(s.model_persistence_threshold, 15);
+  EXPECT_TRUE(s.overlap_comm);
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"stage": 3,
+      "stage3_prefetch_bucket_size": 11, "prefetch_bucket_size": 12})")),
+                  "the same setting is given as \"zero_optimization.stage3_prefetch_bucket_size\"");
+}
+
+TEST(ImportDeepSpeed, AutoValuesFollowTheStatedRules) {
+  const ModelConfig model = load_model("gpt2-124m");
+  const ImportContext context{4, &model, {}, 0, 0, 500};
+  const ImportedStrategy imported = import_text(R"({
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto", "gradient_clipping": "auto",
+    "fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000,
+             "initial_scale_power": 16, "hysteresis": 2, "min_loss_scale": 1},
+    "bf16": {"enabled": "auto"},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": "auto",
+                                              "weight_decay": "auto"}},
+    "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto",
+        "warmup_min_lr": "auto", "warmup_max_lr": "auto", "warmup_num_steps": "auto"}},
+    "zero_optimization": {"stage": 3, "overlap_comm": true, "contiguous_gradients": true,
+        "sub_group_size": 1e9, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+        "stage3_param_persistence_threshold": "auto", "stage3_max_live_parameters": 1e9,
+        "stage3_max_reuse_distance": 1e9, "stage3_gather_16bit_weights_on_model_save": true,
+        "offload_optimizer": {"device": "none", "pin_memory": true},
+        "offload_param": {"device": "none", "nvme_path": null}},
+    "steps_per_print": 2000, "wall_clock_breakdown": false})",
+                                                context);
+  const Strategy& s = imported.strategy;
+  EXPECT_EQ(s.micro_batch, 1);
+  EXPECT_EQ(s.gradient_accumulation, 1);
+  EXPECT_EQ(s.compute_dtype, DType::f32);
+  EXPECT_EQ(s.reduce_bucket_size, 768 * 768);
+  EXPECT_EQ(s.prefetch_bucket_size, 530841);  // floor(0.9 * 768 * 768)
+  EXPECT_EQ(s.param_persistence_threshold, 7680);
+  EXPECT_EQ(s.schedule.kind, ScheduleKind::warmup_decay_lr);
+  EXPECT_EQ(s.schedule.total_num_steps, 500);
+  EXPECT_EQ(s.schedule.warmup_num_steps, 50);
+  EXPECT_EQ(s.schedule.warmup_max_lr, s.optimizer.lr);
+  EXPECT_EQ(effect(imported, "zero_optimization.reduce_bucket_size").status,
+            EffectStatus::defaulted);
+  EXPECT_CONTAINS(effect(imported, "zero_optimization.reduce_bucket_size").why, "hidden * hidden");
+  EXPECT_TRUE(imported.refusals.empty());
+}
+
+TEST(ImportDeepSpeed, RunPrecisionDecides) {
+  for (const auto& [dtype, text] :
+       {std::pair{DType::f32, "fp16"}, {DType::f16, "bf16"}, {DType::bf16, "fp16"}}) {
+    const ImportedStrategy imported = import_text(
+        with("\"" + std::string(text) + "\": {\"enabled\": true}"), {4, nullptr, dtype});
+    EXPECT_EQ(imported.strategy.compute_dtype, dtype);
+    EXPECT_CONTAINS(effect(imported, std::string(text) + ".enabled").why, "run.precision");
+  }
+}
+
+TEST(ImportDeepSpeed, Precision) {
+  const Strategy half = import_text(with(R"("fp16": {"enabled": true, "loss_scale": 128,
+      "initial_scale_power": 12, "loss_scale_window": 500, "hysteresis": 1,
+      "consecutive_hysteresis": true, "min_loss_scale": 2})"))
+                            .strategy;
+  EXPECT_EQ(half.compute_dtype, DType::f16);
+  EXPECT_EQ(half.loss_scaler.static_scale, 128);
+  EXPECT_EQ(half.loss_scaler.initial_scale_power, 12);
+  EXPECT_EQ(half.loss_scaler.window, 500);
+  EXPECT_EQ(half.loss_scaler.hysteresis, 1);
+  EXPECT_TRUE(half.loss_scaler.consecutive_hysteresis);
+  EXPECT_EQ(half.loss_scaler.min_scale, 2);
+  EXPECT_EQ(half.grad_accum_dtype, DType::f32);
+  EXPECT_EQ(import_text(with("\"bfloat16\": {\"enabled\": true}")).strategy.compute_dtype,
+            DType::bf16);
+  EXPECT_CONTAINS(rejection(with(R"("fp16": {"enabled": true}, "bf16": {"enabled": true})")),
+                  "fp16 and bf16 are both enabled");
+  EXPECT_CONTAINS(rejection(with(R"("fp16": {"enabled": true, "loss_scale": true})")),
+                  "strategy.fp16.loss_scale: true is not a number");
+  EXPECT_CONTAINS(rejection(with(R"("fp16": {"enabled": true, "min_loss_scale": 0})")),
+                  "not above 0");
+  EXPECT_CONTAINS(rejection(with(R"("fp16": {"loss_scale_window": 0})")), "is not at least 1");
+  const Strategy types = import_text(with(R"("bf16": {"enabled": true},
+      "communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"})"))
+                             .strategy;
+  EXPECT_EQ(types.communication_dtype, DType::bf16);
+  EXPECT_EQ(types.grad_accum_dtype, DType::f32);
+}
+
+TEST(ImportDeepSpeed, BatchTriangle) {
+  struct Case {
+    const char* text;
+    std::int64_t micro, accumulation;
+  };
+  for (const Case& c :
+       {Case{R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 2,
+                                 "gradient_accumulation_steps": 3})",
+             2, 3},
+        Case{R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 2})", 2, 3},
+        Case{R"({"train_batch_size": 24, "gradient_accumulation_steps": 3})", 2, 3},
+        Case{R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})", 2, 3},
+        Case{R"({"train_batch_size": 24})", 6, 1},
+        Case{R"({"train_micro_batch_size_per_gpu": 2})", 2, 1},
+        Case{R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": "auto"})", 6, 1},
+        Case{R"({"train_batch_size": "auto"})", 1, 1},
+        Case{R"({"gradient_accumulation_steps": 3, "train_batch_size": "auto"})", 1, 3}}) {
+    const Strategy s = import_text(c.text).strategy;
+    EXPECT_EQ(s.micro_batch, c.micro) << c.text;
+    EXPECT_EQ(s.gradient_accumulation, c.accumulation) << c.text;
+  }
+  EXPECT_CONTAINS(rejection("{}"), "give train_batch_size or train_micro_batch_size_per_gpu");
+  EXPECT_CONTAINS(rejection(R"({"gradient_accumulation_steps": 3})"), "missing");
+}
+
+TEST(ImportDeepSpeed, BatchTriangleErrorsSolveTheEquation) {
+  const std::string message =
+      rejection(R"({"train_batch_size": 16, "gradient_accumulation_steps": 4})", {3});
+  EXPECT_CONTAINS(
+      message,
+      "strategy.train_batch_size: 16 is not micro batch 1 * accumulation 4 * ranks 3 = 12");
+  EXPECT_CONTAINS(message, "12 (micro batch 1, accumulation 4)");
+  EXPECT_CONTAINS(message, "24 (micro batch 2, accumulation 4)");
+  EXPECT_CONTAINS(rejection(R"({"train_batch_size": 2})"), "4 (micro batch 1, accumulation 1)");
+  EXPECT_CONTAINS(rejection(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 2})"),
+                  "8 (micro batch 2, accumulation 1) or 16 (micro batch 2, accumulation 2)");
+  EXPECT_CONTAINS(rejection(R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2,
+                               "gradient_accumulation_steps": 4})"),
+                  "32 (micro batch 2, accumulation 4) or 16 (micro batch 2, accumulation 2)");
+  EXPECT_CONTAINS(rejection(R"({"train_batch_size": 0})"), "0 is not at least 1");
+}
+
+// Every solution that an error prints must itself import.
+TEST(ImportDeepSpeed, PrintedBatchSolutionsAreValid) {
+  for (std::int64_t ranks : {1, 2, 3, 5, 8}) {
+    for (std::int64_t total = 1; total <= 40; ++total) {
+      for (std::int64_t micro : {0, 1, 3}) {
+        Json document = {{"train_batch_size", total}, {"steps_per_print", 1}};
+        if (micro) document["train_micro_batch_size_per_gpu"] = micro;
+        const ImportedStrategy shown = inspect_deepspeed(document.dump(), "f", {ranks});
+        if (shown.rejections.empty()) {
+          EXPECT_EQ(shown.strategy.micro_batch * shown.strategy.gradient_accumulation * ranks,
+                    total);
+          continue;
+        }
+        const std::string text = shown.rejections.front();
+        const std::size_t at = text.find("Nearest valid: ") + 15;
+        document["train_batch_size"] = std::stoll(text.substr(at));
+        EXPECT_NO_THROW(import_text(document.dump(), {ranks})) << text;
+      }
+    }
+  }
+}
+
+TEST(ImportDeepSpeed, RunBatchOverridesTheFile) {
+  const Strategy s = import_text(R"({"train_batch_size": 16, "gradient_accumulation_steps": 4})",
+                                 {4, nullptr, {}, 3, 2})
+                         .strategy;
+  EXPECT_EQ(s.micro_batch, 3);
+  EXPECT_EQ(s.gradient_accumulation, 2);
+  EXPECT_EQ(import_text(R"({"train_batch_size": 16})", {4, nullptr, {}, 0, 2}).strategy.micro_batch,
+            2);
+}
+
+TEST(ImportDeepSpeed, Optimizers) {
+  const auto kind = [](const std::string& body) {
+    return import_text(with("\"optimizer\": " + body)).strategy.optimizer.kind;
+  };
+  EXPECT_EQ(kind(R"({"type": "Adam"})"), OptimizerKind::adamw);
+  EXPECT_EQ(kind(R"({"type": "adam", "params": {"adam_w_mode": false}})"), OptimizerKind::adam);
+  EXPECT_EQ(kind(R"({"type": "AdamW", "params": {"torch_adam": true}})"), OptimizerKind::adamw);
+  EXPECT_EQ(kind(R"({"type": "Lamb"})"), OptimizerKind::lamb);
+  EXPECT_EQ(kind(R"({"type": "SGD", "params": {"momentum": 0.9}})"), OptimizerKind::sgd);
+  const OptimizerConfig lamb = import_text(with(R"("optimizer": {"type": "LAMB", "params": {
+      "lr": 2e-3, "betas": [0.8, 0.99], "eps": 1e-6, "weight_decay": 0.1, "max_coeff": 0.3,
+      "min_coeff": 0.02, "bias_correction": false}})"))
+                                   .strategy.optimizer;
+  EXPECT_EQ(lamb.lr, 2e-3);
+  EXPECT_EQ(lamb.beta1, 0.8);
+  EXPECT_EQ(lamb.lamb_max_trust, 0.3);
+  EXPECT_EQ(lamb.lamb_min_trust, 0.02);
+  EXPECT_FALSE(lamb.bias_correction);
+  EXPECT_CONTAINS(rejection(with(R"("optimizer": {"type": "AdmaW"})")), "the nearest is \"AdamW\"");
+  EXPECT_CONTAINS(rejection(with(R"("optimizer": {"type": "AdamW", "params": {"momentum": 0.9}})")),
+                  "strategy.optimizer.params.momentum: not a parameter of AdamW");
+  EXPECT_CONTAINS(
+      rejection(with(R"("optimizer": {"type": "AdamW", "params": {"betas": [0.9, 1.5]}})")),
+      "[0.9,1.5] is not a list of two numbers");
+  EXPECT_CONTAINS(rejection(with(R"("fp16": {"enabled": true, "loss_scale": 8},
+                                    "optimizer": {"type": "Lamb"})")),
+                  "LAMB needs the dynamic loss scale");
+}
+
+TEST(ImportDeepSpeed, Schedules) {
+  const ScheduleConfig cosine = import_text(with(R"("scheduler": {"type": "WarmupCosineLR",
+      "params": {"total_num_steps": 10, "warmup_num_steps": 4, "cos_min_ratio": 0.01,
+                 "warmup_type": "linear", "warmup_min_ratio": 0.1}})"))
+                                    .strategy.schedule;
+  EXPECT_EQ(cosine.kind, ScheduleKind::warmup_cosine_lr);
+  EXPECT_EQ(cosine.total_num_steps, 10);
+  EXPECT_EQ(cosine.cos_min_ratio, 0.01);
+  EXPECT_EQ(cosine.warmup_min_ratio, 0.1);
+  EXPECT_FALSE(cosine.warmup_log);
+  const Strategy warmup = import_text(with(R"("optimizer": {"type": "Adam", "params": {"lr": 5e-4}},
+      "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": null}})"))
+                              .strategy;
+  EXPECT_EQ(warmup.schedule.warmup_max_lr, 5e-4);
+  EXPECT_EQ(warmup.schedule.warmup_num_steps, 1000);
+  EXPECT_TRUE(warmup.schedule.warmup_log);
+  const ScheduleConfig cycle = import_text(with(R"("scheduler": {"type": "OneCycle", "params": {
+      "cycle_min_lr": 0.1, "cycle_max_lr": 1, "cycle_first_step_size": 2, "decay_step_size": 1,
+      "decay_lr_rate": 1}})"))
+                                   .strategy.schedule;
+  EXPECT_EQ(cycle.kind, ScheduleKind::one_cycle);
+  EXPECT_EQ(cycle.cycle_second_step_size, 0);
+  const ScheduleConfig range = import_text(with(R"("scheduler": {"type": "LRRangeTest", "params": {
+      "lr_range_test_min_lr": 1, "lr_range_test_step_size": 2, "lr_range_test_staircase": true}})"))
+                                   .strategy.schedule;
+  EXPECT_EQ(range.lr_range_test_step_size, 2);
+  EXPECT_TRUE(range.lr_range_test_staircase);
+  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "CosineAnnealingLR",
+      "params": {"last_batch_iteration": -1}})")),
+                  "the nearest is \"WarmupCosineLR\"");
+  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "WarmupDecayLR"})")),
+                  "total_num_steps: missing");
+  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "OneCycle"})")), "cycle_min_lr: missing");
+  EXPECT_CONTAINS(
+      rejection(with(R"("scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}})")),
+      "\"cubic\" is not one of log, linear");
+  EXPECT_CONTAINS(
+      rejection(with(R"("scheduler": {"type": "WarmupLR", "params": {"cycle_min_lr": 1}})")),
+      "not a parameter of WarmupLR");
+}
+
+TEST(ImportDeepSpeed, WhatWouldTrainSomethingElseIsRefused) {
+  for (
+      const char* body :
+      {R"("zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}})",
+       R"("zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}})",
+       R"("zero_optimization": {"stage": 2, "cpu_offload": true})",
+       R"("zero_optimization": {"stage": 3, "zero_quantized_weights": true})",
+       R"("zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8})",
+       R"("optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3, "freeze_step": 400,
+            "cuda_aware": false, "comm_backend_name": "nccl"}})",
+       R"("optimizer": {"type": "Lion", "params": {"lr": 1e-4}})",
+       R"("curriculum_learning": {"enabled": true, "curriculum_type": "seqlen"})",
+       R"("compression_training": {"weight_quantization": {"shared_parameters": {"enabled": true},
+            "different_groups": {"wq1": {"params": {"start_bits": 8}, "modules": ["mlp"]}}}})",
+       R"("amp": {"enabled": true, "opt_level": "O1"})", R"("tensor_parallel_size": 2)",
+       R"("pipeline": {"stages": 2})", R"("elasticity": {"enabled": true})",
+       R"("activation_checkpointing": {"cpu_checkpointing": true})"}) {
+    const ImportedStrategy imported = import_text(with(body));
+    ASSERT_EQ(imported.refusals.size(), 1u) << body;
+    EXPECT_CONTAINS(imported.refusals.front(), "recognised, not implemented yet");
+    EXPECT_CONTAINS(message_of([&] { require_runnable(imported); }),
+                    "recognised, not implemented yet");
+  }
+  const ImportedStrategy offload = import_text(with(
+      R"("zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}})"));
+  EXPECT_EQ(effect(offload, "zero_optimization.offload_optimizer.device").status,
+            EffectStatus::not_implemented);
+  EXPECT_EQ(effect(offload, "zero_optimization.offload_optimizer.pin_memory").status,
+            EffectStatus::not_implemented);
+}
+
+TEST(ImportDeepSpeed, WhatOnlyReportsIsNamedAndRuns) {
+  const ImportedStrategy imported =
+      import_text(with(R"("tensorboard": {"enabled": true, "job_name": "x"},
+      "comms_logger": {"enabled": true, "verbose": false}, "wall_clock_breakdown": true,
+      "curriculum_learning": {"enabled": false, "min_difficulty": 8}, "aio": {"thread_count": 2})"));
+  EXPECT_TRUE(imported.refusals.empty());
+  ASSERT_EQ(imported.warnings.size(), 1u);
+  EXPECT_CONTAINS(imported.warnings.front(), "tensorboard.enabled");
+  EXPECT_EQ(effect(imported, "tensorboard.enabled").status, EffectStatus::not_implemented);
+  EXPECT_EQ(effect(imported, "curriculum_learning.min_difficulty").status, EffectStatus::honoured);
+}
+
+TEST(ImportDeepSpeed, CrossChecks) {
+  EXPECT_CONTAINS(
+      rejection(with(R"("gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3})")),
+      "\"sum\" is not possible with stage 3");
+  EXPECT_TRUE(import_text(with("\"gradient_allreduce_op\": \"SUM\"")).strategy.sum_gradients);
+  EXPECT_CONTAINS(
+      rejection(with(R"("zero_optimization": {"stage": 3, "elastic_checkpoint": true})")),
+      "not possible with stage 3");
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"legacy_stage1": true})")),
+                  "no longer supported");
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"allgather_bucket_size": 7})")),
+                  "7 is odd");
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"cpu_offload": false,
+      "offload_optimizer": {"device": "none"}})")),
+                  "remove the old key");
+  EXPECT_EQ(import_text(with("\"vocabulary_size\": 50257")).warnings.size(), 1u);
+  EXPECT_CONTAINS(rejection("[1]"), "a strategy is a JSON object");
+}
+
+TEST(ImportDeepSpeed, Recompute) {
+  const auto config = [](const std::string& text) {
+    return import_text(with("\"x-zerolab\": {\"recompute\": \"" + text + "\"}")).strategy.recompute;
+  };
+  for (const char* text : {"none", "full", "every:3", "selective:attention", "selective:mlp",
+                           "selective:attention,mlp", "auto"}) {
+    EXPECT_EQ(recompute_text(config(text)), text);
+  }
+  EXPECT_EQ(config("every:3").every, 3);
+  for (const char* text :
+       {"every:0", "every:", "every:x", "selective:", "selective:norm", "half"}) {
+    EXPECT_CONTAINS(
+        rejection(with("\"x-zerolab\": {\"recompute\": \"" + std::string(text) + "\"}")),
+        "is not one of none, full, every:K");
+  }
+  EXPECT_CONTAINS(
+      rejection(with(R"("gradient_checkpointing": true, "x-zerolab": {"recompute": "none"})")),
+      "contradicts gradient_checkpointing");
+}
+
+TEST(ImportDeepSpeed, CanonicalFormImportsToItself) {
+  for (
+      const char* body :
+      {R"("zero_optimization": {"stage": 3, "max_reuse_distance": 0}, "bf16": {"enabled": true})",
+       R"("fp16": {"enabled": true, "loss_scale": 64, "hysteresis": 3}, "prescale_gradients": true,
+           "gradient_predivide_factor": 4, "optimizer": {"type": "SGD", "params": {"lr": 0.1,
+           "momentum": 0.9, "nesterov": true}})",
+       R"("optimizer": {"type": "Lamb", "params": {"max_coeff": 5}}, "gradient_accumulation_steps": 3,
+           "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9}})",
+       R"("optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.01}},
+           "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}})",
+       R"("scheduler": {"type": "LRRangeTest"}, "x-zerolab": {"recompute": "selective:mlp",
+           "name": "mine", "deepspeed_scale_order": true}, "gradient_allreduce_op": "sum")",
+       R"("scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 50,
+           "warmup_num_steps": 5}}, "communication_data_type": "fp16")"}) {
+    const Strategy s = import_text(with(body)).strategy;
+    const std::string text = strategy_to_json(s).dump();
+    EXPECT_EQ(strategy_to_json(import_text(text).strategy).dump(), text) << body;
+  }
+}
+
+}  // namespace
+}  // namespace zl

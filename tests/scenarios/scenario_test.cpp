@@ -1,0 +1,247 @@
+#include "scenarios/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/model_file.h"
+#include "scenarios/show.h"
+#include "scenarios/strategy_file.h"
+#include "tests/scenarios/message.h"
+
+namespace zl {
+namespace {
+
+constexpr auto kTiny = R"({
+  // the smallest scenario
+  "schema": 1, "model": "gpt2-tiny", "strategies": ["zero-2"],
+  "run": {"ranks": 3, "steps": 2 /* two */}})";
+
+Scenario load_text(const std::string& text, const ScenarioOverrides& overrides = {}) {
+  return scenario_from_json(text, "test.json", overrides);
+}
+
+std::string error_of(const std::string& text, const ScenarioOverrides& overrides = {}) {
+  return message_of([&] { load_text(text, overrides); });
+}
+
+TEST(Scenario, ReadsAFile) {
+  const Scenario scenario = load_text(kTiny);
+  EXPECT_EQ(scenario.name, "test");
+  EXPECT_EQ(scenario.model.name, "gpt2-tiny");
+  EXPECT_EQ(scenario.cluster, "local");
+  EXPECT_EQ(scenario.run.ranks, 3);
+  EXPECT_EQ(scenario.run.steps, 2);
+  EXPECT_EQ(scenario.run.sequence_length, 64);
+  ASSERT_EQ(scenario.strategies.size(), 1u);
+  EXPECT_EQ(scenario.strategies[0].strategy.zero_stage, 2);
+  EXPECT_EQ(scenario.strategies[0].strategy.reduce_bucket_size, 64 * 64);
+}
+
+TEST(Scenario, Demo) {
+  const Scenario demo = load_scenario("demo");
+  EXPECT_EQ(demo.name, "demo");
+  EXPECT_EQ(demo.run.ranks, 4);
+  EXPECT_EQ(demo.run.data, "bible");
+  EXPECT_EQ(demo.strategies.size(), 5u);
+}
+
+TEST(Scenario, OverridesWin) {
+  ScenarioOverrides o;
+  o.model = "llama-tiny";
+  o.cluster = "8xh100";
+  o.strategies = {"zero-1", "zero-3"};
+  o.ranks = 8;
+  o.steps = 5;
+  o.seed = 99;
+  o.sequence_length = 32;
+  o.micro_batch = 3;
+  o.gradient_accumulation = 2;
+  o.precision = "bf16";
+  o.device_memory = "1GiB";
+  o.data = "text.txt";
+  o.tokenizer = "folder";
+  const Scenario s = load_text(kTiny, o);
+  EXPECT_EQ(s.model.name, "llama-tiny");
+  EXPECT_EQ(s.cluster, "8xh100");
+  ASSERT_EQ(s.strategies.size(), 2u);
+  EXPECT_EQ(s.strategies[1].strategy.name, "zero-3");
+  EXPECT_EQ(s.strategies[1].strategy.micro_batch, 3);
+  EXPECT_EQ(s.strategies[1].strategy.gradient_accumulation, 2);
+  EXPECT_EQ(s.strategies[1].strategy.compute_dtype, DType::bf16);
+  EXPECT_EQ(s.run.ranks, 8);
+  EXPECT_EQ(s.run.steps, 5);
+  EXPECT_EQ(s.run.seed, 99u);
+  EXPECT_EQ(s.run.sequence_length, 32);
+  EXPECT_EQ(s.run.device_memory, std::int64_t{1} << 30);
+  EXPECT_EQ(s.run.data, "text.txt");
+  EXPECT_EQ(s.run.tokenizer, "folder");
+}
+
+TEST(Scenario, ABareModelTakesItsRanksFromTheCluster) {
+  ScenarioOverrides o;
+  o.cluster = "1024xh100";
+  o.strategies = {"zero-3"};
+  const Scenario s = load_scenario("gpt3-175b", o);
+  EXPECT_EQ(s.run.ranks, 1024);
+  EXPECT_EQ(s.run.sequence_length, 2048);
+  EXPECT_EQ(s.strategies.at(0).strategy.compute_dtype, DType::bf16);
+  EXPECT_EQ(load_scenario("gpt2-tiny").run.ranks, 4);
+  EXPECT_EQ(load_scenario("gpt2-tiny").strategies.size(), 5u);
+  EXPECT_EQ(load_scenario("gpt2-tiny").strategies[0].strategy.compute_dtype, DType::f32);
+  o.cluster = "h200";
+  o.model = "gpt2-tiny";
+  EXPECT_EQ(load_scenario("", o).run.ranks, 1);
+}
+
+TEST(Scenario, InlineObjects) {
+  const Scenario s = load_text(R"({"name": "mine", "model": {"layers": 1, "hidden": 32, "heads": 2,
+      "vocab": 100, "max_sequence": 16, "x-note": 1},
+      "cluster": {"name": "two", "devices": 2}, "run": {"ranks": 2},
+      "strategies": [{"train_batch_size": 4, "zero_optimization": {"stage": 1}}, "ddp"]})");
+  EXPECT_EQ(s.name, "mine");
+  EXPECT_EQ(s.cluster, "two");
+  EXPECT_CONTAINS(s.cluster_json, "\"devices\":2");
+  EXPECT_EQ(s.strategies[0].strategy.name, "strategy-1");
+  EXPECT_EQ(s.strategies[0].strategy.micro_batch, 2);
+  EXPECT_EQ(s.strategies[1].strategy.name, "zero-0");
+}
+
+TEST(Scenario, PathsAreRelativeToTheFile) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "zerolab_scenario_paths";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "my_z2.json")
+      << R"({"train_batch_size": 4, "zero_optimization": {"stage": 2}})";
+  std::ofstream(folder / "small.json") << R"({"layers": 1, "hidden": 8, "heads": 1, "vocab": 9})";
+  std::ofstream(folder / "words.txt") << "words";
+  std::ofstream(folder / "s.json")
+      << R"({"model": "small.json", "strategies": ["my_z2.json"], "run": {"ranks": 2, "data": "words.txt"}})";
+  const Scenario s = load_scenario((folder / "s.json").string());
+  EXPECT_EQ(s.name, "s");
+  EXPECT_EQ(s.model.name, "small");
+  EXPECT_EQ(s.strategies[0].strategy.name, "my_z2");
+  EXPECT_EQ(s.strategies[0].strategy.micro_batch, 2);
+  EXPECT_EQ(s.run.data, (folder / "words.txt").string());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Scenario, BadInputNamesTheKey) {
+  const auto run = [](const std::string& body) {
+    return error_of(R"({"model": "gpt2-tiny", "run": {)" + body + "}}");
+  };
+  EXPECT_CONTAINS(run("\"ranks\": 0"), "run.ranks: 0 is not in 1..");
+  EXPECT_CONTAINS(run("\"steps\": 0"), "run.steps: 0 is not in 1..");
+  EXPECT_CONTAINS(run("\"steps\": \"ten\""), "run.steps: \"ten\" is not a whole number");
+  EXPECT_CONTAINS(run("\"rank\": 4"),
+                  "run.rank: unknown key; the nearest known key is \"run.ranks\"");
+  EXPECT_CONTAINS(run("\"sequence_length\": 65"),
+                  "run.sequence_length: 65 is above the 64 learned positions");
+  EXPECT_CONTAINS(run("\"device_memory\": \"16 parsecs\""), "run.device_memory");
+  EXPECT_CONTAINS(run("\"precision\": \"fp8\""),
+                  "run.precision: \"fp8\" is not one of fp32, bf16, fp16");
+  EXPECT_CONTAINS(error_of("{\"modle\": \"gpt2-tiny\"}"),
+                  "modle: unknown key; the nearest known key is \"model\"");
+  EXPECT_CONTAINS(error_of("{\"schema\": 2, \"model\": \"gpt2-tiny\"}"), "schema: 2 is not 1");
+  EXPECT_CONTAINS(error_of("{}"), "model: missing");
+  EXPECT_CONTAINS(
+      error_of("{\"model\": {\"layers\": 2, \"hidden\": 30, \"heads\": 4, \"vocab\": 9}}"),
+      "model.heads: 4 does not divide model.hidden 30");
+  EXPECT_CONTAINS(error_of("{\"model\": {\"layer\": 2}}"), "model.layer: unknown key");
+  EXPECT_CONTAINS(error_of("{\"model\": \"gpt2-tiny\", \"strategies\": []}"),
+                  "strategies: [] is not a list");
+  EXPECT_CONTAINS(error_of(R"({"model": "gpt2-tiny", "strategies": ["zero-1", "zero-1"]})"),
+                  "occurs twice");
+  EXPECT_CONTAINS(error_of(R"({"model": "gpt2-tiny", "strategies": ["onebit-adam"]})"),
+                  "not implemented yet");
+  EXPECT_CONTAINS(error_of(R"({"model": "gpt2-tiny", "strategies": [{"train_batch_size": 4,
+      "zero_optimization": {"stage": 4}}]})"),
+                  "strategy.zero_optimization.stage: 4 is not one of 0, 1, 2, 3");
+  EXPECT_CONTAINS(error_of(R"({"model": "gpt2-tiny", "strategies": [{"train_batch_size": 4,
+      "zero_optimization": {"cpu_offload": true}}]})"),
+                  "recognised, not implemented yet");
+  EXPECT_CONTAINS(error_of("{\n\"model\": \n}"), "test.json:3:1: malformed JSON");
+  EXPECT_CONTAINS(message_of([] { load_scenario("dmeo"); }), "the nearest name is \"demo\"");
+}
+
+TEST(Scenario, RealBackendsRunOneTo64Ranks) {
+  ScenarioOverrides o;
+  for (const std::int64_t ranks : {1, 64}) {
+    o.ranks = ranks;
+    EXPECT_NO_THROW(check_real_ranks(load_text(kTiny, o), "cpu"));
+  }
+  o.ranks = 65;
+  const Scenario many = load_text(kTiny, o);
+  EXPECT_CONTAINS(message_of([&] { check_real_ranks(many, "cpu"); }),
+                  "run.ranks: 65 is not in 1..64");
+}
+
+TEST(Scenario, CanonicalJsonLoadsToItself) {
+  for (const char* name : {"demo", "tiny-gpt2", "tiny-llama", "mistral-7b"}) {
+    const Scenario s = load_scenario(name);
+    const std::string text = canonical_json(s);
+    const Scenario again = load_text(text);
+    EXPECT_EQ(canonical_json(again), text);
+    EXPECT_EQ(content_hash(again), content_hash(s));
+    EXPECT_EQ(content_hash(s).size(), 16u);
+  }
+}
+
+TEST(Scenario, HashDependsOnContentOnly) {
+  const Scenario plain = load_text(kTiny);
+  Scenario renamed = plain;
+  renamed.name = "other";
+  EXPECT_EQ(content_hash(plain), content_hash(renamed));
+  // Order of keys, comments and spelled-out defaults do not matter.
+  EXPECT_EQ(content_hash(plain),
+            content_hash(load_text(R"({"run": {"steps": 2, "ranks": 3, "seed": 1234,
+      "sequence_length": 64}, "strategies": ["zero-2"], "cluster": "local", "model": "gpt2-tiny"})")));
+  ScenarioOverrides o;
+  o.seed = 5;
+  EXPECT_NE(content_hash(plain), content_hash(load_text(kTiny, o)));
+  o = {};
+  o.precision = "bf16";
+  EXPECT_NE(content_hash(plain), content_hash(load_text(kTiny, o)));
+}
+
+TEST(Show, Model) {
+  const ModelConfig model = load_model("llama3-8b");
+  const Json shown = show_model(model);
+  EXPECT_EQ(shown["parameters"], 8'030'261'248);
+  EXPECT_EQ(shown["sequence_length"], 8192);
+  EXPECT_DOUBLE_EQ(shown["flops_per_token"], 6.0 * 8030261248 + 12.0 * 32 * 4096 * 8192);
+  for (const std::string name : {"llama3-8b", "gpt2-124m", "qwen2.5-0.5b"}) {
+    const Json units = show_model(load_model(name))["units"];
+    std::int64_t sum = 0;
+    for (const Json& unit : units) {
+      sum += unit["count"].get<std::int64_t>() * unit["parameters"].get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, load_model(name).parameters()) << name;
+  }
+  // Llama-3-8B: 2 norms, q k v, output, gate up down.
+  EXPECT_EQ(shown["units"][1]["parameters"],
+            2 * 4096 + 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336);
+}
+
+TEST(Show, StrategyHasTheContractKeys) {
+  const ImportedStrategy imported = inspect_deepspeed(
+      R"({"train_batch_size": 8, "zero_optimization": {"stage": 2, "stagee": 1}})", "f.json", {4});
+  const Json shown = show_strategy(imported, 4);
+  ASSERT_FALSE(shown["effects"].empty());
+  for (const Json& row : shown["effects"]) {
+    ASSERT_EQ(row.size(), 5u);
+    for (const char* key : {"key", "given", "effective", "status", "why"}) {
+      EXPECT_TRUE(row.contains(key)) << row.dump();
+    }
+  }
+  EXPECT_EQ(shown["effects"][0]["key"], "train_batch_size");
+  EXPECT_EQ(shown["effects"][0]["given"], 8);
+  EXPECT_EQ(shown["effects"][0]["status"], "honoured");
+  EXPECT_EQ(shown["derived"]["train_batch_size"], 8);
+  EXPECT_EQ(shown["rejections"].size(), 1u);
+}
+
+}  // namespace
+}  // namespace zl
