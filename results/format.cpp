@@ -22,7 +22,7 @@ std::string readable_seconds(double seconds) {
   return fmt::format("{:.3f} us", seconds * 1e6);
 }
 
-std::string readable(double value, Unit unit) {
+std::string readable_number(double value, Unit unit) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   switch (unit) {
     case Unit::bytes:
@@ -44,15 +44,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
+}  // namespace
+
 std::string readable(const Cell& cell, Unit unit) {
   if (const auto* text = std::get_if<std::string>(&cell)) return one_line(*text);
-  if (const auto* number = std::get_if<double>(&cell)) return readable(*number, unit);
+  if (const auto* number = std::get_if<double>(&cell)) return readable_number(*number, unit);
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
     return unit == Unit::none ? std::to_string(*whole)
-                              : readable(static_cast<double>(*whole), unit);
+                              : readable_number(static_cast<double>(*whole), unit);
   }
   return kNoValue;
 }
+
+namespace {
 
 // Code points: every byte that does not continue one.
 std::size_t width(std::string_view text) {

@@ -39,6 +39,9 @@ struct Table {
   std::vector<std::vector<Cell>> rows;  // each as long as `columns`
 };
 
+// One value as the formats for people show it; no value is "-". Control characters become spaces.
+std::string readable(const Cell& cell, Unit unit);
+
 // table: aligned by UTF-8 code points. md: GitHub's. csv: header line, quoting of RFC 4180, lines
 // end in \n, no value is an empty field. json: an array with one object per row and line; no value
 // and non-finite numbers are null. Ends in a newline. Throws Error{failed} on a row of other

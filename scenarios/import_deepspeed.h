@@ -37,7 +37,7 @@ struct Effect {
 struct ImportContext {
   std::int64_t ranks = 1;  // data-parallel ranks
   const ModelConfig* model = nullptr;
-  std::optional<DType> precision;
+  std::optional<DType> precision = {};
   std::int64_t micro_batch = 0;
   std::int64_t gradient_accumulation = 0;
   std::int64_t steps = 0;

@@ -31,7 +31,8 @@ std::string processor_name() {
   return "cpu";
 }
 
-// An event names a task of a stream; it is complete when that task is.
+// An event names an empty task of a stream, so that no two events are the same; on the compute
+// stream, where everything before it is done, it only has a number.
 EventId make_event(StreamId stream, std::int64_t task) {
   return task * static_cast<EventId>(kStreams) + static_cast<EventId>(stream);
 }
@@ -96,8 +97,9 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
 
 EventId Device::record(StreamId stream) {
   rethrow_failures();
-  const bool is_inline = stream == StreamId::compute;
-  return make_event(stream, is_inline ? 0 : worker(stream).last());
+  if (stream == StreamId::compute) return make_event(stream, ++compute_events_);
+  worker(stream).enqueue([] {}, nullptr);
+  return make_event(stream, worker(stream).last());
 }
 
 void Device::wait(StreamId stream, EventId event) {

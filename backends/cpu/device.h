@@ -47,6 +47,7 @@ class Device final : public zl::Device {
 
   int threads_;
   Stream::OnFailure on_failure_;
+  std::int64_t compute_events_ = 0;
   std::array<std::unique_ptr<Stream>, kStreams> workers_;  // [compute] stays empty
 };
 

@@ -71,7 +71,10 @@ std::int64_t Trace::op_count() const {
 
 std::uint64_t Trace::sequence_hash() const {
   Fnv hash;
+  std::map<std::int64_t, std::uint64_t> records;  // event ids differ by backend, their order not
   for (const TraceEvent& event : events_) {
+    if (event.type == EventType::record) records.emplace(event.id, records.size() + 1);
+    if (event.type == EventType::wait) hash.add(records[event.id]);
     if (event.type == EventType::allocate || event.type == EventType::free) continue;
     hash.add(static_cast<std::uint64_t>(event.type) | std::uint64_t{event.kind} << 8 |
              std::uint64_t{event.stream} << 16 | std::uint64_t{event.group} << 24 |

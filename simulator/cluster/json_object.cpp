@@ -1,6 +1,7 @@
 #include "simulator/cluster/json_object.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -27,7 +28,9 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string closest(const std::string& word, const std::vector<std::string>& known) {
+std::string closest(const std::string& given, const std::vector<std::string>& known) {
+  std::string word = given;  // every known word is lower case
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const auto best =
       std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
         return edit_distance(word, a) < edit_distance(word, b);

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama_bf16", tiny_llama(), DType::bf16},
                     Case{"gpt2_fp16", tiny_gpt2(), DType::f16},
                     Case{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& each) { return each.param.name; });
 
 // With accumulation stages 2 and 3 add reduced micro-batches where 0 and 1 reduce the sum: the same up to
 // rounding, and the same bits within each pair.

@@ -112,6 +112,7 @@ TEST(ImportDeepSpeed, EveryTypedKeyRefusesAnotherType) {
     Json document = nested(row.path, wrong);
     document["train_micro_batch_size_per_gpu"] = 1;
     if (row.path == "train_micro_batch_size_per_gpu") document[std::string(row.path)] = wrong;
+    SCOPED_TRACE(std::string(row.path));
     EXPECT_CONTAINS(rejection(document.dump()), wrong.dump() + " is not ");
   });
 }
@@ -139,7 +140,7 @@ TEST(ImportDeepSpeed, UnknownKeysGetTheNearestKnownOne) {
   EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"offload_param": {"devise": "cpu"}})")),
                   "\"zero_optimization.offload_param.device\"");
   EXPECT_CONTAINS(
-      rejection(with(R"("zero_optimization": {"stage": 3, "stage3_prefetch_bucket_sise": 1}})")),
+      rejection(with(R"("zero_optimization": {"stage": 3, "stage3_prefetch_bucket_sise": 1})")),
       "\"zero_optimization.stage3_prefetch_bucket_size\"");
   EXPECT_CONTAINS(
       rejection(with(R"("optimizer": {"type": "AdamW", "params": {"learning_rate": 1}})")),

@@ -22,7 +22,14 @@ std::string message_of(Call&& call) {
   return "";
 }
 
-#define EXPECT_CONTAINS(text, part) \
-  EXPECT_NE(std::string(text).find(part), std::string::npos) << "in: " << (text)
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
+}
+
+#define EXPECT_CONTAINS(text, part)                  \
+  do {                                               \
+    SCOPED_TRACE(std::string("expected: ") + #part); \
+    expect_contains((text), (part));                 \
+  } while (false)
 
 }  // namespace zl

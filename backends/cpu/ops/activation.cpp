@@ -40,7 +40,7 @@ struct GeluErf {
   static ValueAndSlope<A> at(A x) {
     constexpr A kDensity = static_cast<A>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
     const A bell = fast_exp(A{-0.5} * x * x);
-    const A tail = A{0.5} * bell * scaled_erfc(std::abs(x) / static_cast<A>(std::numbers::sqrt2));
+    const A tail = normal_tail(std::abs(x), bell);
     const A phi = x < A{0} ? tail : A{1} - tail;
     return {x * phi, phi + x * bell * kDensity};
   }

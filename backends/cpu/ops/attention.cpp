@@ -1,0 +1,143 @@
+// Attention forward: online softmax over tiles of keys (Dao et al. 2022, algorithm 1).
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "backends/cpu/ops/attention_tiles.h"
+#include "backends/cpu/ops/fast_math.h"
+#include "backends/cpu/ops/parallel.h"
+
+namespace zl::cpu {
+namespace {
+
+// One tile of queries of one head, with the running maximum and sum of each query's softmax.
+template <class T>
+class QueryTile {
+ public:
+  using A = Arithmetic<T>;
+
+  QueryTile(const AttentionForward& op, std::int64_t plane, std::int64_t first)
+      : op_(op),
+        plane_(plane),
+        first_(first),
+        width_(op.shape.head_size),
+        padded_(round_up(width_, kTileColumns<A>)),
+        queries_(std::min(kTile, op.shape.sequence - first)),
+        lanes_(round_up(queries_, kTileColumns<A>)),
+        row_(plane / op.shape.heads * op.shape.sequence),
+        head_(plane % op.shape.heads),
+        kv_head_(head_ / (op.shape.heads / op.shape.kv_heads)) {
+    static thread_local Scratch<A> scratch;
+    A* next = scratch.reserve(kTile * (4 * padded_ + width_ + 2 * kTile));
+    const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
+    queries_t_ = take(width_ * kTile);
+    keys_ = take(kTile * padded_);
+    values_ = take(kTile * padded_);
+    out_ = take(kTile * padded_);
+    scores_ = take(kTile * kTile);
+    factors_ = take(kTile * kTile);
+    load_queries(take(kTile * padded_));
+  }
+
+  void run() {
+    std::fill(maximum_, maximum_ + kTile, -std::numeric_limits<A>::infinity());
+    std::fill(sum_, sum_ + kTile, A{0});
+    std::fill(out_, out_ + kTile * padded_, A{0});
+    for (std::int64_t key = 0; key <= first_; key += kTile) add_keys(key);
+    finish();
+  }
+
+ private:
+  void load_queries(A* tile) {
+    std::fill(tile, tile + kTile * padded_, A{0});
+    load_rows<T>(op_.qkv, query_columns(op_.shape, head_), row_ + first_, queries_, width_, padded_,
+                 static_cast<A>(op_.scale), tile);
+    transpose(tile, padded_, queries_t_, lanes_, lanes_, width_);
+  }
+
+  void add_keys(std::int64_t key) {
+    const std::int64_t keys = std::min(kTile, op_.shape.sequence - key);
+    const std::int64_t rows = round_up(keys, kTileRows);
+    load_rows<T>(op_.qkv, key_columns(op_.shape, kv_head_), row_ + key, keys, width_, padded_, A{1},
+                 keys_);
+    load_rows<T>(op_.qkv, value_columns(op_.shape, kv_head_), row_ + key, keys, width_, padded_,
+                 A{1}, values_);
+    std::fill(keys_ + keys * padded_, keys_ + rows * padded_, A{0});
+    multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false);
+    if (key == first_) mask(keys);
+    update_softmax(keys);
+    if (op_.dropout.p > 0) drop(key, keys);
+    // Rows of `lanes_` past `queries_` are computed and never stored.
+    multiply_block<A>({scores_, 1, lanes_}, round_up(queries_, kTileRows), values_, keys, padded_,
+                      out_, true);
+  }
+
+  void mask(std::int64_t keys) {
+    for (std::int64_t k = 1; k < keys; ++k) {
+      std::fill_n(scores_ + k * lanes_, std::min(k, lanes_), -std::numeric_limits<A>::infinity());
+    }
+  }
+
+  // Scores become probabilities against the new maxima; earlier sums are rescaled.
+  void update_softmax(std::int64_t keys) {
+    A peak[kTile], sum[kTile] = {}, keep[kTile];
+    std::copy_n(maximum_, kTile, peak);
+    for (std::int64_t k = 0; k < keys; ++k) {
+      const A* __restrict score = scores_ + k * lanes_;
+      for (std::int64_t q = 0; q < lanes_; ++q) peak[q] = score[q] > peak[q] ? score[q] : peak[q];
+    }
+    for (std::int64_t k = 0; k < keys; ++k) {
+      A* __restrict score = scores_ + k * lanes_;
+      for (std::int64_t q = 0; q < lanes_; ++q) {
+        score[q] = fast_exp(score[q] - peak[q]);
+        sum[q] += score[q];
+      }
+    }
+    for (std::int64_t q = 0; q < lanes_; ++q) {
+      keep[q] = fast_exp(maximum_[q] - peak[q]);
+      sum_[q] = sum_[q] * keep[q] + sum[q];
+      maximum_[q] = peak[q];
+    }
+    for (std::int64_t q = 0; q < queries_; ++q) {
+      A* __restrict out = out_ + q * padded_;
+      for (std::int64_t d = 0; d < padded_; ++d) out[d] *= keep[q];
+    }
+  }
+
+  void drop(std::int64_t key, std::int64_t keys) {
+    std::fill(factors_, factors_ + keys * lanes_, A{0});
+    dropout_tile(op_.dropout, plane_, op_.shape.sequence, first_, queries_, key, keys, lanes_,
+                 factors_);
+    for (std::int64_t i = 0; i < keys * lanes_; ++i) scores_[i] *= factors_[i];
+  }
+
+  void finish() {
+    A* lse = op_.lse.as<A>() + plane_ * op_.shape.sequence + first_;
+    for (std::int64_t q = 0; q < queries_; ++q) {
+      store_rows<T>(op_.out, output_columns(op_.shape, head_), row_ + first_ + q, 1, width_,
+                    padded_, A{1} / sum_[q], out_ + q * padded_);
+      lse[q] = maximum_[q] + std::log(sum_[q]);
+    }
+  }
+
+  const AttentionForward& op_;
+  std::int64_t plane_, first_, width_, padded_, queries_, lanes_, row_, head_, kv_head_;
+  A *queries_t_, *keys_, *values_, *out_, *scores_, *factors_;
+  A maximum_[kTile], sum_[kTile];
+};
+
+}  // namespace
+
+void execute(const AttentionForward& op, const ExecContext& context) {
+  const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile;
+  const std::int64_t planes = op.shape.batch * op.shape.heads;
+  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+    parallel_tasks(context, planes * tiles, [&](std::int64_t task) {
+      // The longest rows first, so that the threads end together.
+      const std::int64_t tile = tiles - 1 - task / planes;
+      QueryTile<decltype(type)>(op, task % planes, tile * kTile).run();
+    });
+  });
+}
+
+}  // namespace zl::cpu

@@ -1,0 +1,152 @@
+// Attention backward: probabilities recomputed tile by tile (Dao et al. 2022, algorithm 4).
+#include <utility>
+
+#include "backends/cpu/ops/attention_tiles.h"
+#include "backends/cpu/ops/fast_math.h"
+#include "backends/cpu/ops/parallel.h"
+
+namespace zl::cpu {
+namespace {
+
+// All query heads of one kv head of one sequence: the unit that owns its part of dqkv.
+template <class T>
+class HeadGroup {
+ public:
+  using A = Arithmetic<T>;
+
+  HeadGroup(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head)
+      : op_(op),
+        batch_(batch),
+        kv_head_(kv_head),
+        sequence_(op.shape.sequence),
+        row_(batch * sequence_),
+        width_(op.shape.head_size),
+        padded_(round_up(width_, kTileColumns<A>)) {
+    static thread_local Scratch<A> scratch;
+    const std::int64_t rows = round_up(sequence_, kTile);
+    A* next = scratch.reserve(4 * rows * padded_ + kTile * (3 * padded_ + 2 * width_ + 3 * kTile));
+    const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
+    keys_ = take(rows * padded_), values_ = take(rows * padded_);
+    dkeys_ = take(rows * padded_), dvalues_ = take(rows * padded_);
+    queries_ = take(kTile * padded_), dout_ = take(kTile * padded_);
+    dqueries_ = take(kTile * padded_);
+    queries_t_ = take(kTile * width_), dout_t_ = take(kTile * width_);
+    scores_ = take(kTile * kTile), dscores_ = take(kTile * kTile), factors_ = take(kTile * kTile);
+    std::fill(keys_, keys_ + 4 * rows * padded_, A{0});
+  }
+
+  void run() {
+    const AttentionShape& shape = op_.shape;
+    const HeadColumns key = key_columns(shape, kv_head_), value = value_columns(shape, kv_head_);
+    load_rows<T>(op_.qkv, key, row_, sequence_, width_, padded_, A{1}, keys_);
+    load_rows<T>(op_.qkv, value, row_, sequence_, width_, padded_, A{1}, values_);
+    const std::int64_t group = shape.heads / shape.kv_heads;
+    for (std::int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) {
+      for (std::int64_t first = 0; first < sequence_; first += kTile) add_queries(head, first);
+    }
+    store_rows<T>(op_.dqkv, key, row_, sequence_, width_, padded_, A{1}, dkeys_);
+    store_rows<T>(op_.dqkv, value, row_, sequence_, width_, padded_, A{1}, dvalues_);
+  }
+
+ private:
+  // The part of one tile of queries in all gradients.
+  void add_queries(std::int64_t head, std::int64_t first) {
+    plane_ = batch_ * op_.shape.heads + head;
+    first_ = first;
+    count_ = std::min(kTile, sequence_ - first);
+    lanes_ = round_up(count_, kTileColumns<A>);
+    load_queries(head);
+    compute_delta(head);
+    std::fill(dqueries_, dqueries_ + kTile * padded_, A{0});
+    for (std::int64_t key = 0; key <= first; key += kTile) add_tile(key);
+    store_rows<T>(op_.dqkv, query_columns(op_.shape, head), row_ + first, count_, width_, padded_,
+                  static_cast<A>(op_.scale), dqueries_);
+  }
+
+  void load_queries(std::int64_t head) {
+    load_rows<T>(op_.qkv, query_columns(op_.shape, head), row_ + first_, count_, width_, padded_,
+                 static_cast<A>(op_.scale), queries_);
+    load_rows<T>(op_.dout, output_columns(op_.shape, head), row_ + first_, count_, width_, padded_,
+                 A{1}, dout_);
+    std::fill(queries_ + count_ * padded_, queries_ + kTile * padded_, A{0});
+    std::fill(dout_ + count_ * padded_, dout_ + kTile * padded_, A{0});
+    transpose(queries_, padded_, queries_t_, lanes_, lanes_, width_);
+    transpose(dout_, padded_, dout_t_, lanes_, lanes_, width_);
+  }
+
+  // delta = rowsum(dout * out): what the softmax's backward subtracts.
+  void compute_delta(std::int64_t head) {
+    const HeadColumns columns = output_columns(op_.shape, head);
+    A* delta = op_.delta.as<A>() + plane_ * sequence_ + first_;
+    std::fill(delta_, delta_ + kTile, A{0});
+    for (std::int64_t q = 0; q < count_; ++q) {
+      const T* out = op_.out.as<const T>() + (row_ + first_ + q) * columns.row_width + columns.first;
+      const A* dout = dout_ + q * padded_;
+      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
+      delta[q] = delta_[q];
+    }
+    std::fill(lse_, lse_ + kTile, A{0});
+    std::copy_n(op_.lse.as<const A>() + plane_ * sequence_ + first_, count_, lse_);
+  }
+
+  void add_tile(std::int64_t key) {
+    const std::int64_t keys = std::min(kTile, sequence_ - key), offset = key * padded_;
+    const std::int64_t rows = round_up(keys, kTileRows);
+    multiply_block<A>({keys_ + offset, padded_, 1}, rows, queries_t_, width_, lanes_, scores_,
+                      false);
+    multiply_block<A>({values_ + offset, padded_, 1}, rows, dout_t_, width_, lanes_, dscores_,
+                      false);
+    if (op_.dropout.p > 0) {
+      std::fill(factors_, factors_ + rows * lanes_, A{0});
+      dropout_tile(op_.dropout, plane_, sequence_, first_, count_, key, keys, lanes_, factors_);
+      differentiate<true>(rows, key == first_);
+    } else {
+      differentiate<false>(rows, key == first_);
+    }
+    multiply_block<A>({scores_, lanes_, 1}, rows, dout_, count_, padded_, dvalues_ + offset, true);
+    multiply_block<A>({dscores_, lanes_, 1}, rows, queries_, count_, padded_, dkeys_ + offset,
+                      true);
+    multiply_block<A>({dscores_, 1, lanes_}, round_up(count_, kTileRows), keys_ + offset, keys,
+                      padded_, dqueries_, true);
+  }
+
+  // scores -> probabilities (dropped ones for dV); dscores: gradient of these -> of the scores.
+  template <bool Dropout>
+  void differentiate(std::int64_t rows, bool diagonal) {
+    for (std::int64_t k = 0; k < rows; ++k) {
+      A* __restrict score = scores_ + k * lanes_;
+      A* __restrict dscore = dscores_ + k * lanes_;
+      const A* __restrict factor = factors_ + k * lanes_;
+      const std::int64_t masked = diagonal ? std::min(k, lanes_) : 0;
+      std::fill(score, score + masked, A{0});
+      std::fill(dscore, dscore + masked, A{0});
+      for (std::int64_t q = masked; q < lanes_; ++q) {
+        const A probability = fast_exp(score[q] - lse_[q]);
+        const A kept = Dropout ? factor[q] : A{1};
+        score[q] = probability * kept;
+        dscore[q] = probability * (dscore[q] * kept - delta_[q]);
+      }
+    }
+  }
+
+  const AttentionBackward& op_;
+  std::int64_t batch_, kv_head_, sequence_, row_, width_, padded_;
+  std::int64_t plane_ = 0, first_ = 0, count_ = 0, lanes_ = 0;  // the current tile of queries
+  A *keys_, *values_, *dkeys_, *dvalues_;                       // [sequence][padded]
+  A *queries_, *dout_, *dqueries_;                              // [kTile][padded]
+  A *queries_t_, *dout_t_;                                      // [width][lanes]
+  A *scores_, *dscores_, *factors_;                             // [key][query]
+  A lse_[kTile], delta_[kTile];
+};
+
+}  // namespace
+
+void execute(const AttentionBackward& op, const ExecContext& context) {
+  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+    parallel_tasks(context, op.shape.batch * op.shape.kv_heads, [&](std::int64_t task) {
+      HeadGroup<decltype(type)>(op, task / op.shape.kv_heads, task % op.shape.kv_heads).run();
+    });
+  });
+}
+
+}  // namespace zl::cpu

@@ -1,0 +1,62 @@
+// Rotary positions in the half-split layout.
+#include <cmath>
+#include <vector>
+
+#include "backends/cpu/ops/element.h"
+#include "backends/cpu/ops/parallel.h"
+
+namespace zl::cpu {
+namespace {
+
+template <class A>
+struct Rotation {
+  std::vector<A> cosine, sine;
+
+  Rotation(const Rope& op, std::int64_t position) {
+    const std::int64_t half = op.shape.head_size / 2;
+    for (std::int64_t j = 0; j < half; ++j) {
+      const double exponent = -static_cast<double>(j) / static_cast<double>(half);
+      const double angle = static_cast<double>(position) * std::pow(op.theta, exponent);
+      cosine.push_back(static_cast<A>(std::cos(angle)));
+      sine.push_back(static_cast<A>(op.inverse ? -std::sin(angle) : std::sin(angle)));
+    }
+  }
+};
+
+template <class T>
+void rotate_row(const Rotation<Arithmetic<T>>& rotation, std::int64_t heads, std::int64_t half,
+                T* row) {
+  using A = Arithmetic<T>;
+  const A* __restrict cosine = rotation.cosine.data();
+  const A* __restrict sine = rotation.sine.data();
+  for (std::int64_t head = 0; head < heads; ++head) {
+    T* __restrict low = row + 2 * head * half;
+    T* __restrict high = low + half;
+    for (std::int64_t j = 0; j < half; ++j) {
+      const A x = widen<A>(low[j]), y = widen<A>(high[j]);
+      low[j] = narrow<T>(x * cosine[j] - y * sine[j]);
+      high[j] = narrow<T>(y * cosine[j] + x * sine[j]);
+    }
+  }
+}
+
+}  // namespace
+
+// One thread rotates a position in every sequence, so that its angles are computed once.
+void execute(const Rope& op, const ExecContext& context) {
+  const AttentionShape& shape = op.shape;
+  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    parallel_for(context, shape.sequence, 8, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t position = begin; position < end; ++position) {
+        const Rotation<Arithmetic<T>> rotation(op, position);
+        for (std::int64_t b = 0; b < shape.batch; ++b) {
+          T* row = op.qkv.as<T>() + (b * shape.sequence + position) * shape.qkv_width();
+          rotate_row<T>(rotation, shape.heads + shape.kv_heads, shape.head_size / 2, row);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace zl::cpu

@@ -1,0 +1,69 @@
+// The program `zerolab`: parses the command line, runs what it asks for, and turns every error into
+// one message and an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "core/base/error.h"
+#include "results/environment.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/suggest.h"
+
+namespace zl::cli {
+namespace {
+
+void describe(CLI::App& app, Action& action) {
+  app.name("zerolab");
+  app.set_version_flag("--version", [] {
+    return fmt::format("zerolab {} ({})", ZL_VERSION, detect_environment().commit);
+  });
+  app.footer("Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid scenario, 4 infeasible, 5 backend\n"
+             "unavailable, 6 regression, 130 interrupted.");
+  add_verbosity(app);
+  for (const auto add : {add_run, add_train, add_compare, add_show, add_import, add_calibrate,
+                         add_devices, add_paths}) {
+    add(app, action);
+  }
+  collect_unknown(app);
+}
+
+// CLI11 has exit codes of its own; here a wrong command line is always 2.
+int parse_failed(CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  throw Error(ErrorCode::usage, std::string(error.what()) + " (see zerolab --help)");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Which strategy should train which model on which hardware: run it, or simulate it.");
+  Action action;
+  describe(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return parse_failed(app, error);
+  }
+  check_unknown(app);
+  return action();
+}
+
+int report(const char* message, ErrorCode code) {
+  fmt::print(stderr, "zerolab: error: {}\n", message);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+}  // namespace zl::cli
+
+int main(int argc, char** argv) {
+  try {
+    return zl::cli::run(argc, argv);
+  } catch (const zl::Error& error) {
+    return zl::cli::report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return zl::cli::report("out of host memory", zl::ErrorCode::failed);
+  } catch (const std::exception& error) {
+    return zl::cli::report(error.what(), zl::ErrorCode::failed);
+  }
+}

@@ -1,0 +1,97 @@
+#include "scenarios/cli/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "results/paths.h"
+
+namespace zl::cli {
+
+std::filesystem::path DatabaseOptions::path() const {
+  return file.empty() ? database_path() : std::filesystem::path(file);
+}
+
+void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
+  ScenarioOverrides& o = options.overrides;
+  app.add_option("scenario", options.scenario, "Study, model or scenario file; see zerolab show");
+  app.add_option("--model", o.model, "Model of the catalogue, or a model file");
+  app.add_option("--cluster", o.cluster, "Cluster: local, h200, 8xh100, ... or a file");
+  app.add_option("--strategy", o.strategies, "Strategies or DeepSpeed files, separated by commas")
+      ->delimiter(',');
+  app.add_option("--backend", options.backends, "cpu, sim or both: cpu,sim")->delimiter(',');
+  app.add_option("--ranks", o.ranks, "Data-parallel ranks");
+  app.add_option("--steps", o.steps, "Optimizer steps");
+  app.add_option("--seed", o.seed, "Seed of weights, data order and dropout");
+  app.add_option("--precision", o.precision, "fp32, bf16 or fp16");
+  app.add_option("--micro-batch", o.micro_batch, "Sequences per rank and micro-batch");
+  app.add_option("--gradient-accumulation", o.gradient_accumulation, "Micro-batches per step");
+  app.add_option("--sequence-length", o.sequence_length, "Tokens per sequence");
+  app.add_option("--data", o.data, "Text file, .bin of uint16 tokens, bible, or synthetic");
+  app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
+  app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
+}
+
+void add_database_options(CLI::App& app, DatabaseOptions& options) {
+  CLI::Option* file = app.add_option("--db", options.file, "Result database (see zerolab paths)");
+  app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
+}
+
+void add_format(CLI::App& app, std::string& format, const std::string& accepted) {
+  app.add_option("-o,--format", format, "Output: " + accepted)->capture_default_str();
+}
+
+void add_verbosity(CLI::App& app) {
+  app.add_flag_callback(
+      "-q,--quiet", [] { set_log_level(LogLevel::quiet); }, "No messages but errors");
+  app.add_flag_callback(
+      "-v,--verbose", [] { set_log_level(LogLevel::debug); }, "More messages");
+}
+
+Scenario load(const ScenarioOptions& options) {
+  if (options.scenario.empty() && !options.overrides.model) {
+    throw Error(ErrorCode::usage,
+                "no scenario: name a study, a model or a file, such as `zerolab run demo`, or give "
+                "--model");
+  }
+  return load_scenario(options.scenario, options.overrides);
+}
+
+void require_backend(const Runner& runner, const std::string& backend) {
+  runner.backends().make(backend, {1, 1});
+}
+
+std::vector<std::string> choose_backends(const std::vector<std::string>& given,
+                                         const Scenario& scenario, const Runner& runner) {
+  std::vector<std::string> backends = given;
+  if (backends.empty()) {
+    const bool local = scenario.cluster == "local";
+    backends = {local ? "cpu" : "sim"};
+    if (!local) {
+      log_info("cluster " + scenario.cluster +
+               " is not this machine: simulating (--backend sim)");
+    }
+  }
+  for (const std::string& backend : backends) {
+    require_backend(runner, backend);
+    if (backend != "sim") check_real_ranks(scenario, backend);
+    const bool guessed = backend == "sim" && scenario.cluster == "local" &&
+                         scenario.cluster_json.empty() &&
+                         !std::filesystem::exists(local_cluster_path());
+    if (guessed) {
+      log_warning(
+          "this machine is not calibrated: simulated times are guesses; run `zerolab calibrate`");
+    }
+  }
+  return backends;
+}
+
+Format table_or_json(const std::string& format) {
+  const Format parsed = parse_format(format);
+  if (parsed != Format::table && parsed != Format::json) {
+    throw Error(ErrorCode::usage, "-o: \"" + format + "\" is not one of table, json");
+  }
+  return parsed;
+}
+
+}  // namespace zl::cli

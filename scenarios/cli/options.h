@@ -1,0 +1,54 @@
+// Options that several subcommands share.
+// Ownership: values, filled while the command line is parsed. Threads: the main thread.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/format.h"
+#include "results/store.h"
+#include "scenarios/runner.h"
+#include "scenarios/scenario.h"
+
+namespace CLI {
+class App;
+}
+
+namespace zl::cli {
+
+struct ScenarioOptions {
+  std::string scenario;  // empty: --model alone
+  ScenarioOverrides overrides;
+  std::vector<std::string> backends;
+};
+
+struct DatabaseOptions {
+  std::string file;  // empty: the default path
+  bool off = false;
+
+  std::filesystem::path path() const;
+};
+
+void add_scenario_options(CLI::App& app, ScenarioOptions& options);
+void add_database_options(CLI::App& app, DatabaseOptions& options);
+void add_format(CLI::App& app, std::string& format, const std::string& accepted);
+void add_verbosity(CLI::App& app);  // --quiet, --verbose
+
+// The scenario the options name. Throws Error{usage} when they name none, else as load_scenario.
+Scenario load(const ScenarioOptions& options);
+
+// --backend, else cpu on "local" and sim, said aloud, on any other cluster. Throws
+// Error{unavailable} or Error{usage} for a backend that cannot be used, Error{invalid} for ranks
+// that a real one cannot run.
+std::vector<std::string> choose_backends(const std::vector<std::string>& given,
+                                         const Scenario& scenario, const Runner& runner);
+
+// Throws Error{unavailable} with the reason, or Error{usage} with the known names.
+void require_backend(const Runner& runner, const std::string& backend);
+
+// Throws Error{usage} unless `format` is table or json.
+Format table_or_json(const std::string& format);
+
+}  // namespace zl::cli

@@ -1,0 +1,25 @@
+// What goes to stdout: whole texts, written in one go. Messages go to stderr through core/base/log.
+// Ownership: values. Threads: the main thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "results/format.h"
+#include "scenarios/json_reading.h"
+
+namespace zl::cli {
+
+// Throws Error{failed} when stdout cannot take it (a full disk, a closed pipe).
+void print(std::string_view text);
+
+// A newline at the end, invalid UTF-8 replaced.
+std::string pretty(const Json& value);
+
+// Two columns, "key" and "value": one row per leaf, nested keys joined by dots.
+Table leaves(const Json& object);
+
+// Written whole or not at all.
+void write_file(const std::string& path, std::string_view text);
+
+}  // namespace zl::cli

@@ -1,0 +1,20 @@
+// Unknown options and subcommands, named with the nearest known one.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace zl::cli {
+
+// Lets `app` and everything below it collect what it does not know instead of giving up at it.
+void collect_unknown(CLI::App& app);
+
+// After parsing: throws Error{usage} for the first word that no subcommand knows, and for a missing
+// subcommand.
+void check_unknown(const CLI::App& app);
+
+}  // namespace zl::cli

@@ -1,0 +1,34 @@
+// Clusters by name for the runner: the catalogue, this machine's calibration, or a file.
+#include <filesystem>
+#include <thread>
+
+#include "core/base/files.h"
+#include "results/paths.h"
+#include "scenarios/catalog.h"
+#include "scenarios/runner.h"
+#include "simulator/cluster/find_cluster.h"
+
+namespace zl {
+
+std::string local_cluster_path() { return (data_folder() / "local.json").string(); }
+
+sim::ClusterSpec load_cluster(const std::string& name_or_path) {
+  if (name_or_path.ends_with(".json")) {
+    return sim::parse_cluster(read_file(name_or_path), name_or_path);
+  }
+  sim::ClusterSources sources;
+  sources.gpus = catalog_names("clusters");
+  sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
+  const std::string path = local_cluster_path();
+  if (name_or_path == "local" && std::filesystem::exists(path)) sources.local = read_file(path);
+  return sim::find_cluster(name_or_path, sources);
+}
+
+sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
+  sim::ClusterSpec cluster = scenario.cluster_json.empty()
+                                 ? load_cluster(scenario.cluster)
+                                 : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
+  return sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
+}
+
+}  // namespace zl

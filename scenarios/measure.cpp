@@ -1,0 +1,94 @@
+#include "scenarios/measure.h"
+
+#include <algorithm>
+
+namespace zl {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+constexpr double kNanosecond = 1e-9;
+
+// Adds what each event of the compute stream, in order, says about where its step's time went.
+class StepParts {
+ public:
+  void add(const TraceEvent& event) {
+    if (event.type == EventType::wait) waited_ = true;
+    if (event.timing.end_ns == 0) return;
+    const double seconds =
+        static_cast<double>(event.timing.end_ns - event.timing.start_ns) * kNanosecond;
+    // The stream stood still since its last event because it waited for another stream.
+    if (waited_ && last_end_ > 0) {
+      parts_.exposed_communication +=
+          static_cast<double>(std::max<std::int64_t>(0, event.timing.start_ns - last_end_)) *
+          kNanosecond;
+    }
+    waited_ = false;
+    last_end_ = event.timing.end_ns;
+    if (event.type == EventType::collective) {
+      parts_.exposed_communication += seconds;
+    } else if (event.scope.phase == Phase::optimizer) {
+      parts_.optimizer += seconds;
+    } else {
+      parts_.compute += seconds;
+    }
+  }
+
+  TimeBreakdown average(int steps) const {
+    TimeBreakdown mean = parts_;
+    for (double* part : {&mean.compute, &mean.exposed_communication, &mean.optimizer}) {
+      *part /= std::max(1, steps);
+    }
+    return mean;
+  }
+
+ private:
+  TimeBreakdown parts_;
+  std::int64_t last_end_ = 0;
+  bool waited_ = false;
+};
+
+}  // namespace
+
+void write_predicted_times(const sim::Timeline& timeline, RunResult& result) {
+  if (timeline.steps.empty()) return;
+  const sim::StepPrice& step = timeline.steps.back();
+  const auto seconds = [](std::int64_t picoseconds) {
+    return static_cast<double>(picoseconds) * kPicosecond;
+  };
+  const double duration = seconds(step.duration);
+  result.step_time = {duration, duration, duration};
+  result.step_time_low = seconds(step.low());
+  result.step_time_high = seconds(step.high());
+  result.time.compute = seconds(step.compute);
+  result.time.exposed_communication = seconds(step.exposed_communication);
+  result.time.optimizer = seconds(step.optimizer);
+  std::fill(result.step_seconds.begin(), result.step_seconds.end(), duration);
+}
+
+void write_measured_times(const Trace& trace, RunResult& result) {
+  std::vector<double> times = result.step_seconds;
+  if (times.size() > 1) times.erase(times.begin());
+  if (times.empty()) return;
+  std::sort(times.begin(), times.end());
+  const std::size_t middle = times.size() / 2;
+  result.step_time.median =
+      times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+  result.step_time.min = times.front();
+  result.step_time.max = times.back();
+  StepParts parts;
+  int first = times.size() > 1 ? 2 : 1, last = 0;
+  for (const TraceEvent& event : trace.events()) {
+    if (event.stream != static_cast<std::uint8_t>(StreamId::compute)) continue;
+    if (event.scope.step < first) continue;
+    parts.add(event);
+    last = std::max(last, event.scope.step);
+  }
+  result.time = parts.average(last - first + 1);
+}
+
+double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {
+  const double peak = cluster.device.rate(dtype).peak;
+  return cluster.shared_cores > 0 ? peak : peak * cluster.devices;
+}
+
+}  // namespace zl

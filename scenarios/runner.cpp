@@ -1,0 +1,168 @@
+#include "scenarios/runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "backends/cpu/world.h"
+#include "core/data/corpus.h"
+#include "scenarios/measure.h"
+#include "simulator/timeline.h"
+#include "simulator/world.h"
+
+namespace zl {
+namespace {
+
+ProgramOptions program_options(const Scenario& scenario, const RunHooks& hooks) {
+  ProgramOptions options;
+  options.steps = scenario.run.steps;
+  options.sequence_length = scenario.run.sequence_length;
+  options.seed = scenario.run.seed;
+  options.device_memory = scenario.run.device_memory;
+  options.stop = hooks.stop;
+  options.on_step = hooks.on_step;
+  options.at_end = hooks.at_end;
+  return options;
+}
+
+TokenSource open_data(const Scenario& scenario) {
+  const auto& run = scenario.run;
+  if (run.data == "synthetic") return TokenSource::synthetic(scenario.model.vocab, run.seed);
+  const std::string path = run.data == "bible" ? king_james_bible() : run.data;
+  const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
+  TokenSource source = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
+  source.require(run.sequence_length);
+  return source;
+}
+
+RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& strategy,
+                      const TokenSource& data, const ProgramOptions& options) {
+  RankOutcome first;
+  world.run([&](RankHandle handle) {
+    RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
+    if (handle.communicator.rank() == 0) first = std::move(outcome);
+  });
+  return first;
+}
+
+// Everything of a result that does not depend on where it ran.
+void complete(const Scenario& scenario, const Strategy& strategy, double peak_flops,
+              RunResult& result) {
+  const double tokens = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
+                                            strategy.gradient_accumulation *
+                                            scenario.run.sequence_length);
+  result.model_flops_per_step =
+      tokens * scenario.model.flops_per_token(scenario.run.sequence_length);
+  if (result.step_time.median <= 0) return;
+  result.tokens_per_second = tokens / result.step_time.median;
+  if (peak_flops > 0) {
+    result.mfu = result.model_flops_per_step / result.step_time.median / peak_flops;
+  }
+}
+
+Scenario with_ranks(const Scenario& scenario) {
+  Scenario copy = scenario;
+  copy.run.ranks = std::max<std::int64_t>(1, copy.run.ranks);
+  return copy;
+}
+
+RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks) {
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  sim::SimOptions sim_options;
+  sim_options.device = sim::device_properties(cluster);
+  sim_options.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
+  const auto world =
+      sim::make_world({static_cast<int>(scenario.run.ranks), 1}, sim_options);
+  ProgramOptions options = program_options(scenario, hooks);
+  options.recorded_steps = kSteadySteps;
+  if (options.device_memory == 0) options.device_memory = cluster.device.memory;
+  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
+  RankOutcome outcome = run_world(*world, scenario, strategy, data, options);
+  write_predicted_times(sim::price(outcome.trace, cluster), outcome.result);
+  complete(scenario, strategy, cluster_peak_flops(cluster, strategy.compute_dtype), outcome.result);
+  if (hooks.on_trace) hooks.on_trace(outcome.trace);
+  return std::move(outcome.result);
+}
+
+RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
+                   const RunHooks& hooks) {
+  const TokenSource data = open_data(scenario);
+  RankOutcome outcome =
+      run_world(world, scenario, strategy, data, program_options(scenario, hooks));
+  write_measured_times(outcome.trace, outcome.result);
+  complete(scenario, strategy,
+           cluster_peak_flops(load_cluster("local"), strategy.compute_dtype), outcome.result);
+  if (hooks.on_trace) hooks.on_trace(outcome.trace);
+  return std::move(outcome.result);
+}
+
+}  // namespace
+
+Runner::Runner() {
+  registry_.add("cpu", cpu::make_world);
+  registry_.add("sim", [](const WorldOptions& options) { return sim::make_world(options, {}); });
+  registry_.add_missing("cuda", "this build has no CUDA backend; use --backend cpu or sim");
+}
+
+RunResult Runner::run(const Scenario& requested, const ImportedStrategy& imported,
+                      const std::string& backend, const RunHooks& hooks) const {
+  require_runnable(imported);
+  const Scenario scenario = with_ranks(requested);
+  const bool simulated = backend == "sim";
+  std::unique_ptr<World> world;
+  if (!simulated) {
+    if (backend == "cpu") check_real_ranks(scenario, backend);
+    world = registry_.make(backend, {static_cast<int>(scenario.run.ranks), 0});
+  }
+  RunResult result;
+  try {
+    const Strategy strategy =
+        resolve_recompute(scenario, imported.strategy, scenario.run.device_memory);
+    result = simulated ? run_simulated(scenario, strategy, hooks)
+                       : run_real(*world, scenario, strategy, hooks);
+  } catch (const OutOfMemory& error) {
+    result.outcome = Outcome::out_of_memory;
+    result.message = error.what();
+  }
+  result.strategy = imported.strategy.name;
+  result.backend = backend;
+  result.ranks = static_cast<int>(scenario.run.ranks);
+  result.warnings.insert(result.warnings.begin(), imported.warnings.begin(),
+                         imported.warnings.end());
+  return result;
+}
+
+Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
+                           std::int64_t device_memory) {
+  if (strategy.recompute.mode != RecomputeMode::automatic) return strategy;
+  if (device_memory == 0) device_memory = scenario_cluster(scenario).device.memory;
+  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
+  ProgramOptions options = program_options(scenario, {});
+  options.steps = std::min<std::int64_t>(2, options.steps);
+  options.device_memory = device_memory;
+  const auto fits = [&](std::int64_t blocks) {
+    strategy.recompute.blocks = blocks;
+    try {
+      const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, {});
+      run_world(*world, scenario, strategy, data, options);
+      return true;
+    } catch (const OutOfMemory&) {
+      return false;
+    }
+  };
+  // More recomputed blocks never need more memory: the fewest that fit by bisection.
+  std::int64_t low = 0, high = scenario.model.layers;
+  while (low < high) {
+    const std::int64_t middle = (low + high) / 2;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  strategy.recompute.blocks = low;
+  return strategy;
+}
+
+}  // namespace zl

@@ -1,0 +1,114 @@
+#include "core/device/rank_context.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/core/fake_device.h"
+
+namespace zl {
+namespace {
+
+struct RankContextTest : testing::Test {
+  test::FakeDevice device;
+  test::FakeCommunicator communicator{4};
+  RankContext context{device, communicator};
+
+  const TraceEvent& last() { return context.trace().events().back(); }
+  Tensor tensor(std::int64_t count, DType dtype = DType::f32) {
+    return context.allocate(dtype, Shape{count}, MemoryTag::gradient, {"g", 2});
+  }
+  void collective(CollectiveKind kind, const std::vector<Segment>& segments) {
+    context.collective(StreamId::communication,
+                       {kind, ReduceOp::average, Group::data, segments});
+  }
+};
+
+TEST_F(RankContextTest, AllocationsAreInTheLedgerAndTheTrace) {
+  {
+    Tensor x = tensor(10, DType::bf16);
+    EXPECT_EQ(last().type, EventType::allocate);
+    EXPECT_EQ(last().kind, static_cast<std::uint8_t>(MemoryTag::gradient));
+    EXPECT_EQ(last().bytes_written, 20);
+    EXPECT_EQ(context.ledger().total(MemorySpace::device), 20);
+    EXPECT_EQ(context.reserved(MemorySpace::device), Pool::kSlab);
+  }
+  EXPECT_EQ(last().type, EventType::free);
+  EXPECT_EQ(last().bytes_written, 20);
+  EXPECT_EQ(context.ledger().total(MemorySpace::device), 0);
+}
+
+TEST_F(RankContextTest, OpsAreValidatedRecordedAndRunWithTheirTiming) {
+  Tensor x = tensor(10), y = tensor(9);
+  EXPECT_THROW(context.run(Axpy{x, y}), Error);
+  EXPECT_EQ(device.finished, 0);
+  ScopeGuard scope(context, Phase::backward, 7);
+  context.run(StreamId::copy_in, Axpy{x, x, 2.0, true});
+  EXPECT_EQ(device.finished, 1);
+  EXPECT_EQ(last().type, EventType::op);
+  EXPECT_EQ(last().kind, kOpKind<Axpy>);
+  EXPECT_EQ(last().stream, 2);
+  EXPECT_EQ(last().scope.phase, Phase::backward);
+  EXPECT_EQ(last().scope.unit, 7);
+  EXPECT_EQ(last().n, 10);
+  EXPECT_EQ(last().bytes_read, 80);
+  EXPECT_EQ(last().bytes_written, 40);
+  EXPECT_EQ(last().timing.start_ns, 1);
+}
+
+TEST_F(RankContextTest, CollectivesCountPayloadAndWire) {
+  Tensor a = tensor(10), b = tensor(40), c = tensor(3);
+  // Ring over 4 ranks: 2 x 3 x ceil(10 / 4) and 2 x 3 x ceil(3 / 4) elements of 4 bytes.
+  collective(CollectiveKind::all_reduce, {{a, a}, {c, c}});
+  EXPECT_EQ(last().wire_bytes, (2 * 3 * 3 + 2 * 3 * 1) * 4);
+  EXPECT_EQ(last().m, 13);
+  EXPECT_EQ(last().n, 2);
+  EXPECT_EQ(last().k, 4);
+  EXPECT_EQ(last().timing.end_ns, 2);
+  collective(CollectiveKind::reduce_scatter, {{b, a}});
+  EXPECT_EQ(last().wire_bytes, 3 * 10 * 4);
+  EXPECT_EQ(last().bytes_read, 160);
+  EXPECT_EQ(last().bytes_written, 40);
+  collective(CollectiveKind::all_gather, {{a, b}});
+  EXPECT_EQ(last().wire_bytes, 3 * 10 * 4);
+  collective(CollectiveKind::broadcast, {{a, a}});
+  EXPECT_EQ(last().wire_bytes, (10 * 3 + 3) / 4 * 4);
+  EXPECT_THROW(collective(CollectiveKind::all_reduce, {}), Error);
+}
+
+TEST_F(RankContextTest, ScopesNestAndComeBack) {
+  ScopeGuard outer(context, Phase::forward, 1);
+  {
+    ScopeGuard inner(context, Phase::recompute, 2);
+    EXPECT_EQ(context.scope().phase, Phase::recompute);
+  }
+  EXPECT_EQ(context.scope().phase, Phase::forward);
+  EXPECT_EQ(context.scope().unit, 1);
+}
+
+TEST_F(RankContextTest, SynchronisationIsRecorded) {
+  const EventId event = context.record(StreamId::communication);
+  EXPECT_EQ(last().type, EventType::record);
+  EXPECT_EQ(last().id, event);
+  context.wait(StreamId::compute, event);
+  EXPECT_EQ(last().type, EventType::wait);
+  EXPECT_EQ(last().id, event);
+  Tensor x = tensor(1);
+  context.read(ProbeKind::loss, x);
+  EXPECT_EQ(last().type, EventType::synchronize);
+}
+
+TEST(RankContextOptions, WithoutATraceNothingIsKeptButMemoryIsCounted) {
+  test::FakeDevice device;
+  test::FakeCommunicator communicator;
+  RankContext context(device, communicator, {.device_memory = 4096, .record_trace = false});
+  Tensor x = context.allocate(DType::f32, Shape{4}, MemoryTag::parameter, {"w"});
+  context.run(Fill{x, 1.0});
+  EXPECT_EQ(device.finished, 1);
+  EXPECT_TRUE(context.trace().events().empty());
+  EXPECT_EQ(context.ledger().total(MemorySpace::device), 16);
+  EXPECT_THROW(context.allocate(DType::f32, Shape{2000}, MemoryTag::parameter, {"w"}), OutOfMemory);
+  EXPECT_NO_THROW(context.allocate(DType::f32, Shape{2000}, MemoryTag::optimizer, {"m"},
+                                   MemorySpace::host));
+}
+
+}  // namespace
+}  // namespace zl

@@ -1,0 +1,220 @@
+#include "simulator/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <random>
+
+#include "core/base/error.h"
+#include "simulator/cost/least_squares.h"
+#include "simulator/cost/price.h"
+#include "simulator/timeline.h"
+#include "tests/simulator/trace_builder.h"
+
+namespace zl::sim {
+namespace {
+
+using test::kMain;
+using test::kWire;
+using test::plain_cluster;
+using test::TraceBuilder;
+
+TEST(LeastSquares, RecoversExactLines) {
+  const LinearCost truth{3e-6, 2e-12, 5e-11};
+  std::vector<Sample> samples;
+  for (int i = 1; i <= 12; ++i) {
+    Sample sample;
+    sample.units = 1e6 * i * i;
+    sample.bytes = 4e4 * ((i * 7) % 13);
+    sample.mean = truth.seconds(sample.units, sample.bytes);
+    sample.count = i;
+    samples.push_back(sample);
+  }
+  const LinearCost fitted = fit_line(samples);
+  EXPECT_NEAR(fitted.fixed, truth.fixed, 1e-6 * truth.fixed);
+  EXPECT_NEAR(fitted.per_unit, truth.per_unit, 1e-6 * truth.per_unit);
+  EXPECT_NEAR(fitted.per_byte, truth.per_byte, 1e-6 * truth.per_byte);
+  EXPECT_LT(fitted.spread, 1e-6);
+  EXPECT_EQ(fitted.samples, 78);
+}
+
+TEST(LeastSquares, NeverNegativeAndTheTotalIsKept) {
+  // Falls with bytes: the best unconstrained line has a negative slope.
+  const std::vector<Sample> samples = {{.bytes = 1000, .mean = 3e-6, .count = 2},
+                                       {.bytes = 2000, .mean = 2e-6, .count = 5},
+                                       {.bytes = 3000, .mean = 1e-6, .count = 1}};
+  const LinearCost line = fit_line(samples);
+  EXPECT_GE(line.fixed, 0);
+  EXPECT_GE(line.per_unit, 0);
+  EXPECT_EQ(line.per_byte, 0);
+  const double total =
+      2 * line.seconds(0, 1000) + 5 * line.seconds(0, 2000) + line.seconds(0, 3000);
+  EXPECT_NEAR(total, 2 * 3e-6 + 5 * 2e-6 + 1e-6, 1e-15);
+}
+
+TEST(LeastSquares, OneShapeAndParallelColumns) {
+  const std::vector<Sample> one = {{.units = 1e6, .bytes = 1e3, .mean = 4e-6, .count = 3}};
+  EXPECT_NEAR(fit_line(one).seconds(1e6, 1e3), 4e-6, 1e-15);
+  std::vector<Sample> parallel;
+  for (int i = 1; i < 6; ++i) {
+    parallel.push_back({.units = 10.0 * i, .bytes = 40.0 * i, .mean = 1e-6 + 1e-6 * i, .count = 1});
+  }
+  EXPECT_NEAR(fit_line(parallel).seconds(100, 400), 11e-6, 1e-10);
+}
+
+// A machine whose prices are known, and what its clock would show: the timeline of those prices,
+// with noise on every event.
+struct Machine {
+  ClusterSpec cluster = plain_cluster(4);
+  std::deque<TraceBuilder> programs;  // MeasuredTrace refers to them
+
+  Machine() {
+    cluster.compute_is_host = true;
+    cluster.shared_cores = 2;
+    RankCoefficients entry;
+    entry.ranks = 4;
+    entry.ops[kOpKind<Axpy>][1] = {2e-5, 4e-12, 1e-10, 0, 1};
+    entry.ops[kOpKind<Gemm>][1] = {5e-6, 1e-11, 0, 0, 1};
+    entry.collectives[2][1] = {8e-5, 3e-5, 5e-10, 0, 1};
+    entry.seconds_per_event = 3e-6;
+    entry.seconds_per_step = 4e-4;
+    cluster.calibration = Calibration{{entry}, 0.6, 0, 1};
+  }
+
+  // Wider models have a larger `size`; the collective of each layer may overlap its ops.
+  MeasuredTrace run(int number, double size, bool overlap, double noise) {
+    TraceBuilder& builder = programs.emplace_back();
+    std::int64_t id = 0;
+    for (int step = 1; step <= 6; ++step) {
+      for (int layer = 0; layer < 8; ++layer) {
+        builder.scope = {Phase::forward, 0, step};
+        TraceEvent& axpy = builder.op(kMain, size * (1 + layer % 3));
+        axpy.bytes_read = static_cast<std::int64_t>(2e7 * size * (layer % 2 + 1));
+        builder.op(kMain, size * (2 + layer)).kind = kOpKind<Gemm>;
+        const StreamId stream = overlap ? kWire : kMain;
+        builder.collective(stream, CollectiveKind::all_gather,
+                           static_cast<std::int64_t>(1e6 * size * (1 + layer)), 4, 1 + layer % 3);
+        builder.record(stream, id);
+        builder.op(kMain, size).kind = kOpKind<Gemm>;
+        builder.wait(kMain, id++);
+      }
+    }
+    stamp(builder, noise, static_cast<unsigned>(number));
+    return {&builder.trace, 4, number};
+  }
+
+ private:
+  // Noise stretches the time axis of each event alone; starts keep the order.
+  void stamp(TraceBuilder& builder, double noise, unsigned seed) {
+    const Timeline timeline = price(builder.trace, cluster);
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal(1.0, noise);
+    double shift = 0;  // what earlier inline events took longer than planned
+    Trace stamped;
+    std::size_t index = 0;
+    for (TraceEvent event : builder.trace.events()) {
+      const EventTime time = timeline.events[index++];
+      const auto length = static_cast<double>(time.end - time.start) / 1000;
+      const double taken = length * std::max(0.1, normal(random));
+      const double start = 1e9 + shift + static_cast<double>(time.start) / 1000;
+      event.timing.start_ns = std::llround(start);
+      event.timing.end_ns = std::llround(start + taken);
+      if (event.stream == 0) shift += taken - length;
+      stamped.append(event);
+    }
+    builder.trace = stamped;
+  }
+};
+
+TEST(Calibration, RecoversKnownCoefficientsUnderNoise) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 6; ++i) runs.push_back(machine.run(i, 0.3 + 0.25 * i, false, 0.05));
+  const Calibration fitted = fit(runs, machine.cluster);
+  ASSERT_EQ(fitted.by_ranks.size(), 1u);
+  const RankCoefficients& truth = machine.cluster.calibration->by_ranks[0];
+  const RankCoefficients& found = fitted.by_ranks[0];
+  EXPECT_NEAR(found.ops[kOpKind<Axpy>][1].per_unit, 4e-12, 0.1 * 4e-12);
+  EXPECT_NEAR(found.ops[kOpKind<Axpy>][1].per_byte, 1e-10, 0.2 * 1e-10);
+  EXPECT_NEAR(found.ops[kOpKind<Gemm>][1].per_unit, 1e-11, 0.05 * 1e-11);
+  const LinearCost& gather = found.collectives[2][1];
+  EXPECT_NEAR(gather.per_byte, truth.collectives[2][1].per_byte, 0.1 * 5e-10);
+  EXPECT_NEAR(found.seconds_per_event, 3e-6, 0.05e-6);
+  EXPECT_NEAR(found.seconds_per_step, 4e-4, 0.1e-4);
+  EXPECT_EQ(fitted.runs, 6);
+  EXPECT_GT(fitted.step_error, 0);
+  EXPECT_LT(fitted.step_error, 0.03);
+}
+
+TEST(Calibration, FindsTheOverlapLoss) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 4; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, false, 0));
+  for (int i = 4; i < 6; ++i) runs.push_back(machine.run(i, 0.1 * i, true, 0));
+  const Calibration fitted = fit(runs, machine.cluster);
+  EXPECT_NEAR(fitted.overlap_loss, 0.6, 0.051);
+  EXPECT_LT(fitted.step_error, 0.02);
+}
+
+TEST(Calibration, PredictsARunItHasNotSeen) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 6; ++i) runs.push_back(machine.run(i, 0.3 + 0.25 * i, i % 2 == 0, 0.1));
+  ClusterSpec calibrated = machine.cluster;
+  calibrated.calibration = fit(runs, machine.cluster);
+  const MeasuredTrace other = machine.run(99, 2.2, true, 0.1);
+  EXPECT_LT(std::abs(step_error(other, calibrated)), 0.05);
+  // Another process reads the same numbers.
+  const ClusterSpec again = parse_cluster(cluster_json(calibrated), "local.json");
+  EXPECT_EQ(price(*other.trace, again).total, price(*other.trace, calibrated).total);
+  // The error bar is that of the held-out runs.
+  EXPECT_EQ(price(*other.trace, again).steps[0].spread, calibrated.calibration->step_error);
+}
+
+TEST(Calibration, MeansNotMedians) {
+  // One op in ten is pre-empted and takes eleven times as long.
+  TraceBuilder builder;
+  std::int64_t now = 1000;
+  for (int step = 1; step <= 3; ++step) {
+    builder.scope.step = step;
+    for (int i = 0; i < 10; ++i) {
+      TraceEvent& event = builder.op(kMain, 1);
+      event.timing.start_ns = now;
+      now += i == 4 ? 11'000 : 1'000;
+      event.timing.end_ns = now;
+    }
+  }
+  const Calibration fitted = fit({{&builder.trace, 1, 0}}, plain_cluster());
+  const LinearCost& line = fitted.by_ranks[0].ops[kOpKind<Axpy>][1];
+  EXPECT_NEAR(line.seconds(1e9, 0), 2e-6, 1e-12);
+  EXPECT_EQ(line.samples, 20);  // the first step warms up
+  EXPECT_NEAR(step_error({&builder.trace, 1, 0},
+                         [&] {
+                           ClusterSpec cluster = plain_cluster();
+                           cluster.calibration = fitted;
+                           return cluster;
+                         }()),
+              0, 1e-9);
+}
+
+TEST(Calibration, EachNumberOfRanksHasItsOwnLines) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs = {machine.run(0, 0.5, false, 0), machine.run(1, 1, false, 0)};
+  runs[0].ranks = 2;
+  const Calibration fitted = fit(runs, machine.cluster);
+  ASSERT_EQ(fitted.by_ranks.size(), 2u);
+  EXPECT_EQ(fitted.by_ranks[0].ranks, 2);
+  EXPECT_EQ(fitted.nearest(1).ranks, 2);
+  EXPECT_EQ(fitted.nearest(100).ranks, 4);
+}
+
+TEST(Calibration, RefusesTracesWithoutTwoSteps) {
+  TraceBuilder builder;
+  builder.op(kMain, 1);
+  EXPECT_THROW(fit({{&builder.trace, 1, 0}}, plain_cluster()), Error);
+  EXPECT_THROW(fit({}, plain_cluster()), Error);
+}
+
+}  // namespace
+}  // namespace zl::sim

@@ -1,0 +1,81 @@
+// Hand-made traces and a cluster with round numbers, so that tests can price them by hand.
+#pragma once
+
+#include "core/device/communicator.h"
+#include "core/ops/op.h"
+#include "core/trace/trace.h"
+#include "simulator/cluster/cluster_spec.h"
+
+namespace zl::sim::test {
+
+// 1 TFLOP/s, 1 TB/s, links of 1 GB/s, no fixed costs: a GFLOP takes a millisecond.
+inline ClusterSpec plain_cluster(int devices = 1) {
+  ClusterSpec cluster;
+  cluster.name = "plain";
+  cluster.device.name = "plain";
+  cluster.device.memory_bandwidth = 1e12;
+  cluster.device.memory_efficiency = 1;
+  cluster.device.rates.fill({1e12, 1.0});
+  cluster.device.attention_forward = cluster.device.attention_backward = 1;
+  cluster.devices = devices;
+  cluster.node_devices = 8;
+  cluster.intra = {"intra", {1e-6, 1e-6, 1e-6}, 1e9, 1.0};
+  cluster.inter = {"inter", {1e-5, 1e-5, 1e-5}, 1e8, 1.0};
+  cluster.host = {"host", {2e-6, 2e-6, 2e-6}, 1e9, 1.0};
+  return cluster;
+}
+
+inline constexpr std::int64_t kMillisecond = 1'000'000'000;  // picoseconds
+inline constexpr StreamId kMain = StreamId::compute, kWire = StreamId::communication;
+
+class TraceBuilder {
+ public:
+  Trace trace;
+  Scope scope{Phase::forward, 0, 1};
+
+  // A vector op that takes this long on plain_cluster.
+  TraceEvent& op(StreamId stream, double milliseconds) {
+    TraceEvent event = make(EventType::op, stream);
+    event.kind = kOpKind<Axpy>;
+    event.flops = milliseconds * 1e9;
+    return trace.append(event);
+  }
+
+  // Sends `bytes` per rank.
+  TraceEvent& collective(StreamId stream, CollectiveKind kind, std::int64_t bytes, int ranks,
+                         std::int64_t segments = 1) {
+    TraceEvent event = make(EventType::collective, stream);
+    event.kind = static_cast<std::uint8_t>(kind);
+    event.n = segments;
+    event.k = ranks;
+    event.bytes_read = event.bytes_written = bytes;
+    event.wire_bytes = bytes;
+    return trace.append(event);
+  }
+
+  TraceEvent& copy(StreamId stream, std::int64_t bytes) {
+    TraceEvent event = make(EventType::copy, stream);
+    event.bytes_read = event.bytes_written = bytes;
+    return trace.append(event);
+  }
+
+  void record(StreamId stream, std::int64_t id) { mark(EventType::record, stream, id); }
+  void wait(StreamId stream, std::int64_t id) { mark(EventType::wait, stream, id); }
+  void synchronize(StreamId stream) { mark(EventType::synchronize, stream, 0); }
+
+ private:
+  TraceEvent make(EventType type, StreamId stream) const {
+    TraceEvent event;
+    event.type = type;
+    event.stream = static_cast<std::uint8_t>(stream);
+    event.scope = scope;
+    return event;
+  }
+  void mark(EventType type, StreamId stream, std::int64_t id) {
+    TraceEvent event = make(type, stream);
+    event.id = id;
+    trace.append(event);
+  }
+};
+
+}  // namespace zl::sim::test
