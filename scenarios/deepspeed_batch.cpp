@@ -37,6 +37,12 @@ std::string solution(std::int64_t micro, std::int64_t accumulation, std::int64_t
          ", accumulation " + std::to_string(accumulation) + ")";
 }
 
+std::string mismatch(const Triangle& t, std::int64_t ranks) {
+  return std::to_string(*t.total) + " is not micro batch " + std::to_string(*t.micro) +
+         " * accumulation " + std::to_string(*t.accumulation) + " * ranks " +
+         std::to_string(ranks) + " = " + std::to_string(*t.micro * *t.accumulation * ranks);
+}
+
 // The valid totals next to the wished one, with what was given beside it kept.
 std::string nearest_solutions(const Triangle& given, std::int64_t ranks) {
   const bool keep_micro = given.micro.has_value();
@@ -80,9 +86,7 @@ void DeepSpeedBuilder::build_batch() {
   }
   if (!solved.total && !solved.micro) {
     const GivenKey* elastic = given("elasticity.enabled");
-    const bool elastic_batch =
-        elastic && elastic->value->is_boolean() && elastic->value->get<bool>();
-    if (!any_auto && !overridden && !elastic_batch) {
+    if (!any_auto && !overridden && (elastic == nullptr || *elastic->value != true)) {
       reject(kMicro,
              "missing; give train_batch_size or train_micro_batch_size_per_gpu, a number or "
              "\"auto\"");
@@ -94,11 +98,7 @@ void DeepSpeedBuilder::build_batch() {
   derive(solved, ranks);
   const std::int64_t product = *solved.micro * *solved.accumulation * ranks;
   if (*solved.micro < 1 || *solved.accumulation < 1 || product != *solved.total) {
-    reject(kTotal, std::to_string(*solved.total) + " is not micro batch " +
-                       std::to_string(*solved.micro) + " * accumulation " +
-                       std::to_string(*solved.accumulation) + " * ranks " + std::to_string(ranks) +
-                       " = " + std::to_string(product) +
-                       ". Nearest valid: " + nearest_solutions(asked, ranks));
+    reject(kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
     return;
   }
   out_.strategy.micro_batch = *solved.micro;

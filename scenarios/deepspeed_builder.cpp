@@ -46,8 +46,10 @@ Json DeepSpeedBuilder::value_of(const std::string& path, const AutoRule* rule) {
     return value;
   }
   const Json value = Json::parse(spec->standard);
-  record(path, value, EffectStatus::defaulted,
-         spec->why.empty() ? "DeepSpeed's default" : "default: " + std::string(spec->why));
+  const char* owner = path.starts_with("x-zerolab") ? "zerolab" : "DeepSpeed";
+  record(
+      path, value, EffectStatus::defaulted,
+      spec->why.empty() ? std::string(owner) + "'s default" : "default: " + std::string(spec->why));
   return value;
 }
 

@@ -68,6 +68,14 @@ bool is_known_path(std::string_view path) {
          }) != nullptr;
 }
 
+bool is_section(std::string_view path) {
+  const std::string canonical = canonical_path(path);
+  return find_row([&canonical](const KeySpec& spec) {
+           std::string_view row = spec.path;
+           return strip_prefix(row, canonical) && !row.empty();
+         }) != nullptr;
+}
+
 std::vector<std::string> keys_under(std::string_view section) {
   std::vector<std::string> keys;
   const auto add = [&keys](std::string key) {

@@ -82,6 +82,9 @@ bool is_known_path(std::string_view path);
 // The path under which a value is looked up: aliases (stage3_..., bfloat16.) resolved.
 std::string canonical_path(std::string_view path);
 
+// Are there rows below the path, so that its value is an object of further keys?
+bool is_section(std::string_view path);
+
 // Last components of the rows and sections directly under `section` ("" is the top level).
 std::vector<std::string> keys_under(std::string_view section);
 

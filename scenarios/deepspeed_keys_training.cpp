@@ -28,8 +28,7 @@ constexpr KeySpec kRows[] = {
         .one_of(kDTypes),
     fixed("sparse_gradients", boolean, "false", warn, "embedding gradients are exchanged dense"),
     rejected("max_grad_norm", "DeepSpeed ignores it here; write gradient_clipping"),
-    applied("gradient_checkpointing", boolean, "false",
-            "recomputes every transformer block; DeepSpeed itself ignores this key"),
+    applied("gradient_checkpointing", boolean, "false"),
 
     // Precision
     applied("fp16.enabled", boolean, "false"),
@@ -141,8 +140,7 @@ constexpr KeySpec kRows[] = {
     // zerolab's own
     applied("x-zerolab.name", text, "null"),
     applied("x-zerolab.recompute", text, "\"none\""),
-    applied("x-zerolab.deepspeed_scale_order", boolean, "false",
-            "unscale with the loss scale after its update, as DeepSpeed does; for parity studies"),
+    applied("x-zerolab.deepspeed_scale_order", boolean, "false"),
 };
 
 }  // namespace

@@ -88,12 +88,11 @@ class Reader {
     for (const auto& [name, value] : object.items()) {
       const std::string key = child_path(where, name);
       if (name.starts_with("x-") && key != "x-zerolab") continue;
-      if (const KeySpec* spec = find_key(key);
-          spec != nullptr && !(value.is_object() && !keys_under(key).empty())) {
+      const KeySpec* spec = find_key(key);
+      if (spec != nullptr && !(value.is_object() && is_section(key))) {
         add_leaf(key, *spec, value);
-      } else if (spec == nullptr && !is_known_path(key)) {
-        reject(key, "unknown key; the nearest known key is \"" +
-                        child_path(where, nearest(name, keys_under(where))) + "\"");
+      } else if (spec == nullptr && !is_section(key)) {
+        reject(key, "unknown key; the nearest known key is \"" + nearest_key(where, name) + "\"");
       } else {
         read_section(key, value);
       }
@@ -101,6 +100,11 @@ class Reader {
   }
 
  private:
+  static std::string nearest_key(const std::string& where, const std::string& name) {
+    const std::vector<std::string> known = keys_under(where);
+    return known.empty() ? nearest(where, keys_under("")) : child_path(where, nearest(name, known));
+  }
+
   void read_section(const std::string& key, const Json& value) {
     if (value.is_object()) {
       read_object(value, key);

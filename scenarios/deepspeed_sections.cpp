@@ -1,64 +1,79 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/deepspeed_builder.h"
 
 namespace zl {
 
-void DeepSpeedBuilder::build_zero() {
-  Strategy& s = out_.strategy;
-  const GivenKey* stage = given("zero_optimization.stage");
+namespace {
+
+const std::string kZero = "zero_optimization.";
+
+}  // namespace
+
+void DeepSpeedBuilder::build_zero_stage() {
+  const GivenKey* stage = given(kZero + "stage");
+  int& out = out_.strategy.zero_stage;
   if (stage != nullptr && stage->key == "zero_optimization") {
-    s.zero_stage = stage->value->get<bool>() ? 1 : 0;
-    record(stage->path, s.zero_stage, EffectStatus::honoured, "legacy boolean: true is stage 1");
-  } else {
-    const std::int64_t value = integer("zero_optimization.stage");
-    if (value < 0 || value > 3) {
-      reject("zero_optimization.stage", std::to_string(value) + " is not one of 0, 1, 2, 3");
-    } else {
-      s.zero_stage = static_cast<int>(value);
-    }
-  }
-  const bool stage3 = s.zero_stage == 3;
-  const std::string zero = "zero_optimization.";
-  s.overlap_comm = stage3;
-  if (is_set(zero + "overlap_comm")) {
-    s.overlap_comm = boolean(zero + "overlap_comm");
-  } else {
-    record(zero + "overlap_comm", s.overlap_comm, EffectStatus::defaulted,
-           "default: true only for stage 3");
-  }
-  const double hidden = context_.model ? static_cast<double>(context_.model->hidden) : 0;
-  const std::string from = "model.hidden = " + std::to_string(static_cast<std::int64_t>(hidden));
-  const AutoRule reduce{hidden * hidden, "hidden * hidden, " + from};
-  const AutoRule prefetch{0.9 * hidden * hidden, "0.9 * hidden * hidden, " + from};
-  const AutoRule persistence{10 * hidden, "10 * hidden, " + from};
-  const bool known = context_.model != nullptr;
-  s.reduce_bucket_size = integer(zero + "reduce_bucket_size", known ? &reduce : nullptr);
-  if (boolean(zero + "legacy_stage1")) {
-    reject(zero + "legacy_stage1", "true is no longer supported by DeepSpeed; remove it");
-  }
-  if (given(zero + "elastic_checkpoint") && stage3 &&
-      given(zero + "elastic_checkpoint")->value->is_boolean() &&
-      boolean(zero + "elastic_checkpoint")) {
-    reject(zero + "elastic_checkpoint", "true is not possible with stage 3");
-  }
-  if (stage3) {
-    s.prefetch_bucket_size = integer(zero + "prefetch_bucket_size", known ? &prefetch : nullptr);
-    s.param_persistence_threshold =
-        integer(zero + "param_persistence_threshold", known ? &persistence : nullptr);
-    s.model_persistence_threshold = integer(zero + "model_persistence_threshold");
-    s.max_live_parameters = integer(zero + "max_live_parameters");
-    s.max_reuse_distance = integer(zero + "max_reuse_distance");
+    out = stage->value->get<bool>() ? 1 : 0;
+    record(stage->path, out, EffectStatus::honoured, "legacy boolean: true is stage 1");
     return;
   }
+  const std::int64_t value = integer(kZero + "stage");
+  if (value < 0 || value > 3) {
+    reject(kZero + "stage", std::to_string(value) + " is not one of 0, 1, 2, 3");
+  } else {
+    out = static_cast<int>(value);
+  }
+}
+
+void DeepSpeedBuilder::build_zero() {
+  build_zero_stage();
+  Strategy& s = out_.strategy;
+  const bool stage3 = s.zero_stage == 3;
+  s.overlap_comm = stage3;
+  if (is_set(kZero + "overlap_comm")) {
+    s.overlap_comm = boolean(kZero + "overlap_comm");
+  } else {
+    record(kZero + "overlap_comm", stage3, EffectStatus::defaulted,
+           "default: true only for stage 3");
+  }
+  s.reduce_bucket_size = sized_by_hidden("reduce_bucket_size", 2, 1.0, "hidden * hidden");
+  if (boolean(kZero + "legacy_stage1")) {
+    reject(kZero + "legacy_stage1", "true is no longer supported by DeepSpeed; remove it");
+  }
+  if (stage3 && is_set(kZero + "elastic_checkpoint") &&
+      given(kZero + "elastic_checkpoint")->value->get<bool>()) {
+    reject(kZero + "elastic_checkpoint", "true is not possible with stage 3");
+  }
+  if (stage3) return build_stage3();
   for (const char* name :
        {"prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
         "max_live_parameters", "max_reuse_distance"}) {
-    if (given(zero + name)) {
-      record(zero + name, *given(zero + name)->value, EffectStatus::honoured,
-             "no effect: only stage 3 uses it");
+    if (const GivenKey* key = given(kZero + name)) {
+      record(key->path, *key->value, EffectStatus::honoured, "no effect: only stage 3 uses it");
     }
   }
+}
+
+void DeepSpeedBuilder::build_stage3() {
+  Strategy& s = out_.strategy;
+  s.prefetch_bucket_size = sized_by_hidden("prefetch_bucket_size", 2, 0.9, "0.9 * hidden * hidden");
+  s.param_persistence_threshold =
+      sized_by_hidden("param_persistence_threshold", 1, 10.0, "10 * hidden");
+  s.model_persistence_threshold = integer(kZero + "model_persistence_threshold");
+  s.max_live_parameters = integer(kZero + "max_live_parameters");
+  s.max_reuse_distance = integer(kZero + "max_reuse_distance");
+}
+
+// "auto" is factor * hidden^power, as Hugging Face's integration resolves it.
+std::int64_t DeepSpeedBuilder::sized_by_hidden(const char* name, int power, double factor,
+                                               const char* formula) {
+  if (context_.model == nullptr) return integer(kZero + name);
+  const std::int64_t hidden = context_.model->hidden;
+  const AutoRule rule{factor * std::pow(static_cast<double>(hidden), power),
+                      std::string(formula) + ", model.hidden = " + std::to_string(hidden)};
+  return integer(kZero + name, &rule);
 }
 
 DType DeepSpeedBuilder::parse_type(const std::string& path, DType fallback) {
@@ -185,7 +200,7 @@ void DeepSpeedBuilder::build_checks() {
   struct Pair {
     std::string old_key, new_key;
   };
-  const std::string zero = "zero_optimization.";
+  const std::string& zero = kZero;
   for (const Pair& pair : {Pair{zero + "cpu_offload", zero + "offload_optimizer.device"},
                            Pair{zero + "cpu_offload_param", zero + "offload_param.device"},
                            Pair{zero + "cpu_offload_params", zero + "offload_param.device"},

@@ -12,8 +12,8 @@ namespace zl {
 // The steady step's duration, error bar and parts; every step of the result gets that duration.
 void write_predicted_times(const sim::Timeline& timeline, RunResult& result);
 
-// Median, minimum and maximum of result.step_seconds without the first, and the parts of a step: averages over the
-// trace's steps after the first.
+// Median, minimum and maximum of result.step_seconds without the first, and the parts of a step:
+// averages over the trace's steps after the first.
 void write_measured_times(const Trace& trace, RunResult& result);
 
 // Dense peak of all ranks' devices together, FLOP/s; 0: unknown.

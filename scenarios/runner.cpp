@@ -49,9 +49,9 @@ RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& st
 // Everything of a result that does not depend on where it ran.
 void complete(const Scenario& scenario, const Strategy& strategy, double peak_flops,
               RunResult& result) {
-  const double tokens = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
-                                            strategy.gradient_accumulation *
-                                            scenario.run.sequence_length);
+  const double tokens =
+      static_cast<double>(scenario.run.ranks * strategy.micro_batch *
+                          strategy.gradient_accumulation * scenario.run.sequence_length);
   result.model_flops_per_step =
       tokens * scenario.model.flops_per_token(scenario.run.sequence_length);
   if (result.step_time.median <= 0) return;
@@ -72,8 +72,7 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   sim::SimOptions sim_options;
   sim_options.device = sim::device_properties(cluster);
   sim_options.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
-  const auto world =
-      sim::make_world({static_cast<int>(scenario.run.ranks), 1}, sim_options);
+  const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, sim_options);
   ProgramOptions options = program_options(scenario, hooks);
   options.recorded_steps = kSteadySteps;
   if (options.device_memory == 0) options.device_memory = cluster.device.memory;
@@ -88,11 +87,12 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
 RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
                    const RunHooks& hooks) {
   const TokenSource data = open_data(scenario);
-  RankOutcome outcome =
-      run_world(world, scenario, strategy, data, program_options(scenario, hooks));
+  ProgramOptions options = program_options(scenario, hooks);
+  options.keep_trace = static_cast<bool>(hooks.on_trace);
+  RankOutcome outcome = run_world(world, scenario, strategy, data, options);
   write_measured_times(outcome.trace, outcome.result);
-  complete(scenario, strategy,
-           cluster_peak_flops(load_cluster("local"), strategy.compute_dtype), outcome.result);
+  complete(scenario, strategy, cluster_peak_flops(load_cluster("local"), strategy.compute_dtype),
+           outcome.result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
   return std::move(outcome.result);
 }

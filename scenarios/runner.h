@@ -1,7 +1,7 @@
-// Runs one strategy of a scenario on one backend: the composition root. The command line, the dashboard,
-// tests and benchmarks call this and nothing deeper.
-// Ownership: a Runner owns the backend registry. Threads: run() blocks and may be called from any thread;
-// several runs may be under way at once.
+// Runs one strategy of a scenario on one backend: the composition root. The command line, the
+// dashboard, tests and benchmarks call this and nothing deeper. Ownership: a Runner owns the
+// backend registry. Threads: run() blocks and may be called from any thread; several runs may be
+// under way at once.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ struct RunHooks {
   StepObserver on_step;                        // rank 0, after every step
   const std::atomic<bool>* stop = nullptr;     // ends the run after the current step
   std::function<void(Engine&)> at_end;         // on every rank, the engine still alive
-  std::function<void(const Trace&)> on_trace;  // rank 0's trace of the first steps, with timings
+  // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a simulated one.
+  std::function<void(const Trace&)> on_trace;
 };
 
 class Runner {
@@ -29,8 +30,9 @@ class Runner {
 
   const BackendRegistry& backends() const { return registry_; }
 
-  // Out of memory is a result. Throws Error: invalid scenario or data, backend unavailable, failures of the
-  // machine. When hooks.stop ends the run early the result holds the steps that were taken.
+  // Out of memory is a result. Throws Error: invalid scenario or data, backend unavailable,
+  // failures of the machine. When hooks.stop ends the run early the result holds the steps that
+  // were taken.
   RunResult run(const Scenario& scenario, const ImportedStrategy& strategy,
                 const std::string& backend, const RunHooks& hooks = {}) const;
 
@@ -45,8 +47,8 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path);
 // Where `zerolab calibrate` writes what "local" means.
 std::string local_cluster_path();
 
-// Fills in `automatic` recomputation: the fewest blocks that fit the device memory, found on the recording
-// device. Leaves other modes alone.
+// Fills in `automatic` recomputation: the fewest blocks that fit the device memory, found on the
+// recording device. Leaves other modes alone.
 Strategy resolve_recompute(const Scenario& scenario, Strategy strategy, std::int64_t device_memory);
 
 }  // namespace zl

@@ -18,13 +18,14 @@ bool is_work(const TraceEvent& event) {
 }
 
 bool is_timed(const TraceEvent& event) {
-  return is_work(event) && event.scope.phase != Phase::init &&
-         event.timing.end_ns >= event.timing.start_ns && event.timing.start_ns > 0;
+  return is_work(event) && event.scope.step > 0 && event.timing.end_ns >= event.timing.start_ns &&
+         event.timing.start_ns > 0;
 }
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
-int first_step(const Trace& trace) {
+// The first step warms up: caches, threads, slabs.
+int warm_up_step(const Trace& trace) {
   for (const TraceEvent& event : trace.events()) {
     if (is_timed(event)) return event.scope.step;
   }
@@ -112,7 +113,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const int warm_up = first_step(*measured.trace);
+    const int warm_up = warm_up_step(*measured.trace);
     for (const TraceEvent& event : measured.trace->events()) {
       if (!is_timed(event) || event.scope.step == warm_up) continue;
       for (auto* table : {&alone, &all}) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/device/device.h"
 #include "simulator/cost/price.h"
+#include "simulator/step_accounts.h"
 
 namespace zl::sim {
 namespace {
@@ -20,80 +20,6 @@ struct Stream {
   std::int64_t busy_from = 0;  // start of the unbroken work that ends at `ready`
   std::int64_t ready = 0;
   std::int32_t cause = kNone;  // event that set `ready`
-};
-
-// Adds up where a step's time goes, in stream order of the compute stream.
-class Accounts {
- public:
-  void add_communication(EventTime time) {
-    communication_.push_back(time);
-    communicating_ += time.end - time.start;
-  }
-
-  void add_compute(EventTime time, std::int64_t StepPrice::*account) {
-    fill_until(time.start);
-    const std::int64_t from = std::max(time.start, covered_);
-    if (time.end <= from) return;
-    step_.*account += time.end - from;
-    covered_ = time.end;
-  }
-
-  // Uncertainty: prices of one class err together.
-  void add_price(const Price& price) {
-    doubt_[static_cast<std::size_t>(price.cost_class)] +=
-        static_cast<double>(price.picoseconds) * price.spread;
-  }
-
-  StepPrice close(int step, std::int64_t begin, std::int64_t end, double host_spread,
-                  double known_error) {
-    fill_until(end);
-    step_.step = step;
-    step_.duration = end - begin;
-    step_.spread = known_error > 0 ? known_error : spread(host_spread);
-    communicating_ = 0;
-    doubt_.fill(0);
-    return std::exchange(step_, StepPrice{});
-  }
-
- private:
-  // The compute stream idles until `time`: exposed communication, or waiting for the host.
-  void fill_until(std::int64_t time) {
-    while (covered_ < time) {
-      while (next_ < communication_.size() && communication_[next_].end <= covered_) ++next_;
-      const bool any = next_ < communication_.size();
-      const std::int64_t start = any ? std::min(time, communication_[next_].start) : time;
-      if (covered_ < start) {
-        step_.host += start - covered_;
-        covered_ = start;
-      } else {
-        const std::int64_t end = std::min(time, communication_[next_].end);
-        step_.exposed_communication += end - covered_;
-        covered_ = end;
-      }
-    }
-  }
-
-  double spread(double host_spread) const {
-    if (step_.duration == 0) return 0;
-    auto doubt = doubt_;
-    // Hidden communication does not move the step's end.
-    const double exposed = communicating_ == 0 ? 1.0
-                                               : static_cast<double>(step_.exposed_communication) /
-                                                     static_cast<double>(communicating_);
-    doubt[static_cast<std::size_t>(CostClass::collective)] *= std::min(1.0, exposed);
-    doubt[static_cast<std::size_t>(CostClass::host)] +=
-        static_cast<double>(step_.host) * host_spread;
-    double sum = 0;
-    for (const double each : doubt) sum += each * each;
-    return std::sqrt(sum) / static_cast<double>(step_.duration);
-  }
-
-  StepPrice step_;
-  std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
-  std::vector<EventTime> communication_;
-  std::size_t next_ = 0;
-  std::int64_t communicating_ = 0;
-  std::array<double, kCostClasses> doubt_{};
 };
 
 class Scheduler {
@@ -118,11 +44,10 @@ class Scheduler {
 
  private:
   void enter_step(const Scope& scope) {
-    const int step = scope.phase == Phase::init ? StepPrice::kSetup : scope.step;
-    if (index_ == 0) step_ = step;
-    if (step <= step_) return;
+    if (index_ == 0) step_ = scope.step;
+    if (scope.step <= step_) return;
     close_step();
-    step_ = step;
+    step_ = scope.step;
   }
 
   void close_step() {
@@ -262,7 +187,7 @@ class Scheduler {
   const ClusterSpec& cluster_;
   CostModel model_;
   Timeline timeline_;
-  Accounts accounts_;
+  StepAccounts accounts_;
   std::array<Stream, kStreams> streams_;
   std::vector<Recorded> recorded_;    // by event id
   std::vector<std::int32_t> before_;  // by event: what its start waited for
@@ -274,12 +199,6 @@ class Scheduler {
 };
 
 }  // namespace
-
-std::int64_t StepPrice::margin() const {
-  constexpr double kNineInTen = 1.645;
-  return std::min(duration,
-                  static_cast<std::int64_t>(kNineInTen * spread * static_cast<double>(duration)));
-}
 
 Timeline price(const Trace& trace, const ClusterSpec& cluster) {
   return Scheduler(trace, cluster).run();

@@ -16,7 +16,7 @@ struct EventTime {
 
 // One optimizer step; the four parts add up to duration. Picoseconds.
 struct StepPrice {
-  static constexpr int kSetup = -1;  // everything of Phase::init
+  static constexpr int kSetup = 0;  // steps count from 1; 0 is what comes before
   int step = kSetup;
   std::int64_t duration = 0;
   std::int64_t compute = 0;                // the compute stream runs an op, optimizer excluded

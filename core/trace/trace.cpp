@@ -109,7 +109,9 @@ std::vector<std::string> find_hazards(const Trace& trace,
   std::vector<std::string> hazards;
   // Sweep by address: every pair of overlapping accesses is compared once.
   std::vector<const TensorAccess*> sorted;
-  for (const TensorAccess& access : accesses) sorted.push_back(&access);
+  for (const TensorAccess& access : accesses) {
+    if (access.begin < access.end) sorted.push_back(&access);
+  }
   std::sort(sorted.begin(), sorted.end(),
             [](const auto* a, const auto* b) { return a->begin < b->begin; });
   for (std::size_t i = 0; i < sorted.size(); ++i) {

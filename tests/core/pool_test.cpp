@@ -163,7 +163,8 @@ void expect_disjoint_within_slabs(const std::list<RandomProgram::Live>& live,
                                   const std::map<std::byte*, std::int64_t>& slabs) {
   std::vector<std::pair<std::byte*, std::byte*>> ranges;
   for (const auto& each : live) {
-    ranges.emplace_back(each.buffer.data(), each.buffer.data() + std::max<std::int64_t>(each.bytes, 1));
+    ranges.emplace_back(each.buffer.data(),
+                        each.buffer.data() + std::max<std::int64_t>(each.bytes, 1));
     auto slab = slabs.upper_bound(each.buffer.data());
     ASSERT_NE(slab, slabs.begin());
     --slab;

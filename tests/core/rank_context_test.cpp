@@ -17,8 +17,7 @@ struct RankContextTest : testing::Test {
     return context.allocate(dtype, Shape{count}, MemoryTag::gradient, {"g", 2});
   }
   void collective(CollectiveKind kind, const std::vector<Segment>& segments) {
-    context.collective(StreamId::communication,
-                       {kind, ReduceOp::average, Group::data, segments});
+    context.collective(StreamId::communication, {kind, ReduceOp::average, Group::data, segments});
   }
 };
 
@@ -106,8 +105,8 @@ TEST(RankContextOptions, WithoutATraceNothingIsKeptButMemoryIsCounted) {
   EXPECT_TRUE(context.trace().events().empty());
   EXPECT_EQ(context.ledger().total(MemorySpace::device), 16);
   EXPECT_THROW(context.allocate(DType::f32, Shape{2000}, MemoryTag::parameter, {"w"}), OutOfMemory);
-  EXPECT_NO_THROW(context.allocate(DType::f32, Shape{2000}, MemoryTag::optimizer, {"m"},
-                                   MemorySpace::host));
+  EXPECT_NO_THROW(
+      context.allocate(DType::f32, Shape{2000}, MemoryTag::optimizer, {"m"}, MemorySpace::host));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct Recorded {
 
   test::FakeDevice device;
   test::FakeCommunicator communicator;
-  RankContext context{device, communicator, {0, true, true}};
+  RankOptions options{0, true, true};
+  RankContext context{device, communicator, options};
 };
 
 Tensor tensor(RankContext& context, std::int64_t count = 8) {

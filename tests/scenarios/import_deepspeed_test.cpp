@@ -145,6 +145,8 @@ TEST(ImportDeepSpeed, UnknownKeysGetTheNearestKnownOne) {
   EXPECT_CONTAINS(
       rejection(with(R"("optimizer": {"type": "AdamW", "params": {"learning_rate": 1}})")),
       "strategy.optimizer.params.learning_rate: unknown key");
+  EXPECT_CONTAINS(rejection(with(R"("lr_scheduler": {"kind": "WarmupLR"})")),
+                  "the nearest known key is \"scheduler\"");
   EXPECT_NO_THROW(import_text(with(R"("x-note": "mine", "zero_optimization": {"x-note": [1]})")));
 }
 

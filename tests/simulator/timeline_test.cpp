@@ -155,9 +155,9 @@ TEST(Timeline, StepsAddUpAndSetupIsApart) {
   TraceBuilder builder;
   builder.scope = {Phase::init, -1, 0};
   builder.op(kMain, 7);
-  for (int step = 0; step < 3; ++step) {
+  for (int step = 1; step <= 3; ++step) {
     builder.scope = {Phase::forward, 0, step};
-    builder.op(kMain, step + 1);
+    builder.op(kMain, step);
     gather(builder, kWire, 2 * step);
   }
   const Timeline timeline = price(builder.trace, plain_cluster(3));
@@ -208,7 +208,7 @@ TraceBuilder random_program(unsigned seed) {
   TraceBuilder builder;
   std::int64_t id = 0;
   for (int i = 0; i < 200; ++i) {
-    builder.scope.step = i / 50;
+    builder.scope.step = 1 + i / 50;
     builder.scope.phase = i % 50 < 40 ? Phase::forward : Phase::optimizer;
     const auto stream = static_cast<StreamId>(random() % kStreams);
     switch (random() % 5) {

@@ -63,13 +63,15 @@ class QueryTile {
     load_rows<T>(op_.qkv, value_columns(op_.shape, kv_head_), row_ + key, keys, width_, padded_,
                  A{1}, values_);
     std::fill(keys_ + keys * padded_, keys_ + rows * padded_, A{0});
-    multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false);
-    if (key == first_) mask(keys);
+    const bool diagonal = key == first_;
+    multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false,
+                      diagonal ? Part::rows_to_column : Part::all);
+    if (diagonal) mask(keys);
     update_softmax(keys);
     if (op_.dropout.p > 0) drop(key, keys);
     // Rows of `lanes_` past `queries_` are computed and never stored.
     multiply_block<A>({scores_, 1, lanes_}, round_up(queries_, kTileRows), values_, keys, padded_,
-                      out_, true);
+                      out_, true, diagonal ? Part::depth_to_row : Part::all);
   }
 
   void mask(std::int64_t keys) {
@@ -133,9 +135,9 @@ void execute(const AttentionForward& op, const ExecContext& context) {
   const std::int64_t planes = op.shape.batch * op.shape.heads;
   with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
     parallel_tasks(context, planes * tiles, [&](std::int64_t task) {
-      // The longest rows first, so that the threads end together.
-      const std::int64_t tile = tiles - 1 - task / planes;
-      QueryTile<decltype(type)>(op, task % planes, tile * kTile).run();
+      // One head after the other, while its keys are in the cache; long rows first.
+      const std::int64_t tile = tiles - 1 - task % tiles;
+      QueryTile<decltype(type)>(op, task / tiles, tile * kTile).run();
     });
   });
 }

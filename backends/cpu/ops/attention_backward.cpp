@@ -92,22 +92,27 @@ class HeadGroup {
   void add_tile(std::int64_t key) {
     const std::int64_t keys = std::min(kTile, sequence_ - key), offset = key * padded_;
     const std::int64_t rows = round_up(keys, kTileRows);
+    const bool diagonal = key == first_;
+    const Part to_column = diagonal ? Part::rows_to_column : Part::all;
+    const Part to_row = diagonal ? Part::depth_to_row : Part::all;
+    const Part from_row = diagonal ? Part::depth_from_row : Part::all;
     multiply_block<A>({keys_ + offset, padded_, 1}, rows, queries_t_, width_, lanes_, scores_,
-                      false);
+                      false, to_column);
     multiply_block<A>({values_ + offset, padded_, 1}, rows, dout_t_, width_, lanes_, dscores_,
-                      false);
+                      false, to_column);
     if (op_.dropout.p > 0) {
       std::fill(factors_, factors_ + rows * lanes_, A{0});
       dropout_tile(op_.dropout, plane_, sequence_, first_, count_, key, keys, lanes_, factors_);
-      differentiate<true>(rows, key == first_);
+      differentiate<true>(rows, diagonal);
     } else {
-      differentiate<false>(rows, key == first_);
+      differentiate<false>(rows, diagonal);
     }
-    multiply_block<A>({scores_, lanes_, 1}, rows, dout_, count_, padded_, dvalues_ + offset, true);
+    multiply_block<A>({scores_, lanes_, 1}, rows, dout_, count_, padded_, dvalues_ + offset, true,
+                      from_row);
     multiply_block<A>({dscores_, lanes_, 1}, rows, queries_, count_, padded_, dkeys_ + offset,
-                      true);
+                      true, from_row);
     multiply_block<A>({dscores_, 1, lanes_}, round_up(count_, kTileRows), keys_ + offset, keys,
-                      padded_, dqueries_, true);
+                      padded_, dqueries_, true, to_row);
   }
 
   // scores -> probabilities (dropped ones for dV); dscores: gradient of these -> of the scores.

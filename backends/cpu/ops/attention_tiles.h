@@ -57,16 +57,27 @@ void store_rows(const TensorView& view, HeadColumns head, std::int64_t row, std:
   }
 }
 
+// Which part of a product matters in a tile on the diagonal, where keys after the query are masked.
+enum class Part {
+  all,
+  rows_to_column,   // of c: scores, keys x queries
+  depth_to_row,     // of the sums: queries x keys times keys x width
+  depth_from_row,   // of the sums: keys x queries times queries x width
+};
+
 // c[rows, columns] (+)= a[rows, depth] b[depth, columns]: rows a multiple of kTileRows, columns of
-// kTileColumns; c's rows are b's stride apart.
+// kTileColumns; c's rows are b's stride apart. What `part` leaves out is not computed.
 template <class A>
 void multiply_block(LeftOperand<A> a, std::int64_t rows, const A* b, std::int64_t depth,
-                    std::int64_t columns, A* c, bool accumulate) {
+                    std::int64_t columns, A* c, bool accumulate, Part part = Part::all) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
     for (std::int64_t i = 0; i < rows; i += kTileRows) {
-      const LeftOperand<A> left{a.data + i * a.row_stride, a.row_stride, a.k_stride};
-      multiply_tile<A, kTileRows, 2>(left, b + j, columns, depth, c + i * columns + j, columns,
-                                     accumulate);
+      if (part == Part::rows_to_column && i >= j + kTileColumns<A>) break;
+      const std::int64_t from = part == Part::depth_from_row ? std::min(i, depth) : 0;
+      const std::int64_t to = part == Part::depth_to_row ? std::min(i + kTileRows, depth) : depth;
+      const A* left = a.data + i * a.row_stride + from * a.k_stride;
+      multiply_tile<A, kTileRows, 2>({left, a.row_stride, a.k_stride}, b + from * columns + j,
+                                     columns, to - from, c + i * columns + j, columns, accumulate);
     }
   }
 }

@@ -1,0 +1,39 @@
+// Adds up where each step's time goes while the timeline of a trace is laid out.
+// Ownership: a value. Threads: used by one thread.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "simulator/cost/price.h"
+#include "simulator/timeline.h"
+
+namespace zl::sim {
+
+class StepAccounts {
+ public:
+  // A collective of the communication stream, in stream order.
+  void add_communication(EventTime time);
+  // Work of the compute stream, in stream order. What passed since the work before it is exposed
+  // communication where a collective runs, else host time.
+  void add_compute(EventTime time, std::int64_t StepPrice::*account);
+  void add_price(const Price& price);
+
+  // The step from `begin` to `end`. Its spread is known_error when that is above 0, else what the
+  // prices say.
+  StepPrice close(int step, std::int64_t begin, std::int64_t end, double host_spread,
+                  double known_error);
+
+ private:
+  void fill_until(std::int64_t time);
+  double spread(double host_spread) const;
+
+  StepPrice step_;
+  std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
+  std::vector<EventTime> communication_;
+  std::size_t next_ = 0;                      // first interval that may end after covered_
+  std::int64_t communicating_ = 0;            // of this step's collectives, hidden or not
+  std::array<double, kCostClasses> doubt_{};  // picoseconds of standard deviation by class
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,86 @@
+// Timing an operation against the processor's multiply-add peak measured in the same moments.
+// Ownership: nothing. Threads: the probe opens its own OpenMP team.
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/ops/vector.h"
+#include "core/device/tensor.h"
+
+namespace zl::bench {
+
+// A tensor in huge pages where the system grants them, as the device's slabs are.
+struct Storage {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory;
+  TensorView view;
+
+  Storage(DType dtype, const Shape& shape) : view{nullptr, dtype, shape} {
+    constexpr std::size_t kPage = std::size_t{2} << 20;
+    const std::size_t bytes = (static_cast<std::size_t>(view.bytes()) + kPage - 1) / kPage * kPage;
+    memory.reset(std::aligned_alloc(kPage, bytes));
+    madvise(memory.get(), bytes, MADV_HUGEPAGE);
+    view.data = static_cast<std::byte*>(memory.get());
+  }
+};
+
+// Wall time; the thread's processor time for one thread, which other programs do not disturb.
+inline double seconds(int threads) {
+  timespec now{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+inline double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// fp32 multiply-adds per second x 2 of a loop that lives in registers.
+inline double multiply_add_peak(int threads) {
+  constexpr int kChains = 12, kRounds = 100000;
+  const double begin = seconds(threads);
+#pragma omp parallel num_threads(threads)
+  {
+    cpu::Vector<float> sum[kChains];  // distinct, or the compiler would merge the chains
+    for (int i = 0; i < kChains; ++i) sum[i] = cpu::broadcast(static_cast<float>(i));
+    const cpu::Vector<float> factor = cpu::broadcast(0.999f);
+    for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 12
+      for (int i = 0; i < kChains; ++i) sum[i] = cpu::multiply_add(sum[i], factor, factor);
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  const double flops = 2.0 * kChains * kRounds * cpu::kLanes<float> * threads;
+  return flops / (seconds(threads) - begin);
+}
+
+// Runs `operation` once per iteration, each beside a probe; reports medians in GFLOP/s.
+template <class F>
+void run_paired(benchmark::State& state, int threads, double flops, F&& operation) {
+  operation();
+  std::vector<double> times, peaks;
+  for (auto _ : state) {
+    const double begin = seconds(threads);
+    operation();
+    times.push_back(seconds(threads) - begin);
+    peaks.push_back(multiply_add_peak(threads));
+    state.SetIterationTime(times.back());
+  }
+  const double rate = flops / median(times), peak = median(peaks);
+  state.counters["ms"] = 1e3 * median(times);
+  state.counters["gflops"] = rate * 1e-9;
+  state.counters["peak_gflops"] = peak * 1e-9;
+  state.counters["of_peak"] = rate / peak;
+}
+
+}  // namespace zl::bench
