@@ -19,6 +19,7 @@ void write_line(LogLevel level, std::string_view prefix, std::string_view messag
 }  // namespace
 
 void set_log_level(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
+LogLevel log_level() { return g_level.load(std::memory_order_relaxed); }
 void log_info(std::string_view message) { write_line(LogLevel::info, "", message); }
 void log_warning(std::string_view message) { write_line(LogLevel::warning, "warning: ", message); }
 void log_debug(std::string_view message) { write_line(LogLevel::debug, "debug: ", message); }

@@ -8,6 +8,7 @@ namespace zl {
 enum class LogLevel { quiet, warning, info, debug };
 
 void set_log_level(LogLevel level);
+LogLevel log_level();
 void log_info(std::string_view message);
 void log_warning(std::string_view message);
 void log_debug(std::string_view message);

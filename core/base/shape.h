@@ -24,8 +24,10 @@ class Shape {
   }
 
   constexpr int rank() const { return rank_; }
+  // Negative axes count from the last; an axis that is not there has 0 elements.
   constexpr std::int64_t operator[](int axis) const {
-    return dims_[static_cast<std::size_t>(axis < 0 ? rank_ + axis : axis)];
+    const int index = axis < 0 ? rank_ + axis : axis;
+    return index < 0 || index >= rank_ ? 0 : dims_[static_cast<std::size_t>(index)];
   }
   // Number of elements; 1 for rank 0 would hide empty views, so rank 0 counts 0.
   constexpr std::int64_t count() const {

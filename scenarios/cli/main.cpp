@@ -19,8 +19,9 @@ void describe(CLI::App& app, Action& action) {
   app.set_version_flag("--version", [] {
     return fmt::format("zerolab {} ({})", ZL_VERSION, detect_environment().commit);
   });
-  app.footer("Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid scenario, 4 infeasible, 5 backend\n"
-             "unavailable, 6 regression, 130 interrupted.");
+  app.footer(
+      "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid scenario, 4 infeasible, 5 backend\n"
+      "unavailable, 6 regression, 130 interrupted.");
   add_verbosity(app);
   for (const auto add : {add_run, add_train, add_compare, add_show, add_import, add_calibrate,
                          add_devices, add_paths}) {
@@ -36,7 +37,8 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Which strategy should train which model on which hardware: run it, or simulate it.");
+  CLI::App app(
+      "Which strategy should train which model on which hardware: run it, or simulate it.");
   Action action;
   describe(app, action);
   try {

@@ -1,6 +1,7 @@
 #include "scenarios/cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -63,13 +64,17 @@ void require_backend(const Runner& runner, const std::string& backend) {
 
 std::vector<std::string> choose_backends(const std::vector<std::string>& given,
                                          const Scenario& scenario, const Runner& runner) {
-  std::vector<std::string> backends = given;
+  std::vector<std::string> backends;
+  for (const std::string& backend : given) {
+    if (std::find(backends.begin(), backends.end(), backend) == backends.end()) {
+      backends.push_back(backend);
+    }
+  }
   if (backends.empty()) {
     const bool local = scenario.cluster == "local";
     backends = {local ? "cpu" : "sim"};
     if (!local) {
-      log_info("cluster " + scenario.cluster +
-               " is not this machine: simulating (--backend sim)");
+      log_info("cluster " + scenario.cluster + " is not this machine: simulating (--backend sim)");
     }
   }
   for (const std::string& backend : backends) {

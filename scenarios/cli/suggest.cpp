@@ -64,9 +64,9 @@ void check_unknown(const CLI::App& app) {
   for (const CLI::App* sub : given) check_unknown(*sub);
   const std::vector<std::string> commands = subcommand_names(app);
   if (given.empty() && !commands.empty()) {
-    throw Error(ErrorCode::usage, full_name(app) + ": a command is missing. Commands: " +
-                                      join(commands, ", ") + " (see " + full_name(app) +
-                                      " --help)");
+    throw Error(ErrorCode::usage, full_name(app) +
+                                      ": a command is missing. Commands: " + join(commands, ", ") +
+                                      " (see " + full_name(app) + " --help)");
   }
 }
 

@@ -53,7 +53,8 @@ double direct(const Problem& p, std::int64_t h, std::int64_t d) {
     }
     const double weight = std::exp(score * p.scale());
     total += weight;
-    sum += weight * at(p.qkv.view, j * s.qkv_width() + (s.heads + s.kv_heads + kv) * s.head_size + d);
+    sum +=
+        weight * at(p.qkv.view, j * s.qkv_width() + (s.heads + s.kv_heads + kv) * s.head_size + d);
   }
   return sum / total;
 }
@@ -69,7 +70,8 @@ bool correct(const Problem& p) {
 }
 
 void add(const char* name, const AttentionShape& shape, DType type, int threads) {
-  const std::string suffix = std::string("/") + name + "/" + name_of(type) + "/threads:" + std::to_string(threads);
+  const std::string suffix =
+      std::string("/") + name + "/" + name_of(type) + "/threads:" + std::to_string(threads);
   const auto forward = [=](benchmark::State& state) {
     const Problem p(shape, type);
     const AttentionForward op = p.forward();

@@ -32,8 +32,10 @@ struct Product {
   bool trans_a, trans_b;
 
   std::string name() const {
-    return std::string(trans_a ? "TN" : trans_b ? "NT" : "NN") + "/" + std::to_string(m) + "x" +
-           std::to_string(n) + "x" + std::to_string(k);
+    return std::string(trans_a   ? "TN"
+                       : trans_b ? "NT"
+                                 : "NN") +
+           "/" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
   }
 };
 
@@ -56,8 +58,8 @@ bool correct(const Product& p, const Matrix& a, const Matrix& b, const Matrix& c
     const std::int64_t i = random() % p.m, j = random() % p.n;
     double sum = bias.at(j), size = std::abs(sum);
     for (std::int64_t k = 0; k < p.k; ++k) {
-      const double term = a.at(p.trans_a ? k * p.m + i : i * p.k + k) *
-                          b.at(p.trans_b ? j * p.k + k : k * p.n + j);
+      const double term =
+          a.at(p.trans_a ? k * p.m + i : i * p.k + k) * b.at(p.trans_b ? j * p.k + k : k * p.n + j);
       sum += term, size += std::abs(term);
     }
     const double tolerance = size * 1e-5 + (c.view.dtype == DType::bf16 ? std::abs(sum) / 128 : 0);
@@ -85,13 +87,16 @@ void run(benchmark::State& state, const Product& p, DType type, int threads,
   zl::bench::run_paired(state, threads, op.cost().flops, [&] { kernel(op, {threads}); });
 }
 
-void add(const std::string& family, DType type, void (*kernel)(const Gemm&, const cpu::ExecContext&)) {
+void add(const std::string& family, DType type,
+         void (*kernel)(const Gemm&, const cpu::ExecContext&)) {
   for (const int threads : {1, 2}) {
     for (const Product& p : kProducts) {
-      const std::string name = family + "/" + name_of(type) + "/" + p.name() + "/threads:" +
-                               std::to_string(threads);
+      const std::string name =
+          family + "/" + name_of(type) + "/" + p.name() + "/threads:" + std::to_string(threads);
       const auto body = [=](benchmark::State& state) { run(state, p, type, threads, kernel); };
-      benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark(name.c_str(), body)
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
     }
   }
 }

@@ -50,7 +50,7 @@ TEST(BadInput, CountsThatDiffer) {
   Workspace w(test_seed());
   const TensorView five = w.zeros(DType::f32, {5}), six = w.zeros(DType::f32, {6});
   expect_refused(Axpy{five, six}, "axpy");
-  expect_refused(Dropout{five, six}, "dropout");
+  expect_refused(Dropout{five, six, {}}, "dropout");
   expect_refused(AdamStep{.param = five, .grad = six, .m = five, .v = five, .copy = {}},
                  "adam_step");
 }

@@ -80,7 +80,8 @@ class HeadGroup {
     A* delta = op_.delta.as<A>() + plane_ * sequence_ + first_;
     std::fill(delta_, delta_ + kTile, A{0});
     for (std::int64_t q = 0; q < count_; ++q) {
-      const T* out = op_.out.as<const T>() + (row_ + first_ + q) * columns.row_width + columns.first;
+      const T* out =
+          op_.out.as<const T>() + (row_ + first_ + q) * columns.row_width + columns.first;
       const A* dout = dout_ + q * padded_;
       delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
       delta[q] = delta_[q];
@@ -109,8 +110,8 @@ class HeadGroup {
     }
     multiply_block<A>({scores_, lanes_, 1}, rows, dout_, count_, padded_, dvalues_ + offset, true,
                       from_row);
-    multiply_block<A>({dscores_, lanes_, 1}, rows, queries_, count_, padded_, dkeys_ + offset,
-                      true, from_row);
+    multiply_block<A>({dscores_, lanes_, 1}, rows, queries_, count_, padded_, dkeys_ + offset, true,
+                      from_row);
     multiply_block<A>({dscores_, 1, lanes_}, round_up(count_, kTileRows), keys_ + offset, keys,
                       padded_, dqueries_, true, to_row);
   }

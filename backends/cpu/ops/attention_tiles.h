@@ -60,9 +60,9 @@ void store_rows(const TensorView& view, HeadColumns head, std::int64_t row, std:
 // Which part of a product matters in a tile on the diagonal, where keys after the query are masked.
 enum class Part {
   all,
-  rows_to_column,   // of c: scores, keys x queries
-  depth_to_row,     // of the sums: queries x keys times keys x width
-  depth_from_row,   // of the sums: keys x queries times queries x width
+  rows_to_column,  // of c: scores, keys x queries
+  depth_to_row,    // of the sums: queries x keys times keys x width
+  depth_from_row,  // of the sums: keys x queries times queries x width
 };
 
 // c[rows, columns] (+)= a[rows, depth] b[depth, columns]: rows a multiple of kTileRows, columns of

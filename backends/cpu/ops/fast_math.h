@@ -50,7 +50,8 @@ inline float fast_exp(float x) {
   return x < kLowest ? 0.0f : value;
 }
 
-// Q(x) = erfc(x / sqrt(2)) / 2, the normal distribution's upper tail, for x >= 0; bell = e^(-x^2/2).
+// Q(x) = erfc(x / sqrt(2)) / 2, the normal distribution's upper tail, for x >= 0; bell =
+// e^(-x^2/2).
 inline double normal_tail(double x, double /*bell*/) {
   return 0.5 * std::erfc(x * std::numbers::sqrt2 / 2);
 }
@@ -58,8 +59,10 @@ inline double normal_tail(double x, double /*bell*/) {
 // With z = x / sqrt(2): e^(z^2) erfc(z) (1 + 2 z) / 2 is smooth on [0, infinity); here a polynomial
 // in t = (z - 3) / (z + 3), a Chebyshev fit of relative error 4e-9.
 inline float normal_tail(float x, float bell) {
-  constexpr float kCoefficients[] = {
-3.85380913e-05f, -4.62016171e-05f, -0.000362921202f, 0.000937364219f, 0.00124927298f, -0.0118816372f, 0.0341583975f, -0.0596376904f, 0.0648220396f, -0.0237810721f, -0.067810534f, 0.626504028f};
+  constexpr float kCoefficients[] = {3.85380913e-05f, -4.62016171e-05f, -0.000362921202f,
+                                     0.000937364219f, 0.00124927298f,   -0.0118816372f,
+                                     0.0341583975f,   -0.0596376904f,   0.0648220396f,
+                                     -0.0237810721f,  -0.067810534f,    0.626504028f};
   const float z = x * 0.707106781f;
   const float t = (z - 3.0f) / (z + 3.0f);
   float p = kCoefficients[0];

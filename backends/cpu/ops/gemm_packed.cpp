@@ -11,14 +11,20 @@ namespace {
 constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int kVectors = kVectorBytes == 64 ? 3 : 2;
 template <class A>
-constexpr int kColumns = kVectors * kLanes<A>;
+constexpr int kColumns = kVectors* kLanes<A>;
 
-constexpr std::int64_t kDepth = 384;     // k per pass: a row tile of op(a) stays in the L1 cache
-constexpr std::int64_t kWidth = 672;     // columns per pass: op(b)'s panel stays in the L2 cache
-constexpr std::int64_t kMaxRows = 64;    // rows a thread packs at a time
-constexpr std::int64_t kChunk = 2048;    // rows per round: bounds the sums kept for 16-bit outputs
+constexpr std::int64_t kDepth = 384;   // k per pass: a row tile of op(a) stays in the L1 cache
+constexpr std::int64_t kWidth = 768;   // columns per pass: op(b)'s panel stays in the L2 cache
+constexpr std::int64_t kMaxRows = 64;  // rows a thread packs at a time
+constexpr std::int64_t kChunk = 2048;  // rows per round: bounds the sums kept for 16-bit outputs
 
 constexpr std::int64_t kPackDepth = 16;  // k per step of packing: few pages at a time
+
+// The step that cuts `total` into the fewest parts of at most `limit`, evenly, in whole `granule`s.
+std::int64_t even_step(std::int64_t total, std::int64_t limit, std::int64_t granule) {
+  const std::int64_t parts = (total + limit - 1) / limit;
+  return round_up((total + parts - 1) / std::max<std::int64_t>(parts, 1), granule);
+}
 
 // A matrix whose element (i, k) is at [i * ld + k], or [k * ld + i] when `along` (i contiguous).
 template <class T>
@@ -52,6 +58,11 @@ template <class A, int Width, class T>
 void pack_transposed(const Source<T>& source, std::int64_t first, std::int64_t count,
                      std::int64_t k0, std::int64_t depth, A* __restrict panel) {
   constexpr int kBlockRows = std::min(Width, kLanes<A>);
+  if constexpr (std::is_same_v<A, T>) {
+    if (count >= Width) {
+      return transpose(source.data + first * source.ld + k0, source.ld, panel, Width, Width, depth);
+    }
+  }
   A rows[kBlockRows * kDepth];
   for (std::int64_t i0 = 0; i0 < Width; i0 += kBlockRows) {
     const std::int64_t present = std::clamp<std::int64_t>(count - i0, 0, kBlockRows);
@@ -80,7 +91,7 @@ class Product {
 
   void run(const ExecContext& context) {
     static thread_local Scratch<A> panels, sums;
-    const int threads = team_size(context, m_ * n_ * k_, 1 << 17);
+    const int threads = team_size(context, m_ * n_ * k_, 1 << 20);
     panels_ = panels.reserve(round_up(kWidth, kColumns<A>) * kDepth);
     if constexpr (!kDirect) sums_ = sums.reserve(std::min(m_, kChunk) * kWidth);
     // Small enough blocks that the threads finish together.
@@ -98,12 +109,14 @@ class Product {
 
   // Run by every thread of the team; each `omp for` ends in a barrier.
   void work() {
+    const std::int64_t n_step = even_step(n_, kWidth, kColumns<A>);
+    const std::int64_t k_step = even_step(k_, kDepth, kPackDepth);
     for (std::int64_t m0 = 0; m0 < m_; m0 += kChunk) {
       const std::int64_t m1 = std::min(m0 + kChunk, m_);
-      for (std::int64_t n0 = 0; n0 < n_; n0 += kWidth) {
-        const std::int64_t width = std::min(kWidth, n_ - n0);
-        for (std::int64_t k0 = 0; k0 < k_; k0 += kDepth) {
-          const std::int64_t depth = std::min(kDepth, k_ - k0);
+      for (std::int64_t n0 = 0; n0 < n_; n0 += n_step) {
+        const std::int64_t width = std::min(n_step, n_ - n0);
+        for (std::int64_t k0 = 0; k0 < k_; k0 += k_step) {
+          const std::int64_t depth = std::min(k_step, k_ - k0);
           pack_right(n0, width, k0, depth);
 #pragma omp for schedule(dynamic, 1)
           for (std::int64_t i = m0; i < m1; i += block_) {
@@ -163,7 +176,8 @@ class Product {
       }
     }
     if (k0 + depth == k_) {
-      for (std::int64_t i = first; i < first + rows; ++i) finish_row(i, n0, width, target(i, m0, n0));
+      for (std::int64_t i = first; i < first + rows; ++i)
+        finish_row(i, n0, width, target(i, m0, n0));
     }
   }
 

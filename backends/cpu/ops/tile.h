@@ -18,7 +18,7 @@ class Scratch {
     if (count > capacity_) {
       data_.reset();
       data_.reset(static_cast<A*>(
-          ::operator new(static_cast<std::size_t>(count) * sizeof(A), std::align_val_t{64})));
+          ::operator new (static_cast<std::size_t>(count) * sizeof(A), std::align_val_t{64})));
       capacity_ = count;
     }
     return data_.get();
@@ -26,7 +26,7 @@ class Scratch {
 
  private:
   struct Free {
-    void operator()(A* pointer) const { ::operator delete(pointer, std::align_val_t{64}); }
+    void operator()(A* pointer) const { ::operator delete (pointer, std::align_val_t{64}); }
   };
   std::unique_ptr<A, Free> data_;
   std::int64_t capacity_ = 0;

@@ -1,0 +1,135 @@
+// `zerolab calibrate`: measures this machine, so that the cluster "local" predicts it.
+#include "scenarios/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/runner.h"
+
+namespace zl::cli {
+namespace {
+
+struct CalibrateOptions {
+  CalibrationOptions measure;
+  std::string backend = "cpu";
+  std::string output;
+  std::string format = "table";
+};
+
+// What was fitted: seconds = fixed + units / rate + bytes / bandwidth, units being FLOPs of an op.
+Table rates_table(const sim::Calibration& calibration) {
+  Table table{{{"ranks"},
+               {"operation", Align::left},
+               {"type", Align::left},
+               {"fixed", Align::right, Unit::seconds},
+               {"FLOP/s"},
+               {"bytes/s", Align::right, Unit::bytes},
+               {"spread", Align::right, Unit::fraction},
+               {"samples"}},
+              {}};
+  const auto inverse = [](double value) { return value > 0 ? Cell(1 / value) : Cell(); };
+  const auto add = [&](int ranks, const char* name, std::size_t dtype, const sim::LinearCost& cost,
+                       bool flops) {
+    if (cost.samples == 0) return;
+    table.rows.push_back({std::int64_t{ranks}, std::string(name),
+                          std::string(name_of(static_cast<DType>(dtype))), cost.fixed,
+                          flops ? inverse(cost.per_unit) : Cell(), inverse(cost.per_byte),
+                          cost.spread, cost.samples});
+  };
+  for (const sim::RankCoefficients& fitted : calibration.by_ranks) {
+    for (std::size_t dtype = 0; dtype < sim::kDTypes; ++dtype) {
+      for (std::size_t op = 0; op < kOpKinds; ++op) {
+        add(fitted.ranks, op_name(op), dtype, fitted.ops[op][dtype], true);
+      }
+      for (std::size_t kind = 0; kind < sim::kCollectiveKinds; ++kind) {
+        add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,
+            fitted.collectives[kind][dtype], false);
+      }
+    }
+  }
+  return table;
+}
+
+std::string summary(const sim::Calibration& calibration, Format format) {
+  std::string text = render(rates_table(calibration), format);
+  if (format == Format::csv) return text;
+  for (const sim::RankCoefficients& fitted : calibration.by_ranks) {
+    text += fmt::format("\n{} ranks: host time {} per op, {} per step", fitted.ranks,
+                        readable(fitted.seconds_per_event, Unit::seconds),
+                        readable(fitted.seconds_per_step, Unit::seconds));
+  }
+  return text + fmt::format(
+                    "\n{} runs measured; step times of runs left out of the fit are off by "
+                    "{} (root mean square)\n",
+                    calibration.runs, readable(calibration.step_error, Unit::fraction));
+}
+
+void check(const CalibrateOptions& options) {
+  if (options.backend == "sim") {
+    throw Error(ErrorCode::usage, "--backend: a simulated device has nothing to measure; use cpu");
+  }
+  require_backend(Runner(), options.backend);
+  for (const int ranks : options.measure.ranks) {
+    if (ranks < 1 || ranks > kMaxRealRanks) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("--ranks: {} is not in 1..{}", ranks, kMaxRealRanks));
+    }
+  }
+  if (options.measure.steps < 2) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--steps: {} is too few; the first is a warm-up, give at least 2",
+                            options.measure.steps));
+  }
+}
+
+int calibrate(const CalibrateOptions& options) {
+  const Format format = parse_format(options.format);
+  check(options);
+  const std::string path = options.output.empty() ? local_cluster_path() : options.output;
+  CalibrationOptions measure = options.measure;
+  std::optional<ProgressBar> bar;
+  measure.progress = [&](const std::string& what, int done, int total) {
+    if (!bar) bar.emplace("calibrating", total);
+    bar->clear();
+    log_info(fmt::format("[{}/{}] {}", done + 1, total, what));
+    bar->update(done, what);
+  };
+  const sim::ClusterSpec cluster = calibrate_local(measure);
+  bar.reset();
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (options.output.empty()) std::filesystem::create_directories(folder);
+  write_file(path, sim::cluster_json(cluster));
+  log_info("wrote " + path);
+  print(format == Format::json ? sim::cluster_json(cluster) + "\n"
+                               : summary(cluster.calibration.value(), format));
+  return 0;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand(
+      "calibrate", "Train small models here and fit the prices of the cluster \"local\"");
+  const auto options = std::make_shared<CalibrateOptions>();
+  sub->add_option("--ranks", options->measure.ranks, "Numbers of ranks, such as 1,2,4")
+      ->delimiter(',');
+  sub->add_option("--precision", options->measure.precisions, "Precisions, such as fp32,bf16")
+      ->delimiter(',');
+  sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
+  sub->add_option("--backend", options->backend, "Backend to measure")->capture_default_str();
+  sub->add_option("--output", options->output, "File to write (see zerolab paths)");
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return calibrate(*options); }; });
+}
+
+}  // namespace zl::cli

@@ -1,0 +1,51 @@
+// Runs strategies of one scenario and stores each result as soon as it is there.
+// Ownership: owns the scenario and the connection to the database; refers to the runner. Threads:
+// the main thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "results/environment.h"
+#include "results/store.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/runner.h"
+
+namespace zl::cli {
+
+class Experiment {
+ public:
+  // Opens the database, so that one that cannot be written is refused before the first step.
+  Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database);
+
+  const Scenario& scenario() const { return scenario_; }
+  const Environment& environment() const { return environment_; }
+  bool interrupted() const { return stop_.load(); }
+
+  // Prints nothing: see announce(). A failure of the machine is a result (`failed`), and so is a
+  // run that Ctrl-C cut short: it keeps its steps but is not stored. Throws Error for an invalid
+  // scenario or data and for a backend that cannot be used. hooks.stop is set here.
+  RunResult run(const ImportedStrategy& strategy, const std::string& backend, RunHooks hooks);
+
+  // 130 when interrupted, else 1 when a run failed or could not be stored, else 4 when one was
+  // infeasible, else 0.
+  int exit_code(std::span<const RunResult> results) const;
+
+ private:
+  void store(RunResult& result);
+  RunResult attempt(const ImportedStrategy& strategy, const std::string& backend,
+                    const RunHooks& hooks) const;
+
+  const Runner& runner_;
+  Scenario scenario_;
+  Environment environment_;
+  std::optional<Store> store_;
+  bool store_failed_ = false;
+  const std::atomic<bool>& stop_;
+};
+
+// The warnings of a result, and why it is not ok, on stderr.
+void announce(const RunResult& result);
+
+}  // namespace zl::cli

@@ -1,0 +1,116 @@
+// `zerolab run`: every strategy of a scenario on every backend asked for, side by side.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "core/base/log.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/experiment.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/cli/run_tables.h"
+
+namespace zl::cli {
+namespace {
+
+struct RunOptions {
+  ScenarioOptions scenario;
+  DatabaseOptions database;
+  std::string format = "table";
+};
+
+RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
+                  const std::string& backend) {
+  const RunSettings& settings = experiment.scenario().run;
+  const std::string label = strategy.strategy.name + " on " + backend;
+  log_info(fmt::format("{}: {} ranks, {} steps", label, settings.ranks, settings.steps));
+  ProgressBar bar(label, settings.steps);
+  RunHooks hooks;
+  if (backend != "sim") {
+    hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
+      bar.clear();
+      log_debug(
+          fmt::format("{}: step {} loss {:.5f} {:.4f} s", label, step, metrics.loss, seconds));
+      bar.update(step, fmt::format("loss {:.4f}", metrics.loss));
+    };
+  }
+  RunResult result = experiment.run(strategy, backend, std::move(hooks));
+  bar.clear();
+  announce(result);
+  return result;
+}
+
+// One object per backend, as the contract has it; several backends: an array of them.
+std::string json_text(const Experiment& experiment, const std::vector<std::string>& backends,
+                      const std::vector<RunResult>& results) {
+  std::string text;
+  for (const std::string& backend : backends) {
+    std::vector<RunResult> of_backend;
+    for (const RunResult& run : results) {
+      if (run.backend == backend) of_backend.push_back(run);
+    }
+    text += (text.empty() ? "" : ",\n ") +
+            run_json(experiment.scenario().name, backend, experiment.environment(), of_backend);
+  }
+  return (backends.size() == 1 ? text : "[" + text + "]") + "\n";
+}
+
+std::string tables_text(const std::vector<RunResult>& results, Format format) {
+  std::string text = render(summary_table(results), format);
+  const Table predictions = prediction_table(results);
+  if (!predictions.rows.empty()) {
+    text += "\nPredicted against measured step time:\n";
+    if (format == Format::md) text += "\n";
+    text += render(predictions, format);
+  }
+  return text;
+}
+
+void say_where(const std::vector<RunResult>& results, const DatabaseOptions& database) {
+  std::string ids;
+  for (const RunResult& run : results) {
+    if (run.run_id != 0) ids += (ids.empty() ? "" : ", ") + std::to_string(run.run_id);
+  }
+  if (!ids.empty()) log_info("stored as runs " + ids + " in " + database.path().string());
+}
+
+int run(const RunOptions& options) {
+  const Format format = parse_format(options.format);
+  const Runner runner;
+  Scenario scenario = load(options.scenario);
+  const std::vector<std::string> backends =
+      choose_backends(options.scenario.backends, scenario, runner);
+  Experiment experiment(runner, std::move(scenario), options.database);
+  std::vector<RunResult> results;
+  for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
+    for (const std::string& backend : backends) {
+      if (experiment.interrupted()) break;
+      results.push_back(run_one(experiment, strategy, backend));
+    }
+  }
+  if (format == Format::json) {
+    print(json_text(experiment, backends, results));
+  } else if (format == Format::csv) {
+    print(render(flat_table(results), format));
+  } else {
+    print(tables_text(results, format));
+  }
+  say_where(results, options.database);
+  return experiment.exit_code(results);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("run", "Run a scenario's strategies and compare them");
+  const auto options = std::make_shared<RunOptions>();
+  add_scenario_options(*sub, options->scenario);
+  add_database_options(*sub, options->database);
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace zl::cli

@@ -1,0 +1,148 @@
+// `zerolab show`: one model, cluster, strategy or scenario with its derived numbers.
+#include "scenarios/show.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/show_lists.h"
+#include "scenarios/model_file.h"
+#include "scenarios/nearest.h"
+#include "scenarios/runner.h"
+#include "scenarios/strategy_file.h"
+
+namespace zl::cli {
+namespace {
+
+struct ShowOptions {
+  std::string name;
+  std::string format = "table";
+  std::int64_t ranks = 1;
+  std::int64_t sequence_length = 0;
+  std::string model;
+};
+
+void print_object(const Json& object, const std::string& format_text) {
+  const Format format = parse_format(format_text);
+  print(format == Format::json ? pretty(object) : render(leaves(object), format));
+}
+
+int model(const ShowOptions& options) {
+  print_object(show_model(load_model(options.name), options.sequence_length), options.format);
+  return 0;
+}
+
+int cluster(const ShowOptions& options) {
+  const sim::ClusterSpec spec = load_cluster(options.name);
+  Json object = parse_json(sim::cluster_json(spec), options.name);
+  const bool table = parse_format(options.format) != Format::json;
+  if (table) object.erase("calibration");  // hundreds of coefficients
+  const auto count = static_cast<double>(spec.shared_cores > 0 ? 1 : spec.devices);
+  object["derived"] = {{"nodes", (spec.devices + spec.node_devices - 1) / spec.node_devices},
+                       {"calibrated", spec.calibration.has_value()},
+                       {"memory_bytes", spec.device.memory * static_cast<std::int64_t>(count)},
+                       {"memory_bytes_per_second", spec.device.memory_bandwidth * count},
+                       {"peak_flops",
+                        {{"fp32", spec.device.rate(DType::f32).peak * count},
+                         {"bf16", spec.device.rate(DType::bf16).peak * count},
+                         {"fp16", spec.device.rate(DType::f16).peak * count}}}};
+  print_object(object, options.format);
+  return 0;
+}
+
+int strategy(const ShowOptions& options) {
+  ImportContext context;
+  context.ranks = options.ranks;
+  ModelConfig config;
+  if (!options.model.empty()) {
+    config = load_model(options.model);
+    context.model = &config;
+  }
+  const ImportedStrategy imported = inspect_strategy(options.name, context);
+  const Format format = parse_format(options.format);
+  if (format == Format::json) {
+    print(pretty(show_strategy(imported, options.ranks)));
+  } else {
+    print(render(effects_table(imported), format));
+    for (const std::string& warning : imported.warnings) log_warning(warning);
+    for (const std::string& refusal : imported.refusals) log_warning(refusal);
+  }
+  if (!imported.rejections.empty()) {
+    throw Error(ErrorCode::invalid, join(imported.rejections, "\n"));
+  }
+  return 0;
+}
+
+int scenario(const ShowOptions& options) {
+  const Scenario loaded = load_scenario(options.name);
+  const Format format = parse_format(options.format);
+  if (format == Format::json) {
+    print(canonical_json(loaded, 2) + "\n");
+    return 0;
+  }
+  Json object = Json::parse(canonical_json(loaded));
+  Json names = Json::array();
+  for (const ImportedStrategy& each : loaded.strategies) names.push_back(each.strategy.name);
+  object["strategies"] = names;
+  object["hash"] = content_hash(loaded);
+  print(render(leaves(object), format));
+  return 0;
+}
+
+using Show = int (*)(const ShowOptions&);
+
+CLI::App& add_one(CLI::App& show, Action& action, const char* name, const char* what, Show run,
+                  const std::shared_ptr<ShowOptions>& options) {
+  CLI::App* sub = show.add_subcommand(name, what);
+  sub->add_option("name", options->name, "Name in the catalogue, or a file")->required();
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+  return *sub;
+}
+
+void add_list(CLI::App& show, Action& action, const char* name, const char* what, Table (*list)()) {
+  CLI::App* sub = show.add_subcommand(name, what);
+  const auto format = std::make_shared<std::string>("table");
+  add_format(*sub, *format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([format, list, &action] {
+    action = [format, list] {
+      const Format parsed = parse_format(*format);
+      print(render(list(), parsed));
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  CLI::App* show =
+      app.add_subcommand("show", "Every derived number of one thing, or what there is");
+  const auto options = [] { return std::make_shared<ShowOptions>(); };
+  const auto for_model = options();
+  add_one(*show, action, "model", "Sizes, parameters, FLOPs and bytes of a model", model, for_model)
+      .add_option("--sequence-length", for_model->sequence_length, "Tokens per sequence");
+  add_one(*show, action, "cluster", "Devices, links and rates of a cluster", cluster, options());
+  const auto for_strategy = options();
+  CLI::App& strategies =
+      add_one(*show, action, "strategy",
+              "What becomes of every key of a strategy or DeepSpeed file", strategy, for_strategy);
+  strategies.add_option("--ranks", for_strategy->ranks, "Data-parallel ranks")
+      ->check(CLI::PositiveNumber);
+  strategies.add_option("--model", for_strategy->model, "Model that \"auto\" values depend on");
+  add_one(*show, action, "scenario", "A scenario with every value spelled out", scenario,
+          options());
+  add_list(*show, action, "models", "The models of the catalogue", list_models);
+  add_list(*show, action, "clusters", "The clusters of the catalogue", list_clusters);
+  add_list(*show, action, "strategies", "The strategies of the catalogue", list_strategies);
+  add_list(*show, action, "studies", "The studies of the catalogue", list_studies);
+}
+
+}  // namespace zl::cli

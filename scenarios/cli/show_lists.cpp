@@ -1,0 +1,111 @@
+#include "scenarios/cli/show_lists.h"
+
+#include "scenarios/catalog.h"
+#include "scenarios/model_file.h"
+#include "scenarios/nearest.h"
+#include "scenarios/runner.h"
+#include "scenarios/strategy_file.h"
+
+namespace zl::cli {
+namespace {
+
+Cell or_none(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
+
+Cell known(double value) { return value > 0 ? Cell(value) : Cell(); }
+
+}  // namespace
+
+Table list_models() {
+  Table table{{{"model", Align::left},
+               {"family", Align::left},
+               {"parameters"},
+               {"layers"},
+               {"hidden"},
+               {"heads"},
+               {"vocab"},
+               {"max_sequence"}},
+              {}};
+  for (const std::string& name : catalog_names("models")) {
+    const ModelConfig m = load_model(name);
+    table.rows.push_back(
+        {name, m.family, m.parameters(), m.layers, m.hidden, m.heads, m.vocab, m.max_sequence});
+  }
+  return table;
+}
+
+Table list_clusters() {
+  Table table{{{"cluster", Align::left},
+               {"device", Align::left},
+               {"devices_per_node"},
+               {"memory", Align::right, Unit::bytes},
+               {"bytes/s", Align::right, Unit::bytes},
+               {"bf16 FLOP/s"},
+               {"in node", Align::left},
+               {"between nodes", Align::left}},
+              {}};
+  std::vector<std::string> names = catalog_names("clusters");
+  names.emplace_back("local");
+  for (const std::string& name : names) {
+    const sim::ClusterSpec cluster = load_cluster(name);
+    const bool local = name == "local";
+    table.rows.push_back(
+        {name, cluster.device.name, local ? Cell() : Cell(std::int64_t{cluster.node_devices}),
+         known(static_cast<double>(cluster.device.memory)), known(cluster.device.memory_bandwidth),
+         known(cluster.device.rate(DType::bf16).peak), cluster.intra.name,
+         local ? Cell() : Cell(cluster.inter.name)});
+  }
+  return table;
+}
+
+Table list_strategies() {
+  Table table{{{"strategy", Align::left},
+               {"zero_stage"},
+               {"overlap_comm", Align::left},
+               {"recompute", Align::left},
+               {"aliases", Align::left}},
+              {}};
+  for (const std::string& name : catalog_names("strategies")) {
+    const Strategy s = load_strategy(name, {}).strategy;
+    const bool ddp = catalog_canonical_name("strategies", "ddp") == name;
+    table.rows.push_back({name, std::int64_t{s.zero_stage},
+                          std::string(s.overlap_comm ? "yes" : "no"), recompute_text(s.recompute),
+                          ddp ? Cell("ddp") : Cell()});
+  }
+  return table;
+}
+
+Table list_studies() {
+  Table table{{{"study", Align::left},
+               {"model", Align::left},
+               {"cluster", Align::left},
+               {"ranks"},
+               {"steps"},
+               {"strategies", Align::left}},
+              {}};
+  for (const std::string& name : catalog_names("studies")) {
+    const Scenario scenario = load_scenario(name);
+    std::vector<std::string> strategies;
+    for (const ImportedStrategy& each : scenario.strategies) {
+      strategies.push_back(each.strategy.name);
+    }
+    table.rows.push_back({name, scenario.model.name, scenario.cluster, scenario.run.ranks,
+                          scenario.run.steps, join(strategies, ", ")});
+  }
+  return table;
+}
+
+Table effects_table(const ImportedStrategy& imported) {
+  Table table{{{"key", Align::left},
+               {"given", Align::left},
+               {"effective", Align::left},
+               {"status", Align::left},
+               {"why", Align::left}},
+              {}};
+  for (const Effect& effect : imported.effects) {
+    table.rows.push_back({effect.key, or_none(effect.given), or_none(effect.effective),
+                          std::string(name_of(effect.status)), effect.why});
+  }
+  return table;
+}
+
+}  // namespace zl::cli

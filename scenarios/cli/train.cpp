@@ -1,0 +1,168 @@
+// `zerolab train`: one strategy, a line per step, and the weights at the end.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/experiment.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/cli/weights_file.h"
+#include "scenarios/measure.h"
+
+namespace zl::cli {
+namespace {
+
+struct TrainOptions {
+  ScenarioOptions scenario;
+  DatabaseOptions database;
+  std::string format = "table";
+  std::int64_t log_every = 1;
+  std::string save;
+};
+
+// The line of a step. What it knows of the run is fixed before the first one.
+class StepLines {
+ public:
+  StepLines(const Scenario& scenario, const Strategy& strategy, const std::string& backend)
+      : steps_(scenario.run.steps), scaled_(strategy.compute_dtype == DType::f16) {
+    tokens_ = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
+                                  strategy.gradient_accumulation * scenario.run.sequence_length);
+    flops_ = tokens_ * scenario.model.flops_per_token(scenario.run.sequence_length);
+    const sim::ClusterSpec cluster =
+        backend == "sim" ? scenario_cluster(scenario) : load_cluster("local");
+    peak_ = cluster_peak_flops(cluster, strategy.compute_dtype);
+  }
+
+  std::string text(std::int64_t step, const StepMetrics& metrics, double seconds) const {
+    const int digits = static_cast<int>(std::to_string(steps_).size());
+    std::string line =
+        fmt::format("step {:>{}}/{}  loss {:.5f}  norm ", step, digits, steps_, metrics.loss);
+    line += metrics.skipped ? std::string("overflow, skipped")
+                            : fmt::format("{:.4f}", metrics.grad_norm);
+    line += fmt::format("  lr {:.3e}", metrics.lr);
+    if (scaled_) line += fmt::format("  scale {:g}", metrics.loss_scale);
+    line += fmt::format("  {:.0f} tokens/s", tokens_ / seconds);
+    if (peak_ > 0) line += fmt::format("  MFU {:.1f} %", flops_ / seconds / peak_ * 100);
+    return line;
+  }
+
+ private:
+  std::int64_t steps_;
+  bool scaled_;
+  double tokens_ = 0, flops_ = 0, peak_ = 0;
+};
+
+Table steps_table(const RunResult& run) {
+  Table table{{{"step"}, {"loss"}, {"grad_norm"}, {"learning_rate"}, {"loss_scale"}, {"seconds"}},
+              {}};
+  for (std::size_t i = 0; i < run.loss.size(); ++i) {
+    table.rows.push_back({static_cast<std::int64_t>(i + 1), run.loss[i], run.grad_norm[i],
+                          run.learning_rate[i], run.loss_scale[i], run.step_seconds[i]});
+  }
+  return table;
+}
+
+std::string summary(const RunResult& run) {
+  if (run.steps == 0) return "";
+  std::string text = fmt::format(
+      "{} on {}: {} steps on {} ranks, loss {:.4f} -> {:.4f}, {:.0f} tokens/s, step {} (median), "
+      "peak memory {} per rank",
+      run.strategy, run.backend, run.steps, run.ranks, run.loss.front(), run.loss.back(),
+      run.tokens_per_second, readable(run.step_time.median, Unit::seconds),
+      readable(run.peak_device.total(), Unit::bytes));
+  if (run.mfu > 0) text += fmt::format(", MFU {:.1f} % ({})", run.mfu * 100, run.mfu_convention);
+  if (run.skipped_steps > 0) text += fmt::format(", {} steps skipped", run.skipped_steps);
+  if (run.run_id != 0) text += fmt::format(", stored as run {}", run.run_id);
+  return text + "\n";
+}
+
+ImportedStrategy the_strategy(const Scenario& scenario) {
+  if (scenario.strategies.size() > 1) {
+    log_info("training " + scenario.strategies.front().strategy.name +
+             ", the first strategy; choose another with --strategy");
+  }
+  return scenario.strategies.front();
+}
+
+std::string the_backend(const TrainOptions& options, const Scenario& scenario,
+                        const Runner& runner) {
+  const auto backends = choose_backends(options.scenario.backends, scenario, runner);
+  if (backends.size() > 1) {
+    throw Error(ErrorCode::usage, "--backend: train uses one; `zerolab run` compares several");
+  }
+  if (backends.front() == "sim" && !options.save.empty()) {
+    throw Error(ErrorCode::usage, "--save: the simulator has no weights; use --backend cpu");
+  }
+  return backends.front();
+}
+
+void print_result(Format format, const Experiment& experiment, const RunResult& result) {
+  if (format == Format::table) {
+    print(summary(result));
+  } else if (format == Format::json) {
+    print(run_json(experiment.scenario().name, result.backend, experiment.environment(),
+                   {&result, 1}) +
+          "\n");
+  } else {
+    print(render(steps_table(result), format));
+  }
+}
+
+int train(const TrainOptions& options) {
+  const Format format = parse_format(options.format);
+  const Runner runner;
+  Scenario scenario = load(options.scenario);
+  scenario.strategies = {the_strategy(scenario)};
+  const std::string backend = the_backend(options, scenario, runner);
+  if (!options.save.empty()) AtomicFile probe(options.save);  // refuse a bad path before training
+  Experiment experiment(runner, std::move(scenario), options.database);
+  const ImportedStrategy& strategy = experiment.scenario().strategies.front();
+  const std::int64_t steps = experiment.scenario().run.steps;
+
+  const StepLines lines(experiment.scenario(), strategy.strategy, backend);
+  ProgressBar bar("training", steps);
+  RunHooks hooks;
+  hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
+    bar.clear();
+    if (step % options.log_every == 0 || step == 1 || step == steps || metrics.skipped) {
+      const std::string line = lines.text(step, metrics, seconds);
+      format == Format::table ? print(line + "\n") : log_info(line);
+    }
+    bar.update(step);
+  };
+  if (backend == "sim") hooks.on_step = nullptr;  // its steps are recorded, not taken
+  WeightsFile weights(experiment.scenario().model.name, strategy.strategy.name);
+  if (!options.save.empty()) hooks.at_end = [&](Engine& engine) { weights.collect(engine); };
+  const RunResult result = experiment.run(strategy, backend, std::move(hooks));
+  bar.clear();
+  announce(result);
+  if (!options.save.empty() && result.steps > 0) {
+    weights.write(options.save);
+    log_info("wrote " + options.save);
+  }
+  print_result(format, experiment, result);
+  return experiment.exit_code({&result, 1});
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("train", "Train one strategy and watch it");
+  const auto options = std::make_shared<TrainOptions>();
+  add_scenario_options(*sub, options->scenario);
+  add_database_options(*sub, options->database);
+  sub->add_option("--log-every", options->log_every, "Print every N-th step")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return train(*options); }; });
+}
+
+}  // namespace zl::cli

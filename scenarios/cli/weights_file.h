@@ -1,0 +1,29 @@
+// The final weights of a run as one safetensors file.
+// Ownership: owns the gathered weights until they are written. Threads: collect() runs on every
+// rank at once, write() after they have ended.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/zero/engine.h"
+
+namespace zl::cli {
+
+class WeightsFile {
+ public:
+  WeightsFile(std::string model, std::string strategy)
+      : model_(std::move(model)), strategy_(std::move(strategy)) {}
+
+  // Every rank takes part in gathering; rank 0 keeps the values.
+  void collect(Engine& engine);
+  void write(const std::string& path) const;
+
+ private:
+  std::string model_, strategy_;
+  std::int64_t steps_ = 0;
+  std::vector<ParameterSpec> specs_;
+  std::vector<std::vector<float>> values_;
+};
+
+}  // namespace zl::cli

@@ -1,0 +1,158 @@
+// Bad input: each case is refused with the key or file, the value and the fix.
+#include <sqlite3.h>
+
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+// A scenario of gpt2-tiny with one more member in place of `extra`.
+std::string scenario(const Home& home, const std::string& extra) {
+  return home.file("scenario.json", R"({"schema": 1, "model": "gpt2-tiny", "run": {"ranks": 2,
+    "steps": 2, "data": "synthetic"})" + std::string(extra.empty() ? "" : ", ") +
+                                        extra + "}");
+}
+
+std::string refused_strategy(const std::string& strategy) {
+  const Home home;
+  return refused(home, {"run", scenario(home, "\"strategies\": [" + strategy + "]")}, 3);
+}
+
+std::string refused_data(const Home& home, const std::string& data) {
+  return refused(home, {"run", "tiny-gpt2", "--data", data, "--strategy", "zero-0"}, 3);
+}
+
+TEST(BadInput, UnknownKeyAtTheTop) {
+  const Home home;
+  const std::string message = refused(home, {"run", scenario(home, R"("modle": 1)")}, 3);
+  EXPECT_CONTAINS(message, "modle");
+  EXPECT_CONTAINS(message, "model");
+}
+
+TEST(BadInput, UnknownKeyNested) {
+  const std::string message = refused_strategy(R"({"zero_optimization": {"stagee": 2}})");
+  EXPECT_CONTAINS(message, "zero_optimization.stagee");
+  EXPECT_CONTAINS(message, "stage");
+}
+
+TEST(BadInput, StageFour) {
+  EXPECT_CONTAINS(refused_strategy(R"({"zero_optimization": {"stage": 4}})"),
+                  "strategy.zero_optimization.stage: 4 is not one of 0, 1, 2, 3");
+}
+
+TEST(BadInput, Fp16AndBf16) {
+  const std::string message =
+      refused_strategy(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})");
+  EXPECT_CONTAINS(message, "fp16");
+  EXPECT_CONTAINS(message, "bf16");
+}
+
+TEST(BadInput, BatchTriangle) {
+  const std::string message = refused_strategy(
+      R"({"train_batch_size": 15, "train_micro_batch_size_per_gpu": 2,
+          "gradient_accumulation_steps": 4})");
+  EXPECT_CONTAINS(message, "train_batch_size");
+  EXPECT_CONTAINS(message, "16");  // 2 * 4 * 2 ranks
+}
+
+TEST(BadInput, MalformedJsonHasLineAndColumn) {
+  const Home home;
+  const std::string file = home.file("broken.json", "{\n  \"model\": \"gpt2-tiny\",,\n}");
+  EXPECT_CONTAINS(refused(home, {"run", file}, 3), "broken.json:2:");
+}
+
+TEST(BadInput, MissingEmptyAndTruncatedData) {
+  const Home home;
+  EXPECT_CONTAINS(refused_data(home, home.path("none.txt")), "none.txt");
+  EXPECT_CONTAINS(refused_data(home, home.file("empty.txt", "")), "empty.txt");
+  EXPECT_CONTAINS(refused_data(home, home.file("short.txt", "short")), "short.txt");
+  EXPECT_CONTAINS(refused_data(home, home.file("odd.bin", std::string(4001, '\1'))), "odd.bin");
+}
+
+TEST(BadInput, TokenBeyondTheVocabulary) {
+  const Home home;
+  std::string tokens(4000, '\0');
+  tokens[101] = 1;  // token 50 is 256, gpt2-tiny has 256 tokens
+  const std::string message = refused_data(home, home.file("beyond.bin", tokens));
+  EXPECT_CONTAINS(message, "beyond.bin");
+  EXPECT_CONTAINS(message, "256");
+  EXPECT_CONTAINS(message, "50");
+}
+
+TEST(BadInput, NoRanksAndTooMany) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--ranks", "0"}, 3), "run.ranks: 0");
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--ranks", "65"}, 3), "run.ranks: 65");
+  EXPECT_EQ(zerolab(home, {"run", "tiny-gpt2", "--ranks", "65", "--backend", "sim"}).code, 0);
+}
+
+TEST(BadInput, HeadsThatDoNotDivideHidden) {
+  const Home home;
+  const std::string file = home.file("heads.json", R"({"schema": 1, "model": {"family": "gpt2",
+    "layers": 2, "hidden": 64, "heads": 5, "vocab": 256, "max_sequence": 64}})");
+  const std::string message = refused(home, {"run", file}, 3);
+  EXPECT_CONTAINS(message, "heads");
+  EXPECT_CONTAINS(message, "64");
+}
+
+TEST(BadInput, ABudgetTooSmallIsAResult) {
+  const Home home;
+  for (const char* backend : {"cpu", "sim"}) {
+    const Output output =
+        zerolab(home, {"run", data_file("tiny.json"), "--backend", backend, "--device-memory",
+                       "1MiB", "--strategy", "zero-0", "-o", "json"});
+    EXPECT_EQ(output.code, 4) << output.err;
+    const Json result = Json::parse(output.out)["results"][0];
+    EXPECT_EQ(result["outcome"], "out_of_memory");
+    const std::string message = result["message"];
+    EXPECT_CONTAINS(message, "requested for 'first moment'");
+    EXPECT_CONTAINS(message, "budget of 1.00 MiB");
+    EXPECT_CONTAINS(message, "gradient 'gradients' 471.00 KiB");
+  }
+}
+
+TEST(BadInput, ABackendThatIsNotThere) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--backend", "cuda"}, 5), "cuda");
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--backend", "cuda"}, 5), "cuda");
+}
+
+// --- databases ---
+
+std::vector<std::string> into(const std::string& database) {
+  return {"run", "tiny-gpt2", "--backend", "sim", "--db", database};
+}
+
+void execute(const std::string& path, const char* sql) {
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(connection);
+}
+
+TEST(BadDatabase, InAFolderThatCannotBe) {
+  const Home home;
+  home.file("plain", "a file, not a folder");
+  EXPECT_CONTAINS(refused(home, into(home.path("plain/results.db")), 1), "plain");
+}
+
+TEST(BadDatabase, Foreign) {
+  const Home home;
+  const std::string path = home.path("foreign.db");
+  execute(path, "PRAGMA application_id = 42; CREATE TABLE songs(title TEXT);");
+  EXPECT_CONTAINS(refused(home, into(path), 3), "foreign.db");
+  EXPECT_CONTAINS(
+      refused(home, into(home.file("text.db", "no database at all, but long enough")), 3),
+      "text.db");
+}
+
+TEST(BadDatabase, Newer) {
+  const Home home;
+  const std::string path = home.path("newer.db");
+  ASSERT_EQ(zerolab(home, into(path)).code, 0);
+  execute(path, "PRAGMA user_version = 999;");
+  EXPECT_CONTAINS(refused(home, into(path), 3), "newer");
+}
+
+}  // namespace
+}  // namespace zl::cli_test

@@ -1,0 +1,162 @@
+// show, import, compare, devices, paths, help and the wrong command lines.
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+Json json_of(const Home& home, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, 0) << output.err;
+  return Json::parse(output.out);
+}
+
+TEST(Commands, ShowModelHasTheExactParameterCount) {
+  const Home home;
+  EXPECT_EQ(json_of(home, {"show", "model", "gpt2-124m"})["parameters"], 124'439'808);
+  EXPECT_EQ(json_of(home, {"show", "model", "llama3-8b"})["parameters"], 8'030'261'248);
+}
+
+TEST(Commands, ShowClusterMultipliesItsDevices) {
+  const Home home;
+  const Json cluster = json_of(home, {"show", "cluster", "1024xh100"});
+  EXPECT_EQ(cluster["derived"]["nodes"], 128);
+  EXPECT_EQ(cluster["devices"], 1024);
+}
+
+TEST(Commands, ShowScenarioCanBeRunAgain) {
+  const Home home;
+  const Output shown = zerolab(home, {"show", "scenario", data_file("tiny.json"), "-o", "json"});
+  const std::string copy = home.file("tiny.json", shown.out);
+  EXPECT_EQ(zerolab(home, {"show", "scenario", copy, "-o", "json"}).out, shown.out);
+}
+
+TEST(Commands, ListsNameTheCatalogue) {
+  const Home home;
+  EXPECT_EQ(json_of(home, {"show", "models"}).size(), 27u);
+  EXPECT_EQ(json_of(home, {"show", "strategies"})[0]["strategy"], "zero-0");
+  EXPECT_EQ(json_of(home, {"show", "studies"})[0]["study"], "demo");
+  EXPECT_CONTAINS(zerolab(home, {"show", "clusters"}).out, "h100");
+}
+
+TEST(Commands, AnImportedModelCanBeUsed) {
+  const Home home;
+  const std::string config = home.file(
+      "config.json",
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12,
+          "n_head": 12, "n_positions": 1024, "vocab_size": 50257,
+          "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05})");
+  const std::string model = home.path("model.json");
+  EXPECT_EQ(json_of(home, {"import", "hf", config, "--save", model})["parameters"], 124'439'808);
+  EXPECT_EQ(json_of(home, {"show", "model", model})["parameters"], 124'439'808);
+}
+
+TEST(Commands, CompareFailsAboveItsThreshold) {
+  const Home home;
+  ASSERT_EQ(zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"}).code, 0);
+  // By closed form ZeRO-3 sends 3/2 of what ZeRO-0 sends.
+  const Output worse = zerolab(home, {"compare", "1", "4", "--fail-above", "5%", "-o", "json"});
+  EXPECT_EQ(worse.code, 6) << worse.err;
+  const Json pair = Json::parse(worse.out)["comparisons"][0];
+  EXPECT_EQ(pair["b"]["strategy"], "zero-3");
+  const auto& regressions = pair["regressions"];
+  EXPECT_NE(std::find(regressions.begin(), regressions.end(), "wire_bytes_per_step"),
+            regressions.end());
+  EXPECT_EQ(zerolab(home, {"compare", "1", "4", "--fail-above", "100%"}).code, 0);
+  EXPECT_EQ(zerolab(home, {"compare", "zero-0", "zero-0", "--fail-above", "0%"}).code, 0);
+  EXPECT_CONTAINS(refused(home, {"compare", "1", "99"}, 3), "99");
+  EXPECT_CONTAINS(refused(home, {"compare", "1", "2", "--fail-above", "much"}, 2), "much");
+}
+
+TEST(Commands, CompareReadsWhatRunWrote) {
+  const Home home;
+  const Output run = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "-o", "json"});
+  const std::string a = home.file("a.json", run.out);
+  const Json same = json_of(home, {"compare", a, a, "--fail-above", "0%"});
+  ASSERT_EQ(same["comparisons"].size(), 5u);
+  Json slower = Json::parse(run.out);
+  auto& median = slower["results"][2]["step_time_seconds"]["median"];
+  median = 2 * median.get<double>();
+  const std::string b = home.file("b.json", slower.dump());
+  const Output worse = zerolab(home, {"compare", a, b, "--fail-above", "50%"});
+  EXPECT_EQ(worse.code, 6);
+  EXPECT_CONTAINS(worse.err, "zero-2 on sim: step_time_seconds +100.0 %");
+  EXPECT_EQ(zerolab(home, {"compare", a + ":zero-0", b + ":zero-0"}).code, 0);
+  const std::string other = home.file("other.json", "{\"rows\": []}");
+  EXPECT_CONTAINS(refused(home, {"compare", a, other}, 3), "zerolab run -o json");
+}
+
+TEST(Commands, DevicesSayWhyABackendIsMissing) {
+  const Home home;
+  const Json devices = json_of(home, {"devices"});
+  EXPECT_GE(devices["cores"], 1);
+  EXPECT_GE(devices["backends"].size(), 3u);
+  for (const Json& backend : devices["backends"]) {
+    EXPECT_EQ(backend["available"].get<bool>(), backend["why"].is_null());
+  }
+}
+
+TEST(Commands, GuessedTimesAreCalledGuessesUntilThereIsALocalCluster) {
+  const Home home;
+  const std::vector<std::string> run{"run", "tiny-gpt2", "--backend", "sim", "--no-db"};
+  EXPECT_CONTAINS(zerolab(home, run).err, "run `zerolab calibrate`");
+  Json local = json_of(home, {"show", "cluster", "local"});
+  EXPECT_EQ(local["derived"]["calibrated"], false);
+  local.erase("derived");
+  std::filesystem::create_directories(home.path("zerolab"));
+  home.file("zerolab/local.json", local.dump());
+  EXPECT_EQ(zerolab(home, run).err.find("calibrate"), std::string::npos);
+}
+
+TEST(Commands, CalibrateRefusesWhatItCannotMeasure) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--ranks", "0"}, 3), "--ranks: 0");
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--steps", "1"}, 3), "--steps: 1");
+  refused(home, {"calibrate", "--backend", "sim"}, 2);
+}
+
+TEST(Commands, PathsFollowTheEnvironment) {
+  const Home home;
+  const Json paths = json_of(home, {"paths"});
+  EXPECT_EQ(paths["database"], home.path("zerolab/results.db"));
+  EXPECT_EQ(paths["local_cluster"], home.path("zerolab/local.json"));
+}
+
+TEST(Commands, HelpAndVersionSucceed) {
+  const Home home;
+  EXPECT_EQ(zerolab(home, {"--help"}).code, 0);
+  EXPECT_CONTAINS(zerolab(home, {"run", "--help"}).out, "--device-memory");
+  EXPECT_CONTAINS(zerolab(home, {"--version"}).out, "zerolab 0.");
+}
+
+TEST(Commands, QuietLeavesOnlyData) {
+  const Home home;
+  const Output output = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--quiet"});
+  EXPECT_EQ(output.code, 0);
+  EXPECT_EQ(output.err, "");
+}
+
+TEST(WrongCommandLine, NamesTheNearest) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"rnu", "demo"}, 2), "the nearest is \"run\"");
+  EXPECT_CONTAINS(refused(home, {"show", "modle", "x"}, 2), "the nearest is \"model\"");
+  EXPECT_CONTAINS(refused(home, {"run", "demo", "--stpes", "3"}, 2), "the nearest is \"--steps\"");
+  EXPECT_CONTAINS(refused(home, {"run", "demo", "more"}, 2), "more");
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gtp2"}, 3), "tiny-gpt2");
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--strategy", "zero-4"}, 3), "zero-");
+}
+
+TEST(WrongCommandLine, IsAlwaysExitCode2) {
+  const Home home;
+  refused(home, {}, 2);
+  refused(home, {"run"}, 2);
+  refused(home, {"show", "model"}, 2);
+  refused(home, {"run", "demo", "--ranks", "many"}, 2);
+  refused(home, {"run", "demo", "-o", "xml"}, 2);
+  refused(home, {"run", "demo", "--backend", "tpu"}, 2);
+  refused(home, {"run", "demo", "--no-db", "--db", "x.db"}, 2);
+  refused(home, {"train", "tiny-gpt2", "--backend", "sim", "--save", "x.safetensors"}, 2);
+}
+
+}  // namespace
+}  // namespace zl::cli_test

@@ -1,0 +1,156 @@
+// The keys that `zerolab run -o json` promises, and the other commands' output.
+#include <set>
+
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+Json run_object(const Home& home, std::vector<std::string> arguments, int code = 0) {
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, code) << output.err;
+  return Json::parse(output.out);
+}
+
+void expect_keys(const Json& object, const std::set<std::string>& keys, const std::string& where) {
+  for (const std::string& key : keys) EXPECT_TRUE(object.contains(key)) << where << "." << key;
+}
+
+void expect_contract(const Json& run) {
+  expect_keys(run, {"schema", "scenario", "backend", "environment", "results"}, "");
+  EXPECT_EQ(run["schema"], 1);
+  ASSERT_FALSE(run["results"].empty());
+  for (const Json& result : run["results"]) {
+    expect_keys(
+        result,
+        {"strategy", "outcome", "message", "ranks", "steps", "run_id", "loss", "grad_norm",
+         "tokens_per_second", "step_time_seconds", "model_flops_per_step", "mfu", "mfu_convention",
+         "peak_bytes", "communication", "wire_bytes_per_step", "time_breakdown_seconds"},
+        "results");
+    expect_keys(result["step_time_seconds"], {"median", "min", "max"}, "step_time_seconds");
+    expect_keys(result["peak_bytes"], {"device", "host", "nvme"}, "peak_bytes");
+    const Json& device = result["peak_bytes"]["device"];
+    const std::set<std::string> tags{"parameter",     "gradient",  "optimizer", "activation",
+                                     "communication", "workspace", "staging"};
+    expect_keys(device, tags, "device");
+    std::int64_t sum = 0;
+    for (const std::string& tag : tags) sum += device[tag].get<std::int64_t>();
+    EXPECT_EQ(device["total"], sum);
+    for (const Json& each : result["communication"]) {
+      expect_keys(each, {"collective", "group", "link", "count", "bytes"}, "communication");
+    }
+    expect_keys(result["time_breakdown_seconds"],
+                {"compute", "exposed_communication", "offload_stall", "bubble", "optimizer"},
+                "time_breakdown_seconds");
+  }
+}
+
+TEST(Contract, SimulatedTinyStudy) {
+  const Home home;
+  const Json run = run_object(home, {"run", "tiny-gpt2", "--backend", "sim"});
+  expect_contract(run);
+  EXPECT_EQ(run["scenario"], "tiny-gpt2");
+  EXPECT_EQ(run["backend"], "sim");
+  ASSERT_EQ(run["results"].size(), 5u);
+  std::int64_t id = 0;
+  for (const Json& result : run["results"]) {
+    EXPECT_EQ(result["outcome"], "ok");
+    EXPECT_EQ(result["ranks"], 2);
+    EXPECT_EQ(result["steps"], 3);
+    EXPECT_EQ(result["loss"].size(), 3u);
+    EXPECT_EQ(result["run_id"], ++id);
+    EXPECT_GT(result["step_time_seconds"]["median"], 0);
+  }
+}
+
+TEST(Contract, A175BillionParameterModelOnManyGpusIsSimulatedWithoutBeingAsked) {
+  const Home home;
+  // With recomputation the activations of 96 blocks fit 80 GB; without, the answer is that they
+  // do not.
+  const std::vector<std::string> base{"run", "gpt3-175b", "--cluster", "1024xh100", "--strategy"};
+  auto fitting = base, large = base;
+  fitting.push_back("zero-3-recompute");
+  large.push_back("zero-3");
+  const Json run = run_object(home, fitting);
+  expect_contract(run);
+  EXPECT_EQ(run["backend"], "sim");
+  EXPECT_EQ(run["results"][0]["ranks"], 1024);
+  EXPECT_GT(run["results"][0]["mfu"], 0);
+  const Output output = zerolab(
+      home, {"run", "gpt3-175b", "--cluster", "1024xh100", "--strategy", "zero-3", "-o", "json"});
+  expect_contract(Json::parse(output.out));
+  EXPECT_CONTAINS(output.err, "--backend sim");
+}
+
+TEST(Contract, BothBackendsStandSideBySideAndAgree) {
+  const Home home;
+  const Json both = run_object(home, {"run", data_file("tiny.json"), "--backend", "cpu,sim"});
+  ASSERT_EQ(both.size(), 2u);
+  for (const Json& run : both) expect_contract(run);
+  EXPECT_EQ(both[0]["backend"], "cpu");
+  EXPECT_EQ(both[1]["backend"], "sim");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json &real = both[0]["results"][i], &twin = both[1]["results"][i];
+    EXPECT_EQ(real["outcome"], "ok");
+    EXPECT_EQ(real["strategy"], twin["strategy"]);
+    EXPECT_EQ(real["peak_bytes"], twin["peak_bytes"]);
+    EXPECT_EQ(real["wire_bytes_per_step"], twin["wire_bytes_per_step"]);
+  }
+  const Output table = zerolab(home, {"run", data_file("tiny.json"), "--backend", "cpu,sim"});
+  EXPECT_CONTAINS(table.out, "Predicted against measured");
+}
+
+TEST(Contract, TrainingPrintsALinePerStepAndSavesTheWeights) {
+  const Home home;
+  const std::string weights = home.path("weights.safetensors");
+  const Output output =
+      zerolab(home, {"train", data_file("tiny.json"), "--strategy", "zero-3", "--save", weights});
+  EXPECT_EQ(output.code, 0) << output.err;
+  for (const char* part : {"step 1/3", "step 3/3", "loss", "norm", "lr", "tokens/s", "MFU",
+                           "6N+12Lhs", "stored as run 1"}) {
+    EXPECT_CONTAINS(output.out, part);
+  }
+  // 120,576 fp32 parameters of gpt2-tiny behind a header.
+  EXPECT_GT(std::filesystem::file_size(weights), 4u * 120'576u);
+  EXPECT_LT(std::filesystem::file_size(weights), 4u * 120'576u + 8192u);
+  const Output json = zerolab(home, {"train", data_file("tiny.json"), "-o", "json", "--no-db"});
+  const Json run = Json::parse(json.out);
+  expect_contract(run);
+  EXPECT_TRUE(run["results"][0]["run_id"].is_null());
+  EXPECT_CONTAINS(json.err, "step 3/3");
+}
+
+TEST(Contract, LossScaleIsPrintedForFp16) {
+  const Home home;
+  const Output output = zerolab(home, {"train", data_file("tiny.json"), "--precision", "fp16"});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_CONTAINS(output.out, "scale 65536");
+}
+
+TEST(Contract, TheDeepSpeedExampleRunsAsItStands) {
+  const Home home;
+  const std::string file = data_file("deepspeed.json");
+  const Output output =
+      zerolab(home, {"run", data_file("tiny.json"), "--strategy", file, "-o", "json"});
+  EXPECT_EQ(output.code, 0) << output.err;
+  const Json run = Json::parse(output.out);
+  EXPECT_EQ(run["results"][0]["outcome"], "ok");
+  EXPECT_EQ(run["results"][0]["strategy"], "deepspeed");
+  EXPECT_CONTAINS(output.err, "AdamW");
+  EXPECT_CONTAINS(output.err, "DeepSpeed itself ignores this key");
+  const Output shown = zerolab(home, {"show", "strategy", file, "-o", "json"});
+  EXPECT_EQ(shown.code, 0);
+  const Json effects = Json::parse(shown.out)["effects"];
+  EXPECT_EQ(effects[0]["key"], "train_batch_size");
+  for (const Json& effect : effects) {
+    expect_keys(effect, {"key", "given", "effective", "status", "why"}, "effects");
+  }
+  const Output imported = zerolab(home, {"import", "deepspeed", file, "--ranks", "2"});
+  EXPECT_EQ(imported.code, 0);
+  EXPECT_EQ(Json::parse(imported.out)["train_micro_batch_size_per_gpu"], 2);
+  EXPECT_CONTAINS(imported.err, "gradient_checkpointing");
+}
+
+}  // namespace
+}  // namespace zl::cli_test

@@ -1,0 +1,43 @@
+// Ctrl-C in mid-run.
+#include <csignal>
+
+#include "results/store.h"
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+TEST(Interrupt, FinishedStrategiesAreStoredAndPrinted) {
+  const Home home;
+  // The simulator finishes at once whatever the steps; the real run behind it does not.
+  Program program(home, {"run", data_file("tiny.json"), "--backend", "sim,cpu", "--strategy",
+                         "zero-2", "--steps", "20000", "--verbose", "-o", "json"});
+  ASSERT_TRUE(program.wait_for_message("zero-2 on cpu: step 2 "));
+  program.send(SIGINT);
+  const Output output = program.finish();
+  EXPECT_EQ(output.code, 130) << output.err;
+  const Json runs = Json::parse(output.out);
+  EXPECT_EQ(runs[0]["results"][0]["outcome"], "ok");
+  EXPECT_EQ(runs[1]["results"][0]["outcome"], "failed");
+  EXPECT_CONTAINS(runs[1]["results"][0]["message"].get<std::string>(), "interrupted after");
+  EXPECT_GE(runs[1]["results"][0]["loss"].size(), 2u);
+  Store store = Store::open(home.path("zerolab/results.db"), Store::Mode::read_only);
+  const auto stored = store.list();
+  ASSERT_EQ(stored.size(), 1u);
+  EXPECT_EQ(stored[0].backend, "sim");
+  EXPECT_EQ(stored[0].outcome, Outcome::ok);
+}
+
+TEST(Interrupt, TrainingKeepsItsWeights) {
+  const Home home;
+  const std::string weights = home.path("weights.safetensors");
+  Program program(
+      home, {"train", data_file("tiny.json"), "--steps", "20000", "-o", "csv", "--save", weights});
+  ASSERT_TRUE(program.wait_for_message("    2/20000  loss"));
+  program.send(SIGTERM);
+  EXPECT_EQ(program.finish().code, 130);
+  EXPECT_TRUE(std::filesystem::exists(weights));
+}
+
+}  // namespace
+}  // namespace zl::cli_test
