@@ -21,7 +21,7 @@ class Database;
 namespace zl {
 
 struct ScenarioRecord {
-  std::string hash;  // of the content, without backend and strategy: what simulated and measured
+  std::string hash;  // of the content with one strategy, without backend: what simulated and measured
                      // runs of the same scenario share
   std::string name;
   std::string json;  // strict JSON, without comments

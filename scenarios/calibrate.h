@@ -14,7 +14,7 @@ namespace zl {
 struct CalibrationOptions {
   std::vector<int> ranks{1, 2, 4};  // numbers of ranks to measure
   std::vector<std::string> precisions{"fp32"};
-  std::int64_t steps = 6;  // of each training run
+  std::int64_t steps = 8;  // of each training run
   // Called before each run: what is being measured, how many are done and how many there are.
   std::function<void(const std::string& what, int done, int total)> progress;
 };

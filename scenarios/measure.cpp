@@ -87,6 +87,8 @@ void write_measured_times(const Trace& trace, RunResult& result) {
 }
 
 double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {
+  // The rates of a machine that was never measured are guesses: no peak is better than a wrong MFU.
+  if (cluster.shared_cores > 0 && !cluster.calibration) return 0;
   const double peak = cluster.device.rate(dtype).peak;
   return cluster.shared_cores > 0 ? peak : peak * cluster.devices;
 }

@@ -201,6 +201,12 @@ std::string canonical_json(const Scenario& scenario, int indent) {
   return out.dump(indent);
 }
 
+Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& strategy) {
+  Scenario one = scenario;
+  one.strategies = {strategy};
+  return one;
+}
+
 std::string content_hash(const Scenario& scenario) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : canonical(scenario).dump()) {

@@ -72,4 +72,7 @@ std::string canonical_json(const Scenario& scenario, int indent = -1);
 // 16 hexadecimal digits: FNV-1a (64 bits) of the canonical JSON without the name.
 std::string content_hash(const Scenario& scenario);
 
+// The scenario with this strategy alone: what a stored run is a run of, whatever ran beside it.
+Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& strategy);
+
 }  // namespace zl

@@ -71,15 +71,16 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
     result.message = fmt::format("interrupted after {} of {} steps; not stored", result.steps,
                                  scenario_.run.steps);
   }
-  if (store_ && !cut_short) store(result);
+  if (store_ && !cut_short) store(result, strategy);
   return result;
 }
 
 // Results that cannot be stored are still printed.
-void Experiment::store(RunResult& result) {
+void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
   try {
-    result.run_id = store_->save(
-        result, {content_hash(scenario_), scenario_.name, canonical_json(scenario_)}, environment_);
+    const Scenario alone = with_one_strategy(scenario_, strategy);
+    result.run_id = store_->save(result, {content_hash(alone), alone.name, canonical_json(alone)},
+                                 environment_);
   } catch (const Error& error) {
     store_failed_ = true;
     log_warning(std::string("not stored: ") + error.what());

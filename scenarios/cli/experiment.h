@@ -33,7 +33,7 @@ class Experiment {
   int exit_code(std::span<const RunResult> results) const;
 
  private:
-  void store(RunResult& result);
+  void store(RunResult& result, const ImportedStrategy& strategy);
   RunResult attempt(const ImportedStrategy& strategy, const std::string& backend,
                     const RunHooks& hooks) const;
 
