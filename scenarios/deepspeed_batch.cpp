@@ -76,10 +76,12 @@ void DeepSpeedBuilder::build_batch() {
     if (is_set(path)) *size = whole_number(*key->value);
     any_auto = any_auto || (key != nullptr && key->is_auto);
   }
-  const bool overridden = context_.micro_batch > 0 || context_.gradient_accumulation > 0;
+  // The command line's batch wins, the total follows from it; a scenario's serves files that state none.
+  const bool stated = wished.total || wished.micro || wished.accumulation;
+  const bool overridden = (context_.micro_batch > 0 || context_.gradient_accumulation > 0) &&
+                          !(context_.batch_is_default && stated);
   Triangle solved = wished;
   if (overridden) {
-    // The run's batch wins; the total follows from it.
     if (context_.micro_batch > 0) solved.micro = context_.micro_batch;
     if (context_.gradient_accumulation > 0) solved.accumulation = context_.gradient_accumulation;
     if (solved.micro) solved.total.reset();

@@ -41,6 +41,7 @@ struct ImportContext {
   std::int64_t micro_batch = 0;
   std::int64_t gradient_accumulation = 0;
   std::int64_t steps = 0;
+  bool batch_is_default = false;  // micro_batch and gradient_accumulation yield to a file that states a batch
 };
 
 struct ImportedStrategy {

@@ -68,14 +68,16 @@ ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs
   return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
 }
 
-void resolve_strategies(const Json& list, const fs::path& folder, Scenario& out) {
+void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
+                        Scenario& out) {
   if (!list.is_array() || list.empty()) {
     throw Error(ErrorCode::invalid, "strategies: " + list.dump() +
                                         " is not a list of names or objects, such as [\"zero-2\"]");
   }
   const RunSettings& run = out.run;
   const ImportContext context{
-      run.ranks, &out.model, run.precision, run.micro_batch, run.gradient_accumulation, run.steps};
+      run.ranks,       &out.model, run.precision, run.micro_batch, run.gradient_accumulation,
+      run.steps, batch_is_default};
   std::set<std::string> names;
   for (std::size_t index = 0; index < list.size(); ++index) {
     ImportedStrategy strategy = resolve_strategy(list[index], index, folder, context);
@@ -128,7 +130,8 @@ Scenario resolve(Json document, const std::string& name, const fs::path& folder,
   if (out.run.sequence_length == 0) out.run.sequence_length = out.model.max_sequence;
   check_sequence_length(out.run, out.model);
   const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
-  resolve_strategies(document.value("strategies", all), folder, out);
+  const bool batch_is_default = !overrides.micro_batch && !overrides.gradient_accumulation;
+  resolve_strategies(document.value("strategies", all), folder, batch_is_default, out);
   return out;
 }
 

@@ -29,8 +29,9 @@ struct RunSettings {
   std::string data = "bible";        // or a text file, or a .bin of uint16 tokens
   std::string tokenizer = "byte";    // or a folder with vocab.json and merges.txt
   std::int64_t device_memory = 0;    // bytes; 0: unlimited
-  // Override what the strategies say.
+  // Overrides what the strategies say.
   std::optional<DType> precision;
+  // For strategies that state no batch; from the command line they override every strategy.
   std::int64_t micro_batch = 0;
   std::int64_t gradient_accumulation = 0;
 };

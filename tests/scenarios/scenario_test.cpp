@@ -189,6 +189,21 @@ TEST(Scenario, CanonicalJsonLoadsToItself) {
   }
 }
 
+// A scenario's micro-batch serves strategies that state none; the command line's overrides all.
+TEST(Scenario, WhoDecidesTheBatch) {
+  const std::string text = R"({"schema": 1, "model": "gpt2-tiny", "run": {"ranks": 2, "micro_batch": 3},
+    "strategies": ["zero-2", {"train_micro_batch_size_per_gpu": 5}]})";
+  const Scenario own = load_text(text);
+  EXPECT_EQ(own.strategies[0].strategy.micro_batch, 3);
+  EXPECT_EQ(own.strategies[1].strategy.micro_batch, 5);
+  EXPECT_EQ(canonical_json(load_text(canonical_json(own))), canonical_json(own));
+  ScenarioOverrides o;
+  o.micro_batch = 7;
+  const Scenario forced = load_text(text, o);
+  EXPECT_EQ(forced.strategies[0].strategy.micro_batch, 7);
+  EXPECT_EQ(forced.strategies[1].strategy.micro_batch, 7);
+}
+
 TEST(Scenario, HashDependsOnContentOnly) {
   const Scenario plain = load_text(kTiny);
   Scenario renamed = plain;
