@@ -48,7 +48,7 @@ class StepLines {
     line += fmt::format("  lr {:.3e}", metrics.lr);
     if (scaled_) line += fmt::format("  scale {:g}", metrics.loss_scale);
     line += fmt::format("  {:.0f} tokens/s", tokens_ / seconds);
-    if (peak_ > 0) line += fmt::format("  MFU {:.1f} %", flops_ / seconds / peak_ * 100);
+    line += peak_ > 0 ? fmt::format("  MFU {:.1f} %", flops_ / seconds / peak_ * 100) : "  MFU n/a";
     return line;
   }
 
@@ -76,7 +76,9 @@ std::string summary(const RunResult& run) {
       run.strategy, run.backend, run.steps, run.ranks, run.loss.front(), run.loss.back(),
       run.tokens_per_second, readable(run.step_time.median, Unit::seconds),
       readable(run.peak_device.total(), Unit::bytes));
-  if (run.mfu > 0) text += fmt::format(", MFU {:.1f} % ({})", run.mfu * 100, run.mfu_convention);
+  text += run.mfu > 0 ? fmt::format(", MFU {:.1f} % ({})", run.mfu * 100, run.mfu_convention)
+                      : fmt::format(", MFU n/a ({}; the peak is unknown until `zerolab calibrate`)",
+                                    run.mfu_convention);
   if (run.skipped_steps > 0) text += fmt::format(", {} steps skipped", run.skipped_steps);
   if (run.run_id != 0) text += fmt::format(", stored as run {}", run.run_id);
   return text + "\n";
