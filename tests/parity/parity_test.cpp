@@ -1,0 +1,180 @@
+// Trajectories against PyTorch: 50 steps of loss and gradient norm of tiny models, AdamW with
+// clipping and warm-up. The goldens come from generate.py, which reads initial weights that this
+// program wrote.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/world.h"
+#include "core/base/files.h"
+#include "core/checkpoint/safetensors.h"
+#include "core/zero/engine.h"
+
+namespace zl {
+namespace {
+
+constexpr int kSteps = 50, kBatch = 4, kLength = 32, kVocab = 97;
+
+ModelConfig gpt2() {
+  ModelConfig model;
+  model.layers = 3;
+  model.hidden = 64;
+  model.heads = 4;
+  model.vocab = kVocab;
+  model.max_sequence = kLength;
+  model.complete();
+  return model;
+}
+
+ModelConfig llama(bool qkv_bias) {
+  ModelConfig model = gpt2();
+  model.family = "llama";
+  model.kv_heads = 2;
+  model.ffn = 128;
+  model.norm = NormKind::rms_norm;
+  model.activation = ActivationKind::swiglu;
+  model.position = PositionKind::rope;
+  model.tied_embeddings = model.linear_bias = false;
+  model.qkv_bias = qkv_bias;
+  model.complete();
+  return model;
+}
+
+ModelConfig named(const std::string& name) {
+  return name == "gpt2" ? gpt2() : llama(name == "qwen2");
+}
+
+Strategy strategy(int stage, int ranks, DType dtype) {
+  Strategy s;
+  s.zero_stage = stage;
+  s.compute_dtype = dtype;
+  s.micro_batch = kBatch / ranks;
+  s.optimizer.beta2 = 0.95;
+  s.optimizer.weight_decay = 0.1;
+  s.param_persistence_threshold = 0;
+  s.schedule.kind = ScheduleKind::warmup_lr;
+  s.schedule.warmup_max_lr = 1e-3;
+  s.schedule.warmup_num_steps = 10;
+  s.schedule.warmup_log = false;
+  return s;
+}
+
+int token(int step, int row, int position) {
+  return (step * 31 + row * 17 + position * (1 + row % 3) + position * position / 7) % kVocab;
+}
+
+struct Trajectory {
+  std::vector<double> loss, grad_norm;
+};
+
+Trajectory train(const std::string& model, const Strategy& s, int ranks) {
+  Trajectory trajectory;
+  cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator);
+    Engine engine(context, named(model), s, kLength, 1);
+    const int first = context.rank() * kBatch / ranks;
+    for (int step = 0; step < kSteps; ++step) {
+      std::vector<std::int32_t> tokens, targets;
+      for (int row = first; row < first + kBatch / ranks; ++row) {
+        for (int p = 0; p < kLength; ++p) {
+          tokens.push_back(token(step, row, p));
+          targets.push_back(token(step, row, p + 1));
+        }
+      }
+      engine.forward(tokens, targets);
+      engine.backward();
+      const StepMetrics metrics = engine.step();
+      if (context.rank() != 0) continue;
+      trajectory.loss.push_back(metrics.loss);
+      trajectory.grad_norm.push_back(metrics.grad_norm);
+    }
+  });
+  return trajectory;
+}
+
+// The initial weights in table order, from one rank.
+std::vector<std::vector<float>> initial_weights(const std::string& model) {
+  std::vector<std::vector<float>> weights;
+  cpu::make_world({1, 1})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator);
+    Engine engine(context, named(model), strategy(0, 1, DType::f32), kLength, 1);
+    for (int p = 0; p < static_cast<int>(engine.parameters().specs.size()); ++p) {
+      weights.push_back(engine.gather_parameter(p));
+    }
+  });
+  return weights;
+}
+
+nlohmann::json golden(const std::string& model) {
+  return nlohmann::json::parse(
+      read_file(std::string(ZL_SOURCE_DIR) + "/tests/golden/parity/" + model + ".json"));
+}
+
+double largest_relative_error(const std::vector<double>& ours, const nlohmann::json& theirs) {
+  double largest = 0;
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    const double expected = theirs[i].get<double>();
+    largest = std::max(largest, std::fabs(ours.at(i) - expected) / std::fabs(expected));
+  }
+  return largest;
+}
+
+class Parity : public testing::TestWithParam<std::string> {};
+
+// Writes files for generate.py when ZL_PARITY_WEIGHTS names a folder; always checks that the
+// weights are those of the goldens (when they are not, the goldens must be made anew).
+TEST_P(Parity, WritesInitialWeightsAndTheyAreTheGoldens) {
+  const std::vector<std::vector<float>> weights = initial_weights(GetParam());
+  if (const char* folder = std::getenv("ZL_PARITY_WEIGHTS")) {
+    const ParameterTable table(named(GetParam()));
+    std::vector<NamedTensor> tensors;
+    for (std::size_t p = 0; p < weights.size(); ++p) {
+      const Shape& shape = table.specs[p].shape;
+      std::vector<std::int64_t> dims;
+      for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+      tensors.push_back(
+          {table.specs[p].name, DType::f32, dims, std::as_bytes(std::span(weights[p]))});
+    }
+    write_safetensors(std::string(folder) + "/" + GetParam() + ".safetensors", tensors, {});
+    return;
+  }
+  double sum = 0;
+  for (const auto& tensor : weights) {
+    for (const float value : tensor) sum += std::fabs(static_cast<double>(value));
+  }
+  const double expected = golden(GetParam())["weights_sum"].get<double>();
+  EXPECT_NEAR(sum, expected, 1e-9 * expected)
+      << "the initialisation changed: run tests/parity/generate.py";
+}
+
+TEST_P(Parity, Fp32FollowsPyTorch) {
+  const nlohmann::json expected = golden(GetParam())["fp32"];
+  ASSERT_EQ(expected["loss"].size(), static_cast<std::size_t>(kSteps));
+  for (const int ranks : {1, 4}) {
+    for (const int stage : {0, 3}) {
+      const Trajectory ours = train(GetParam(), strategy(stage, ranks, DType::f32), ranks);
+      const double loss = largest_relative_error(ours.loss, expected["loss"]);
+      const double norm = largest_relative_error(ours.grad_norm, expected["grad_norm"]);
+      EXPECT_LT(loss, 1e-5) << ranks << " ranks, stage " << stage;
+      EXPECT_LT(norm, 1e-4) << ranks << " ranks, stage " << stage;
+      RecordProperty("loss_error", std::to_string(loss));
+      std::printf("%s, %d ranks, ZeRO-%d: loss within %.1e, gradient norm within %.1e\n",
+                  GetParam().c_str(), ranks, stage, loss, norm);
+    }
+  }
+}
+
+TEST_P(Parity, Bf16StaysNear) {
+  const Trajectory ours = train(GetParam(), strategy(2, 4, DType::bf16), 4);
+  const double loss = largest_relative_error(ours.loss, golden(GetParam())["fp32"]["loss"]);
+  EXPECT_LT(loss, 2e-2);
+  std::printf("%s, 4 ranks, ZeRO-2, bf16: loss within %.1e\n", GetParam().c_str(), loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Parity, testing::Values("gpt2", "llama", "qwen2"),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace zl
