@@ -1,27 +1,40 @@
 #include "core/train/initialize.h"
 
+#include <string>
+
 namespace zl {
+namespace {
 
-Session::Session(const ModelConfig& model, const Strategy& strategy, Device& device,
-                 Communicator& communicator, const InitializeOptions& options)
-    : context_(device, communicator, {options.device_memory, options.record_trace, false}),
-      engine_(context_, model, strategy,
-              options.sequence_length > 0 ? options.sequence_length : model.max_sequence,
-              options.seed) {}
-
-Session::~Session() {
-  // The last step's ops may still run; the engine's buffers must outlive them.
-  try {
-    context_.synchronize(StreamId::compute);
-  } catch (const std::exception&) {
-    // The error that ended the work was thrown where it happened.
-  }
+void require(bool ok, const std::string& message) {
+  if (!ok) throw Error(ErrorCode::invalid, message);
 }
 
-std::unique_ptr<Session> initialize(ModelConfig model, const Strategy& strategy, Device& device,
-                                    Communicator& world, const InitializeOptions& options) {
+void check(const ModelConfig& model, const Strategy& strategy, std::int64_t sequence_length) {
+  require(
+      strategy.zero_stage >= 0 && strategy.zero_stage <= 3,
+      "strategy.zero_stage: " + std::to_string(strategy.zero_stage) + " is not one of 0, 1, 2, 3");
+  require(strategy.micro_batch >= 1 && strategy.gradient_accumulation >= 1,
+          "strategy.micro_batch and strategy.gradient_accumulation are at least 1");
+  require(model.position != PositionKind::learned || sequence_length <= model.max_sequence,
+          "sequence_length: " + std::to_string(sequence_length) + " is more than the model's " +
+              std::to_string(model.max_sequence) + " positions");
+}
+
+}  // namespace
+
+Session::Session(Device& device, Communicator& world, const ModelConfig& model,
+                 const Strategy& strategy, const SessionOptions& options)
+    : sequence_length_(options.sequence_length > 0 ? options.sequence_length : model.max_sequence) {
+  check(model, strategy, sequence_length_);
+  context_ = std::make_unique<RankContext>(
+      device, world, RankOptions{.device_memory = options.device_memory, .record_trace = false});
+  engine_ = std::make_unique<Engine>(*context_, model, strategy, sequence_length_, options.seed);
+}
+
+Session initialize(ModelConfig model, const Strategy& strategy, Device& device, Communicator& world,
+                   const SessionOptions& options) {
   model.complete();
-  return std::make_unique<Session>(model, strategy, device, world, options);
+  return Session(device, world, model, strategy, options);
 }
 
 }  // namespace zl
