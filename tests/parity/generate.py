@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Golden training runs for tests/parity, made by PyTorch.
 
-    zerolab_parity_initial /tmp/parity
+    mkdir /tmp/parity && ZL_PARITY_WEIGHTS=/tmp/parity build/tests/test_parity
     python3 tests/parity/generate.py /tmp/parity tests/golden/parity
 
-Reads every initial state that zerolab wrote, trains it for as many steps as the file holds tokens
-for, in fp32 and in float64, and writes losses and gradient norms. Needs torch, numpy and
+Trains from the initial weights that test_parity wrote, in fp32 and in float64, on the tokens and
+by the recipe of parity_test.cpp, and writes losses and gradient norms. Needs torch, numpy and
 safetensors; the build and the tests do not need this script.
 """
 import datetime
@@ -16,21 +16,21 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
+from safetensors.torch import load_file
 
-LR, WARMUP, BETAS, EPSILON, DECAY, CLIP = 3e-3, 10, (0.9, 0.95), 1e-8, 0.1, 1.0
+# As in parity_test.cpp.
+STEPS, BATCH, LENGTH, VOCAB, LAYERS, HEADS, HEAD_SIZE = 50, 4, 32, 97, 3, 4, 16
+KV_HEADS = {"gpt2": 4, "llama": 2, "qwen2": 2}
+NORM_EPSILON, THETA = 1e-5, 10000.0
+LR, WARMUP, BETAS, EPSILON, DECAY, CLIP = 1e-3, 10, (0.9, 0.95), 1e-8, 0.1, 1.0
 
 
 class Decoder:
     """A GPT-2, Llama or Qwen2 over named tensors: linear weights are [out, in], qkv stacks the
     heads of q, k and v, and `up` stacks gate and up."""
 
-    def __init__(self, weights, config):
-        self.weights = weights
-        self.gpt2 = config["family"] == "gpt2"
-        for key in ("layers", "heads", "kv_heads", "head_size"):
-            setattr(self, key, int(config[key]))
-        self.epsilon, self.theta = float(config["norm_epsilon"]), float(config["rope_theta"])
+    def __init__(self, weights, family):
+        self.weights, self.gpt2, self.kv_heads = weights, family == "gpt2", KV_HEADS[family]
 
     def linear(self, x, name):
         return F.linear(x, self.weights[name + ".weight"], self.weights.get(name + ".bias"))
@@ -38,12 +38,12 @@ class Decoder:
     def norm(self, x, name):
         weight = self.weights[name + ".weight"]
         if self.gpt2:
-            return F.layer_norm(x, weight.shape, weight, self.weights[name + ".bias"], self.epsilon)
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.epsilon) * weight
+            return F.layer_norm(x, weight.shape, weight, self.weights[name + ".bias"], NORM_EPSILON)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + NORM_EPSILON) * weight
 
     def rotate(self, x):
         half = x.shape[-1] // 2
-        frequency = self.theta ** (-torch.arange(half, dtype=torch.float64) / half)
+        frequency = THETA ** (-torch.arange(half, dtype=torch.float64) / half)
         angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), frequency)
         cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         low, high = x[..., :half], x[..., half:]
@@ -52,13 +52,13 @@ class Decoder:
     def attention(self, x, prefix):
         batch, sequence, _ = x.shape
         qkv = self.linear(x, prefix + "qkv")
-        qkv = qkv.view(batch, sequence, -1, self.head_size).transpose(1, 2)
-        q, k, v = qkv.split([self.heads, self.kv_heads, self.kv_heads], 1)
+        qkv = qkv.view(batch, sequence, -1, HEAD_SIZE).transpose(1, 2)
+        q, k, v = qkv.split([HEADS, self.kv_heads, self.kv_heads], 1)
         if not self.gpt2:
             q, k = self.rotate(q), self.rotate(k)
-        group = self.heads // self.kv_heads
+        group = HEADS // self.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        scores = q @ k.transpose(-2, -1) / self.head_size**0.5
+        scores = q @ k.transpose(-2, -1) / HEAD_SIZE**0.5
         future = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
         out = scores.masked_fill(future, float("-inf")).softmax(-1) @ v
         return self.linear(out.transpose(1, 2).flatten(2), prefix + "out")
@@ -75,7 +75,7 @@ class Decoder:
         x = self.weights["embedding.token"][inputs]
         if self.gpt2:
             x = x + self.weights["embedding.position"][: inputs.shape[1]]
-        for layer in range(self.layers):
+        for layer in range(LAYERS):
             prefix = f"blocks.{layer}."
             x = x + self.attention(self.norm(x, prefix + "norm1"), prefix + "attention.")
             x = x + self.mlp(self.norm(x, prefix + "norm2"), prefix + "mlp.")
@@ -84,21 +84,27 @@ class Decoder:
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+def tokens_of(step):
+    row = torch.arange(BATCH)[:, None]
+    position = torch.arange(LENGTH + 1)[None]
+    return (step * 31 + row * 17 + position * (1 + row % 3) + position * position // 7) % VOCAB
+
+
 def learning_rate(step):
     """DeepSpeed's WarmupLR, linear, from 0: the first two steps run at the lowest rate."""
     return LR * min(max(step - 1, 0) / WARMUP, 1.0)
 
 
-def train(initial, config, tokens, dtype):
-    weights = {name: value.to(dtype).requires_grad_() for name, value in initial.items()}
-    model = Decoder(weights, config)
+def train(initial, family, dtype):
+    weights = {name: value.to(dtype, copy=True).requires_grad_() for name, value in initial.items()}
+    model = Decoder(weights, family)
     optimizer = torch.optim.AdamW(
         weights.values(), lr=LR, betas=BETAS, eps=EPSILON, weight_decay=DECAY, foreach=False)
     losses, norms = [], []
-    for step, batch in enumerate(tokens):
+    for step in range(STEPS):
         optimizer.param_groups[0]["lr"] = learning_rate(step)
         optimizer.zero_grad()
-        loss = model.loss(batch)
+        loss = model.loss(tokens_of(step))
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), CLIP).item())
         losses.append(loss.item())
@@ -110,32 +116,32 @@ def largest_relative(a, b):
     return max(abs(x - y) / abs(y) for x, y in zip(a, b))
 
 
-def read(path):
-    with safe_open(path, "pt") as file:
-        weights = {name: file.get_tensor(name) for name in file.keys()}
-        return weights, weights.pop("tokens").long(), file.metadata()
+def sha256(tensors):
+    """Of the bytes of all tensors in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(tensors[name].numpy().tobytes())
+    return digest.hexdigest()
 
 
 def main(source, target):
     torch.set_num_threads(1)
-    for path in sorted(pathlib.Path(source).glob("*.safetensors")):
-        initial, tokens, config = read(path)
-        losses, norms = train(initial, config, tokens, torch.float32)
-        exact_losses, exact_norms = train(initial, config, tokens, torch.float64)
+    for family in KV_HEADS:
+        path = pathlib.Path(source) / (family + ".safetensors")
+        initial = load_file(path)
+        losses, norms = train(initial, family, torch.float32)
+        exact_losses, exact_norms = train(initial, family, torch.float64)
         golden = {
-            "model": path.stem,
-            "initial_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "torch": torch.__version__,
             "date": datetime.date.today().isoformat(),
-            "loss": losses,
-            "grad_norm": norms,
-            "loss_float64": exact_losses,
-            "grad_norm_float64": exact_norms,
+            "weights_sha256": sha256(initial),
+            "weights_sum": sum(value.double().abs().sum().item() for value in initial.values()),
+            "fp32": {"loss": losses, "grad_norm": norms},
+            "fp64": {"loss": exact_losses, "grad_norm": exact_norms},
         }
-        out = pathlib.Path(target) / (path.stem + ".json")
+        out = pathlib.Path(target) / (family + ".json")
         out.write_text(json.dumps(golden, indent=1) + "\n")
-        print(f"{out}: loss {losses[0]:.6f} -> {losses[-1]:.6f}, norm {norms[0]:.4f} -> "
-              f"{norms[-1]:.4f}; fp32 against float64: loss "
+        print(f"{out}: loss {losses[0]:.6f} -> {losses[-1]:.6f}; fp32 against float64: loss "
               f"{largest_relative(losses, exact_losses):.1e}, norm "
               f"{largest_relative(norms, exact_norms):.1e}")
 
