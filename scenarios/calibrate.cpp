@@ -29,8 +29,7 @@ struct Style {
   bool overlap, recompute;
 };
 constexpr int kPasses = 2;
-constexpr Style kStyles[] = {
-    {0, true, false}, {1, false, false}, {2, true, false}, {3, true, true}};
+constexpr Style kStyles[] = {{0, true, false}, {1, true, false}, {2, true, false}, {3, true, true}};
 
 ModelConfig training_model(const TrainingShape& shape) {
   ModelConfig model;

@@ -29,7 +29,7 @@ class Session {
   StepMetrics step() { return engine_->step(); }
 
   Engine& engine() { return *engine_; }
-  RankContext& context() { return *context_; }  // ledger, trace, rank
+  RankContext& context() { return *context_; }  // ledger and rank; the trace is not recorded
   std::int64_t sequence_length() const { return sequence_length_; }
 
  private:
