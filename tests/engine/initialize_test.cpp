@@ -1,0 +1,57 @@
+// The library's front door: what it refuses, and that it trains under every stage.
+#include <gtest/gtest.h>
+
+#include "core/train/initialize.h"
+#include "tests/engine/runs.h"
+
+namespace zl::test {
+namespace {
+
+std::string message_of(const ModelConfig& model, const Strategy& s, const SessionOptions& options) {
+  std::string message;
+  cpu::make_world({1, 1})->run([&](RankHandle rank) {
+    try {
+      initialize(model, s, rank.device, rank.communicator, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      message = error.what();
+    }
+  });
+  return message;
+}
+
+TEST(Initialize, RefusesWhatCannotRun) {
+  Strategy s = strategy(0);
+  SessionOptions options;
+  options.sequence_length = 25;  // one more than the model has positions
+  EXPECT_NE(message_of(tiny_gpt2(), s, options).find("sequence_length: 25"), std::string::npos);
+  s.zero_stage = 4;
+  EXPECT_NE(message_of(tiny_gpt2(), s, {}).find("zero_stage: 4"), std::string::npos);
+  s = strategy(0);
+  s.micro_batch = 0;
+  EXPECT_NE(message_of(tiny_gpt2(), s, {}).find("micro_batch"), std::string::npos);
+  ModelConfig model = tiny_gpt2();
+  model.heads = 5;  // does not divide 48
+  EXPECT_NE(message_of(model, strategy(0), {}).find("heads"), std::string::npos);
+}
+
+TEST(Initialize, TrainsUnderEveryStage) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    double first = 0, last = 0;
+    cpu::make_world({2, 1})->run([&](RankHandle rank) {
+      Session session = initialize(tiny_gpt2(), strategy(stage), rank.device, rank.communicator);
+      const std::vector<std::int32_t> tokens(48, 7), targets(48, 9);
+      for (int step = 0; step < 5; ++step) {
+        session.forward(tokens, targets);
+        session.backward();
+        const StepMetrics metrics = session.step();
+        if (rank.communicator.rank() != 0) continue;
+        (step == 0 ? first : last) = metrics.loss;
+      }
+    });
+    EXPECT_LT(last, first) << "stage " << stage;
+  }
+}
+
+}  // namespace
+}  // namespace zl::test
