@@ -40,9 +40,9 @@ std::vector<std::string> instruction_sets() {
 
 const char* gemm_library() {
 #ifdef ZL_WITH_ONEDNN
-  return "oneDNN and packed kernels";
+  return "oneDNN, Eigen (fp64) and packed kernels (16 bit)";
 #else
-  return "packed kernels (for oneDNN: apt-get install libdnnl-dev, then build again)";
+  return "Eigen and packed kernels (for oneDNN: apt-get install libdnnl-dev, then build again)";
 #endif
 }
 

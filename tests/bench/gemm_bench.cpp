@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "backends/cpu/ops/gemm_eigen.h"
 #include "backends/cpu/ops/gemm_onednn.h"
 #include "backends/cpu/ops/gemm_packed.h"
 #include "tests/bench/paired.h"
@@ -104,9 +105,10 @@ void add(const std::string& family, DType type,
 const int registered = [] {
   for (const DType type : {DType::f32, DType::bf16}) {
     add("gemm", type, cpu::execute);
-    add("gemm_packed", type, cpu::packed_gemm);
     if (cpu::onednn_prefers({})) add("gemm_onednn", type, cpu::onednn_gemm);
   }
+  add("gemm_eigen", DType::f32, cpu::eigen_gemm);
+  add("gemm_packed", DType::bf16, cpu::packed_gemm);
   return 0;
 }();
 

@@ -224,16 +224,19 @@ class Product {
 }  // namespace
 
 void packed_gemm(const Gemm& op, const ExecContext& context) {
-  with_float_type(op.a.dtype, op.kName, [&](auto type) {
+  const auto run = [&](auto type) {
     using T = decltype(type);
-    if constexpr (sizeof(T) == 2) {
-      if (op.c.dtype == DType::f32) {
-        Product<T, float>(op).run(context);
-        return;
-      }
+    if (op.c.dtype == DType::f32) {
+      Product<T, float>(op).run(context);
+    } else {
+      Product<T, T>(op).run(context);
     }
-    Product<T, T>(op).run(context);
-  });
+  };
+  if (op.a.dtype == DType::bf16) {
+    run(bfloat16{});
+  } else {
+    run(float16{});
+  }
 }
 
 }  // namespace zl::cpu

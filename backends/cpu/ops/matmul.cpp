@@ -1,4 +1,7 @@
-// Matrix products: oneDNN where it is faster, the packed kernel for everything else.
+// Matrix products: oneDNN where it is built in and fast (fp32; bf16 with AMX), Eigen for fp64 and
+// as the fp32 fallback, and the packed kernel for the 16-bit types that neither does well (Eigen's
+// bf16 product is scalar; oneDNN's without AMX is slower than converting while packing).
+#include "backends/cpu/ops/gemm_eigen.h"
 #include "backends/cpu/ops/gemm_onednn.h"
 #include "backends/cpu/ops/gemm_packed.h"
 
@@ -8,8 +11,10 @@ void execute(const Gemm& op, const ExecContext& context) {
   if (op.c.count() == 0) return;
   if (onednn_prefers(op)) {
     onednn_gemm(op, context);
-  } else {
+  } else if (is_half(op.a.dtype)) {
     packed_gemm(op, context);
+  } else {
+    eigen_gemm(op, context);
   }
 }
 
