@@ -124,7 +124,10 @@ void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
   linear_backward(dout, saved.act, parameters_.down_weight, parameters_.down_bias, dact);
   storage.reset();
   saved.act.reset();
-  context_.run(ActivationBackward{config_.activation, saved.up, dact, saved.up});
+  // In place where widths agree, so that a device may fuse it with the product that made dact.
+  const bool gated = config_.activation == ActivationKind::swiglu;
+  context_.run(ActivationBackward{config_.activation, saved.up, dact, gated ? saved.up : dact});
+  if (!gated) std::swap(saved.up, dact);
   dact.reset();
   Tensor dnorm = activation(config_.hidden, batch, "norm2 gradient");
   linear_backward(saved.up, saved.norm2, parameters_.up_weight, parameters_.up_bias, dnorm);
