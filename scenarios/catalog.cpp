@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "scenarios/catalog_entry.h"
-#include "scenarios/nearest.h"
 
 namespace zl {
 namespace {

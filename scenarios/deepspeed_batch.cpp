@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/nearest.h"
 #include "scenarios/deepspeed_builder.h"
-#include "scenarios/nearest.h"
 
 namespace zl {
 namespace {
@@ -76,7 +76,8 @@ void DeepSpeedBuilder::build_batch() {
     if (is_set(path)) *size = whole_number(*key->value);
     any_auto = any_auto || (key != nullptr && key->is_auto);
   }
-  // The command line's batch wins, the total follows from it; a scenario's serves files that state none.
+  // The command line's batch wins, the total follows from it; a scenario's serves files that state
+  // none.
   const bool stated = wished.total || wished.micro || wished.accumulation;
   const bool overridden = (context_.micro_batch > 0 || context_.gradient_accumulation > 0) &&
                           !(context_.batch_is_default && stated);

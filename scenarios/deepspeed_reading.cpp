@@ -4,7 +4,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/nearest.h"
+#include "core/base/nearest.h"
 
 namespace zl {
 namespace {

@@ -2,8 +2,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/base/nearest.h"
 #include "scenarios/deepspeed_builder.h"
-#include "scenarios/nearest.h"
 
 namespace zl {
 namespace {

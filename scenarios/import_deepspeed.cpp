@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "scenarios/deepspeed_builder.h"
-#include "scenarios/nearest.h"
 
 namespace zl {
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
-#include "scenarios/nearest.h"
+#include "core/base/nearest.h"
 
 namespace zl {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "scenarios/catalog.h"
 #include "scenarios/json_reading.h"
 #include "scenarios/model_file.h"
-#include "scenarios/nearest.h"
 #include "scenarios/run_settings.h"
 #include "scenarios/strategy_file.h"
 
@@ -76,7 +76,7 @@ void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_
   }
   const RunSettings& run = out.run;
   const ImportContext context{
-      run.ranks,       &out.model, run.precision, run.micro_batch, run.gradient_accumulation,
+      run.ranks, &out.model,      run.precision, run.micro_batch, run.gradient_accumulation,
       run.steps, batch_is_default};
   std::set<std::string> names;
   for (std::size_t index = 0; index < list.size(); ++index) {

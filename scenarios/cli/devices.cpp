@@ -7,11 +7,11 @@
 #include <string>
 
 #include "core/base/bytes.h"
+#include "core/base/nearest.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/nearest.h"
 #include "scenarios/runner.h"
 
 #ifdef _OPENMP

@@ -7,12 +7,12 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/nearest.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
 #include "scenarios/model_file.h"
-#include "scenarios/nearest.h"
 #include "scenarios/runner.h"
 #include "scenarios/strategy_file.h"
 

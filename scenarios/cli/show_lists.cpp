@@ -1,8 +1,8 @@
 #include "scenarios/cli/show_lists.h"
 
+#include "core/base/nearest.h"
 #include "scenarios/catalog.h"
 #include "scenarios/model_file.h"
-#include "scenarios/nearest.h"
 #include "scenarios/runner.h"
 #include "scenarios/strategy_file.h"
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/nearest.h"
+#include "core/base/nearest.h"
 
 namespace zl::cli {
 namespace {

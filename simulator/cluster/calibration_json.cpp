@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "simulator/cluster/json_object.h"
 
 namespace zl::sim {
@@ -54,7 +55,7 @@ std::size_t position(JsonObject& row, const char* key, const std::vector<std::st
   const std::string name = row.text(key);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    row.fail(key, "\"" + name + "\" is unknown; the nearest is \"" + closest(name, names) +
+    row.fail(key, "\"" + name + "\" is unknown; the nearest is \"" + nearest(name, names) +
                       "\"; run the calibration again");
   }
   return static_cast<std::size_t>(found - names.begin());

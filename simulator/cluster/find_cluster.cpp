@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "simulator/cluster/json_object.h"
 
 namespace zl::sim {
@@ -44,7 +45,7 @@ ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources)
     for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
     throw Error(ErrorCode::invalid, "cluster: \"" + wanted.gpu +
                                         "\" is not in the catalogue; the nearest name is \"" +
-                                        closest(wanted.gpu, known) + "\". Known: " + list +
+                                        nearest(wanted.gpu, known) + "\". Known: " + list +
                                         ", and NxGPU for N of them");
   }
   ClusterSpec cluster = parse_cluster(sources.text(wanted.gpu), wanted.gpu + ".json");

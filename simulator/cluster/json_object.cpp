@@ -1,43 +1,14 @@
 #include "simulator/cluster/json_object.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 
 namespace zl::sim {
-namespace {
-
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
-
-std::string closest(const std::string& given, const std::vector<std::string>& known) {
-  std::string word = given;  // every known word is lower case
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto best =
-      std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
-        return edit_distance(word, a) < edit_distance(word, b);
-      });
-  return best == known.end() ? "" : *best;
-}
-
 JsonObject::JsonObject(const Json& value, std::string where)
     : value_(value), where_(std::move(where)) {
   if (!value.is_object()) {
@@ -116,7 +87,7 @@ void JsonObject::finish() const {
   for (const auto& [key, value] : value_.items()) {
     if (key.starts_with("x-")) continue;
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    fail(key, "unknown key; the nearest known key is \"" + closest(key, asked_) + "\"");
+    fail(key, "unknown key; the nearest known key is \"" + nearest(key, asked_) + "\"");
   }
 }
 

@@ -40,7 +40,4 @@ class JsonObject {
   std::vector<std::string> asked_;
 };
 
-// The word of `known` with the smallest edit distance; empty when `known` is.
-std::string closest(const std::string& word, const std::vector<std::string>& known);
-
 }  // namespace zl::sim

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/nearest.h"
+#include "core/base/nearest.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {

@@ -1,6 +1,7 @@
-#include "scenarios/nearest.h"
+#include "core/base/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 namespace zl {
@@ -23,11 +24,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+namespace {
+
+std::string lower_case(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+}  // namespace
+
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   std::string best;
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
     if (distance < smallest) {
       smallest = distance;
       best = candidate;
