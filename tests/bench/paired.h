@@ -47,7 +47,7 @@ inline double median(std::vector<double> values) {
 
 // fp32 multiply-adds per second x 2 of a loop that lives in registers.
 inline double multiply_add_peak(int threads) {
-  constexpr int kChains = 12, kRounds = 100000;
+  constexpr int kChains = 12, kRounds = 400000;
   const double begin = seconds(threads);
 #pragma omp parallel num_threads(threads)
   {
