@@ -7,6 +7,7 @@
 
 #include "backends/cpu/world.h"
 #include "core/data/corpus.h"
+#include "scenarios/cuda_backend.h"
 #include "scenarios/measure.h"
 #include "simulator/timeline.h"
 #include "simulator/world.h"
@@ -84,14 +85,30 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   return std::move(outcome.result);
 }
 
+// Of all devices that a real run uses, FLOP/s; 0: unknown.
+double machine_peak_flops(const std::string& backend, int ranks, DType dtype) {
+  if (backend != "cuda") return cluster_peak_flops(load_cluster("local"), dtype);
+  const std::optional<sim::ClusterSpec> gpus = cuda_cluster(ranks);
+  return gpus ? cluster_peak_flops(*gpus, dtype) : 0;
+}
+
+// What a strategy that is to be fitted to the memory is fitted to.
+DeviceProperties planning_device(const Scenario& scenario, const std::string& backend) {
+  DeviceProperties device = backend == "cuda" && scenario.cluster == "local"
+                                ? cuda_device_properties(static_cast<int>(scenario.run.ranks))
+                                : sim::device_properties(scenario_cluster(scenario));
+  if (scenario.run.device_memory > 0) device.memory = scenario.run.device_memory;
+  return device;
+}
+
 RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
-                   const RunHooks& hooks) {
+                   const std::string& backend, const RunHooks& hooks) {
   const TokenSource data = open_data(scenario);
   ProgramOptions options = program_options(scenario, hooks);
   options.keep_trace = static_cast<bool>(hooks.on_trace);
   RankOutcome outcome = run_world(world, scenario, strategy, data, options);
   write_measured_times(outcome.trace, outcome.result);
-  complete(scenario, strategy, cluster_peak_flops(load_cluster("local"), strategy.compute_dtype),
+  complete(scenario, strategy, machine_peak_flops(backend, world.ranks(), strategy.compute_dtype),
            outcome.result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
   return std::move(outcome.result);
@@ -102,7 +119,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
 Runner::Runner() {
   registry_.add("cpu", cpu::make_world);
   registry_.add("sim", [](const WorldOptions& options) { return sim::make_world(options, {}); });
-  registry_.add_missing("cuda", "this build has no CUDA backend; use --backend cpu or sim");
+  add_cuda(registry_);
 }
 
 RunResult Runner::run(const Scenario& requested, const ImportedStrategy& imported,
@@ -118,9 +135,9 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   RunResult result;
   try {
     const Strategy strategy =
-        resolve_recompute(scenario, imported.strategy, scenario.run.device_memory);
+        resolve_recompute(scenario, imported.strategy, planning_device(scenario, backend));
     result = simulated ? run_simulated(scenario, strategy, hooks)
-                       : run_real(*world, scenario, strategy, hooks);
+                       : run_real(*world, scenario, strategy, backend, hooks);
   } catch (const OutOfMemory& error) {
     result.outcome = Outcome::out_of_memory;
     result.message = error.what();
@@ -134,17 +151,18 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
 }
 
 Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
-                           std::int64_t device_memory) {
+                           const DeviceProperties& device) {
   if (strategy.recompute.mode != RecomputeMode::automatic) return strategy;
-  if (device_memory == 0) device_memory = scenario_cluster(scenario).device.memory;
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
   ProgramOptions options = program_options(scenario, {});
   options.steps = std::min<std::int64_t>(2, options.steps);
-  options.device_memory = device_memory;
+  options.device_memory = device.memory;
+  sim::SimOptions recording;
+  recording.device.workspace = device.workspace;
   const auto fits = [&](std::int64_t blocks) {
     strategy.recompute.blocks = blocks;
     try {
-      const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, {});
+      const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, recording);
       run_world(*world, scenario, strategy, data, options);
       return true;
     } catch (const OutOfMemory&) {

@@ -17,10 +17,11 @@
 namespace zl {
 
 struct RunHooks {
-  StepObserver on_step;                        // rank 0, after every step
-  const std::atomic<bool>* stop = nullptr;     // ends the run after the current step
-  std::function<void(Engine&)> at_end;         // on every rank, the engine still alive
-  // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a simulated one.
+  StepObserver on_step;                     // rank 0, after every step
+  const std::atomic<bool>* stop = nullptr;  // ends the run after the current step
+  std::function<void(Engine&)> at_end;      // on every rank, the engine still alive
+  // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a
+  // simulated one.
   std::function<void(const Trace&)> on_trace;
 };
 
@@ -47,8 +48,9 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path);
 // Where `zerolab calibrate` writes what "local" means.
 std::string local_cluster_path();
 
-// Fills in `automatic` recomputation: the fewest blocks that fit the device memory, found on the
-// recording device. Leaves other modes alone.
-Strategy resolve_recompute(const Scenario& scenario, Strategy strategy, std::int64_t device_memory);
+// Fills in `automatic` recomputation: the fewest blocks that fit device.memory beside
+// device.workspace, found on the recording device. Leaves other modes alone.
+Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
+                           const DeviceProperties& device);
 
 }  // namespace zl

@@ -100,20 +100,6 @@ void reduce_type(ReduceOp op, std::span<const std::byte* const> sources,
 
 }  // namespace
 
-bool can_reduce(DType dtype, ReduceOp op) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::f32:
-    case DType::bf16:
-    case DType::f16:
-      return true;
-    case DType::i32:
-      return op != ReduceOp::average;
-    default:
-      return false;
-  }
-}
-
 void reduce(DType dtype, ReduceOp op, std::span<const std::byte* const> sources,
             std::span<std::byte* const> destinations, std::int64_t count) {
   switch (dtype) {

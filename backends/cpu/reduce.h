@@ -9,9 +9,6 @@
 
 namespace zl::cpu {
 
-// fp64, fp32, bf16 and fp16; int32 except for average.
-bool can_reduce(DType dtype, ReduceOp op);
-
 // Every destination[i] = the sources' i-th elements combined in the order given: added in f32 (f64
 // for f64, i64 for i32), scaled by 1 / sources.size() for average, rounded once. Destinations may
 // be sources too. Requires can_reduce(dtype, op).

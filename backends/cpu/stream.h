@@ -13,7 +13,8 @@
 #include <string>
 #include <thread>
 
-#include "backends/cpu/waiter.h"
+#include "core/device/failures.h"
+#include "core/device/waiter.h"
 #include "core/trace/event.h"
 
 namespace zl::cpu {
@@ -68,8 +69,5 @@ class Stream {
   Waiter arrivals_, progress_;
   std::thread thread_;
 };
-
-// What an exception says: its what(), or that it is not a std::exception.
-std::string message_of(const std::exception_ptr& error);
 
 }  // namespace zl::cpu

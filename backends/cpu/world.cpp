@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "backends/cpu/thread_communicator.h"
+#include "core/device/failures.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -15,29 +15,6 @@
 
 namespace zl::cpu {
 namespace {
-
-// What ranks threw, in order of time.
-class Failures {
- public:
-  void add(const std::exception_ptr& error) {
-    std::lock_guard lock(mutex_);
-    try {
-      std::rethrow_exception(error);
-    } catch (const RankLeft&) {
-      if (!consequence_) consequence_ = error;
-    } catch (...) {
-      if (!cause_) cause_ = error;
-    }
-  }
-  void rethrow() const {
-    if (cause_) std::rethrow_exception(cause_);
-    if (consequence_) std::rethrow_exception(consequence_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr cause_, consequence_;
-};
 
 class ThreadWorld final : public World {
  public:

@@ -1,5 +1,7 @@
 #include "core/device/communicator.h"
 
+#include "core/base/error.h"
+
 namespace zl {
 
 const char* name_of(CollectiveKind kind) {
@@ -24,6 +26,38 @@ std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks) 
       return (count * others + ranks - 1) / ranks * element;
   }
   return 0;
+}
+
+bool can_reduce(DType dtype, ReduceOp op) {
+  switch (dtype) {
+    case DType::f64:
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+      return true;
+    case DType::i32:
+      return op != ReduceOp::average;
+    default:
+      return false;
+  }
+}
+
+void check_collective(const Collective& collective, int ranks) {
+  const auto require = [&](bool ok, const char* what) {
+    if (ok) return;
+    throw Error(ErrorCode::failed, std::string(name_of(collective.kind)) + ": " + what);
+  };
+  require(!collective.segments.empty(), "there is at least one tensor");
+  for (const auto& [source, destination] : collective.segments) {
+    const bool gathers = collective.kind == CollectiveKind::all_gather;
+    const bool scatters = collective.kind == CollectiveKind::reduce_scatter;
+    const bool reduces = scatters || collective.kind == CollectiveKind::all_reduce;
+    require(source.dtype == destination.dtype, "source and destination have one type");
+    require(!reduces || can_reduce(source.dtype, collective.op),
+            "fp64, fp32, bf16 and fp16 can be reduced, int32 except by average");
+    require(source.count() * (gathers ? ranks : 1) == destination.count() * (scatters ? ranks : 1),
+            "element counts of source and destination fit the number of ranks");
+  }
 }
 
 }  // namespace zl

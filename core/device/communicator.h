@@ -44,6 +44,11 @@ struct Collective {
 // times the element size. The one formula that every backend and the cost model use.
 std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks);
 
+// fp64, fp32, bf16 and fp16; int32 except for average.
+bool can_reduce(DType dtype, ReduceOp op);
+// Error{failed} when a segment's counts or types do not fit the collective.
+void check_collective(const Collective& collective, int ranks);
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -51,7 +56,7 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string link() const = 0;  // "threads", "nccl", "sim", ...
   // Enqueues. Ranks must call the same collectives in the same order; a mismatch is an
-  // Error{failed} on every rank that names both calls.
+  // Error{failed} on every rank that names both calls. timing: as for Device::run.
   virtual void run(StreamId stream, const Collective& collective, Timing* timing) = 0;
 };
 

@@ -24,6 +24,7 @@ struct DeviceProperties {
   std::int64_t memory = 0;    // bytes of the device space; 0: unknown
   double peak_flops_f32 = 0;  // dense, per second, 0: unknown
   double peak_flops_half = 0;
+  std::int64_t workspace = 0;  // bytes of device memory its libraries need lent; 0: none
 };
 
 // What a value read by the host means; the simulator answers from the scenario.
@@ -39,7 +40,12 @@ class Device {
   virtual std::byte* reserve(MemorySpace space, std::int64_t bytes) = 0;
   virtual void release(MemorySpace space, std::byte* slab, std::int64_t bytes) = 0;
 
-  // Enqueues a validated op; fills *timing when it executes. `timing` outlives the stream's work.
+  // Scratch for its ops, properties().workspace bytes, aligned to 512; nullptr takes it back.
+  // Devices that ask for none ignore it.
+  virtual void lend_workspace(std::byte* /*memory*/, std::int64_t /*bytes*/) {}
+
+  // Enqueues a validated op; *timing is filled when the stream is synchronised after it at the
+  // latest. nullptr: it is not timed. `timing` outlives the stream's work.
   virtual void run(StreamId stream, const Op& op, Timing* timing) = 0;
   // Enqueues a copy of `bytes` between any two spaces, host memory of the caller included. Host
   // memory must stay valid until the stream is synchronised.

@@ -10,6 +10,18 @@ RankContext::RankContext(Device& device, Communicator& communicator, const RankO
     pools_[i] = std::make_unique<Pool>(device, space, ledger_, budget);
     if (options.record_trace) pools_[i]->observe(this);
   }
+  lend_workspace();
+}
+
+RankContext::~RankContext() {
+  if (workspace_.view.data != nullptr) device_.lend_workspace(nullptr, 0);
+}
+
+void RankContext::lend_workspace() {
+  const std::int64_t bytes = device_.properties().workspace;
+  if (bytes == 0) return;
+  workspace_ = allocate(DType::u8, Shape{bytes}, MemoryTag::workspace, {"library workspace"});
+  device_.lend_workspace(workspace_.view.data, bytes);
 }
 
 Tensor RankContext::allocate(DType dtype, const Shape& shape, MemoryTag tag, Label label,
@@ -23,7 +35,7 @@ Tensor RankContext::allocate(DType dtype, const Shape& shape, MemoryTag tag, Lab
 
 void RankContext::collective(StreamId stream, const Collective& collective) {
   ZL_CHECK(!collective.segments.empty(), "a collective has at least one tensor");
-  Timing* timing = unrecorded(stream);
+  Timing* timing = nullptr;
   if (options_.record_trace) {
     TraceEvent record = event(EventType::collective, stream);
     record.kind = static_cast<std::uint8_t>(collective.kind);
@@ -37,7 +49,7 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
       record.bytes_written += segment.destination.bytes();
       record.wire_bytes += wire_bytes(collective.kind, segment, ranks());
     }
-    timing = &trace_.append(record).timing;
+    timing = append(record);
   }
   if (options_.record_accesses) {
     for (const Segment& segment : collective.segments) {
@@ -49,11 +61,11 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
 }
 
 void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {
-  Timing* timing = unrecorded(stream);
+  Timing* timing = nullptr;
   if (options_.record_trace) {
     TraceEvent record = event(EventType::copy, stream);
     record.bytes_read = record.bytes_written = destination.bytes();
-    timing = &trace_.append(record).timing;
+    timing = append(record);
   }
   if (options_.record_accesses) record_access(destination, Access::write);
   device_.copy(stream, destination.data, static_cast<const std::byte*>(source), destination.bytes(),
@@ -61,11 +73,11 @@ void RankContext::upload(StreamId stream, const TensorView& destination, const v
 }
 
 void RankContext::download(StreamId stream, void* destination, const TensorView& source) {
-  Timing* timing = unrecorded(stream);
+  Timing* timing = nullptr;
   if (options_.record_trace) {
     TraceEvent record = event(EventType::copy, stream);
     record.bytes_read = record.bytes_written = source.bytes();
-    timing = &trace_.append(record).timing;
+    timing = append(record);
   }
   if (options_.record_accesses) record_access(source, Access::read);
   device_.copy(stream, static_cast<std::byte*>(destination), source.data, source.bytes(), timing);
@@ -108,6 +120,11 @@ TraceEvent RankContext::event(EventType type, StreamId stream) const {
   return record;
 }
 
+Timing* RankContext::append(const TraceEvent& record) {
+  Timing* timing = &trace_.append(record).timing;
+  return timed_ ? timing : nullptr;
+}
+
 Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype) {
   TraceEvent record = event(EventType::op, stream);
   record.kind = kind;
@@ -118,7 +135,7 @@ Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& c
   record.flops = cost.flops;
   record.bytes_read = cost.bytes_read;
   record.bytes_written = cost.bytes_written;
-  return &trace_.append(record).timing;
+  return append(record);
 }
 
 void RankContext::record_access(const TensorView& view, Access access) {

@@ -38,7 +38,9 @@ struct RankOptions {
 class RankContext : private AllocationObserver {
  public:
   RankContext(Device& device, Communicator& communicator, const RankOptions& options = {});
-  ~RankContext() override = default;
+  ~RankContext() override;
+  RankContext(const RankContext&) = delete;
+  RankContext& operator=(const RankContext&) = delete;
 
   int rank() const { return communicator_.rank(); }
   int ranks() const { return communicator_.size(); }
@@ -55,7 +57,7 @@ class RankContext : private AllocationObserver {
   template <class T>
   void run(StreamId stream, const T& op) {
     op.validate();
-    Timing* timing = unrecorded(stream);
+    Timing* timing = nullptr;
     if (options_.record_trace) timing = record_op(stream, kOpKind<T>, op.cost(), dtype_of_op(op));
     if (options_.record_accesses) {
       op.visit([&](const TensorView& view, Access access) { record_access(view, access); });
@@ -79,6 +81,8 @@ class RankContext : private AllocationObserver {
   double read(ProbeKind what, const TensorView& scalar);
 
   Scope& scope() { return scope_; }
+  // Whether the device times what it runs from now on (it does at first); the books do not need it.
+  void time_events(bool timed) { timed_ = timed; }
 
  private:
   template <class T>
@@ -94,9 +98,11 @@ class RankContext : private AllocationObserver {
     return dtype;
   }
 
-  Timing* unrecorded(StreamId stream) { return &unrecorded_[static_cast<std::size_t>(stream)]; }
   const Pool& pool(MemorySpace space) const { return *pools_[static_cast<std::size_t>(space)]; }
+  void lend_workspace();
   TraceEvent event(EventType type, StreamId stream) const;
+  // Appends the event; where its execution is to be timed.
+  Timing* append(const TraceEvent& record);
   Timing* record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype);
   void record_access(const TensorView& view, Access access);
   void on_allocate(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) override;
@@ -111,7 +117,8 @@ class RankContext : private AllocationObserver {
   std::vector<TensorAccess> accesses_;
   std::array<std::unique_ptr<Pool>, kMemorySpaces> pools_;
   Scope scope_;
-  std::array<Timing, kStreams> unrecorded_;  // one per stream: streams write at the same time
+  bool timed_ = true;
+  Tensor workspace_;  // lent to the device
 };
 
 // Sets phase and unit for the enclosed block.

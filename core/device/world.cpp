@@ -6,21 +6,32 @@ namespace zl {
 
 std::vector<std::string> BackendRegistry::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, factory] : factories_) names.push_back(name);
+  for (const auto& [name, entry] : entries_) {
+    if (entry.why_missing().empty()) names.push_back(name);
+  }
   return names;
+}
+
+std::map<std::string, std::string> BackendRegistry::missing() const {
+  std::map<std::string, std::string> missing;
+  for (const auto& [name, entry] : entries_) {
+    if (const std::string why = entry.why_missing(); !why.empty()) missing[name] = why;
+  }
+  return missing;
 }
 
 std::unique_ptr<World> BackendRegistry::make(const std::string& name,
                                              const WorldOptions& options) const {
-  if (const auto found = factories_.find(name); found != factories_.end()) {
-    return found->second(options);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    std::string known;
+    for (const std::string& each : names()) known += (known.empty() ? "" : ", ") + each;
+    throw Error(ErrorCode::usage, "--backend: '" + name + "' is not one of " + known);
   }
-  if (const auto why = missing_.find(name); why != missing_.end()) {
-    throw Error(ErrorCode::unavailable, "backend '" + name + "' is not available: " + why->second);
+  if (const std::string why = found->second.why_missing(); !why.empty()) {
+    throw Error(ErrorCode::unavailable, "backend '" + name + "' is not available: " + why);
   }
-  std::string known;
-  for (const auto& [key, factory] : factories_) known += (known.empty() ? "" : ", ") + key;
-  throw Error(ErrorCode::usage, "--backend: '" + name + "' is not one of " + known);
+  return found->second.factory(options);
 }
 
 }  // namespace zl

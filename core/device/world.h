@@ -40,17 +40,29 @@ using WorldFactory = std::function<std::unique_ptr<World>(const WorldOptions&)>;
 // Filled by the composition root (scenarios/runner); no backend knows another.
 class BackendRegistry {
  public:
-  void add(const std::string& name, WorldFactory factory) { factories_[name] = std::move(factory); }
-  void add_missing(const std::string& name, const std::string& why) { missing_[name] = why; }
+  // Says why a backend cannot run on this machine; "" when it can.
+  using Reason = std::function<std::string()>;
+
+  // `missing` is asked only when somebody wants to know: looking for hardware takes time.
+  void add(const std::string& name, WorldFactory factory, Reason missing = {}) {
+    entries_[name] = {std::move(factory), std::move(missing)};
+  }
+  void add_missing(const std::string& name, const std::string& why) {
+    add(name, {}, [why] { return why; });
+  }
   std::vector<std::string> names() const;  // available ones, sorted
-  const std::map<std::string, std::string>& missing() const { return missing_; }
+  std::map<std::string, std::string> missing() const;
   // Error{unavailable} with the reason for a missing backend; Error{usage} with the list for an
   // unknown one.
   std::unique_ptr<World> make(const std::string& name, const WorldOptions& options) const;
 
  private:
-  std::map<std::string, WorldFactory> factories_;
-  std::map<std::string, std::string> missing_;
+  struct Entry {
+    WorldFactory factory;
+    Reason missing;
+    std::string why_missing() const { return missing ? missing() : ""; }
+  };
+  std::map<std::string, Entry> entries_;
 };
 
 }  // namespace zl

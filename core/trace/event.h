@@ -34,7 +34,7 @@ enum class Phase : std::uint8_t {
 };
 const char* name_of(Phase phase);
 
-// Steady-clock nanoseconds of execution; zero on the recording device.
+// Steady-clock nanoseconds of execution; zero on the recording device and for untimed events.
 struct Timing {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;

@@ -75,6 +75,7 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
       keep = std::move(context.trace());
       context.trace() = Trace();
       books.restart_trace();
+      context.time_events(false);  // nobody sees the later steps' events
     }
     if (metrics.stop) break;
   }

@@ -12,6 +12,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cuda_backend.h"
 #include "scenarios/runner.h"
 
 #ifdef _OPENMP
@@ -65,7 +66,29 @@ Json backends_json(const BackendRegistry& registry) {
   return list;
 }
 
-std::string text_of(const Json& processor, const Json& backends) {
+// One row per GPU and the versions of the software; "" without a GPU, the reason is in the table of
+// backends.
+std::string cuda_text(const Json& cuda) {
+  if (cuda["gpus"].empty()) return "";
+  Table table{{{"GPU"},
+               {"name", Align::left},
+               {"memory", Align::right, Unit::bytes},
+               {"multiprocessors"},
+               {"compute capability"}},
+              {}};
+  for (const Json& gpu : cuda["gpus"]) {
+    table.rows.push_back({static_cast<std::int64_t>(table.rows.size()),
+                          gpu["name"].get<std::string>(), gpu["memory_bytes"].get<std::int64_t>(),
+                          gpu["multiprocessors"].get<std::int64_t>(),
+                          gpu["compute_capability"].get<std::string>()});
+  }
+  Json software = cuda;
+  software.erase("gpus");
+  software.erase("why");
+  return "\n" + render(table, Format::table) + "\n" + render(leaves(software), Format::table);
+}
+
+std::string text_of(const Json& processor, const Json& backends, const Json& cuda) {
   Table table{{{"backend", Align::left}, {"available", Align::left}, {"why", Align::left}}, {}};
   for (const Json& each : backends) {
     const bool available = each["available"].get<bool>();
@@ -74,7 +97,8 @@ std::string text_of(const Json& processor, const Json& backends) {
   }
   Json readable_processor = processor;
   readable_processor["memory_bytes"] = format_bytes(processor["memory_bytes"].get<std::int64_t>());
-  return render(leaves(readable_processor), Format::table) + "\n" + render(table, Format::table);
+  return render(leaves(readable_processor), Format::table) + "\n" + render(table, Format::table) +
+         cuda_text(cuda);
 }
 
 int devices(const std::string& format_text) {
@@ -88,11 +112,13 @@ int devices(const std::string& format_text) {
               {"openmp_threads", openmp_threads()}};
   const Runner runner;
   const Json backends = backends_json(runner.backends());
+  const Json cuda = describe_cuda();
   if (format == Format::table) {
     all["instruction_sets"] = join(instruction_sets(), " ");
-    print(text_of(all, backends));
+    print(text_of(all, backends, cuda));
   } else {
     all["backends"] = backends;
+    all["cuda"] = cuda;
     print(pretty(all));
   }
   return 0;

@@ -1,4 +1,5 @@
 #include "scenarios/cli/experiment.h"
+#include "scenarios/cuda_backend.h"
 
 #include <fmt/format.h>
 
@@ -64,6 +65,7 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
                           RunHooks hooks) {
   hooks.stop = &stop_;
   RunResult result = attempt(strategy, backend, hooks);
+  name_gpu(backend, environment_);
   const bool cut_short =
       interrupted() && result.outcome == Outcome::ok && result.steps < scenario_.run.steps;
   if (cut_short) {

@@ -29,6 +29,7 @@ DeviceSpec read_device(JsonObject object) {
   DeviceSpec device;
   device.name = object.text("name");
   device.memory = object.bytes("memory");
+  device.workspace = object.bytes("workspace", 0);
   device.memory_bandwidth = object.positive("memory_bandwidth");
   device.memory_efficiency = object.fraction("memory_efficiency", 0.85);
   device.multiprocessors = object.count("multiprocessors", 0);
@@ -109,6 +110,7 @@ Json write_device(const DeviceSpec& device) {
   }
   return {{"name", device.name},
           {"memory", device.memory},
+          {"workspace", device.workspace},
           {"memory_bandwidth", device.memory_bandwidth},
           {"memory_efficiency", device.memory_efficiency},
           {"multiprocessors", device.multiprocessors},
@@ -191,6 +193,7 @@ DeviceProperties device_properties(const ClusterSpec& cluster) {
   DeviceProperties properties;
   properties.name = cluster.device.name;
   properties.memory = cluster.device.memory;
+  properties.workspace = cluster.device.workspace;
   properties.peak_flops_f32 = cluster.device.rate(DType::f32).peak;
   properties.peak_flops_half = cluster.device.rate(DType::bf16).peak;
   return properties;

@@ -20,6 +20,7 @@ struct ComputeRate {
 struct DeviceSpec {
   std::string name;
   std::int64_t memory = 0;                               // bytes; 0: unknown
+  std::int64_t workspace = 0;                            // bytes lent to libraries, of each rank
   double memory_bandwidth = 0;                           // bytes/s
   double memory_efficiency = 0;                          // share of it that streaming ops reach
   int multiprocessors = 0;                               // 0: GEMM time has no tile and wave steps

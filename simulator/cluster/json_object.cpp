@@ -60,7 +60,8 @@ int JsonObject::count(const char* key, std::optional<int> fallback) {
   return static_cast<int>(value);
 }
 
-std::int64_t JsonObject::bytes(const char* key) {
+std::int64_t JsonObject::bytes(const char* key, std::optional<std::int64_t> fallback) {
+  if (find(key) == nullptr && fallback) return *fallback;
   const Json& value = at(key);
   if (!value.is_string()) return static_cast<std::int64_t>(number(key));
   try {

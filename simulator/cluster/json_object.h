@@ -22,7 +22,8 @@ class JsonObject {
   double positive(const char* key);
   double fraction(const char* key, std::optional<double> fallback = {});  // 0..1
   int count(const char* key, std::optional<int> fallback = {});           // whole, at least 0
-  std::int64_t bytes(const char* key);  // a number or a text such as "80GiB"
+  // A number or a text such as "80GiB".
+  std::int64_t bytes(const char* key, std::optional<std::int64_t> fallback = {});
   bool boolean(const char* key, bool fallback);
   std::string text(const char* key);
   const Json* find(const char* key);  // nullptr when absent

@@ -25,6 +25,8 @@ inline void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 inline const std::vector<DType> kFloats = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
+inline const std::vector<DType> kHalves = {DType::bf16, DType::f16};
+
 // The type of statistics and gradients that go with storage type `dtype`.
 inline DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 

@@ -21,14 +21,30 @@ DropoutSpec dropout_if(Workspace& w, bool wanted) {
   return wanted ? w.dropout(w.uniform(0.05f, 0.6f)) : DropoutSpec{};
 }
 
-AttentionForward make_attention(Workspace& w, DType dtype, bool dropout) {
+// Head sizes that GPUs multiply on tensor cores, and sequences around the edges of their tiles.
+AttentionShape large_heads(Workspace& w) {
+  AttentionShape shape;
+  shape.batch = w.pick({1, 2});
+  shape.sequence = w.pick({1, 17, 64, 65, 130, 200});
+  shape.kv_heads = w.pick({1, 2});
+  shape.heads = shape.kv_heads * w.pick({1, 2});
+  shape.head_size = w.pick({64, 128});
+  return shape;
+}
+
+struct AttentionForm {
+  AttentionShape (*shape)(Workspace& w) = random_shape;
+  bool dropout = false;
+};
+
+AttentionForward make_attention(Workspace& w, DType dtype, AttentionForm form) {
   AttentionForward op;
-  op.shape = random_shape(w);
+  op.shape = form.shape(w);
   op.qkv = w.normal(dtype, {op.shape.rows(), op.shape.qkv_width()});
   op.out = w.zeros(dtype, {op.shape.rows(), op.shape.out_width()});
   op.lse = w.zeros(wide(dtype), {op.shape.batch, op.shape.heads, op.shape.sequence});
   op.scale = 1.0 / std::sqrt(static_cast<double>(op.shape.head_size));
-  op.dropout = dropout_if(w, dropout);
+  op.dropout = dropout_if(w, form.dropout);
   return op;
 }
 
@@ -41,8 +57,8 @@ void fill_from_reference(Workspace& w, const AttentionForward& op) {
   for (std::int64_t i = 0; i < op.lse.count(); ++i) set(op.lse, i, get(wide_op.lse, i));
 }
 
-Op make_attention_backward(Workspace& w, DType dtype, bool dropout) {
-  const AttentionForward forward = make_attention(w, dtype, dropout);
+Op make_attention_backward(Workspace& w, DType dtype, AttentionForm form) {
+  const AttentionForward forward = make_attention(w, dtype, form);
   fill_from_reference(w, forward);
   AttentionBackward op;
   op.dout = w.normal(dtype, forward.out.shape);
@@ -157,13 +173,17 @@ std::vector<Case> cases_of(Tag<Rope>) {
 
 // 16-bit kernels may round the probabilities to the storage type before the products.
 std::vector<Case> cases_of(Tag<AttentionForward>) {
-  return {{"attention", kFloats, with(make_attention, false), 4},
-          {"attention_dropout", kFloats, with(make_attention, true), 4}};
+  const auto form = [](AttentionForm f) { return with(make_attention, f); };
+  return {{"attention", kFloats, form({}), 4},
+          {"attention_dropout", kFloats, form({.dropout = true}), 4},
+          {"attention_large_heads", kHalves, form({.shape = large_heads}), 4}};
 }
 
 std::vector<Case> cases_of(Tag<AttentionBackward>) {
-  return {{"attention_backward", kFloats, with(make_attention_backward, false), 8},
-          {"attention_backward_dropout", kFloats, with(make_attention_backward, true), 8}};
+  const auto form = [](AttentionForm f) { return with(make_attention_backward, f); };
+  return {{"attention_backward", kFloats, form({}), 8},
+          {"attention_backward_dropout", kFloats, form({.dropout = true}), 8},
+          {"attention_backward_large_heads", kHalves, form({.shape = large_heads}), 8}};
 }
 
 std::vector<Case> cases_of(Tag<NormForward>) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/conformance/cases.h"
@@ -12,7 +13,11 @@
 namespace zl::test {
 namespace {
 
-constexpr int kRounds = 6;
+// Trials of each case and type; ZL_TEST_ROUNDS lowers it where a tool makes ops slow.
+int rounds() {
+  const char* given = std::getenv("ZL_TEST_ROUNDS");
+  return given == nullptr ? 6 : std::max(1, std::atoi(given));
+}
 
 double unit_error(DType dtype) {
   switch (dtype) {
@@ -119,7 +124,7 @@ class Conformance : public testing::TestWithParam<Case> {};
 TEST_P(Conformance, MatchesReference) {
   const Case& one = GetParam();
   for (const DType dtype : one.types) {
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < rounds(); ++round) {
       const std::uint64_t seed = test_seed() + static_cast<std::uint64_t>(round);
       SCOPED_TRACE(std::string(name_of(dtype)) + ", round " + std::to_string(round) +
                    ", ZL_TEST_SEED=" + std::to_string(test_seed()));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/device/world.h"
 #include "tests/core/fake_device.h"
 
 namespace zl {
@@ -71,6 +72,68 @@ TEST_F(RankContextTest, CollectivesCountPayloadAndWire) {
   collective(CollectiveKind::broadcast, {{a, a}});
   EXPECT_EQ(last().wire_bytes, (10 * 3 + 3) / 4 * 4);
   EXPECT_THROW(collective(CollectiveKind::all_reduce, {}), Error);
+}
+
+TEST_F(RankContextTest, UntimedEventsAreRecordedAllTheSame) {
+  Tensor x = tensor(10);
+  context.time_events(false);
+  context.run(Axpy{x, x});
+  EXPECT_EQ(last().type, EventType::op);
+  EXPECT_EQ(device.finished, 1);
+  EXPECT_EQ(last().timing.end_ns, 0);
+  collective(CollectiveKind::all_reduce, {{x, x}});
+  EXPECT_EQ(last().timing.end_ns, 0);
+  context.time_events(true);
+  context.run(Axpy{x, x});
+  EXPECT_EQ(last().timing.end_ns, 2);
+}
+
+TEST(LibraryWorkspace, IsInTheLedgerAndTakenBackBeforeItsMemory) {
+  test::FakeDevice device;
+  device.workspace = 3 << 20;
+  test::FakeCommunicator communicator;
+  {
+    RankContext context(device, communicator);
+    EXPECT_EQ(device.lent_bytes, 3 << 20);
+    EXPECT_EQ(device.slabs.count(device.lent), 1u);  // the first block of the first slab
+    const auto& tags = context.ledger().current(MemorySpace::device);
+    EXPECT_EQ(tags[static_cast<std::size_t>(MemoryTag::workspace)], 3 << 20);
+  }
+  EXPECT_EQ(device.lent, nullptr);
+  RankOptions small;
+  small.device_memory = 1 << 20;
+  try {
+    RankContext context(device, communicator, small);
+    FAIL() << "a workspace larger than the budget";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("library workspace"), std::string::npos);
+  }
+}
+
+TEST(BackendRegistry, AsksForTheReasonOnlyWhenItMatters) {
+  int asked = 0;
+  std::string why = "no such card";
+  BackendRegistry registry;
+  registry.add(
+      "gpu", [](const WorldOptions&) { return nullptr; },
+      [&] {
+        ++asked;
+        return why;
+      });
+  registry.add("cpu", [](const WorldOptions&) { return nullptr; });
+  EXPECT_NO_THROW(registry.make("cpu", {}));
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(registry.names(), std::vector<std::string>{"cpu"});
+  EXPECT_EQ(registry.missing().at("gpu"), "no such card");
+  try {
+    registry.make("gpu", {});
+    FAIL() << "a missing backend";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_NE(std::string(error.what()).find("no such card"), std::string::npos);
+  }
+  why.clear();
+  EXPECT_NO_THROW(registry.make("gpu", {}));
 }
 
 TEST_F(RankContextTest, ScopesNestAndComeBack) {

@@ -1,10 +1,8 @@
 // The simulated twin: the recording device's books equal the real run's exactly, and both equal the closed
 // forms of SPECS section 3.
-#include <gtest/gtest.h>
-
 #include <numeric>
 
-#include "tests/engine/runs.h"
+#include "tests/engine/comparisons.h"
 
 namespace zl::test {
 namespace {
@@ -25,21 +23,6 @@ std::vector<Strategy> all_strategies(DType dtype) {
     }
   }
   return all;
-}
-
-void expect_twins(const RunResult& real, const RunResult& twin, const std::string& what) {
-  EXPECT_EQ(real.peak_device.tag, twin.peak_device.tag) << what;
-  EXPECT_EQ(real.reserved_device, twin.reserved_device) << what;
-  EXPECT_EQ(real.wire_bytes_per_step, twin.wire_bytes_per_step) << what;
-  EXPECT_EQ(real.op_count, twin.op_count) << what;
-  EXPECT_EQ(real.op_sequence_hash, twin.op_sequence_hash) << what;
-  ASSERT_EQ(real.communication.size(), twin.communication.size()) << what;
-  for (std::size_t i = 0; i < real.communication.size(); ++i) {
-    EXPECT_EQ(real.communication[i].collective, twin.communication[i].collective) << what;
-    EXPECT_EQ(real.communication[i].group, twin.communication[i].group) << what;
-    EXPECT_EQ(real.communication[i].count, twin.communication[i].count) << what;
-    EXPECT_EQ(real.communication[i].bytes, twin.communication[i].bytes) << what;
-  }
 }
 
 TEST(Twin, BooksAreEqualForEveryStrategyAndFamily) {

@@ -89,7 +89,9 @@ TEST(AutomaticRecompute, TakesTheFewestBlocksThatFit) {
   for (std::int64_t budget = 512 << 10; budget < (8 << 20); budget += 64 << 10) {
     std::int64_t fewest = 0;
     while (fewest < scenario.model.layers && !fits(scenario, strategy, fewest, budget)) ++fewest;
-    EXPECT_EQ(resolve_recompute(scenario, strategy, budget).recompute.blocks, fewest) << budget;
+    DeviceProperties device;
+    device.memory = budget;
+    EXPECT_EQ(resolve_recompute(scenario, strategy, device).recompute.blocks, fewest) << budget;
     scenario.run.device_memory = budget;
     const RunResult run = Runner().run(scenario, scenario.strategies[0], "cpu");
     EXPECT_EQ(run.outcome == Outcome::ok, fits(scenario, strategy, fewest, budget)) << budget;

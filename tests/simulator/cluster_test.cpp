@@ -42,6 +42,7 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
     EXPECT_EQ(cluster.devices, 1);
     EXPECT_EQ(cluster.node_devices, 8);
     EXPECT_GT(cluster.device.memory, std::int64_t{30} << 30);
+    EXPECT_EQ(device_properties(cluster).workspace, 64 << 20);  // as the CUDA backend asks
     EXPECT_GT(cluster.device.rate(DType::f16).peak, 1e14);
     EXPECT_GE(cluster.device.rate(DType::f16).peak, cluster.device.rate(DType::f32).peak);
     const std::string text = cluster_json(cluster);

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "backends/cpu/waiter.h"
+#include "core/device/waiter.h"
 
-namespace zl::cpu {
+namespace zl {
 
 class Barrier {
  public:
@@ -44,4 +44,4 @@ class Barrier {
   Waiter waiter_;
 };
 
-}  // namespace zl::cpu
+}  // namespace zl

@@ -1,43 +1,33 @@
-#include "backends/cpu/thread_group.h"
+#include "core/device/thread_group.h"
 
 #include <algorithm>
-#include <cstring>
+#include <exception>
 
-#include "backends/cpu/call_text.h"
-#include "backends/cpu/reduce.h"
+#include "core/device/call_text.h"
 
-namespace zl::cpu {
-namespace {
-
-void copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
-  if (destination != source && bytes > 0)
-    std::memcpy(destination, source, static_cast<std::size_t>(bytes));
-}
-
-// The part of `total` elements that a rank works on, cut at cache lines.
-struct Share {
-  std::int64_t begin, end;
-};
-Share share_of(std::int64_t total, int rank, int ranks) {
-  constexpr std::int64_t kGrain = 64;
-  const std::int64_t grains = (total + kGrain - 1) / kGrain;
-  return {std::min(total, grains * rank / ranks * kGrain),
-          std::min(total, grains * (rank + 1) / ranks * kGrain)};
-}
-
-}  // namespace
-
+namespace zl {
 ThreadGroup::ThreadGroup(int ranks, std::chrono::milliseconds timeout)
     : ranks_(ranks), timeout_(timeout) {
   for (auto& channel : channels_) channel = std::make_unique<Channel>(ranks);
 }
 
-void ThreadGroup::run(int rank, StreamId stream, const Call& call) {
+void ThreadGroup::run(int rank, StreamId stream, const Call& call,
+                      const std::function<void(const Calls&)>& work) {
   Channel& channel = *channels_.at(static_cast<std::size_t>(stream));
   enter(channel, rank, call);
   const std::string difference = mismatch(channel, stream);
-  if (difference.empty()) move_data(channel, rank);
+  std::exception_ptr failure;
+  if (difference.empty()) {
+    Calls calls;
+    for (const Slot& slot : channel.slots) calls.push_back(slot.call);
+    try {
+      work(calls);
+    } catch (...) {
+      failure = std::current_exception();  // the others wait at the exit
+    }
+  }
   channel.exit.arrive_and_wait();
+  if (failure) std::rethrow_exception(failure);
   if (difference.empty()) return;
   {
     std::lock_guard lock(mutex_);
@@ -129,59 +119,4 @@ std::string ThreadGroup::missing_ranks() const {
          (absent.empty() ? "" : "; not there: rank " + absent);
 }
 
-void ThreadGroup::move_data(const Channel& channel, int rank) const {
-  const Call& mine = channel.call(rank);
-  const bool copies = mine.kind == CollectiveKind::broadcast || ranks_ == 1;
-  if (mine.kind == CollectiveKind::all_reduce && !copies) return all_reduce(channel, rank);
-  std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks_));
-  for (std::size_t i = 0; i < mine.segments.size(); ++i) {
-    const Segment& segment = mine.segments[i];
-    std::byte* destination = segment.destination.data;
-    const auto source = [&](int from) { return channel.call(from).segments[i].source.data; };
-    if (copies) {
-      copy_bytes(destination, source(0), segment.source.bytes());
-    } else if (mine.kind == CollectiveKind::all_gather) {
-      const std::int64_t chunk = segment.source.bytes();
-      // Every rank starts elsewhere, so that they do not read one source at the same time.
-      for (int step = 0; step < ranks_; ++step) {
-        const int from = (rank + step) % ranks_;
-        copy_bytes(destination + from * chunk, source(from), chunk);
-      }
-    } else {
-      const std::int64_t chunk = segment.destination.bytes();
-      for (int from = 0; from < ranks_; ++from) {
-        sources[static_cast<std::size_t>(from)] = source(from) + rank * chunk;
-      }
-      reduce(segment.source.dtype, mine.op, sources, {&destination, 1},
-             segment.destination.count());
-    }
-  }
-}
-
-// Each rank reduces its share of all segments laid end to end and writes it to everyone: nobody
-// else reads or writes those elements.
-void ThreadGroup::all_reduce(const Channel& channel, int rank) const {
-  const Call& mine = channel.call(rank);
-  std::int64_t total = 0;
-  for (const Segment& segment : mine.segments) total += segment.source.count();
-  const Share share = share_of(total, rank, ranks_);
-  std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks_));
-  std::vector<std::byte*> destinations(static_cast<std::size_t>(ranks_));
-  std::int64_t start = 0;
-  for (std::size_t i = 0; i < mine.segments.size(); ++i) {
-    const TensorView& view = mine.segments[i].source;
-    const std::int64_t begin = std::max(share.begin - start, std::int64_t{0});
-    const std::int64_t end = std::min(share.end - start, view.count());
-    start += view.count();
-    if (begin >= end) continue;
-    const std::int64_t offset = begin * static_cast<std::int64_t>(size_of(view.dtype));
-    for (int from = 0; from < ranks_; ++from) {
-      const Segment& theirs = channel.call(from).segments[i];
-      sources[static_cast<std::size_t>(from)] = theirs.source.data + offset;
-      destinations[static_cast<std::size_t>(from)] = theirs.destination.data + offset;
-    }
-    reduce(view.dtype, mine.op, sources, destinations, end - begin);
-  }
-}
-
-}  // namespace zl::cpu
+}  // namespace zl

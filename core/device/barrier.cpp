@@ -1,6 +1,6 @@
-#include "backends/cpu/barrier.h"
+#include "core/device/barrier.h"
 
-namespace zl::cpu {
+namespace zl {
 
 std::optional<Barrier::Round> Barrier::arrive() {
   std::uint64_t state = state_;
@@ -38,4 +38,4 @@ bool Barrier::close_at(Round round) {
   return false;
 }
 
-}  // namespace zl::cpu
+}  // namespace zl

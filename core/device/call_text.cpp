@@ -1,8 +1,8 @@
-#include "backends/cpu/call_text.h"
+#include "core/device/call_text.h"
 
 #include <algorithm>
 
-namespace zl::cpu {
+namespace zl {
 
 const char* name_of(StreamId stream) {
   constexpr const char* kNames[kStreams] = {"compute", "communication", "copy_in", "copy_out"};
@@ -39,4 +39,4 @@ std::string describe(const Call& call) {
   return text + "] (group " + zl::name_of(call.group) + ")";
 }
 
-}  // namespace zl::cpu
+}  // namespace zl

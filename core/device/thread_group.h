@@ -1,5 +1,5 @@
-// Where the ranks of one process meet: matches their collectives, names what does not match, and
-// moves the data.
+// Where the ranks of one process meet: matches their collectives and names what does not match; the
+// backend moves the data.
 // Ownership: refers to the buffers of a collective while it runs. Threads: run and leave may be
 // called from any rank's threads at once; one stream of one rank runs one collective at a time.
 #pragma once
@@ -8,16 +8,17 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "backends/cpu/barrier.h"
-#include "core/base/error.h"
+#include "core/device/barrier.h"
 #include "core/device/communicator.h"
+#include "core/device/failures.h"
 
-namespace zl::cpu {
+namespace zl {
 
 // A collective as one rank posts it for the others to see.
 struct Call {
@@ -27,12 +28,6 @@ struct Call {
   std::vector<Segment> segments;
 };
 
-// Another rank has left: a consequence, not the first cause.
-class RankLeft : public Error {
- public:
-  explicit RankLeft(const std::string& message) : Error(ErrorCode::failed, message) {}
-};
-
 class ThreadGroup {
  public:
   // timeout: how long a rank sleeps in a collective that others do not join.
@@ -40,9 +35,14 @@ class ThreadGroup {
 
   int ranks() const { return ranks_; }
 
-  // Runs the call together with all other ranks' calls on the same stream. Throws Error{failed} on
-  // every rank when they differ or when one does not come in time, RankLeft when one has left.
-  void run(int rank, StreamId stream, const Call& call);
+  // The call of each rank, by rank; valid while `work` runs.
+  using Calls = std::vector<const Call*>;
+
+  // Meets all other ranks on the same stream, runs `work` on every rank, and returns when all have.
+  // Throws Error{failed} on every rank when the calls differ or when a rank does not come in time,
+  // RankLeft when one has left; what `work` throws.
+  void run(int rank, StreamId stream, const Call& call,
+           const std::function<void(const Calls&)>& work);
   // Declares that this rank will join no further collective.
   void leave(int rank, const std::string& why);
   // Forgets failures and positions; only while no rank is running.
@@ -73,8 +73,6 @@ class ThreadGroup {
   void fail(const std::string& message, bool rank_left);  // mutex_ is held
   std::string mismatch(const Channel& channel, StreamId stream) const;
   std::string missing_ranks() const;
-  void move_data(const Channel& channel, int rank) const;
-  void all_reduce(const Channel& channel, int rank) const;
 
   int ranks_;
   std::chrono::milliseconds timeout_;
@@ -85,4 +83,4 @@ class ThreadGroup {
 
 const char* name_of(StreamId stream);
 
-}  // namespace zl::cpu
+}  // namespace zl

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "backends/cpu/thread_group.h"
+#include "core/device/thread_group.h"
 
-namespace zl::cpu {
+namespace zl {
 
 // Whether two ranks mean the same collective: kind, op, group, and each tensor's type and counts.
 bool same(const Call& a, const Call& b);
@@ -14,4 +14,4 @@ bool same(const Call& a, const Call& b);
 // "all_gather of 3 tensors fp32 [128, 64, 7] (group data)".
 std::string describe(const Call& call);
 
-}  // namespace zl::cpu
+}  // namespace zl

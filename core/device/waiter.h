@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace zl::cpu {
+namespace zl {
 
 class Waiter {
  public:
@@ -63,4 +63,4 @@ class Waiter {
   std::atomic<int> sleepers_{0};
 };
 
-}  // namespace zl::cpu
+}  // namespace zl

@@ -1,0 +1,12 @@
+// The data side of a collective among ranks that share memory.
+// Ownership: nothing. Threads: called by every rank of the meeting at once.
+#pragma once
+
+#include "core/device/thread_group.h"
+
+namespace zl::cpu {
+
+// This rank's part; done for everybody when all ranks have returned.
+void move_data(const ThreadGroup::Calls& calls, int rank);
+
+}  // namespace zl::cpu

@@ -1,0 +1,73 @@
+// GEMM as cuBLASLt sees it: a key for what decides the algorithm, the descriptors built from it
+// (no device needed), and the algorithms a device has chosen so far.
+// Ownership: descriptors and the handle are owned. Threads: one rank's thread.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "backends/cuda/kernel/stream.h"
+#include "core/ops/matmul.h"
+
+namespace zl::cuda {
+
+// What the GEMM does to its result before it is stored.
+enum class Epilogue : std::uint8_t { none, bias };
+
+// Everything the choice of an algorithm may depend on, and nothing that differs between runs of one
+// program: with equal keys the results have equal bits. Alignments (of a, b and of c with the bias)
+// count up to 16 bytes, so that a weight's place in a larger buffer does not matter.
+struct GemmKey {
+  std::int64_t m = 0, n = 0, k = 0;
+  DType in = DType::f32, out = DType::f32;
+  bool trans_a = false, trans_b = false, accumulate = false;
+  Epilogue epilogue = Epilogue::none;
+  std::uint8_t align_a = 16, align_b = 16, align_c = 16;
+  std::int64_t workspace = 0;  // bytes
+
+  bool operator==(const GemmKey&) const = default;
+};
+struct GemmKeyHash {
+  std::size_t operator()(const GemmKey& key) const;
+};
+
+// Bias goes into the epilogue where cuBLASLt takes it: of the type of c, not f64, 16-byte aligned.
+GemmKey key_of(const Gemm& op, std::int64_t workspace_bytes);
+
+// Row-major c = op(a) op(b) is, read in columns, c^T = op(b)^T op(a)^T: cuBLASLt's first matrix is
+// b and its second a. Sums in f32 (f64 for f64), never TF32.
+struct GemmDescriptors {
+  explicit GemmDescriptors(const GemmKey& key);
+  ~GemmDescriptors();
+  GemmDescriptors(const GemmDescriptors&) = delete;
+  GemmDescriptors& operator=(const GemmDescriptors&) = delete;
+
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  // Split-K parts are added in a fixed order in the type of the sums: the other schemes round
+  // parts to 16 bits or add into c.
+  cublasLtMatmulPreference_t preference = nullptr;
+};
+
+class Blas {
+ public:
+  ~Blas();
+  // Enqueues. Throws Error{failed} naming the call, or that no algorithm supports the shape.
+  void run(const Gemm& op, const GemmKey& key, Stream stream, std::byte* workspace);
+
+ private:
+  struct Plan {
+    explicit Plan(const GemmKey& key) : descriptors(key) {}
+    GemmDescriptors descriptors;
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+  Plan& plan(const GemmKey& key);
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::unordered_map<GemmKey, std::unique_ptr<Plan>, GemmKeyHash> plans_;
+};
+
+}  // namespace zl::cuda

@@ -1,0 +1,87 @@
+// One CUDA device as a rank sees it: four streams, events, slabs and ops. Several ranks may share
+// one GPU: each has streams of its own.
+// Ownership: owns streams, events and the cuBLASLt handle; slabs belong to whoever reserved them;
+// the workspace is lent. Threads: made, used and destroyed on one rank's thread, whose current
+// device it sets.
+// Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited for, so that an error
+// names the op that made it and not one that was enqueued later.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/cuda/availability.h"
+#include "backends/cuda/ops/ops.h"
+#include "core/base/error.h"
+#include "core/device/device.h"
+
+namespace zl::cuda {
+
+class Blas;
+class EventRing;
+class Timer;
+
+class Device final : public zl::Device {
+ public:
+  // Told when an exception ends the rank while work is under way, before anything waits for that
+  // work: it may be a collective whose other ranks will never come.
+  using OnFailure = std::function<void(const std::string& why)>;
+
+  // ordinal: CUDA's number of the GPU. rank: for messages. Throws Error{unavailable}.
+  Device(int ordinal, int rank, OnFailure on_failure = {});
+  ~Device() override;
+
+  DeviceProperties properties() const override;
+  std::byte* reserve(MemorySpace space, std::int64_t bytes) override;
+  // First waits for the work of every stream, which may still use the slab.
+  void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override;
+  void lend_workspace(std::byte* memory, std::int64_t bytes) override;
+
+  void run(StreamId stream, const Op& op, Timing* timing) override;
+  void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
+            Timing* timing) override;
+  EventId record(StreamId stream) override;
+  void wait(StreamId stream, EventId event) override;
+  void synchronize(StreamId stream) override;
+  double read(StreamId stream, ProbeKind what, const TensorView& scalar) override;
+
+  int ordinal() const { return ordinal_; }
+  int rank() const { return rank_; }
+  Stream stream(StreamId stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  // What an op on that stream runs with: the stream and its part of the workspace.
+  ExecContext context(StreamId stream) const;
+
+  // Anything that enqueues on a stream (a communicator's kernels): checked, named, timed and shown
+  // to profilers like an op. `what` says it in messages, "all_reduce of 3 tensors".
+  void enqueue(StreamId stream, const std::string& what, const std::function<void(Stream)>& work,
+               Timing* timing);
+  // Waits for all streams and returns "" or what went wrong; never throws.
+  std::string finish() noexcept;
+
+ private:
+  // Runs `work`, timed and shown to profilers as `name`. What fails is reported as describe().
+  template <class Describe, class Work>
+  void guarded(StreamId stream, const char* name, const Describe& describe, const Work& work,
+               Timing* timing);
+  [[noreturn]] void fail(const std::string& what, const Error& error);
+  void refuse_after_failure() const;
+  bool has_work() const;
+  void drain();
+
+  int ordinal_, rank_;
+  OnFailure on_failure_;
+  bool synchronous_ = false;
+  int multiprocessors_ = 0;
+  std::string failure_;  // the first one: CUDA refuses everything after it
+  std::array<Stream, kStreams> streams_{};
+  std::array<std::byte*, kStreams> workspaces_{};
+  std::array<std::int64_t, kStreams> workspace_bytes_{};
+  std::array<std::unique_ptr<EventRing>, kStreams> events_;
+  std::unique_ptr<Timer> timer_;
+  std::unique_ptr<Blas> blas_;
+  double* scalar_ = nullptr;  // pinned: where read() puts what it reads
+};
+
+}  // namespace zl::cuda

@@ -1,0 +1,45 @@
+// Sixteen bytes of a tensor at once. Ownership: nothing. Threads: device code.
+#pragma once
+
+#include "backends/cuda/kernel/convert.h"
+
+namespace zl::cuda {
+
+template <class T>
+inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+
+template <class T>
+union Packed {
+  uint4 raw;
+  T at[kPack<T>];
+  __device__ Packed() : raw{} {}
+};
+
+template <class T>
+__device__ __forceinline__ Packed<T> load_packed(const T* address) {
+  Packed<T> pack;
+  pack.raw = load_16(address);
+  return pack;
+}
+template <class T>
+__device__ __forceinline__ Packed<T> load_packed_streaming(const T* address) {
+  Packed<T> pack;
+  pack.raw = load_16_streaming(address);
+  return pack;
+}
+template <class T>
+__device__ __forceinline__ void store_packed(T* address, const Packed<T>& pack) {
+  store_16(address, pack.raw);
+}
+template <class T>
+__device__ __forceinline__ void store_packed_streaming(T* address, const Packed<T>& pack) {
+  store_16_streaming(address, pack.raw);
+}
+
+// Whether every address can be read in packs (null ones do not matter).
+template <class... Pointers>
+bool aligned_16(const Pointers*... addresses) {
+  return ((reinterpret_cast<std::uintptr_t>(addresses) % 16 == 0) && ...);
+}
+
+}  // namespace zl::cuda

@@ -1,0 +1,74 @@
+// Flat tensors in runs of eight elements: a thread takes a run, reads and writes it in 16-byte
+// packs where the addresses allow, and computes each element on its own, so that values do not
+// depend on how a tensor is cut. Ownership: nothing. Threads: device code and its launcher.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cuda/kernel/launch.h"
+#include "backends/cuda/kernel/packed.h"
+#include "backends/cuda/ops/ops.h"
+
+namespace zl::cuda {
+
+inline constexpr int kRun = 8;
+
+// values = the first `length` <= kRun elements from `source`. packed: the address is a multiple of
+// 16 bytes.
+template <class T, class A>
+__device__ __forceinline__ void load_run(const T* source, std::int64_t length, bool packed,
+                                         A (&values)[kRun]) {
+  if (packed && length == kRun) {
+#pragma unroll
+    for (int i = 0; i < kRun; i += kPack<T>) {
+      const Packed<T> pack = load_packed(source + i);
+#pragma unroll
+      for (int j = 0; j < kPack<T>; ++j) values[i + j] = static_cast<A>(load_value(pack.at[j]));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) {
+      values[i] = i < length ? static_cast<A>(load_value(source[i])) : A{0};
+    }
+  }
+}
+
+template <class T, class A>
+__device__ __forceinline__ void store_run(T* target, std::int64_t length, bool packed,
+                                          const A (&values)[kRun]) {
+  if (packed && length == kRun) {
+#pragma unroll
+    for (int i = 0; i < kRun; i += kPack<T>) {
+      Packed<T> pack;
+#pragma unroll
+      for (int j = 0; j < kPack<T>; ++j) pack.at[j] = store_value<T>(values[i + j]);
+      store_packed(target + i, pack);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) {
+      if (i < length) target[i] = store_value<T>(values[i]);
+    }
+  }
+}
+
+template <class Body>
+__global__ void __launch_bounds__(256) each_run(std::int64_t count, Body body) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  const std::int64_t mine = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (std::int64_t first = mine * kRun; first < count; first += threads * kRun) {
+    body(first, count - first < kRun ? count - first : kRun);
+  }
+}
+
+// Calls body(first, length) for the runs of [0, count), a whole number of waves of blocks at most.
+template <class Body>
+void launch_runs(const ExecContext& context, std::int64_t count, const Body& body) {
+  constexpr int kThreads = 256, kBlocksPerMultiprocessor = 8;
+  if (count <= 0) return;
+  const std::int64_t most = std::int64_t{kBlocksPerMultiprocessor} * context.multiprocessors;
+  const std::int64_t blocks = std::min(blocks_for(count, kThreads * kRun), most);
+  launch(context.stream, {blocks, 1, kThreads, 0}, each_run<Body>, count, body);
+}
+
+}  // namespace zl::cuda

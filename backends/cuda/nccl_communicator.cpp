@@ -1,0 +1,264 @@
+// Collectives through NCCL. Communicators are non-blocking, so that a rank that waits for others
+// can be released: by a timeout, or by aborting its communicator when another rank leaves.
+#include "backends/cuda/nccl_communicator.h"
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/error.h"
+#include "backends/cuda/nccl_library.h"
+#include "core/device/call_text.h"
+#include "core/device/failures.h"
+
+namespace zl::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return ncclFloat64;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::i32:
+      return ncclInt32;
+    default:
+      return ncclUint8;
+  }
+}
+
+ncclRedOp_t op_of(ReduceOp op) {
+  constexpr ncclRedOp_t kOps[] = {ncclSum, ncclAvg, ncclMax};
+  return kOps[static_cast<std::size_t>(op)];
+}
+
+// Collectives under way on one rank, oldest first, for the watchdog.
+struct UnderWay {
+  std::string what;
+  std::int64_t number = 0;
+  Clock::time_point since;
+  cudaEvent_t done = nullptr;
+};
+
+struct Member {
+  std::mutex mutex;  // guards all below: the communicator may be aborted by another thread
+  ncclComm_t communicator = nullptr;
+  std::deque<UnderWay> under_way;
+  std::int64_t calls = 0;
+};
+
+class NcclGroup final : public RankGroup {
+ public:
+  NcclGroup(int ranks, std::chrono::milliseconds timeout)
+      : timeout_(timeout), members_(static_cast<std::size_t>(ranks)) {
+    for (auto& member : members_) member = std::make_unique<Member>();
+    check(nccl().get_unique_id(&id_), "ncclGetUniqueId");
+    watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  }
+  ~NcclGroup() override {
+    watchdog_.request_stop();
+    watchdog_.join();
+    for (auto& member : members_) {
+      for (UnderWay& each : member->under_way) cudaEventDestroy(each.done);
+    }
+  }
+
+  std::unique_ptr<Communicator> join(Device& device, int rank) override;
+  void leave(int rank, const std::string& why) override {
+    fail("rank " + std::to_string(rank) + " has left: " + why);
+  }
+  int ranks() const { return static_cast<int>(members_.size()); }
+
+  void run(int rank, const Call& call, Stream stream) {
+    Member& mine = *members_[static_cast<std::size_t>(rank)];
+    const std::string what = describe(call);
+    const std::lock_guard lock(mine.mutex);
+    if (mine.communicator == nullptr) throw_failure(rank, what);
+    check(nccl().group_start(), "ncclGroupStart");
+    for (const Segment& segment : call.segments) enqueue(mine.communicator, call, segment, stream);
+    const ncclResult_t status = nccl().group_end();
+    if (status != ncclInProgress) check(status, "ncclGroupEnd");
+    settle(mine.communicator, what);
+    UnderWay entry{what, ++mine.calls, Clock::now()};
+    cuda::check(cudaEventCreateWithFlags(&entry.done, cudaEventDisableTiming), "cudaEventCreate");
+    cuda::check(cudaEventRecord(entry.done, stream), "cudaEventRecord");
+    mine.under_way.push_back(entry);
+  }
+
+  void close(int rank) {
+    Member& mine = *members_[static_cast<std::size_t>(rank)];
+    const std::lock_guard lock(mine.mutex);
+    if (mine.communicator != nullptr) nccl().destroy(mine.communicator);
+    mine.communicator = nullptr;
+  }
+
+ private:
+  static void check(ncclResult_t status, const std::string& call) {
+    if (status == ncclSuccess) return;
+    throw Error(ErrorCode::failed, call + ": " + nccl().error_string(status));
+  }
+
+  static void enqueue(ncclComm_t communicator, const Call& call, const Segment& segment,
+                      Stream stream) {
+    const auto& [source, destination] = segment;
+    const ncclDataType_t type = type_of(source.dtype);
+    const auto from = static_cast<std::size_t>(source.count());
+    ncclResult_t status = ncclSuccess;
+    switch (call.kind) {
+      case CollectiveKind::all_reduce:
+        status = nccl().all_reduce(source.data, destination.data, from, type, op_of(call.op),
+                                   communicator, stream);
+        break;
+      case CollectiveKind::reduce_scatter:
+        status = nccl().reduce_scatter(source.data, destination.data,
+                                       static_cast<std::size_t>(destination.count()), type,
+                                       op_of(call.op), communicator, stream);
+        break;
+      case CollectiveKind::all_gather:
+        status = nccl().all_gather(source.data, destination.data, from, type, communicator, stream);
+        break;
+      case CollectiveKind::broadcast:
+        status =
+            nccl().broadcast(source.data, destination.data, from, type, 0, communicator, stream);
+        break;
+    }
+    if (status != ncclInProgress) check(status, describe(call));
+  }
+
+  // A non-blocking call has been taken over when the communicator is no longer in progress.
+  void settle(ncclComm_t communicator, const std::string& what) {
+    const Clock::time_point deadline = Clock::now() + timeout_;
+    ncclResult_t state = ncclInProgress;
+    while (true) {
+      check(nccl().async_error(communicator, &state), "ncclCommGetAsyncError");
+      if (state != ncclInProgress) break;
+      if (Clock::now() > deadline) {
+        throw Error(ErrorCode::failed, what + ": NCCL took no answer within " +
+                                           std::to_string(timeout_.count()) + " ms");
+      }
+      std::this_thread::yield();
+    }
+    check(state, what);
+  }
+
+  // Ends everybody's collectives; the first reason counts.
+  void fail(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) return;
+      failure_ = reason;
+    }
+    for (auto& member : members_) {
+      const std::lock_guard lock(member->mutex);
+      if (member->communicator != nullptr) nccl().abort(member->communicator);
+      member->communicator = nullptr;
+    }
+  }
+
+  [[noreturn]] void throw_failure(int rank, const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    throw RankLeft("rank " + std::to_string(rank) + " calls " + what + ", but " +
+                   failure_.value_or("its communicator is closed"));
+  }
+
+  // Names a collective that does not end, and releases everybody.
+  void watch(const std::stop_token& stop) {
+    std::mutex sleep;
+    std::condition_variable_any wake;
+    while (!stop.stop_requested()) {
+      {
+        std::unique_lock lock(sleep);
+        wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
+      }
+      for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+        const std::optional<std::string> stuck = look(*members_[rank]);
+        if (stuck) fail("rank " + std::to_string(rank) + ": " + *stuck);
+      }
+    }
+  }
+
+  std::optional<std::string> look(Member& member) const {
+    const std::lock_guard lock(member.mutex);
+    while (!member.under_way.empty() &&
+           cudaEventQuery(member.under_way.front().done) == cudaSuccess) {
+      cudaEventDestroy(member.under_way.front().done);
+      member.under_way.pop_front();
+      // Those behind it have only now got their turn.
+      if (!member.under_way.empty()) member.under_way.front().since = Clock::now();
+    }
+    if (member.communicator == nullptr || member.under_way.empty()) return std::nullopt;
+    ncclResult_t state = ncclSuccess;
+    const UnderWay& oldest = member.under_way.front();
+    const std::string what = "collective #" + std::to_string(oldest.number) + ", " + oldest.what;
+    if (nccl().async_error(member.communicator, &state) != ncclSuccess ||
+        (state != ncclSuccess && state != ncclInProgress)) {
+      return what + ": " + nccl().error_string(state);
+    }
+    if (Clock::now() - oldest.since < timeout_) return std::nullopt;
+    return what + ", did not end within " + std::to_string(timeout_.count()) + " ms";
+  }
+
+  std::chrono::milliseconds timeout_;
+  ncclUniqueId id_{};
+  std::vector<std::unique_ptr<Member>> members_;
+  std::mutex mutex_;  // guards failure_
+  std::optional<std::string> failure_;
+  std::jthread watchdog_;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(NcclGroup& group, int rank, Device& device)
+      : group_(group), rank_(rank), device_(device) {}
+  ~NcclCommunicator() override { group_.close(rank_); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.ranks(); }
+  std::string link() const override { return "nccl"; }
+  void run(StreamId stream, const Collective& collective, Timing* timing) override {
+    check_collective(collective, size());
+    const Call call{collective.kind,
+                    collective.op,
+                    collective.group,
+                    {collective.segments.begin(), collective.segments.end()}};
+    device_.enqueue(
+        stream, describe(call), [&](Stream target) { group_.run(rank_, call, target); }, timing);
+  }
+
+ private:
+  NcclGroup& group_;
+  int rank_;
+  Device& device_;
+};
+
+std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t communicator = nullptr;
+  const ncclResult_t status = nccl().init_rank(&communicator, ranks(), id_, rank, &config);
+  if (status != ncclInProgress) check(status, "ncclCommInitRank");
+  settle(communicator, "rank " + std::to_string(rank) + ", ncclCommInitRank");
+  Member& mine = *members_[static_cast<std::size_t>(rank)];
+  const std::lock_guard lock(mine.mutex);
+  mine.communicator = communicator;
+  return std::make_unique<NcclCommunicator>(*this, rank, device);
+}
+
+}  // namespace
+
+std::unique_ptr<RankGroup> make_nccl_group(int ranks, std::chrono::milliseconds timeout) {
+  return std::make_unique<NcclGroup>(ranks, timeout);
+}
+
+}  // namespace zl::cuda

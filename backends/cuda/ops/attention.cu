@@ -1,0 +1,205 @@
+// Attention forward: online softmax over tiles of keys (Dao et al. 2022, algorithm 1; the division
+// of work among warps of Dao 2023, FlashAttention-2, section 3).
+#include "backends/cuda/ops/attention_fma.h"
+#include "backends/cuda/ops/attention_mma.h"
+#include "backends/cuda/ops/ops.h"
+
+namespace zl::cuda {
+namespace {
+
+template <class T>
+struct ForwardArguments {
+  const T* qkv;
+  T* out;
+  Math<T>* lse;
+  HeadLayout layout;
+  TileOrder order;
+  Math<T> scale;
+  DropoutSpec dropout;
+};
+
+// The running softmax of a thread's rows, in units of log2: peak is the largest score so far, sum
+// this thread's part of the row's sum of 2^(slope (score - peak)).
+template <class Tiles>
+struct RunningSoftmax {
+  using A = typename Tiles::Arithmetic;
+  A peak[Tiles::kRows], sum[Tiles::kRows];
+
+  __device__ RunningSoftmax() {
+    for (int r = 0; r < Tiles::kRows; ++r) peak[r] = static_cast<A>(-INFINITY), sum[r] = A{0};
+  }
+
+  // Scores become probabilities against the new peaks; earlier sums are rescaled.
+  template <class Scores, class Sums>
+  __device__ __forceinline__ void update(A slope, Scores& scores, Sums& out) {
+#pragma unroll
+    for (int r = 0; r < Tiles::kRows; ++r) {
+      A highest = peak[r];
+#pragma unroll
+      for (int c = 0; c < Scores::kOwn; ++c) highest = max(highest, scores.at(r, c));
+#pragma unroll
+      for (int other = 1; other < Tiles::kRowLanes; other *= 2) {
+        highest = max(highest, shuffle_xor(highest, other));
+      }
+      const A keep = power_of_2((peak[r] - highest) * slope), shift = highest * slope;
+      peak[r] = highest;
+      sum[r] *= keep;
+#pragma unroll
+      for (int c = 0; c < Scores::kOwn; ++c) {
+        scores.at(r, c) = power_of_2(scores.at(r, c) * slope - shift);
+        sum[r] += scores.at(r, c);
+      }
+#pragma unroll
+      for (int c = 0; c < Sums::kOwn; ++c) out.at(r, c) *= keep;
+    }
+  }
+
+  // The whole row's sum, in every thread that has a part of it.
+  __device__ __forceinline__ A total(int r) const {
+    A all = sum[r];
+#pragma unroll
+    for (int other = 1; other < Tiles::kRowLanes; other *= 2) all += shuffle_xor(all, other);
+    return all;
+  }
+};
+
+// Keys after the query get no weight. This also covers rows past the end of the sequence.
+template <class Tiles, class Scores>
+__device__ __forceinline__ void mask_later_keys(const Tiles& tiles, int query, int key,
+                                                Scores& scores) {
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) {
+    const int last = query + tiles.row(r) - key;
+#pragma unroll
+    for (int c = 0; c < Scores::kOwn; ++c) {
+      if (tiles.column(c) > last) {
+        scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
+      }
+    }
+  }
+}
+
+template <class Tiles, class Scores>
+__device__ __forceinline__ void drop(const Tiles& tiles, const DropoutSpec& spec,
+                                     std::int64_t first_row, int sequence, int key,
+                                     Scores& scores) {
+  DropoutFactors<typename Tiles::Arithmetic> factors(spec);
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) {
+    const std::int64_t line = (first_row + tiles.row(r)) * sequence + key;
+#pragma unroll
+    for (int c = 0; c < Scores::kOwn; ++c) scores.at(r, c) *= factors.at(line + tiles.column(c));
+  }
+}
+
+// One block: kTileRows queries of one head against all tiles of keys up to the last query. The next
+// keys arrive during softmax and p v, the values during q k^T: one buffer each.
+template <class Tiles, bool kDropout>
+__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
+    attend(ForwardArguments<typename Tiles::Element> a) {
+  using T = typename Tiles::Element;
+  using A = typename Tiles::Arithmetic;
+  auto* queries = dynamic_shared<typename Tiles::Stored>();
+  auto* keys = queries + Tiles::kRowTile;
+  auto* values = keys + Tiles::kColumnTile;
+  const Tiles tiles(reinterpret_cast<std::byte*>(values + Tiles::kColumnTile));
+  const TileOrder::Place place = a.order.locate(blockIdx.x);
+  const std::int64_t batch = place.plane / a.layout.heads, head = place.plane % a.layout.heads;
+  const int query = (static_cast<int>(a.order.tiles) - 1 - place.rank) * Tiles::kTileRows;
+  const int sequence = a.layout.sequence, end = min(sequence, query + Tiles::kTileRows);
+  const HeadRows<const T> key_rows = a.layout.key(a.qkv, batch, head / a.layout.group);
+  const HeadRows<const T> value_rows = a.layout.value_of_key(key_rows);
+
+  tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.qkv, batch, head), query);
+  tiles.template copy<Tiles::kTileColumns>(keys, key_rows, 0);
+  tiles.commit();
+  tiles.wait();
+  __syncthreads();
+  const typename Tiles::RowOperand left = tiles.rows(queries);
+  RunningSoftmax<Tiles> softmax;
+  typename Tiles::template Values<Tiles::kWidth> sums;
+  for (int key = 0; key < end; key += Tiles::kTileColumns) {
+    const bool mine = key <= query + tiles.last_row();  // else all of it is after this warp's rows
+    typename Tiles::template Values<Tiles::kTileColumns> scores;
+    tiles.template copy<Tiles::kTileColumns>(values, value_rows, key);
+    tiles.commit();
+    if (mine) tiles.multiply(left, keys, a.layout.head_size, scores);
+    tiles.wait();
+    __syncthreads();
+    if (key + Tiles::kTileColumns < end) {
+      tiles.template copy<Tiles::kTileColumns>(keys, key_rows, key + Tiles::kTileColumns);
+    }
+    tiles.commit();
+    if (mine) {
+      if (key + Tiles::kTileColumns - 1 > query + tiles.first_row()) {
+        mask_later_keys(tiles, query, key, scores);
+      }
+      softmax.update(a.scale * kLog2E<A>, scores, sums);
+      if (kDropout && a.dropout.p > 0) {
+        drop(tiles, a.dropout, place.plane * sequence + query, sequence, key, scores);
+      }
+      tiles.accumulate(scores, values, sums);
+    }
+    tiles.wait();
+    __syncthreads();
+  }
+
+  A factor[Tiles::kRows];
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) {
+    const A total = softmax.total(r);
+    const int row = query + tiles.row(r);
+    factor[r] = A{1} / total;
+    if (row < sequence && static_cast<int>(threadIdx.x) % Tiles::kRowLanes == 0) {
+      a.lse[place.plane * sequence + row] = softmax.peak[r] * a.scale + ::log(total);
+    }
+  }
+  tiles.store(sums, factor, queries, a.layout.out(a.out, batch, head), query);
+}
+
+template <class Tiles, bool kDropout>
+void run(const AttentionForward& op, const ExecContext& context) {
+  using T = typename Tiles::Element;
+  const AttentionShape& shape = op.shape;
+  const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
+  const std::int64_t planes = shape.batch * shape.heads;
+  const auto element = static_cast<std::int64_t>(sizeof(T));
+  const TileOrder order(planes, tiles, 2 * shape.sequence * shape.head_size * element);
+  constexpr auto kShared =
+      (Tiles::kRowTile + 2 * Tiles::kColumnTile) * std::int64_t{sizeof(typename Tiles::Stored)} +
+      Tiles::kScratchBytes;
+  const ForwardArguments<T> arguments{
+      op.qkv.as<T>(),    op.out.as<T>(), op.lse.as<Math<T>>(),
+      HeadLayout(shape), order,          static_cast<Math<T>>(op.scale),
+      op.dropout};
+  launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared}, attend<Tiles, kDropout>,
+         arguments);
+}
+
+template <class T, int kWidth>
+void run_fast(const AttentionForward& op, const ExecContext& context) {
+  constexpr bool kHold = kWidth == 64;
+  // As many keys as registers last: dropout's random words take some.
+  if (op.dropout.p > 0) return run<MmaTiles<T, kWidth, 1, 64, kHold>, true>(op, context);
+  run<MmaTiles<T, kWidth, 2, kWidth == 64 ? 64 : 48, kHold>, false>(op, context);
+}
+
+}  // namespace
+
+void execute(const AttentionForward& op, const ExecContext& context) {
+  check_attention(op.shape, op.scale, op.kName);
+  if (op.out.count() == 0) return;
+  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (sizeof(T) == 2) {
+      if (fits_mma<T>(op.shape, op.qkv.data, op.out.data)) {
+        return op.shape.head_size <= 64 ? run_fast<T, 64>(op, context)
+                                        : run_fast<T, 128>(op, context);
+      }
+    }
+    with_fma_tiles<T>(op.shape.head_size,
+                      [&](auto tiles) { run<typename decltype(tiles)::type, true>(op, context); });
+  });
+}
+
+}  // namespace zl::cuda

@@ -1,0 +1,129 @@
+// Tile operations of attention with plain multiply-adds, for every type and for head sizes up to
+// 256: tiles widened to the arithmetic type in shared memory, rows one element longer than kWidth
+// against bank conflicts, kSide x kSide threads with kRows x kRows scores each. About 2 loads of
+// shared memory for 4 multiply-adds: a fifth of the FMA peak is what to expect.
+// Interface: attention_tiles.h. Ownership: nothing. Threads: device code; the kSide threads that
+// share their rows are in one warp.
+#pragma once
+
+#include "backends/cuda/ops/attention_tiles.h"
+
+namespace zl::cuda {
+
+template <class T, int kWidthOf>
+class FmaTiles {
+ public:
+  using Element = T;
+  using Arithmetic = Math<T>;
+  using Stored = Arithmetic;
+  static constexpr int kWidth = kWidthOf, kStages = 1;
+  // Four tiles take 64 KiB.
+  static constexpr int kTile = 16384 / (kWidth * static_cast<int>(sizeof(Stored)));
+  static constexpr int kTileRows = kTile, kTileColumns = kTile;
+  static constexpr int kRows = kTile >= 32 ? 4 : kTile / 8, kSide = kTile / kRows;
+  static constexpr int kRowLanes = kSide, kThreads = kSide * kSide, kBlocksPerMultiprocessor = 1;
+  static constexpr std::int64_t kRowTile = kTile * (kWidth + 1), kColumnTile = kRowTile;
+  static constexpr std::int64_t kScratchBytes = kTile * (kTile + 1) * sizeof(Stored);
+
+  template <int kColumns>
+  struct Values {
+    static constexpr int kOwn = kColumns / kSide;
+    Arithmetic value[kRows][kOwn] = {};
+    __device__ __forceinline__ Arithmetic& at(int r, int c) { return value[r][c]; }
+  };
+
+  struct RowOperand {
+    const Stored* tile;
+  };
+
+  // `scratch`: kScratchBytes of shared memory.
+  __device__ explicit FmaTiles(std::byte* scratch)
+      : thread_(static_cast<int>(threadIdx.x)), scores_(reinterpret_cast<Stored*>(scratch)) {}
+
+  __device__ __forceinline__ int row(int r) const { return r * kSide + thread_ / kSide; }
+  __device__ __forceinline__ int column(int c) const { return c * kSide + thread_ % kSide; }
+  __device__ __forceinline__ int first_row() const { return 0; }
+  __device__ __forceinline__ int last_row() const { return kTile - 1; }
+
+  template <int kCount>
+  __device__ __forceinline__ void copy(Stored* tile, const HeadRows<const T>& from,
+                                       int first) const {
+    for (int i = thread_; i < kCount * kWidth; i += kThreads) {
+      const int line = i / kWidth, d = i % kWidth;
+      const bool inside = first + line < from.count && d < from.width;
+      tile[line * (kWidth + 1) + d] = inside ? load_value(from.at(first + line)[d]) : Stored{0};
+    }
+  }
+  static __device__ __forceinline__ void commit() {}
+  static __device__ __forceinline__ void wait() {}
+
+  __device__ __forceinline__ RowOperand rows(const Stored* tile) const { return {tile}; }
+
+  // c = x y^T over the first `depth` columns; the others are zero.
+  __device__ __forceinline__ void multiply(const RowOperand& x, const Stored* y, int depth,
+                                           Values<kTileColumns>& c) const {
+#pragma unroll 4
+    for (int d = 0; d < depth; ++d) {
+      Stored left[kRows], right[kRows];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) left[i] = x.tile[row(i) * (kWidth + 1) + d];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) right[i] = y[column(i) * (kWidth + 1) + d];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) c.value[i][j] += left[i] * right[j];
+      }
+    }
+  }
+
+  // sum += c y. A row of c is exchanged among the threads that own it.
+  __device__ __forceinline__ void accumulate(const Values<kTileColumns>& c, const Stored* y,
+                                             Values<kWidth>& sum) const {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kRows; ++j) scores_[row(i) * (kTile + 1) + column(j)] = c.value[i][j];
+    }
+    __syncwarp();
+    for (int k = 0; k < kTile; ++k) {
+      Stored left[kRows];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) left[i] = scores_[row(i) * (kTile + 1) + k];
+#pragma unroll
+      for (int j = 0; j < kWidth / kSide; ++j) {
+        const Stored right = y[k * (kWidth + 1) + column(j)];
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) sum.value[i][j] += left[i] * right;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(Values<kWidth>& values, const Stored (&factor)[kRows],
+                                        Stored*, const HeadRows<T>& to, int first) const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + row(r) >= to.count) continue;
+#pragma unroll
+      for (int c = 0; c < kWidth / kSide; ++c) {
+        if (column(c) >= to.width) continue;
+        to.at(first + row(r))[column(c)] = store_value<T>(factor[r] * values.at(r, c));
+      }
+    }
+  }
+
+ private:
+  int thread_;
+  Stored* scores_;
+};
+
+// Calls f(FmaTiles) with room for the head size.
+template <class T, class F>
+void with_fma_tiles(std::int64_t head_size, F&& f) {
+  if (head_size <= 64) return f(std::type_identity<FmaTiles<T, 64>>{});
+  if (head_size <= 128) return f(std::type_identity<FmaTiles<T, 128>>{});
+  f(std::type_identity<FmaTiles<T, 256>>{});
+}
+
+}  // namespace zl::cuda

@@ -1,0 +1,153 @@
+// What the attention kernels share: where heads lie, which block takes which tile, base-2
+// exponentials and dropout factors. Attention has two sets of tile operations with one interface,
+// MmaTiles (attention_mma.h, tensor cores) and FmaTiles (attention_fma.h, any type and width), and
+// each kernel is written once over it. A set gives:
+//   kTileRows, kTileColumns    of a block's score tile; kWidth: the head size it has room for
+//   kRows, kRowLanes           rows of one thread; neighbouring lanes that share these rows
+//   Values<kColumns>           a thread's part of a [kTileRows, kColumns] matrix: at(r, c), kOwn
+//   row(r), column(c)          where at(r, c) lies in the matrix
+//   copy<kCount>, commit, wait rows of a head into a shared tile, zero past the end
+//   multiply, accumulate       c = x y^T; sum += c y, MmaTiles with c rounded to the storage type
+//   store                      factor[r] * values into rows of a head
+// Ownership: nothing. Threads: device code and its launchers.
+#pragma once
+
+#include <math.h>
+
+#include <algorithm>
+
+#include "backends/cuda/kernel/convert.h"
+#include "backends/cuda/kernel/launch.h"
+#include "core/ops/attention.h"
+
+namespace zl::cuda {
+
+// Rows [0, count) of one head of one sequence; `width` elements each, `stride` apart.
+template <class T>
+struct HeadRows {
+  T* data;
+  std::int64_t stride;
+  int count, width;
+
+  __device__ __forceinline__ T* at(int row) const { return data + row * stride; }
+};
+
+// The sizes of AttentionShape and the heads' places in its tensors.
+struct HeadLayout {
+  std::int64_t heads, kv_heads, group;  // group: query heads per kv head
+  int sequence, head_size;
+
+  explicit HeadLayout(const AttentionShape& s)
+      : heads(s.heads),
+        kv_heads(s.kv_heads),
+        group(s.heads / s.kv_heads),
+        sequence(static_cast<int>(s.sequence)),
+        head_size(static_cast<int>(s.head_size)) {}
+
+  template <class T>
+  __device__ HeadRows<T> query(T* qkv, std::int64_t batch, std::int64_t head) const {
+    return rows(qkv, batch, head, heads + 2 * kv_heads);
+  }
+  template <class T>
+  __device__ HeadRows<T> key(T* qkv, std::int64_t batch, std::int64_t kv_head) const {
+    return rows(qkv, batch, heads + kv_head, heads + 2 * kv_heads);
+  }
+  template <class T>
+  __device__ HeadRows<T> value_of_key(const HeadRows<T>& key) const {
+    return {key.data + kv_heads * head_size, key.stride, key.count, key.width};
+  }
+  template <class T>
+  __device__ HeadRows<T> out(T* out, std::int64_t batch, std::int64_t head) const {
+    return rows(out, batch, head, heads);
+  }
+
+ private:
+  template <class T>
+  __device__ HeadRows<T> rows(T* data, std::int64_t batch, std::int64_t head,
+                              std::int64_t width_in_heads) const {
+    const std::int64_t stride = width_in_heads * head_size;
+    return {data + batch * sequence * stride + head * head_size, stride, sequence, head_size};
+  }
+};
+
+// Blocks in the order in which they start: tiles of one rank (0: the longest) of all planes
+// (sequence and head) of a section, then the next rank, then the next section. Long tiles first
+// keep the last wave short; a section's streamed rows stay in the L2 cache.
+struct TileOrder {
+  std::int64_t planes, tiles, section;
+
+  TileOrder(std::int64_t planes_of, std::int64_t tiles_of, std::int64_t bytes_per_plane)
+      : planes(planes_of), tiles(tiles_of) {
+    constexpr std::int64_t kSectionBytes = 16 << 20;  // under half of the smallest L2, 40 MB
+    section = std::clamp<std::int64_t>(kSectionBytes / bytes_per_plane, 1, planes);
+  }
+
+  struct Place {
+    std::int64_t plane;
+    int rank;
+  };
+  __device__ Place locate(std::int64_t block) const {
+    const std::int64_t first = block / (section * tiles) * section;
+    const std::int64_t rest = block - first * tiles;
+    const std::int64_t size = planes - first < section ? planes - first : section;
+    return {first + rest % size, static_cast<int>(rest / size)};
+  }
+};
+
+// 2^x; in f32 to 2 units of the last place, results below 2^-126 are 0.
+__device__ __forceinline__ double power_of_2(double x) { return ::exp2(x); }
+__device__ __forceinline__ float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return ::exp2f(x);
+#endif
+}
+
+template <class A>
+inline constexpr A kLog2E = static_cast<A>(1.4426950408889634074);
+
+// Factors of DropoutSpec by element index; one Philox block serves neighbouring indices.
+template <class A>
+class DropoutFactors {
+ public:
+  __device__ explicit DropoutFactors(const DropoutSpec& spec)
+      : spec_(spec), scale_(A{1} / (A{1} - static_cast<A>(spec.p))) {}
+
+  // index: of the element in the tensor, without spec.base.
+  __device__ __forceinline__ A at(std::int64_t index) {
+    const std::uint64_t global = spec_.base + static_cast<std::uint64_t>(index);
+    if (global / 4 != block_) {
+      block_ = global / 4;
+      const std::uint64_t high = (std::uint64_t{spec_.key.stream} << 32) | spec_.key.step;
+      four_ = philox(spec_.key.seed, block_, high);
+    }
+    const std::uint32_t low = global % 2 == 0 ? four_.word[0] : four_.word[1];
+    const std::uint32_t upper = global % 2 == 0 ? four_.word[2] : four_.word[3];
+    const std::uint32_t bits = global % 4 < 2 ? low : upper;
+    return static_cast<float>(bits >> 8) * 0x1p-24f >= spec_.p ? scale_ : A{0};
+  }
+
+ private:
+  const DropoutSpec& spec_;
+  A scale_;
+  std::uint64_t block_ = ~std::uint64_t{0};  // no index has this block
+  Philox4 four_{};
+};
+
+// Whether MmaTiles can take it: 16-bit storage, heads that are cut into 16-byte packs.
+template <class T, class... Pointers>
+bool fits_mma(const AttentionShape& shape, const Pointers*... addresses) {
+  return sizeof(T) == 2 && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
+         ((reinterpret_cast<std::uintptr_t>(addresses) % 16 == 0) && ...);
+}
+
+inline void check_attention(const AttentionShape& shape, double scale, const char* op) {
+  require(shape.head_size <= 256, op, "head_size is at most 256 on CUDA");
+  require(shape.sequence < (std::int64_t{1} << 30), op, "sequence is below 2^30");
+  require(scale > 0, op, "scale is positive");
+}
+
+}  // namespace zl::cuda

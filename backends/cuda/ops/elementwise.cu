@@ -1,0 +1,135 @@
+// Fill, scaled copy, dropout and random initialisation, in runs of eight elements.
+#include <math.h>
+
+#include <numbers>
+
+#include "backends/cuda/kernel/dropout.h"
+
+namespace zl::cuda {
+namespace {
+
+template <class T>
+struct FillBody {
+  T* x;
+  T value;
+  bool packed;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    constexpr int kStep = kPack<T>;
+    Packed<T> pack;
+    for (int j = 0; j < kStep; ++j) pack.at[j] = value;
+    if (packed && length == kRun) {
+      for (int i = 0; i < kRun; i += kStep) store_packed(x + first + i, pack);
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) x[first + i] = value;
+    }
+  }
+};
+
+template <class T>
+void fill(const TensorView& x, T value, const ExecContext& context) {
+  launch_runs(context, x.count(), FillBody<T>{x.as<T>(), value, aligned_16(x.data)});
+}
+
+template <class X, class Y, class A>
+struct AxpyBody {
+  const X* x;
+  Y* y;
+  A alpha;
+  bool accumulate, packed_x, packed_y;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    A values[kRun], before[kRun];
+    load_run(x + first, length, packed_x, values);
+    if (accumulate) load_run(y + first, length, packed_y, before);
+    for (int i = 0; i < kRun; ++i) {
+      values[i] = alpha * values[i];
+      if (accumulate) values[i] = before[i] + values[i];
+    }
+    store_run(y + first, length, packed_y, values);
+  }
+};
+
+template <class X, class Y, class A>
+struct DropoutBody {
+  const X* x;
+  Y* y;
+  DropoutSpec spec;
+  bool packed_x, packed_y;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    A values[kRun];
+    load_run(x + first, length, packed_x, values);
+    apply_dropout(spec, first, values);
+    store_run(y + first, length, packed_y, values);
+  }
+};
+
+// Box & Muller (1958): elements 2j and 2j + 1 of the global index share words 2j and 2j + 1.
+__device__ __forceinline__ double standard_normal(const RngKey& key, std::uint64_t index) {
+  const std::uint64_t even = index & ~std::uint64_t{1};
+  const double u = (static_cast<double>(random_bits(key, even)) + 1.0) * 0x1p-32;
+  const double angle =
+      2.0 * std::numbers::pi * 0x1p-32 * static_cast<double>(random_bits(key, even + 1));
+  const double radius = ::sqrt(-2.0 * ::log(u));
+  return radius * (index == even ? ::cos(angle) : ::sin(angle));
+}
+
+template <class T>
+struct NormalBody {
+  T* x;
+  double std;
+  RngKey key;
+  std::uint64_t base;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    for (std::int64_t i = first; i < first + length; ++i) {
+      x[i] = store_value<T>(std * standard_normal(key, base + static_cast<std::uint64_t>(i)));
+    }
+  }
+};
+
+}  // namespace
+
+void execute(const Fill& op, const ExecContext& context) {
+  if (op.x.dtype == DType::i32) return fill(op.x, static_cast<std::int32_t>(op.value), context);
+  with_float_type(op.x.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    if constexpr (std::is_same_v<T, double>) {
+      fill(op.x, op.value, context);
+    } else {
+      fill(op.x, from_float<T>(static_cast<float>(op.value)), context);
+    }
+  });
+}
+
+void execute(const Axpy& op, const ExecContext& context) {
+  with_two_types(op.x.dtype, op.y.dtype, op.kName, [&](auto x, auto y, auto a) {
+    using X = decltype(x);
+    using Y = decltype(y);
+    using A = decltype(a);
+    launch_runs(context, op.x.count(),
+                AxpyBody<X, Y, A>{op.x.as<X>(), op.y.as<Y>(), static_cast<A>(op.alpha),
+                                  op.accumulate, aligned_16(op.x.data), aligned_16(op.y.data)});
+  });
+}
+
+void execute(const Dropout& op, const ExecContext& context) {
+  with_two_types(op.x.dtype, op.y.dtype, op.kName, [&](auto x, auto y, auto a) {
+    using X = decltype(x);
+    using Y = decltype(y);
+    using A = decltype(a);
+    launch_runs(context, op.x.count(),
+                DropoutBody<X, Y, A>{op.x.as<X>(), op.y.as<Y>(), op.spec, aligned_16(op.x.data),
+                                     aligned_16(op.y.data)});
+  });
+}
+
+void execute(const RandomNormal& op, const ExecContext& context) {
+  with_float_type(op.x.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    launch_runs(context, op.x.count(), NormalBody<T>{op.x.as<T>(), op.std, op.key, op.base});
+  });
+}
+
+}  // namespace zl::cuda

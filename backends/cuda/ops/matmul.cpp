@@ -1,0 +1,26 @@
+// Matrix products through cuBLASLt.
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/blas.h"
+#include "backends/cuda/error.h"
+#include "backends/cuda/ops/add_bias.h"
+#include "backends/cuda/ops/ops.h"
+
+namespace zl::cuda {
+
+void execute(const Gemm& op, const ExecContext& context) {
+  if (op.c.count() == 0) return;
+  if (op.k() == 0) {  // cuBLASLt has no empty sum
+    if (!op.accumulate) {
+      check(cudaMemsetAsync(op.c.data, 0, static_cast<std::size_t>(op.c.bytes()), context.stream),
+            "cudaMemsetAsync");
+    }
+    if (!op.bias.empty()) add_bias(op.c, op.bias, context);
+    return;
+  }
+  const GemmKey key = key_of(op, context.workspace_bytes);
+  static_cast<Blas*>(context.blas)->run(op, key, context.stream, context.workspace);
+  if (!op.bias.empty() && key.epilogue == Epilogue::none) add_bias(op.c, op.bias, context);
+}
+
+}  // namespace zl::cuda

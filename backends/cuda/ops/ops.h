@@ -1,0 +1,49 @@
+// CUDA's overloads of every op: execute(op, context) enqueues its kernels on the context's stream.
+// Ownership: nothing. Threads: any host thread whose current device owns the stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cuda/kernel/stream.h"
+#include "core/ops/op.h"
+
+namespace zl::cuda {
+
+struct ExecContext {
+  Stream stream = nullptr;
+  // Scratch for this stream's op, device memory, 256-byte aligned, of the rank's pool and thus in
+  // its ledger. Partial results of reductions over rows, GEMM split-K; contents do not survive.
+  std::byte* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
+  int multiprocessors = 132;
+  // Same bits for the same inputs on the same device; kernels without a cost for it always are.
+  bool deterministic = true;
+  void* blas = nullptr;  // the device's cuBLASLt state (matmul.cpp only)
+};
+
+void execute(const Gemm& op, const ExecContext& context);
+void execute(const BiasBackward& op, const ExecContext& context);
+void execute(const EmbeddingForward& op, const ExecContext& context);
+void execute(const EmbeddingBackward& op, const ExecContext& context);
+void execute(const NormForward& op, const ExecContext& context);
+void execute(const NormBackward& op, const ExecContext& context);
+void execute(const Rope& op, const ExecContext& context);
+void execute(const AttentionForward& op, const ExecContext& context);
+void execute(const AttentionBackward& op, const ExecContext& context);
+void execute(const ActivationForward& op, const ExecContext& context);
+void execute(const ActivationBackward& op, const ExecContext& context);
+void execute(const CrossEntropy& op, const ExecContext& context);
+void execute(const Sum& op, const ExecContext& context);
+void execute(const Fill& op, const ExecContext& context);
+void execute(const Axpy& op, const ExecContext& context);
+void execute(const Dropout& op, const ExecContext& context);
+void execute(const RandomNormal& op, const ExecContext& context);
+void execute(const AbsMax& op, const ExecContext& context);
+void execute(const SquaredSum& op, const ExecContext& context);
+void execute(const AdamStep& op, const ExecContext& context);
+void execute(const SgdStep& op, const ExecContext& context);
+void execute(const LambUpdate& op, const ExecContext& context);
+void execute(const LambApply& op, const ExecContext& context);
+
+}  // namespace zl::cuda

@@ -1,0 +1,70 @@
+#include "backends/cuda/world.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/nccl_communicator.h"
+#include "backends/cuda/same_gpu_communicator.h"
+#include "core/device/failures.h"
+
+namespace zl::cuda {
+namespace {
+
+constexpr std::chrono::minutes kTimeout{1};
+
+class GpuWorld final : public World {
+ public:
+  explicit GpuWorld(int ranks) : ranks_(ranks) {}
+
+  int ranks() const override { return ranks_; }
+  int executed_ranks() const override { return ranks_; }
+
+  void run(const std::function<void(RankHandle)>& program) override {
+    const bool own_gpus = ranks_ > 1 && device_count() >= ranks_;
+    const auto group =
+        own_gpus ? make_nccl_group(ranks_, kTimeout) : make_same_gpu_group(ranks_, kTimeout);
+    Failures failures;
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < ranks_; ++rank) {
+        threads.emplace_back([&, rank] {
+          try {
+            run_rank(*group, own_gpus ? rank : 0, rank, program);
+          } catch (...) {
+            failures.add(std::current_exception());
+            group->leave(rank, message_of(std::current_exception()));
+          }
+        });
+      }
+    }
+    failures.rethrow();
+  }
+
+ private:
+  static void run_rank(RankGroup& group, int ordinal, int rank,
+                       const std::function<void(RankHandle)>& program) {
+    Device device(ordinal, rank, [&](const std::string& why) { group.leave(rank, why); });
+    const std::unique_ptr<Communicator> communicator = group.join(device, rank);
+    program({device, *communicator});
+    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+      device.synchronize(static_cast<StreamId>(stream));
+    }
+  }
+
+  int ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_world(const WorldOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
+                                        " is not between 1 and " + std::to_string(kMaxRanks) +
+                                        ", what the cuda backend can run");
+  }
+  return std::make_unique<GpuWorld>(options.ranks);
+}
+
+}  // namespace zl::cuda

@@ -1,0 +1,18 @@
+// The world of CUDA ranks: threads of this process, each with a GPU of its own where there are
+// enough, else all on GPU 0.
+// Ownership: the world owns devices and communicators. Threads: run() starts one thread per rank.
+#pragma once
+
+#include <memory>
+
+#include "core/device/world.h"
+
+namespace zl::cuda {
+
+inline constexpr int kMaxRanks = 64;
+
+// 1 to 64 ranks; Error{invalid} otherwise. Devices are made by run(): Error{unavailable} when there
+// is none, with the reason of availability().
+std::unique_ptr<World> make_world(const WorldOptions& options);
+
+}  // namespace zl::cuda

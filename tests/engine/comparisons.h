@@ -1,0 +1,81 @@
+// What the engine promises of two runs: the same bits for every strategy, and the same books on the
+// recording device. Shared by the engine's tests and the GPU's acceptance run.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/engine/runs.h"
+
+namespace zl::test {
+
+inline void expect_same_bits(const Finished& a, const Finished& b, const std::string& what) {
+  ASSERT_EQ(a.result.loss.size(), b.result.loss.size()) << what;
+  for (std::size_t i = 0; i < a.result.loss.size(); ++i) {
+    EXPECT_EQ(a.result.loss[i], b.result.loss[i]) << what << ", step " << i + 1;
+    EXPECT_EQ(a.result.grad_norm[i], b.result.grad_norm[i]) << what << ", step " << i + 1;
+  }
+  ASSERT_EQ(a.weights.size(), b.weights.size()) << what;
+  for (std::size_t p = 0; p < a.weights.size(); ++p) {
+    ASSERT_EQ(a.weights[p].size(), b.weights[p].size()) << what;
+    EXPECT_EQ(std::memcmp(a.weights[p].data(), b.weights[p].data(), a.weights[p].size() * 4), 0)
+        << what << ", parameter " << p;
+  }
+}
+
+// Stages 0 to 3 with and without overlap and recomputation, and what else must not change a bit.
+inline std::vector<Strategy> variants(DType dtype) {
+  std::vector<Strategy> all;
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (const bool overlap : {false, true}) {
+      Strategy s = strategy(stage, dtype);
+      s.overlap_comm = overlap;
+      all.push_back(s);
+      s.recompute.mode = RecomputeMode::full;
+      s.name += " recompute";
+      all.push_back(s);
+    }
+  }
+  Strategy s = strategy(3, dtype);
+  s.overlap_comm = true;
+  s.param_persistence_threshold = 100;
+  s.name = "zero-3 persistent";
+  all.push_back(s);
+  s.max_reuse_distance = 1'000'000'000;
+  s.name = "zero-3 reuse";
+  all.push_back(s);
+  s = strategy(3, dtype);
+  s.recompute.mode = RecomputeMode::every_k;
+  s.recompute.every = 2;
+  s.name = "zero-3 every 2";
+  all.push_back(s);
+  s = strategy(1, dtype);
+  s.recompute.mode = RecomputeMode::selective;
+  s.recompute.attention = s.recompute.activation = true;
+  s.name = "zero-1 selective";
+  all.push_back(s);
+  s = strategy(2, dtype);
+  s.reduce_bucket_size = 1'000'000;
+  s.name = "zero-2 one bucket";
+  all.push_back(s);
+  return all;
+}
+
+// Ledger, reserved bytes, wire bytes, op counts and order.
+inline void expect_twins(const RunResult& real, const RunResult& twin, const std::string& what) {
+  EXPECT_EQ(real.peak_device.tag, twin.peak_device.tag) << what;
+  EXPECT_EQ(real.reserved_device, twin.reserved_device) << what;
+  EXPECT_EQ(real.wire_bytes_per_step, twin.wire_bytes_per_step) << what;
+  EXPECT_EQ(real.op_count, twin.op_count) << what;
+  EXPECT_EQ(real.op_sequence_hash, twin.op_sequence_hash) << what;
+  ASSERT_EQ(real.communication.size(), twin.communication.size()) << what;
+  for (std::size_t i = 0; i < real.communication.size(); ++i) {
+    EXPECT_EQ(real.communication[i].collective, twin.communication[i].collective) << what;
+    EXPECT_EQ(real.communication[i].group, twin.communication[i].group) << what;
+    EXPECT_EQ(real.communication[i].count, twin.communication[i].count) << what;
+    EXPECT_EQ(real.communication[i].bytes, twin.communication[i].bytes) << what;
+  }
+}
+
+}  // namespace zl::test

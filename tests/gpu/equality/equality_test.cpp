@@ -1,0 +1,145 @@
+// Training on the GPU: ZeRO 0-3 on ranks that share one card give the same bits, the same losses as
+// the CPU, and the books that the simulator predicts.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/world.h"
+#include "tests/engine/comparisons.h"
+#include "tests/gpu/gtest_figures.h"
+
+namespace zl::test {
+namespace {
+
+constexpr int kRanks = 4;
+
+// Wide enough for the tiled attention kernels and tensor cores: head size 64.
+ModelConfig wider(ModelConfig model) {
+  model.name += " with heads of 64";
+  model.hidden = 128;
+  model.heads = 2;
+  model.kv_heads = model.family == "llama" ? 1 : 2;
+  model.head_size = 64;
+  model.ffn = 320;
+  model.vocab = 250;
+  model.max_sequence = 96;
+  return model;
+}
+
+ModelConfig with_dropout(ModelConfig model) {
+  model.dropout = 0.2;
+  model.attention_dropout = 0.1;
+  return model;
+}
+
+Finished run_cuda(int ranks, const ModelConfig& model, const Strategy& strategy,
+                  const ProgramOptions& options) {
+  return run(*cuda::make_world({ranks, 1}), model, strategy, options);
+}
+
+// The recording device with the library workspace of a GPU.
+Finished run_twin(int ranks, const ModelConfig& model, const Strategy& strategy,
+                  const ProgramOptions& options) {
+  sim::SimOptions twin;
+  twin.device.workspace = cuda::kWorkspace;
+  return run(*sim::make_world({ranks, 1}, twin), model, strategy, options);
+}
+
+struct Case {
+  std::string name;
+  ModelConfig model;
+  DType dtype;
+};
+
+class GpuStageEquality : public testing::TestWithParam<Case> {};
+
+TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
+  const Case& c = GetParam();
+  const Finished reference = run_cuda(kRanks, c.model, strategy(0, c.dtype), steps(4));
+  EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
+  for (const Strategy& s : variants(c.dtype)) {
+    const std::string what = s.name + (s.overlap_comm ? " overlap" : "");
+    expect_same_bits(reference, run_cuda(kRanks, c.model, s, steps(4)), what);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuStageEquality,
+    testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                    Case{"llama_fp32", tiny_llama(), DType::f32},
+                    Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                    Case{"llama_bf16", wider(tiny_llama()), DType::bf16},
+                    Case{"gpt2_fp16", wider(tiny_gpt2()), DType::f16},
+                    Case{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(GpuOptimizers, AllStagesGiveTheSameBits) {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd}) {
+    Strategy s = strategy(0);
+    s.optimizer.kind = kind;
+    s.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
+    const Finished reference = run_cuda(kRanks, tiny_gpt2(), s, steps(4));
+    for (int stage = 1; stage <= 3; ++stage) {
+      s.zero_stage = stage;
+      expect_same_bits(reference, run_cuda(kRanks, tiny_gpt2(), s, steps(4)),
+                       "optimizer " + std::to_string(static_cast<int>(kind)) + " stage " +
+                           std::to_string(stage));
+    }
+  }
+}
+
+// 50 steps, from the same weights and data: relative difference of the loss at its worst step.
+class GpuAgainstCpu : public testing::TestWithParam<Case> {};
+
+TEST_P(GpuAgainstCpu, LossesAgreeOver50Steps) {
+  const Case& c = GetParam();
+  Strategy s = strategy(2, c.dtype);
+  s.optimizer.lr = 3e-3;
+  const Finished on_cpu = run_cpu(2, c.model, s, steps(50));
+  const Finished on_gpu = run_cuda(2, c.model, s, steps(50));
+  ASSERT_EQ(on_cpu.result.loss.size(), 50u);
+  ASSERT_EQ(on_gpu.result.loss.size(), 50u);
+  EXPECT_LT(on_cpu.result.loss.back(), on_cpu.result.loss.front());
+  double worst = 0;
+  for (std::size_t i = 0; i < 50; ++i) {
+    ASSERT_TRUE(std::isfinite(on_gpu.result.loss[i])) << "step " << i + 1;
+    worst = std::max(worst, std::abs(on_gpu.result.loss[i] / on_cpu.result.loss[i] - 1));
+  }
+  const double allowed = c.dtype == DType::f32 ? 1e-4 : 2e-2;
+  gpu::figures()["loss_difference"][c.name] = {{"largest", worst}, {"allowed", allowed}};
+  EXPECT_LE(worst, allowed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuAgainstCpu,
+    testing::Values(Case{"gpt2_fp32", wider(tiny_gpt2()), DType::f32},
+                    Case{"llama_fp32", wider(tiny_llama()), DType::f32},
+                    Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                    Case{"llama_bf16", wider(tiny_llama()), DType::bf16}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(GpuTwin, BooksAreEqualForEveryStageAndFamily) {
+  for (const ModelConfig& model : {tiny_gpt2(), wider(tiny_llama())}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const Strategy& s : variants(dtype)) {
+        const Finished real = run_cuda(kRanks, model, s, steps(3));
+        const Finished twin = run_twin(kRanks, model, s, steps(3));
+        expect_twins(real.result, twin.result,
+                     model.name + " " + s.name + (s.overlap_comm ? " overlap" : ""));
+      }
+    }
+  }
+}
+
+TEST(GpuRepeat, TheSameRunGivesTheSameBits) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Strategy s = strategy(3, dtype);
+    s.overlap_comm = true;
+    const ModelConfig model = with_dropout(wider(tiny_llama()));
+    expect_same_bits(run_cuda(kRanks, model, s, steps(6)), run_cuda(kRanks, model, s, steps(6)),
+                     name_of(dtype));
+  }
+}
+
+}  // namespace
+}  // namespace zl::test

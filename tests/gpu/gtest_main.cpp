@@ -1,0 +1,60 @@
+// The main() of parts that are GoogleTest programs: their verdicts become the part's JSON.
+#include <gtest/gtest.h>
+
+#include "tests/gpu/gtest_figures.h"
+#include "tests/gpu/report.h"
+
+namespace zl::gpu {
+
+Json& figures() {
+  static Json all = Json::object();
+  return all;
+}
+
+namespace {
+
+class Listener : public testing::EmptyTestEventListener {
+ public:
+  explicit Listener(Report& report) : report_(report) {}
+
+ private:
+  void OnTestPartResult(const testing::TestPartResult& part) override {
+    if (part.failed() && first_.empty()) first_ = part.summary();
+  }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    const std::string name = std::string(test.test_suite_name()) + "." + test.name();
+    if (test.result()->Failed()) report_.fail(name + ": " + first_);
+    if (test.result()->Skipped()) skipped_.push_back(name);
+    first_.clear();
+  }
+  void OnTestProgramEnd(const testing::UnitTest& all) override {
+    figures()["tests"] = all.test_to_run_count();
+    figures()["failed"] = all.failed_test_count();
+    figures()["skipped"] = skipped_;
+    figures()["seed"] = all.random_seed();
+  }
+
+  Report& report_;
+  std::string first_;
+  std::vector<std::string> skipped_;
+};
+
+void run_tests(Report& report, const Options&) {
+  testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  all.listeners().Append(new Listener(report));
+  const int status = RUN_ALL_TESTS();
+  report.figures = figures();
+  if (status != 0 && report.passed()) report.fail("the test program failed outside of its tests");
+  if (all.test_to_run_count() == 0) report.fail("no test was selected");
+  report.summary = std::to_string(all.test_to_run_count()) + " tests, " +
+                   std::to_string(all.failed_test_count()) + " failed, " +
+                   std::to_string(all.skipped_test_count()) + " skipped";
+}
+
+}  // namespace
+}  // namespace zl::gpu
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  return zl::gpu::run_part(argc, argv, ZL_GPU_PART, zl::gpu::run_tests);
+}

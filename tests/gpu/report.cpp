@@ -1,0 +1,83 @@
+#include "tests/gpu/report.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+
+#include "backends/cuda/device.h"
+#include "core/base/files.h"
+#include "tests/gpu/facts.h"
+
+namespace zl::gpu {
+namespace {
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  char text[32] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text;
+}
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("--out", options.out, "File of the part's JSON");
+  app.add_option("--budget", options.budget, "Seconds the part may take")->capture_default_str();
+  app.add_option("--zerolab", options.zerolab, "The program zerolab");
+  app.add_option("--python", options.python, "A Python with torch");
+  app.add_option("--script", options.script, "pytorch_pair.py");
+  app.add_option("--throughput", options.throughput, "The JSON of part d");
+  app.add_option("--compile", options.compile, "torch.compile: block, full or none")
+      ->check(CLI::IsMember({"block", "full", "none"}));
+  app.add_flag("--quick", options.quick, "A short selection");
+}
+
+void write(const std::string& path, const Json& json) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  file.write(json.dump(1) + "\n");
+  file.commit();
+}
+
+}  // namespace
+
+Json Report::json(double seconds) const {
+  Json json = {{"schema", 1},
+               {"part", part_},
+               {"passed", passed()},
+               {"failures", failures_},
+               {"date", now_utc()},
+               {"seconds", seconds},
+               {"settings", settings},
+               {"figures", figures}};
+  json.update(machine_facts());
+  return json;
+}
+
+int run_part(int argc, char** argv, const std::string& part,
+             const std::function<void(Report&, const Options&)>& body) {
+  Options options;
+  CLI::App app("Part " + part + " of the acceptance run");
+  declare(app, options);
+  CLI11_PARSE(app, argc, argv);
+  const std::string why = cuda::availability();
+  if (!why.empty()) {
+    std::cerr << part << ": not run, no usable GPU: " << why << "\n";
+    return 5;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Report report(part);
+  report.settings["budget_seconds"] = options.budget;
+  report.settings["quick"] = options.quick;
+  try {
+    body(report, options);
+  } catch (const std::exception& error) {
+    report.fail(error.what());
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  write(options.out, report.json(took.count()));
+  for (const std::string& failure : report.failures()) std::cout << "failure: " << failure << "\n";
+  std::cout << "summary: " << report.summary << std::endl;
+  return report.passed() ? 0 : 1;
+}
+
+}  // namespace zl::gpu

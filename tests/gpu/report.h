@@ -1,0 +1,49 @@
+// What the programs of the acceptance run share: their options and the JSON each part writes.
+// Ownership: a Report owns its JSON. Threads: used by one thread.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace zl::gpu {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string out;         // file of the part's JSON; empty: none
+  double budget = 120;     // seconds that the part may take
+  std::string zerolab;     // the program `zerolab`
+  std::string python;      // a Python with torch; empty: no PyTorch pair
+  std::string script;      // pytorch_pair.py
+  std::string throughput;  // the JSON that part d wrote, for part f
+  std::string compile = "block";  // torch.compile of the PyTorch pair: block, full or none
+  bool quick = false;
+};
+
+class Report {
+ public:
+  explicit Report(std::string part) : part_(std::move(part)) {}
+
+  Json figures = Json::object(), settings = Json::object();
+  std::string summary;  // the readable line, without the verdict
+
+  // The part has failed; every reason is kept.
+  void fail(const std::string& why) { failures_.push_back(why); }
+  bool passed() const { return failures_.empty(); }
+  const std::vector<std::string>& failures() const { return failures_; }
+  Json json(double seconds) const;
+
+ private:
+  std::string part_;
+  std::vector<std::string> failures_;
+};
+
+// The main() of a part: parses the command line, says why and returns 5 without a usable GPU, runs
+// `body`, writes the JSON, prints the line "summary: ..." and returns 0 or 1. What `body` throws is
+// a failure of the part.
+int run_part(int argc, char** argv, const std::string& part,
+             const std::function<void(Report&, const Options&)>& body);
+
+}  // namespace zl::gpu
