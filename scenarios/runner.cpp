@@ -42,7 +42,8 @@ RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& st
   RankOutcome first;
   world.run([&](RankHandle handle) {
     RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
-    if (handle.communicator.rank() == 0) first = std::move(outcome);
+    // A process of a launched job keeps its own.
+    if (handle.communicator.rank() == 0 || world.executed_ranks() == 1) first = std::move(outcome);
   });
   return first;
 }
@@ -131,6 +132,12 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   if (!simulated) {
     if (backend == "cpu") check_real_ranks(scenario, backend);
     world = registry_.make(backend, {static_cast<int>(scenario.run.ranks), 0});
+    if (world->ranks() != scenario.run.ranks) {
+      throw Error(ErrorCode::invalid, "run.ranks: " + std::to_string(scenario.run.ranks) +
+                                          " is not the " + std::to_string(world->ranks()) +
+                                          " processes that were started; use --ranks " +
+                                          std::to_string(world->ranks()));
+    }
   }
   RunResult result;
   try {

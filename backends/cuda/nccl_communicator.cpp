@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -256,6 +257,12 @@ std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
 }
 
 }  // namespace
+
+std::unique_ptr<RankGroup> make_nccl_process_group(const Launch& launch,
+                                                   std::chrono::milliseconds timeout) {
+  setenv("NCCL_COMM_ID", launch.rendezvous.c_str(), 1);  // read by ncclGetUniqueId on every rank
+  return std::make_unique<NcclGroup>(launch.ranks, timeout);
+}
 
 std::unique_ptr<RankGroup> make_nccl_group(int ranks, std::chrono::milliseconds timeout) {
   return std::make_unique<NcclGroup>(ranks, timeout);

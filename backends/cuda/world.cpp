@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::chrono::minutes kTimeout{1};
 
+void run_rank(RankGroup& group, int ordinal, int rank,
+              const std::function<void(RankHandle)>& program) {
+  Device device(ordinal, rank, [&](const std::string& why) { group.leave(rank, why); });
+  const std::unique_ptr<Communicator> communicator = group.join(device, rank);
+  program({device, *communicator});
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    device.synchronize(static_cast<StreamId>(stream));
+  }
+}
+
 class GpuWorld final : public World {
  public:
   explicit GpuWorld(int ranks) : ranks_(ranks) {}
@@ -43,22 +53,41 @@ class GpuWorld final : public World {
   }
 
  private:
-  static void run_rank(RankGroup& group, int ordinal, int rank,
-                       const std::function<void(RankHandle)>& program) {
-    Device device(ordinal, rank, [&](const std::string& why) { group.leave(rank, why); });
-    const std::unique_ptr<Communicator> communicator = group.join(device, rank);
-    program({device, *communicator});
-    for (std::size_t stream = 0; stream < kStreams; ++stream) {
-      device.synchronize(static_cast<StreamId>(stream));
+  int ranks_;
+};
+
+// This process is one rank; the others are processes that a launcher started, here or elsewhere.
+class ProcessWorld final : public World {
+ public:
+  explicit ProcessWorld(const Launch& launch) : launch_(launch) {}
+
+  int ranks() const override { return launch_.ranks; }
+  int executed_ranks() const override { return 1; }
+
+  void run(const std::function<void(RankHandle)>& program) override {
+    if (launch_.local_rank >= device_count()) {
+      throw Error(ErrorCode::unavailable,
+                  "rank " + std::to_string(launch_.rank) + " is process " +
+                      std::to_string(launch_.local_rank) + " of its node, which has " +
+                      std::to_string(device_count()) + " GPUs; start one process a GPU");
+    }
+    const auto group = make_nccl_process_group(launch_, kTimeout);
+    try {
+      run_rank(*group, launch_.local_rank, launch_.rank, program);
+    } catch (...) {
+      group->leave(launch_.rank, message_of(std::current_exception()));
+      throw;
     }
   }
 
-  int ranks_;
+ private:
+  Launch launch_;
 };
 
 }  // namespace
 
 std::unique_ptr<World> make_world(const WorldOptions& options) {
+  if (const auto launch = detect_launch()) return std::make_unique<ProcessWorld>(*launch);
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
                                         " is not between 1 and " + std::to_string(kMaxRanks) +

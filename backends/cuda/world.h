@@ -1,5 +1,5 @@
 // The world of CUDA ranks: threads of this process, each with a GPU of its own where there are
-// enough, else all on GPU 0.
+// enough, else all on GPU 0; or this process as one rank of a launched job.
 // Ownership: the world owns devices and communicators. Threads: run() starts one thread per rank.
 #pragma once
 
@@ -11,8 +11,9 @@ namespace zl::cuda {
 
 inline constexpr int kMaxRanks = 64;
 
-// 1 to 64 ranks; Error{invalid} otherwise. Devices are made by run(): Error{unavailable} when there
-// is none, with the reason of availability().
+// In a launched job its ranks, whatever the options say; else 1 to 64 ranks, Error{invalid}
+// otherwise. Devices are made by run(): Error{unavailable} when there is none, with the reason of
+// availability().
 std::unique_ptr<World> make_world(const WorldOptions& options);
 
 }  // namespace zl::cuda

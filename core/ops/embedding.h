@@ -37,8 +37,8 @@ struct EmbeddingForward {
 };
 
 // dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch.
-// Deterministic: each row of dwte is summed in token order. With accumulate_* false the whole
-// gradient is overwritten (rows without a token become 0).
+// Deterministic: each row of dwte is summed in a fixed order, the tokens' (a GPU sums chunks of it
+// first). With accumulate_* false all is overwritten (rows without a token become 0).
 struct EmbeddingBackward {
   static constexpr const char* kName = "embedding_backward";
   TensorView tokens, dout, dwte, dwpe;

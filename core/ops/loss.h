@@ -32,7 +32,7 @@ struct CrossEntropy {
   }
 };
 
-// out[0] (+)= scale * sum of x, summed in f64 in index order. x: f32 or f64; out: f32 or f64.
+// out[0] (+)= scale * sum of x, in f64 in a fixed order (CPU: by index). x, out: f32 or f64.
 struct Sum {
   static constexpr const char* kName = "sum";
   TensorView x, out;

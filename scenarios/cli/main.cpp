@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
+#include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
@@ -36,7 +39,16 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorCode::usage, std::string(error.what()) + " (see zerolab --help)");
 }
 
+// Of a launched job's processes the first one speaks and stores; errors of all are heard.
+void hush_other_ranks() {
+  const auto launch = detect_launch();
+  if (!launch || launch->rank == 0) return;
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) return;
+  set_log_level(LogLevel::quiet);
+}
+
 int run(int argc, char** argv) {
+  hush_other_ranks();
   CLI::App app(
       "Which strategy should train which model on which hardware: run it, or simulate it.");
   Action action;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "results/paths.h"
@@ -20,7 +21,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--cluster", o.cluster, "Cluster: local, h200, 8xh100, ... or a file");
   app.add_option("--strategy", o.strategies, "Strategies or DeepSpeed files, separated by commas")
       ->delimiter(',');
-  app.add_option("--backend", options.backends, "cpu, sim or both: cpu,sim")->delimiter(',');
+  app.add_option("--backend", options.backends, "cpu, cuda or sim, or several: cpu,sim")
+      ->delimiter(',');
   app.add_option("--ranks", o.ranks, "Data-parallel ranks");
   app.add_option("--steps", o.steps, "Optimizer steps");
   app.add_option("--seed", o.seed, "Seed of weights, data order and dropout");
@@ -34,6 +36,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
 }
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {
+  const auto launch = detect_launch();
+  options.off = launch && launch->rank > 0;  // rank 0 stores
   CLI::Option* file = app.add_option("--db", options.file, "Result database (see zerolab paths)");
   app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
 }
@@ -55,7 +59,10 @@ Scenario load(const ScenarioOptions& options) {
                 "no scenario: name a study, a model or a file, such as `zerolab run demo`, or give "
                 "--model");
   }
-  return load_scenario(options.scenario, options.overrides);
+  ScenarioOverrides overrides = options.overrides;
+  const auto launch = detect_launch();
+  if (launch && !overrides.ranks) overrides.ranks = launch->ranks;
+  return load_scenario(options.scenario, overrides);
 }
 
 void require_backend(const Runner& runner, const std::string& backend) {
@@ -79,7 +86,8 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
   }
   for (const std::string& backend : backends) {
     require_backend(runner, backend);
-    if (backend != "sim") check_real_ranks(scenario, backend);
+    const bool launched = backend == "cuda" && detect_launch();
+    if (backend != "sim" && !launched) check_real_ranks(scenario, backend);
     const bool guessed = backend == "sim" && scenario.cluster == "local" &&
                          scenario.cluster_json.empty() &&
                          !std::filesystem::exists(local_cluster_path());

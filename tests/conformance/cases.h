@@ -18,6 +18,7 @@ struct Case {
   std::vector<DType> types;
   std::function<Op(Workspace&, DType)> make;
   double tolerance = 1;  // times the tolerance of the output's type
+  double scale = 0;      // size of the terms of an output that may all cancel (a loss of 0)
 };
 
 // GoogleTest prints a case by its name.

@@ -109,8 +109,8 @@ std::vector<Case> cases_of(Tag<CrossEntropy>) {
   const auto make = [](bool gradient) {
     return [=](Workspace& w, DType dtype) { return make_cross_entropy(w, dtype, gradient); };
   };
-  return {{"cross_entropy", kFloats, make(true)},
-          {"cross_entropy_loss_only", kFloats, make(false)}};
+  return {{"cross_entropy", kFloats, make(true), 1, 1},
+          {"cross_entropy_loss_only", kFloats, make(false), 1, 1}};
 }
 
 std::vector<Case> cases_of(Tag<Sum>) {

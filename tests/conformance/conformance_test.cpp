@@ -67,15 +67,15 @@ Trial expect(Workspace& w, const Op& op) {
   return trial;
 }
 
-// |got - want| <= tolerance (|want| + rms of the tensor). A few elements may all have cancelled, so
-// small tensors are measured against the size of sums of the (unit) inputs instead.
-void compare(const TensorView& got, const TensorView& want, double tolerance) {
+// |got - want| <= tolerance (|want| + rms of the tensor, at least `floor`). A few elements may all
+// have cancelled, so small tensors are measured against the size of sums of the (unit) inputs.
+void compare(const TensorView& got, const TensorView& want, double tolerance, double floor) {
   double square = 0;
   for (std::int64_t i = 0; i < want.count(); ++i) {
     const double value = get(want, i);
     if (std::isfinite(value)) square += value * value / static_cast<double>(want.count());
   }
-  const double scale = std::max(std::sqrt(square), want.count() <= 20 ? 4.0 : 0.0);
+  const double scale = std::max(std::sqrt(square), want.count() <= 20 ? 4.0 : floor);
   for (std::int64_t i = 0; i < want.count(); ++i) {
     const double expected = get(want, i), actual = get(got, i);
     if (expected == actual) continue;
@@ -107,7 +107,8 @@ void run_case(const Case& one, DType dtype, std::uint64_t seed) {
       const Operand& operand = trial.operands[i];
       if (!operand.written) continue;
       SCOPED_TRACE("operand " + std::to_string(i));
-      compare(operand.view, trial.expected[i], one.tolerance * unit_error(operand.view.dtype));
+      compare(operand.view, trial.expected[i], one.tolerance * unit_error(operand.view.dtype),
+              one.scale);
       if (first.size() < trial.operands.size()) continue;
       EXPECT_EQ(0, std::memcmp(first[i].data, operand.view.data,
                                static_cast<std::size_t>(operand.view.bytes())))

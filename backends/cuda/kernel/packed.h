@@ -36,6 +36,26 @@ __device__ __forceinline__ void store_packed_streaming(T* address, const Packed<
   store_16_streaming(address, pack.raw);
 }
 
+// f(index, pack) for the packs first, first + stride, ... below `packs`; kAhead loads at a time are
+// under way.
+template <int kAhead, class T, class F>
+__device__ __forceinline__ void for_packs(const T* source, std::int64_t packs, std::int64_t first,
+                                          std::int64_t stride, F&& f) {
+  for (; first < packs; first += kAhead * stride) {
+    Packed<T> pack[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const std::int64_t i = first + j * stride;
+      if (i < packs) pack[j] = load_packed(source + i * kPack<T>);
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const std::int64_t i = first + j * stride;
+      if (i < packs) f(i, pack[j]);
+    }
+  }
+}
+
 // Whether every address can be read in packs (null ones do not matter).
 template <class... Pointers>
 bool aligned_16(const Pointers*... addresses) {

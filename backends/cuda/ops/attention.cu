@@ -92,6 +92,22 @@ __device__ __forceinline__ void drop(const Tiles& tiles, const DropoutSpec& spec
   }
 }
 
+// The queries [first, first + tile_rows) of one head that a block owns.
+struct Owner {
+  std::int64_t plane, batch;
+  int head, first;
+
+  __device__ __forceinline__ Owner(const HeadLayout& layout, const TileOrder& order,
+                                   std::int64_t block, int tile_rows) {
+    const TileOrder::Place place = order.locate(block);
+    plane = place.plane;
+    batch = plane / layout.heads;
+    head = static_cast<int>(plane % layout.heads);
+    first =
+        (static_cast<int>(order.tiles) - 1 - place.rank) * tile_rows;  // the last have most keys
+  }
+};
+
 // One block: kTileRows queries of one head against all tiles of keys up to the last query. The next
 // keys arrive during softmax and p v, the values during q k^T: one buffer each.
 template <class Tiles, bool kDropout>
@@ -103,14 +119,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   auto* keys = queries + Tiles::kRowTile;
   auto* values = keys + Tiles::kColumnTile;
   const Tiles tiles(reinterpret_cast<std::byte*>(values + Tiles::kColumnTile));
-  const TileOrder::Place place = a.order.locate(blockIdx.x);
-  const std::int64_t batch = place.plane / a.layout.heads, head = place.plane % a.layout.heads;
-  const int query = (static_cast<int>(a.order.tiles) - 1 - place.rank) * Tiles::kTileRows;
+  const Owner owner(a.layout, a.order, blockIdx.x, Tiles::kTileRows);
+  const int query = owner.first;
   const int sequence = a.layout.sequence, end = min(sequence, query + Tiles::kTileRows);
-  const HeadRows<const T> key_rows = a.layout.key(a.qkv, batch, head / a.layout.group);
+  const HeadRows<const T> key_rows = a.layout.key(a.qkv, owner.batch, owner.head / a.layout.group);
   const HeadRows<const T> value_rows = a.layout.value_of_key(key_rows);
 
-  tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.qkv, batch, head), query);
+  tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.qkv, owner.batch, owner.head),
+                                        query);
   tiles.template copy<Tiles::kTileColumns>(keys, key_rows, 0);
   tiles.commit();
   tiles.wait();
@@ -132,11 +148,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     tiles.commit();
     if (mine) {
       if (key + Tiles::kTileColumns - 1 > query + tiles.first_row()) {
-        mask_later_keys(tiles, query, key, scores);
+        mask_later_keys(tiles, recomputed(query), key, scores);
       }
       softmax.update(a.scale * kLog2E<A>, scores, sums);
       if (kDropout && a.dropout.p > 0) {
-        drop(tiles, a.dropout, place.plane * sequence + query, sequence, key, scores);
+        drop(tiles, a.dropout, owner.plane * sequence + query, sequence, key, scores);
       }
       tiles.accumulate(scores, values, sums);
     }
@@ -144,17 +160,19 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     __syncthreads();
   }
 
+  // Found again, not kept through the loop.
+  const Owner same(a.layout, a.order, recomputed(static_cast<int>(blockIdx.x)), Tiles::kTileRows);
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) {
     const A total = softmax.total(r);
-    const int row = query + tiles.row(r);
+    const int row = same.first + tiles.row(r);
     factor[r] = A{1} / total;
     if (row < sequence && static_cast<int>(threadIdx.x) % Tiles::kRowLanes == 0) {
-      a.lse[place.plane * sequence + row] = softmax.peak[r] * a.scale + ::log(total);
+      a.lse[same.plane * sequence + row] = softmax.peak[r] * a.scale + ::log(total);
     }
   }
-  tiles.store(sums, factor, queries, a.layout.out(a.out, batch, head), query);
+  tiles.store(sums, factor, queries, a.layout.out(a.out, same.batch, same.head), same.first);
 }
 
 template <class Tiles, bool kDropout>

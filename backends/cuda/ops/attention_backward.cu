@@ -83,6 +83,7 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
                                               const typename Tiles::Arithmetic* figures,
                                               Scores& scores, Scores& dscores) {
   using A = typename Tiles::Arithmetic;
+  row_first = recomputed(row_first);
   const int last_column = column_first + Tiles::kTileColumns - 1;
   const bool mask = kKeys ? column_first < row_first + tiles.last_row()
                           : last_column > row_first + tiles.first_row();
@@ -106,10 +107,29 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
   }
 }
 
+// What a block owns: rows [row_first, row_first + tile_rows) of a kv head or of a query head.
+// head: that query head, or the first of the kv head's group.
+template <bool kKeys>
+struct Owner {
+  std::int64_t batch;
+  int kv_head, head, row_first;
+
+  __device__ __forceinline__ Owner(const HeadLayout& layout, const TileOrder& order,
+                                   std::int64_t block, int tile_rows) {
+    const TileOrder::Place place = order.locate(block);
+    const int owners = kKeys ? layout.kv_heads : layout.heads;
+    const int owner = static_cast<int>(place.plane % owners);
+    batch = place.plane / owners;
+    kv_head = kKeys ? owner : owner / layout.group;
+    head = kKeys ? owner * layout.group : owner;
+    // The first keys meet the most queries, the last queries the most keys.
+    row_first = (kKeys ? place.rank : static_cast<int>(order.tiles) - 1 - place.rank) * tile_rows;
+  }
+};
+
 // One streamed tile: its head, first column and place in shared memory.
 struct Step {
-  std::int64_t head;
-  int column, stage;
+  int head, column, stage;
 
   // Column by column, then the next head.
   __device__ __forceinline__ Step next(int begin, int end, int columns, int stages) const {
@@ -134,19 +154,16 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Tiles tiles(reinterpret_cast<std::byte*>(figures + kFigureCount<Tiles, kKeys>));
 
   const HeadLayout& layout = a.layout;
-  const TileOrder::Place place = a.order.locate(blockIdx.x);
-  const std::int64_t owners = kKeys ? layout.kv_heads : layout.heads;
-  const std::int64_t batch = place.plane / owners, owner = place.plane % owners;
-  const std::int64_t kv_head = kKeys ? owner : owner / layout.group;
-  const int tile = kKeys ? place.rank : static_cast<int>(a.order.tiles) - 1 - place.rank;
-  const int row_first = tile * Tiles::kTileRows;
+  const Owner<kKeys> owner(layout, a.order, blockIdx.x, Tiles::kTileRows);
+  const std::int64_t batch = owner.batch;
+  const int row_first = owner.row_first;
   const int begin = kKeys ? row_first / kColumns * kColumns : 0;
   const int end = kKeys ? layout.sequence : min(layout.sequence, row_first + Tiles::kTileRows);
-  const HeadRows<const T> keys = layout.key(a.qkv, batch, kv_head);
+  const HeadRows<const T> keys = layout.key(a.qkv, batch, owner.kv_head);
   const int thread = static_cast<int>(threadIdx.x);
 
-  Step step{kKeys ? kv_head * layout.group : owner, begin, 0};
-  const std::int64_t head_end = step.head + (kKeys ? layout.group : 1);
+  Step step{owner.head, begin, 0};
+  const int head_end = step.head + (kKeys ? layout.group : 1);
   const auto fetch = [&](const Step& at) {
     if (at.head >= head_end) return;
     Stored* to = y + at.stage * 2 * Tiles::kColumnTile;
@@ -165,9 +182,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
                         (kKeys ? at.column : row_first) + i % kQueries, i >= kQueries);
   };
 
-  const HeadRows<const T> rows1 = kKeys ? keys : layout.query(a.qkv, batch, owner);
+  const HeadRows<const T> rows1 = kKeys ? keys : layout.query(a.qkv, batch, owner.head);
   const HeadRows<const T> rows2 =
-      kKeys ? layout.value_of_key(keys) : layout.out(a.dout, batch, owner);
+      kKeys ? layout.value_of_key(keys) : layout.out(a.dout, batch, owner.head);
   tiles.template copy<Tiles::kTileRows>(x1, rows1, row_first);
   tiles.template copy<Tiles::kTileRows>(x2, rows2, row_first);
   fetch(step);
@@ -206,15 +223,19 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     __syncthreads();
   }
 
+  // Found again, not kept through the loop.
+  const Owner<kKeys> same(layout, a.order, recomputed(static_cast<int>(blockIdx.x)),
+                          Tiles::kTileRows);
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
-  const HeadRows<T> dkeys = layout.key(a.dqkv, batch, kv_head);
-  tiles.store(sum1, factor, x1, kKeys ? dkeys : layout.query(a.dqkv, batch, owner), row_first);
+  const HeadRows<T> dkeys = layout.key(a.dqkv, same.batch, same.kv_head);
+  tiles.store(sum1, factor, x1, kKeys ? dkeys : layout.query(a.dqkv, same.batch, same.head),
+              same.row_first);
   if constexpr (kKeys) {
 #pragma unroll
     for (int r = 0; r < Tiles::kRows; ++r) factor[r] = A{1};
-    tiles.store(sum2, factor, x2, layout.value_of_key(dkeys), row_first);
+    tiles.store(sum2, factor, x2, layout.value_of_key(dkeys), same.row_first);
   }
 }
 

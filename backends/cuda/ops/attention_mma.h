@@ -26,15 +26,6 @@ __device__ __forceinline__ std::uint32_t pack_pair(float low, float high) {
 #endif
 }
 
-// x, but unknown to the compiler: what is computed from it stays where it is used instead of taking
-// a register for the length of a loop.
-__device__ __forceinline__ int recomputed(int x) {
-#ifdef __CUDA_ARCH__
-  asm volatile("" : "+r"(x));
-#endif
-  return x;
-}
-
 // kHoldRows: the row operand stays in registers.
 template <class T, int kWidthOf, int kRowBlocks, int kColumnsOf, bool kHoldRows = false>
 class MmaTiles {

@@ -34,39 +34,39 @@ struct HeadRows {
 
 // The sizes of AttentionShape and the heads' places in its tensors.
 struct HeadLayout {
-  std::int64_t heads, kv_heads, group;  // group: query heads per kv head
+  int heads, kv_heads, group;  // group: query heads per kv head
   int sequence, head_size;
 
   explicit HeadLayout(const AttentionShape& s)
-      : heads(s.heads),
-        kv_heads(s.kv_heads),
-        group(s.heads / s.kv_heads),
+      : heads(static_cast<int>(s.heads)),
+        kv_heads(static_cast<int>(s.kv_heads)),
+        group(static_cast<int>(s.heads / s.kv_heads)),
         sequence(static_cast<int>(s.sequence)),
         head_size(static_cast<int>(s.head_size)) {}
 
   template <class T>
-  __device__ HeadRows<T> query(T* qkv, std::int64_t batch, std::int64_t head) const {
+  __device__ HeadRows<T> query(T* qkv, std::int64_t batch, int head) const {
     return rows(qkv, batch, head, heads + 2 * kv_heads);
   }
   template <class T>
-  __device__ HeadRows<T> key(T* qkv, std::int64_t batch, std::int64_t kv_head) const {
+  __device__ HeadRows<T> key(T* qkv, std::int64_t batch, int kv_head) const {
     return rows(qkv, batch, heads + kv_head, heads + 2 * kv_heads);
   }
   template <class T>
   __device__ HeadRows<T> value_of_key(const HeadRows<T>& key) const {
-    return {key.data + kv_heads * head_size, key.stride, key.count, key.width};
+    return {key.data + std::int64_t{kv_heads} * head_size, key.stride, key.count, key.width};
   }
   template <class T>
-  __device__ HeadRows<T> out(T* out, std::int64_t batch, std::int64_t head) const {
+  __device__ HeadRows<T> out(T* out, std::int64_t batch, int head) const {
     return rows(out, batch, head, heads);
   }
 
  private:
   template <class T>
-  __device__ HeadRows<T> rows(T* data, std::int64_t batch, std::int64_t head,
-                              std::int64_t width_in_heads) const {
-    const std::int64_t stride = width_in_heads * head_size;
-    return {data + batch * sequence * stride + head * head_size, stride, sequence, head_size};
+  __device__ HeadRows<T> rows(T* data, std::int64_t batch, int head, int heads_of_row) const {
+    const std::int64_t stride = std::int64_t{heads_of_row} * head_size;
+    return {data + batch * sequence * stride + std::int64_t{head} * head_size, stride, sequence,
+            head_size};
   }
 };
 
@@ -104,6 +104,15 @@ __device__ __forceinline__ float power_of_2(float x) {
 #else
   return ::exp2f(x);
 #endif
+}
+
+// x, but unknown to the compiler: what is computed from it stays where it is used instead of taking
+// a register for the length of a loop.
+__device__ __forceinline__ int recomputed(int x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
 }
 
 template <class A>
@@ -146,7 +155,9 @@ bool fits_mma(const AttentionShape& shape, const Pointers*... addresses) {
 
 inline void check_attention(const AttentionShape& shape, double scale, const char* op) {
   require(shape.head_size <= 256, op, "head_size is at most 256 on CUDA");
-  require(shape.sequence < (std::int64_t{1} << 30), op, "sequence is below 2^30");
+  constexpr std::int64_t kMost = 1 << 30;
+  require(shape.sequence < kMost && shape.qkv_width() < kMost, op,
+          "sequence and the width of qkv are below 2^30");
   require(scale > 0, op, "scale is positive");
 }
 

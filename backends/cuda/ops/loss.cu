@@ -47,24 +47,6 @@ struct OnlineSum {
   }
 };
 
-// f(index of the pack, pack) for the first `packs` packs of a row, several loads at a time.
-template <class T, class F>
-__device__ __forceinline__ void for_packs(const T* row, std::int64_t packs, F&& f) {
-  for (std::int64_t first = threadIdx.x; first < packs; first += kAhead * blockDim.x) {
-    Packed<T> pack[kAhead];
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      const std::int64_t i = first + j * blockDim.x;
-      if (i < packs) pack[j] = load_packed(row + i * kPack<T>);
-    }
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      const std::int64_t i = first + j * blockDim.x;
-      if (i < packs) f(i, pack[j]);
-    }
-  }
-}
-
 template <class T>
 struct Arguments {
   T* logits;
@@ -79,12 +61,13 @@ template <class T>
 __device__ __forceinline__ OnlineSum<Math<T>> sum_of_row(const Arguments<T>& a, const T* row) {
   using A = Math<T>;
   OnlineSum<A> online;
-  for_packs(row, a.packs, [&](std::int64_t, const Packed<T>& pack) {
-    A values[kPack<T>];
+  for_packs<kAhead>(row, a.packs, threadIdx.x, blockDim.x,
+                    [&](std::int64_t, const Packed<T>& pack) {
+                      A values[kPack<T>];
 #pragma unroll
-    for (int i = 0; i < kPack<T>; ++i) values[i] = load_value(pack.at[i]);
-    online.add(values);
-  });
+                      for (int i = 0; i < kPack<T>; ++i) values[i] = load_value(pack.at[i]);
+                      online.add(values);
+                    });
   for (std::int64_t i = a.packs * kPack<T> + threadIdx.x; i < a.vocab; i += blockDim.x) {
     const A value[1] = {load_value(row[i])};
     online.add(value);
@@ -101,7 +84,7 @@ __device__ __forceinline__ void store_gradient(const Arguments<T>& a, T* row, st
     const A share = factor * power_of_2(fma(load_value(logit), kLog2E<A>, -shift));
     return store_value<T>(is_target ? share - a.scale : share);
   };
-  for_packs(row, a.packs, [&](std::int64_t index, Packed<T> pack) {
+  for_packs<kAhead>(row, a.packs, threadIdx.x, blockDim.x, [&](std::int64_t index, Packed<T> pack) {
     const std::int64_t hit = target - index * kPack<T>;
 #pragma unroll
     for (int i = 0; i < kPack<T>; ++i) pack.at[i] = gradient(pack.at[i], hit == i);
@@ -149,6 +132,7 @@ __global__ void __launch_bounds__(kSumThreads)
     sum_all(const T* x, std::int64_t count, double scale, bool accumulate, O* out) {
   __shared__ double scratch[32];
   double sum = 0;
+#pragma unroll 8
   for (std::int64_t i = threadIdx.x; i < count; i += kSumThreads) {
     sum += static_cast<double>(load_value(x[i]));
   }

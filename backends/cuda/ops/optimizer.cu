@@ -1,13 +1,7 @@
-// Optimizer updates and exact reductions. Every result is the same for any split of a flat range:
-// updates are element-wise with explicit fused multiply-adds (the CPU's, bit for bit), reductions
-// are exact or maxima.
-#include <float.h>
+// Optimizer updates: element-wise with explicit fused multiply-adds, so that every result is the
+// CPU's, bit for bit, for any split of a flat range.
 #include <math.h>
 
-#include <bit>
-
-#include "backends/cuda/kernel/column_sum.h"
-#include "backends/cuda/kernel/reduce.h"
 #include "backends/cuda/kernel/runs.h"
 
 namespace zl::cuda {
@@ -26,7 +20,8 @@ struct Flat {
   __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
     load_run(data + first, length, packed, values);
   }
-  __device__ void store(std::int64_t first, std::int64_t length, const float (&values)[kRun]) const {
+  __device__ void store(std::int64_t first, std::int64_t length,
+                        const float (&values)[kRun]) const {
     store_run(data + first, length, packed, values);
   }
 };
@@ -39,7 +34,8 @@ struct Copy {
 
   explicit Copy(const TensorView& view)
       : data(view.empty() ? nullptr : view.as<C>()), packed(aligned_16(view.data)) {}
-  __device__ void store(std::int64_t first, std::int64_t length, const float (&values)[kRun]) const {
+  __device__ void store(std::int64_t first, std::int64_t length,
+                        const float (&values)[kRun]) const {
     if (data != nullptr) store_run(data + first, length, packed, values);
   }
 };
@@ -212,119 +208,6 @@ struct LambApplyBody {
 // The type of an absent copy does not matter.
 DType copy_type(const TensorView& copy) { return copy.empty() ? DType::f32 : copy.dtype; }
 
-constexpr int kReduceThreads = 512;
-
-std::int64_t reduce_blocks(const ExecContext& context, std::int64_t count, std::int64_t bytes,
-                           const char* op) {
-  const std::int64_t most =
-      std::min(std::int64_t{4} * context.multiprocessors, workspace_rows(context, bytes, op));
-  return std::clamp<std::int64_t>(blocks_for(count, kReduceThreads * kRun), 1, most);
-}
-
-// |value| as f32, not below it; infinity for inf and NaN.
-__device__ __forceinline__ float magnitude(double value) {
-  const double size = ::fabs(value);
-  if (!(size <= static_cast<double>(FLT_MAX))) return INFINITY;
-  const auto rounded = static_cast<float>(size);
-  return static_cast<double>(rounded) < size ? ::nextafterf(rounded, INFINITY) : rounded;
-}
-__device__ __forceinline__ float magnitude(float value) {
-  const float size = ::fabsf(value);
-  return size <= FLT_MAX ? size : INFINITY;
-}
-
-template <class T>
-__global__ void __launch_bounds__(kReduceThreads)
-    largest_parts(const T* x, std::int64_t count, bool packed, float* parts) {
-  __shared__ float scratch[32];
-  float largest = 0;
-  const std::int64_t stride = std::int64_t{gridDim.x} * kReduceThreads * kRun;
-  std::int64_t first = (std::int64_t{blockIdx.x} * kReduceThreads + threadIdx.x) * kRun;
-  for (; first < count; first += stride) {
-    Math<T> values[kRun];
-    load_run(x + first, count - first < kRun ? count - first : kRun, packed, values);
-#pragma unroll
-    for (int i = 0; i < kRun; ++i) largest = MaxOf{}(largest, magnitude(values[i]));
-  }
-  largest = block_reduce(largest, scratch, MaxOf{});
-  if (threadIdx.x == 0) parts[blockIdx.x] = largest;
-}
-
-__global__ void __launch_bounds__(kReduceThreads)
-    largest_of(const float* parts, std::int64_t count, bool accumulate, float* out) {
-  __shared__ float scratch[32];
-  float largest = 0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kReduceThreads) {
-    largest = MaxOf{}(largest, parts[i]);
-  }
-  largest = block_reduce(largest, scratch, MaxOf{});
-  if (threadIdx.x != 0) return;
-  *out = accumulate ? MaxOf{}(largest, magnitude(*out)) : largest;
-}
-
-// The two rounding levels of SquaredSum: adding and subtracting `coarse` (`fine`) rounds to a
-// multiple of q1 (q2).
-struct RoundingLevels {
-  double coarse, fine;
-};
-
-__device__ __forceinline__ RoundingLevels rounding_levels(float bound, double count) {
-  const double square = static_cast<double>(bound) * static_cast<double>(bound);
-  int exponent = 0;
-  const double mantissa = ::frexp(square, &exponent);
-  const double top = ::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
-  // Squares are not negative, so q1 * 2^52 keeps them in one binade; remainders have a sign.
-  return {count * top, 1.5 * count * (count * top * 0x1p-52)};
-}
-
-template <class T>
-__global__ void __launch_bounds__(kReduceThreads)
-    square_parts(const T* x, std::int64_t count, bool packed, const float* bound,
-                 double total_count, double* parts) {
-  __shared__ double scratch[32];
-  const RoundingLevels levels = rounding_levels(*bound, total_count);
-  double coarse = 0, fine = 0;
-  const std::int64_t stride = std::int64_t{gridDim.x} * kReduceThreads * kRun;
-  std::int64_t first = (std::int64_t{blockIdx.x} * kReduceThreads + threadIdx.x) * kRun;
-  for (; first < count; first += stride) {
-    double values[kRun];
-    load_run(x + first, count - first < kRun ? count - first : kRun, packed, values);
-#pragma unroll
-    for (int i = 0; i < kRun; ++i) {
-      const double square = rounded_product(values[i], values[i]);
-      const double part = (square + levels.coarse) - levels.coarse;
-      coarse += part;
-      fine += ((square - part) + levels.fine) - levels.fine;
-    }
-  }
-  coarse = block_reduce(coarse, scratch, AddOf{});
-  fine = block_reduce(fine, scratch, AddOf{});
-  if (threadIdx.x != 0) return;
-  parts[2 * blockIdx.x] = coarse;
-  parts[2 * blockIdx.x + 1] = fine;
-}
-
-__global__ void __launch_bounds__(32)
-    add_squares(const double* parts, std::int64_t count, const float* bound, bool accumulate,
-                double* out) {
-  double coarse = 0, fine = 0;
-  for (std::int64_t i = threadIdx.x; i < count; i += 32) {
-    coarse += parts[2 * i];
-    fine += parts[2 * i + 1];
-  }
-  coarse = warp_reduce(coarse, AddOf{});
-  fine = warp_reduce(fine, AddOf{});
-  if (!(*bound <= FLT_MAX)) {
-    coarse = INFINITY;
-    fine = 0;
-  } else if (!(*bound > 0)) {
-    coarse = fine = 0;
-  }
-  if (threadIdx.x != 0) return;
-  out[0] = (accumulate ? out[0] : 0.0) + coarse;
-  out[1] = (accumulate ? out[1] : 0.0) + fine;
-}
-
 }  // namespace
 
 void execute(const AdamStep& op, const ExecContext& context) {
@@ -356,32 +239,6 @@ void execute(const LambApply& op, const ExecContext& context) {
                                  op.param_square.as<double>(), op.update_square.as<double>(), op.lr,
                                  op.min_trust, op.max_trust});
   });
-}
-
-void execute(const AbsMax& op, const ExecContext& context) {
-  const std::int64_t blocks = reduce_blocks(context, op.x.count(), sizeof(float), op.kName);
-  auto* parts = reinterpret_cast<float*>(context.workspace);
-  with_float_type(op.x.dtype, op.kName, [&](auto type) {
-    using T = decltype(type);
-    launch(context.stream, {blocks, 1, kReduceThreads, 0}, largest_parts<T>, op.x.as<T>(),
-           op.x.count(), aligned_16(op.x.data), parts);
-  });
-  launch(context.stream, {1, 1, kReduceThreads, 0}, largest_of, parts, blocks, op.accumulate,
-         op.out.as<float>());
-}
-
-void execute(const SquaredSum& op, const ExecContext& context) {
-  const std::int64_t blocks = reduce_blocks(context, op.x.count(), 2 * sizeof(double), op.kName);
-  auto* parts = reinterpret_cast<double*>(context.workspace);
-  const auto total =
-      static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(op.total_count)));
-  with_float_type(op.x.dtype, op.kName, [&](auto type) {
-    using T = decltype(type);
-    launch(context.stream, {blocks, 1, kReduceThreads, 0}, square_parts<T>, op.x.as<T>(),
-           op.x.count(), aligned_16(op.x.data), op.bound.as<float>(), total, parts);
-  });
-  launch(context.stream, {1, 1, 32, 0}, add_squares, parts, blocks, op.bound.as<float>(),
-         op.accumulate, op.out.as<double>());
 }
 
 }  // namespace zl::cuda

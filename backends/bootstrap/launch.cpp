@@ -1,0 +1,114 @@
+#include "backends/bootstrap/launch.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "core/base/error.h"
+
+namespace zl {
+namespace {
+
+constexpr int kPort = 29501;
+
+// The variables of one launcher. `local_ranks` tells whether all ranks are on this node.
+struct Names {
+  const char *launcher, *rank, *ranks, *local_rank, *local_ranks;
+};
+// Slurm's are those of a step: a batch script's own shell has a rank too, but is not launched.
+constexpr Names kLaunchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
+
+class Variables {
+ public:
+  explicit Variables(const VariableLookup& lookup) : lookup_(lookup) {}
+
+  std::string text(const char* name) const {
+    const char* value = name == nullptr ? nullptr : lookup_(name);
+    return value == nullptr ? "" : value;
+  }
+  bool has(const char* name) const { return !text(name).empty(); }
+
+  int number(const char* name, int low, int high, const char* launcher) const {
+    const std::string value = text(name);
+    int number = 0;
+    const char* end = value.data() + value.size();
+    const auto [stop, status] = std::from_chars(value.data(), end, number);
+    if (value.empty() || status != std::errc() || stop != end || number < low || number > high) {
+      throw Error(ErrorCode::usage,
+                  std::string(name) + ": " + (value.empty() ? "is not set" : "'" + value + "'") +
+                      (value.empty() ? ", although "
+                                     : " is not an integer between " + std::to_string(low) +
+                                           " and " + std::to_string(high) + "; ") +
+                      launcher +
+                      " set the other variables of a launched process; start all ranks " +
+                      "with one launcher, or unset its variables to run alone");
+    }
+    return number;
+  }
+
+ private:
+  const VariableLookup& lookup_;
+};
+
+std::string with_port(const std::string& host, int port) {
+  return host + ":" + std::to_string(port);
+}
+
+bool one_node(const Variables& variables, const Names& names, int ranks) {
+  if (names.local_ranks == nullptr) return variables.text("SLURM_STEP_NUM_NODES") == "1";
+  return variables.text(names.local_ranks) == std::to_string(ranks);
+}
+
+std::string rendezvous(const Variables& variables, const Names& names, int ranks) {
+  if (variables.has("NCCL_COMM_ID")) return variables.text("NCCL_COMM_ID");
+  const std::string launcher = names.launcher;
+  if (variables.has("MASTER_ADDR")) {
+    const int given = variables.has("MASTER_PORT")
+                          ? variables.number("MASTER_PORT", 1, 65534, names.launcher)
+                          : kPort;
+    return with_port(variables.text("MASTER_ADDR"), launcher == "torchrun" ? given + 1 : given);
+  }
+  if (one_node(variables, names, ranks)) return with_port("127.0.0.1", kPort);
+  if (variables.has("SLURM_STEP_NODELIST")) {
+    return with_port(first_host(variables.text("SLURM_STEP_NODELIST")), kPort);
+  }
+  throw Error(ErrorCode::usage, "MASTER_ADDR: is not set, and " + launcher +
+                                    " does not say where rank 0 runs; pass its host to all ranks "
+                                    "(mpirun -x MASTER_ADDR=host)");
+}
+
+}  // namespace
+
+std::string first_host(const std::string& list) {
+  const std::size_t end = list.find_first_of("[,");
+  const std::string start = list.substr(0, end);
+  if (end == std::string::npos || list[end] == ',') return start;
+  return start + list.substr(end + 1, list.find_first_of("-,]", end) - end - 1);
+}
+
+std::optional<Launch> detect_launch(const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  for (const Names& names : kLaunchers) {
+    if (!variables.has(names.rank) || !variables.has(names.ranks)) continue;
+    constexpr int kMost = 1'000'000;
+    Launch launch;
+    launch.launcher = names.launcher;
+    launch.ranks = variables.number(names.ranks, 1, kMost, names.launcher);
+    if (launch.ranks == 1) return std::nullopt;
+    launch.rank = variables.number(names.rank, 0, launch.ranks - 1, names.launcher);
+    launch.local_rank = variables.number(names.local_rank, 0, launch.rank, names.launcher);
+    launch.rendezvous = rendezvous(variables, names, launch.ranks);
+    return launch;
+  }
+  return std::nullopt;
+}
+
+std::optional<Launch> detect_launch() {
+  return detect_launch([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace zl

@@ -1,0 +1,32 @@
+// Which rank of a job this process is, from the variables of the launcher that started it:
+// torchrun, Open MPI's or MPICH's mpirun, Slurm's srun. Ownership: values. Threads: reads the
+// environment; call it before threads change that.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace zl {
+
+struct Launch {
+  int rank = 0, ranks = 1;
+  int local_rank = 0;      // among the processes of this node: the GPU it takes
+  std::string launcher;    // "torchrun", "Open MPI", "MPICH", "Slurm"
+  std::string rendezvous;  // host:port where rank 0 answers, for NCCL_COMM_ID
+};
+
+// Value of a variable, nullptr when it is not set: std::getenv, or a test's table.
+using VariableLookup = std::function<const char*(const char* name)>;
+
+// nullopt for a process that was not launched as one of several. The rendezvous is NCCL_COMM_ID, or
+// MASTER_ADDR and MASTER_PORT (the port after torchrun's own, which its agents use), or this host
+// when all ranks are on it, or the first host of a Slurm step. Throws Error{usage} naming the
+// variable, its value and the fix.
+std::optional<Launch> detect_launch(const VariableLookup& lookup);
+std::optional<Launch> detect_launch();
+
+// "node[03-07,9],login1" -> "node03": the first host of a Slurm list.
+std::string first_host(const std::string& list);
+
+}  // namespace zl
