@@ -118,6 +118,7 @@ ImportedStrategy DeepSpeedBuilder::build(std::string_view source_name) {
   build_gradients();
   build_recompute();
   build_optimizer();
+  build_offload();
   build_schedule();
   build_checks();
   finish_remaining();

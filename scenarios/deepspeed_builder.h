@@ -56,6 +56,14 @@ class DeepSpeedBuilder {
   void build_checks();
   DType parse_type(const std::string& path, DType fallback);
 
+  // deepspeed_offload.cpp
+  void build_offload();
+  Tier tier(const std::string& section, const std::vector<std::string>& old_keys);
+  void build_activation_tier();
+  void build_host_step();
+  void build_parameter_tier();
+  void build_aio();
+
   // deepspeed_batch.cpp: the batch triangle, SPECS 1.2
   void build_batch();
 

@@ -7,7 +7,6 @@ using namespace rows;
 
 constexpr auto kMonitor = "zerolab stores every step in its result database";
 constexpr auto kLaterCheckpoint = "sharded checkpoints arrive in a later version";
-constexpr auto kLaterFile = "file transfers arrive with offload, in a later version";
 constexpr auto kAlwaysPool = "activations always come from the memory pool";
 constexpr auto kParallel = "this form of parallelism arrives in a later version";
 constexpr auto kChangesTraining = "it changes what is trained";
@@ -57,8 +56,8 @@ constexpr KeySpec kRows[] = {
           "shards over tensor-parallel ranks, of which there is one"),
     fixed("activation_checkpointing.contiguous_memory_optimization", boolean, "false", quiet,
           kAlwaysPool),
-    fixed("activation_checkpointing.cpu_checkpointing", boolean, "false", refuse,
-          "activation offload arrives in a later version"),
+    applied("activation_checkpointing.cpu_checkpointing", boolean, "false",
+            "needs recomputation of whole blocks"),
     fixed("activation_checkpointing.number_checkpoints", integer | null, "null", quiet,
           kAlwaysPool),
     fixed("activation_checkpointing.synchronize_checkpoint_boundary", boolean, "false", quiet,
@@ -67,13 +66,13 @@ constexpr KeySpec kRows[] = {
           "the trace has the recomputation's time"),
 
     // Files
-    fixed("aio.block_size", integer, "1048576", quiet, kLaterFile).at_least(1),
-    fixed("aio.queue_depth", integer, "8", quiet, kLaterFile).at_least(1),
-    fixed("aio.intra_op_parallelism", integer, "1", quiet, kLaterFile).at_least(1),
+    applied("aio.block_size", integer, "1048576").at_least(4096),
+    applied("aio.queue_depth", integer, "8").at_least(1).at_most(4096),
+    applied("aio.intra_op_parallelism", integer, "1").at_least(1).at_most(64),
     fixed("aio.thread_count", integer, "1", quiet, "older name of intra_op_parallelism"),
-    fixed("aio.single_submit", boolean, "false", quiet, kLaterFile),
-    fixed("aio.overlap_events", boolean, "true", quiet, kLaterFile),
-    fixed("aio.use_gds", boolean, "false", quiet, kLaterFile),
+    applied("aio.single_submit", boolean, "false"),
+    applied("aio.overlap_events", boolean, "true"),
+    fixed("aio.use_gds", boolean, "false", quiet, "files are read through host memory"),
     fixed("checkpoint.tag_validation", text, "\"Warn\"", quiet, kLaterCheckpoint)
         .one_of("ignore|warn|fail"),
     fixed("checkpoint.load_universal", boolean, "false", warn, kLaterCheckpoint),

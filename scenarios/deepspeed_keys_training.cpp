@@ -140,6 +140,7 @@ constexpr KeySpec kRows[] = {
     // zerolab's own
     applied("x-zerolab.name", text, "null"),
     applied("x-zerolab.recompute", text, "\"none\""),
+    applied("x-zerolab.delayed_param_update", integer | null, "null").at_least(0),
     applied("x-zerolab.deepspeed_scale_order", boolean, "false"),
 };
 

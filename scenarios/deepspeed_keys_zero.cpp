@@ -5,7 +5,8 @@ namespace {
 
 using namespace rows;
 
-constexpr auto kLaterOffload = "offload arrives in a later version";
+constexpr auto kOldOptimizer = "deprecated spelling of offload_optimizer.device \"cpu\"";
+constexpr auto kOldParameters = "deprecated spelling of offload_param.device \"cpu\"";
 
 constexpr KeySpec kRows[] = {
     applied("zero_optimization.stage", integer, "0"),
@@ -40,8 +41,8 @@ constexpr KeySpec kRows[] = {
           "sharded checkpoints arrive in a later version"),
     moot("zero_optimization.ignore_unused_parameters", boolean,
          "every parameter of these models gets a gradient"),
-    moot("zero_optimization.sub_group_size", integer,
-         "each rank steps its whole partition; sub-groups only matter with offload")
+    applied("zero_optimization.sub_group_size", integer, "1000000000",
+            "what one update off the device covers")
         .at_least(1)
         .or_stage3(),
     fixed("zero_optimization.gather_16bit_weights_on_model_save", boolean, "false", quiet,
@@ -86,36 +87,34 @@ constexpr KeySpec kRows[] = {
           "MiCS sub-groups"),
 
     // Offload
-    fixed("zero_optimization.offload_param.device", text | null, "\"none\"", refuse, kLaterOffload)
+    applied("zero_optimization.offload_param.device", text | null, "\"none\"")
         .one_of("none|cpu|nvme"),
-    detail("zero_optimization.offload_param.nvme_path", text | null),
-    detail("zero_optimization.offload_param.buffer_count", integer).at_least(0),
-    detail("zero_optimization.offload_param.buffer_size", integer).at_least(0),
-    detail("zero_optimization.offload_param.max_in_cpu", integer).at_least(0),
-    detail("zero_optimization.offload_param.pin_memory", boolean),
-    fixed("zero_optimization.offload_optimizer.device", text | null, "\"none\"", refuse,
-          kLaterOffload)
+    applied("zero_optimization.offload_param.nvme_path", text | null, "null"),
+    applied("zero_optimization.offload_param.buffer_count", integer, "5").at_least(1),
+    applied("zero_optimization.offload_param.buffer_size", integer, "100000000").at_least(1),
+    applied("zero_optimization.offload_param.max_in_cpu", integer, "1000000000").at_least(0),
+    applied("zero_optimization.offload_param.pin_memory", boolean, "true"),
+    applied("zero_optimization.offload_optimizer.device", text | null, "\"none\"")
         .one_of("none|cpu|nvme"),
-    detail("zero_optimization.offload_optimizer.nvme_path", text | null),
-    detail("zero_optimization.offload_optimizer.buffer_count", integer).at_least(0),
-    detail("zero_optimization.offload_optimizer.pin_memory", boolean),
-    detail("zero_optimization.offload_optimizer.pipeline_read", boolean),
-    detail("zero_optimization.offload_optimizer.pipeline_write", boolean),
-    detail("zero_optimization.offload_optimizer.fast_init", boolean),
-    detail("zero_optimization.offload_optimizer.ratio", number).at_least(0).at_most(1),
-    detail("zero_optimization.offload_optimizer.super_offload", boolean),
-    detail("zero_optimization.offload_optimizer.cpuadam_cores_perc", number).above(0).at_most(1),
-    fixed("zero_optimization.cpu_offload", boolean, "false", refuse,
-          "deprecated spelling of offload_optimizer.device \"cpu\"; offload arrives in a later "
-          "version"),
-    fixed(
-        "zero_optimization.cpu_offload_params", boolean, "false", refuse,
-        "deprecated spelling of offload_param.device \"cpu\"; offload arrives in a later version"),
-    fixed(
-        "zero_optimization.cpu_offload_param", boolean, "false", refuse,
-        "deprecated spelling of offload_param.device \"cpu\"; offload arrives in a later version"),
-    moot("zero_optimization.cpu_offload_use_pin_memory", boolean,
-         "deprecated; only matters with offload"),
+    applied("zero_optimization.offload_optimizer.nvme_path", text | null, "null"),
+    applied("zero_optimization.offload_optimizer.buffer_count", integer, "4").at_least(1),
+    applied("zero_optimization.offload_optimizer.pin_memory", boolean, "true"),
+    applied("zero_optimization.offload_optimizer.pipeline_read", boolean, "false"),
+    applied("zero_optimization.offload_optimizer.pipeline_write", boolean, "false"),
+    applied("zero_optimization.offload_optimizer.ratio", number, "1.0").at_least(0).at_most(1),
+    fixed("zero_optimization.offload_optimizer.fast_init", boolean, "false", quiet,
+          "state is always written to its files at the start"),
+    fixed("zero_optimization.offload_optimizer.super_offload", boolean, "false", refuse,
+          "SuperOffload's placement"),
+    moot("zero_optimization.offload_optimizer.cpuadam_cores_perc", number,
+         "the host update uses the rank's threads")
+        .above(0)
+        .at_most(1),
+    applied("zero_optimization.cpu_offload", boolean, "false", kOldOptimizer),
+    applied("zero_optimization.cpu_offload_params", boolean, "false", kOldParameters),
+    applied("zero_optimization.cpu_offload_param", boolean, "false", kOldParameters),
+    applied("zero_optimization.cpu_offload_use_pin_memory", boolean, "true",
+            "deprecated spelling of pin_memory"),
     fixed("zero_optimization.zenflow.*", any, "null", refuse, "ZenFlow's asynchronous updates"),
 
     // Wrong here

@@ -1,6 +1,10 @@
 #include "scenarios/measure.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "core/device/device.h"
 
 namespace zl {
 namespace {
@@ -11,18 +15,22 @@ constexpr double kNanosecond = 1e-9;
 // Adds what each event of the compute stream, in order, says about where its step's time went.
 class StepParts {
  public:
-  void add(const TraceEvent& event) {
-    if (event.type == EventType::wait) waited_ = true;
+  // The streams that events were recorded on, by event.
+  using Recorded = std::unordered_map<std::int64_t, StreamId>;
+
+  void add(const TraceEvent& event, const Recorded& recorded) {
+    if (event.type == EventType::wait) waited_for_ = recorded.at(event.id);
     if (event.timing.end_ns == 0) return;
     const double seconds =
         static_cast<double>(event.timing.end_ns - event.timing.start_ns) * kNanosecond;
     // The stream stood still since its last event because it waited for another stream.
-    if (waited_ && last_end_ > 0) {
-      parts_.exposed_communication +=
-          static_cast<double>(std::max<std::int64_t>(0, event.timing.start_ns - last_end_)) *
-          kNanosecond;
+    if (waited_for_ && last_end_ > 0) {
+      auto& part = *waited_for_ == StreamId::communication ? parts_.exposed_communication
+                                                           : parts_.offload_stall;
+      part += static_cast<double>(std::max<std::int64_t>(0, event.timing.start_ns - last_end_)) *
+              kNanosecond;
     }
-    waited_ = false;
+    waited_for_.reset();
     last_end_ = event.timing.end_ns;
     if (event.type == EventType::collective) {
       parts_.exposed_communication += seconds;
@@ -35,7 +43,8 @@ class StepParts {
 
   TimeBreakdown average(int steps) const {
     TimeBreakdown mean = parts_;
-    for (double* part : {&mean.compute, &mean.exposed_communication, &mean.optimizer}) {
+    for (double* part :
+         {&mean.compute, &mean.exposed_communication, &mean.offload_stall, &mean.optimizer}) {
       *part /= std::max(1, steps);
     }
     return mean;
@@ -44,7 +53,7 @@ class StepParts {
  private:
   TimeBreakdown parts_;
   std::int64_t last_end_ = 0;
-  bool waited_ = false;
+  std::optional<StreamId> waited_for_;
 };
 
 }  // namespace
@@ -61,6 +70,7 @@ void write_predicted_times(const sim::Timeline& timeline, RunResult& result) {
   result.step_time_high = seconds(step.high());
   result.time.compute = seconds(step.compute);
   result.time.exposed_communication = seconds(step.exposed_communication);
+  result.time.offload_stall = seconds(step.offload_stall);
   result.time.optimizer = seconds(step.optimizer);
   std::fill(result.step_seconds.begin(), result.step_seconds.end(), duration);
 }
@@ -77,10 +87,14 @@ void write_measured_times(const Trace& trace, RunResult& result) {
   result.step_time.max = times.back();
   StepParts parts;
   int first = times.size() > 1 ? 2 : 1, last = 0;
+  StepParts::Recorded recorded;
   for (const TraceEvent& event : trace.events()) {
+    if (event.type == EventType::record) {
+      recorded[event.id] = static_cast<StreamId>(event.stream);
+    }
     if (event.stream != static_cast<std::uint8_t>(StreamId::compute)) continue;
     if (event.scope.step < first) continue;
-    parts.add(event);
+    parts.add(event, recorded);
     last = std::max(last, event.scope.step);
   }
   result.time = parts.average(last - first + 1);

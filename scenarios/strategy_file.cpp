@@ -90,6 +90,50 @@ Json zero_json(const Strategy& s) {
   return zero;
 }
 
+const char* tier_name(Tier tier) {
+  return tier == Tier::cpu ? "cpu" : tier == Tier::nvme ? "nvme" : "none";
+}
+
+// Adds what is offloaded to the JSON of a strategy.
+void add_offload(const OffloadConfig& offload, Json& out) {
+  if (!offload.any()) return;
+  Json& zero = out["zero_optimization"];
+  if (offload.optimizer != Tier::device) {
+    zero["sub_group_size"] = offload.sub_group_size;
+    Json& section = zero["offload_optimizer"];
+    section = {{"device", tier_name(offload.optimizer)},
+               {"pin_memory", offload.pin_memory},
+               {"ratio", offload.ratio}};
+    if (offload.optimizer == Tier::nvme) {
+      section["nvme_path"] = offload.nvme_path;
+      section["buffer_count"] = offload.optimizer_buffer_count;
+      section["pipeline_read"] = offload.pipeline_read;
+      section["pipeline_write"] = offload.pipeline_write;
+    }
+  }
+  if (offload.parameters != Tier::device) {
+    Json& section = zero["offload_param"];
+    section = {{"device", tier_name(offload.parameters)}, {"pin_memory", offload.pin_memory}};
+    if (offload.parameters == Tier::nvme) {
+      section["nvme_path"] = offload.nvme_path;
+      section["buffer_count"] = offload.parameter_buffer_count;
+      section["buffer_size"] = offload.parameter_buffer_size;
+      section["max_in_cpu"] = offload.max_in_cpu;
+    }
+  }
+  if (offload.activations) out["activation_checkpointing"] = {{"cpu_checkpointing", true}};
+  if (offload.files()) {
+    out["aio"] = {{"block_size", offload.aio.block_size},
+                  {"queue_depth", offload.aio.queue_depth},
+                  {"intra_op_parallelism", offload.aio.threads},
+                  {"single_submit", offload.aio.single_submit},
+                  {"overlap_events", offload.aio.overlap_events}};
+  }
+  if (offload.delayed_update_after >= 0) {
+    out["x-zerolab"]["delayed_param_update"] = offload.delayed_update_after;
+  }
+}
+
 Json fp16_json(const Strategy& s) {
   if (s.compute_dtype != DType::f16) return {{"enabled", false}};
   return {{"enabled", true},
@@ -143,6 +187,7 @@ Json strategy_to_json(const Strategy& s) {
   out["x-zerolab"] = {{"name", s.name},
                       {"recompute", recompute_text(s.recompute)},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
+  add_offload(s.offload, out);
   return out;
 }
 

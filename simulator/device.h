@@ -29,6 +29,7 @@ class Device final : public zl::Device {
   void run(StreamId, const Op&, Timing*) override {}
   void copy(StreamId, std::byte*, const std::byte*, std::int64_t, Timing*) override {}
 
+  void run_host(StreamId, std::function<void()>, Timing*) override {}
   EventId record(StreamId) override { return next_event_++; }
   void wait(StreamId, EventId) override {}
   void synchronize(StreamId) override {}

@@ -14,7 +14,7 @@ constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
 
 bool is_work(const TraceEvent& event) {
   return event.type == EventType::op || event.type == EventType::collective ||
-         event.type == EventType::copy;
+         event.type == EventType::copy || event.type == EventType::transfer;
 }
 
 bool is_timed(const TraceEvent& event) {

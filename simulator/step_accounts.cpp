@@ -7,9 +7,11 @@
 namespace zl::sim {
 
 void StepAccounts::add_communication(EventTime time) {
-  communication_.push_back(time);
+  communication_.add(time);
   communicating_ += time.end - time.start;
 }
+
+void StepAccounts::add_offload(std::size_t stream, EventTime time) { offload_[stream].add(time); }
 
 void StepAccounts::add_compute(EventTime time, std::int64_t StepPrice::*account) {
   fill_until(time.start);
@@ -36,19 +38,25 @@ StepPrice StepAccounts::close(int step, std::int64_t begin, std::int64_t end, do
   return std::exchange(step_, StepPrice{});
 }
 
+std::pair<std::int64_t, bool> StepAccounts::Busy::next(std::int64_t now) {
+  while (first_ < times_.size() && times_[first_].end <= now) ++first_;
+  if (first_ == times_.size()) return {INT64_MAX, false};
+  const EventTime& time = times_[first_];
+  return time.start <= now ? std::pair{time.end, true} : std::pair{time.start, false};
+}
+
 void StepAccounts::fill_until(std::int64_t time) {
   while (covered_ < time) {
-    while (next_ < communication_.size() && communication_[next_].end <= covered_) ++next_;
-    const bool any = next_ < communication_.size();
-    const std::int64_t start = any ? std::min(time, communication_[next_].start) : time;
-    if (covered_ < start) {
-      step_.host += start - covered_;
-      covered_ = start;
-    } else {
-      const std::int64_t end = std::min(time, communication_[next_].end);
-      step_.exposed_communication += end - covered_;
-      covered_ = end;
+    const auto [change, communicates] = communication_.next(covered_);
+    std::int64_t until = std::min(time, change);
+    auto account = communicates ? &StepPrice::exposed_communication : &StepPrice::host;
+    for (std::size_t stream = 0; !communicates && stream < kStreams; ++stream) {
+      const auto [end, works] = offload_[stream].next(covered_);
+      if (works) account = &StepPrice::offload_stall;
+      until = std::min(until, end);
     }
+    step_.*account += until - covered_;
+    covered_ = until;
   }
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <utility>
 #include <vector>
 
+#include "core/device/device.h"
 #include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 
@@ -14,8 +16,11 @@ class StepAccounts {
  public:
   // A collective of the communication stream, in stream order.
   void add_communication(EventTime time);
+  // Work of a copy, host or file stream, in the order of each.
+  void add_offload(std::size_t stream, EventTime time);
   // Work of the compute stream, in stream order. What passed since the work before it is exposed
-  // communication where a collective runs, else host time.
+  // communication where a collective runs, an offload stall where only copies, files or the host
+  // work, else host time.
   void add_compute(EventTime time, std::int64_t StepPrice::*account);
   void add_price(const Price& price);
 
@@ -25,13 +30,25 @@ class StepAccounts {
                   double known_error);
 
  private:
+  // The work of one stream, in order; asked about instants that never go back.
+  class Busy {
+   public:
+    void add(EventTime time) { times_.push_back(time); }
+    // Until when the stream works that works at `now`, or when it next starts; whether it works.
+    std::pair<std::int64_t, bool> next(std::int64_t now);
+
+   private:
+    std::vector<EventTime> times_;
+    std::size_t first_ = 0;  // that may end after `now`
+  };
+
   void fill_until(std::int64_t time);
   double spread(double host_spread) const;
 
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
-  std::vector<EventTime> communication_;
-  std::size_t next_ = 0;                      // first interval that may end after covered_
+  Busy communication_;
+  std::array<Busy, kStreams> offload_;
   std::int64_t communicating_ = 0;            // of this step's collectives, hidden or not
   std::array<double, kCostClasses> doubt_{};  // picoseconds of standard deviation by class
 };

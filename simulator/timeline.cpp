@@ -67,6 +67,7 @@ class Scheduler {
       case EventType::op:
       case EventType::collective:
       case EventType::copy:
+      case EventType::transfer:
         return work(event);
       case EventType::record:
         return record(event);
@@ -101,6 +102,8 @@ class Scheduler {
   void account(const TraceEvent& event, EventTime time) {
     if (event.stream == kCommunication && event.type == EventType::collective) {
       accounts_.add_communication(time);
+    } else if (event.stream != kCompute && event.stream != kCommunication) {
+      accounts_.add_offload(event.stream, time);
     } else if (event.stream == kCompute) {
       auto account = &StepPrice::compute;
       if (event.type == EventType::collective) account = &StepPrice::exposed_communication;
@@ -112,11 +115,19 @@ class Scheduler {
     }
   }
 
+  // Copies and files have engines of their own, the host has processors of its own.
+  static bool on_multiprocessors(std::size_t stream) {
+    return stream == kCompute || stream == kCommunication;
+  }
+
   // End of `work` picoseconds that start at `start`, slowed while another stream is busy.
   std::int64_t finish(std::size_t stream, std::int64_t start, std::int64_t work) const {
     std::int64_t from = INT64_MAX, until = start;
     for (std::size_t other = 0; other < kStreams; ++other) {
       if (other == stream || streams_[other].ready <= start) continue;
+      if (!cluster_.compute_is_host && !(on_multiprocessors(stream) && on_multiprocessors(other))) {
+        continue;
+      }
       from = std::min(from, std::max(start, streams_[other].busy_from));
       until = std::max(until, streams_[other].ready);
     }

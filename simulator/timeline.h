@@ -14,7 +14,7 @@ struct EventTime {
   std::int64_t start = 0, end = 0;  // picoseconds
 };
 
-// One optimizer step; the four parts add up to duration. Picoseconds.
+// One optimizer step; the five parts add up to duration. Picoseconds.
 struct StepPrice {
   static constexpr int kSetup = 0;  // steps count from 1; 0 is what comes before
   int step = kSetup;
@@ -22,7 +22,8 @@ struct StepPrice {
   std::int64_t compute = 0;                // the compute stream runs an op, optimizer excluded
   std::int64_t exposed_communication = 0;  // it waits while a collective runs, or runs one
   std::int64_t optimizer = 0;              // it runs an op of Phase::optimizer
-  std::int64_t host = 0;                   // it waits for the host or a copy
+  std::int64_t offload_stall = 0;          // it waits while copies, files or host updates run
+  std::int64_t host = 0;                   // it waits for the host, or copies
   double spread = 0;                       // relative standard deviation of duration
 
   // An interval that holds the true duration nine times out of ten, if errors are normal.

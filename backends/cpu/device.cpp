@@ -85,7 +85,8 @@ void Device::run(StreamId stream, const Op& op, Timing* timing) {
   if (stream == StreamId::compute) {
     run_timed([&] { execute_op(op, {threads_}); }, timing);
   } else {
-    worker(stream).enqueue([op] { execute_op(op, {1}); }, timing);
+    const int threads = stream == StreamId::host ? threads_ : 1;
+    worker(stream).enqueue([op, threads] { execute_op(op, {threads}); }, timing);
   }
 }
 

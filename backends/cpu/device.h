@@ -30,6 +30,9 @@ class Device final : public zl::Device {
   void run(StreamId stream, const Op& op, Timing* timing) override;
   void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
             Timing* timing) override;
+  void run_host(StreamId stream, std::function<void()> work, Timing* timing) override {
+    enqueue(stream, std::move(work), timing);
+  }
   EventId record(StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
   void synchronize(StreamId stream) override;

@@ -18,13 +18,13 @@ namespace zl::cuda {
 namespace {
 
 constexpr std::int64_t kOtherWorkspace = std::int64_t{8} << 20;  // of each stream but compute
-static_assert(kWorkspace - (static_cast<std::int64_t>(kStreams) - 1) * kOtherWorkspace >=
+static_assert(kWorkspace - (static_cast<std::int64_t>(kDeviceStreams) - 1) * kOtherWorkspace >=
               std::int64_t{32} << 20);
 
 std::size_t index_of(StreamId stream) { return static_cast<std::size_t>(stream); }
 
 EventId make_event(StreamId stream, std::int64_t number) {
-  return number * static_cast<EventId>(kStreams) + static_cast<EventId>(stream);
+  return number * static_cast<EventId>(kDeviceStreams) + static_cast<EventId>(stream);
 }
 
 bool debug_synchronous() {
@@ -75,7 +75,7 @@ Device::Device(int ordinal, int rank, OnFailure on_failure)
         "cudaDeviceGetAttribute");
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (std::size_t i = 0; i < kDeviceStreams; ++i) {
     // Collectives first: others wait for them.
     const int priority = i == index_of(StreamId::communication) ? highest : lowest;
     check(cudaStreamCreateWithPriority(&streams_[i], cudaStreamNonBlocking, priority),
@@ -140,8 +140,8 @@ void Device::lend_workspace(std::byte* memory, std::int64_t bytes) {
   if (memory == nullptr) drain();
   ZL_CHECK(memory == nullptr || bytes >= kWorkspace, "a lent workspace has the size asked for");
   std::byte* next = memory;
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    const std::int64_t others = static_cast<std::int64_t>(kStreams) - 1;
+  for (std::size_t i = 0; i < kDeviceStreams; ++i) {
+    const std::int64_t others = static_cast<std::int64_t>(kDeviceStreams) - 1;
     const std::int64_t size =
         i == index_of(StreamId::compute) ? bytes - others * kOtherWorkspace : kOtherWorkspace;
     workspaces_[i] = next;
@@ -201,6 +201,10 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
       timing);
 }
 
+void Device::run_host(StreamId, std::function<void()>, Timing*) {
+  throw Error(ErrorCode::unavailable, "offload is not implemented on the cuda backend yet");
+}
+
 void Device::enqueue(StreamId stream, const std::string& what,
                      const std::function<void(Stream)>& work, Timing* timing) {
   guarded(
@@ -217,7 +221,7 @@ EventId Device::record(StreamId stream) {
 }
 
 void Device::wait(StreamId stream, EventId event) {
-  constexpr auto kCount = static_cast<EventId>(kStreams);
+  constexpr auto kCount = static_cast<EventId>(kDeviceStreams);
   guarded(
       stream, "wait", [] { return "waiting for an event"; },
       [&](Stream target) {

@@ -42,6 +42,8 @@ class Device final : public zl::Device {
   void run(StreamId stream, const Op& op, Timing* timing) override;
   void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
             Timing* timing) override;
+  // Error{unavailable}: the host's streams are not built on this backend yet.
+  void run_host(StreamId stream, std::function<void()> work, Timing* timing) override;
   EventId record(StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
   void synchronize(StreamId stream) override;
@@ -75,10 +77,10 @@ class Device final : public zl::Device {
   bool synchronous_ = false;
   int multiprocessors_ = 0;
   std::string failure_;  // the first one: CUDA refuses everything after it
-  std::array<Stream, kStreams> streams_{};
-  std::array<std::byte*, kStreams> workspaces_{};
-  std::array<std::int64_t, kStreams> workspace_bytes_{};
-  std::array<std::unique_ptr<EventRing>, kStreams> events_;
+  std::array<Stream, kDeviceStreams> streams_{};
+  std::array<std::byte*, kDeviceStreams> workspaces_{};
+  std::array<std::int64_t, kDeviceStreams> workspace_bytes_{};
+  std::array<std::unique_ptr<EventRing>, kDeviceStreams> events_;
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Blas> blas_;
   double* scalar_ = nullptr;  // pinned: where read() puts what it reads

@@ -38,7 +38,7 @@ class Timer {
   static constexpr std::int64_t kAnchorLife = 4'000'000'000;  // ns
   CUevent_st* anchor_ = nullptr;
   std::int64_t anchor_ns_ = 0;
-  std::array<std::deque<Pending>, kStreams> pending_;
+  std::array<std::deque<Pending>, kDeviceStreams> pending_;
   std::vector<CUevent_st*> free_;
 };
 

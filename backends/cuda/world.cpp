@@ -19,7 +19,7 @@ void run_rank(RankGroup& group, int ordinal, int rank,
   Device device(ordinal, rank, [&](const std::string& why) { group.leave(rank, why); });
   const std::unique_ptr<Communicator> communicator = group.join(device, rank);
   program({device, *communicator});
-  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+  for (std::size_t stream = 0; stream < kDeviceStreams; ++stream) {
     device.synchronize(static_cast<StreamId>(stream));
   }
 }

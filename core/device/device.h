@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/device/memory.h"
@@ -14,9 +15,19 @@
 
 namespace zl {
 
-// Streams run in order; different streams overlap unless ordered by record and wait.
-enum class StreamId : std::uint8_t { compute = 0, communication = 1, copy_in = 2, copy_out = 3 };
-inline constexpr std::size_t kStreams = 4;
+// Streams run in order; different streams overlap unless ordered by record and wait. `host` runs
+// ops on the host's processors, over host memory; the file streams run storage transfers.
+enum class StreamId : std::uint8_t {
+  compute,
+  communication,
+  copy_in,   // host to device
+  copy_out,  // device to host
+  host,
+  file_in,
+  file_out
+};
+inline constexpr std::size_t kStreams = 7;
+inline constexpr std::size_t kDeviceStreams = 4;  // the first ones; the others are the host's
 using EventId = std::int64_t;
 
 struct DeviceProperties {
@@ -51,6 +62,10 @@ class Device {
   // memory must stay valid until the stream is synchronised.
   virtual void copy(StreamId stream, std::byte* destination, const std::byte* source,
                     std::int64_t bytes, Timing* timing) = 0;
+
+  // Enqueues work of the host's own on the host stream or a file stream; `work` may block and
+  // throw.
+  virtual void run_host(StreamId stream, std::function<void()> work, Timing* timing) = 0;
 
   virtual EventId record(StreamId stream) = 0;
   virtual void wait(StreamId stream, EventId event) = 0;

@@ -3,7 +3,7 @@
 namespace zl {
 
 const char* name_of(MemorySpace space) {
-  constexpr const char* kNames[kMemorySpaces] = {"device", "pinned_host", "host"};
+  constexpr const char* kNames[kMemorySpaces] = {"device", "pinned_host", "host", "nvme"};
   return kNames[static_cast<std::size_t>(space)];
 }
 

@@ -6,8 +6,9 @@
 
 namespace zl {
 
-enum class MemorySpace : std::uint8_t { device, pinned_host, host };
-inline constexpr std::size_t kMemorySpaces = 3;
+// nvme: files of a Storage, which no op can address.
+enum class MemorySpace : std::uint8_t { device, pinned_host, host, nvme };
+inline constexpr std::size_t kMemorySpaces = 4;
 
 enum class MemoryTag : std::uint8_t {
   parameter,      // weights in the compute type (gathered or sharded)
@@ -16,7 +17,7 @@ enum class MemoryTag : std::uint8_t {
   activation,     // kept for the backward, and what a block needs while it runs
   communication,  // gradient buckets, gathered copies made only to be sent
   workspace,      // scratch of single ops, logits chunks
-  staging,        // token ids, scalars on their way to the host
+  staging,        // token ids, scalars, and what is on its way between tiers
 };
 inline constexpr std::size_t kMemoryTags = 7;
 

@@ -4,11 +4,13 @@ namespace zl {
 
 RankContext::RankContext(Device& device, Communicator& communicator, const RankOptions& options)
     : device_(device), communicator_(communicator), options_(options) {
-  for (std::size_t i = 0; i < kMemorySpaces; ++i) {
-    const auto space = static_cast<MemorySpace>(i);
-    const std::int64_t budget = space == MemorySpace::device ? options.device_memory : 0;
-    pools_[i] = std::make_unique<Pool>(device, space, ledger_, budget);
-    if (options.record_trace) pools_[i]->observe(this);
+  for (const MemorySpace space :
+       {MemorySpace::device, MemorySpace::pinned_host, MemorySpace::host}) {
+    const bool on_device = space == MemorySpace::device;
+    const std::int64_t budget = on_device ? options.device_memory : options.host_memory;
+    auto& slot = pools_[static_cast<std::size_t>(space)];
+    slot = std::make_unique<Pool>(device, space, ledger_, budget);
+    if (options.record_trace) slot->observe(this);
   }
   lend_workspace();
 }
@@ -61,26 +63,97 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
 }
 
 void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {
-  Timing* timing = nullptr;
-  if (options_.record_trace) {
-    TraceEvent record = event(EventType::copy, stream);
-    record.bytes_read = record.bytes_written = destination.bytes();
-    timing = append(record);
-  }
+  const TensorView outside{static_cast<std::byte*>(const_cast<void*>(source)), destination.dtype,
+                           destination.shape};
+  move(stream, Route::host_to_device, Group::control, destination, outside);
   if (options_.record_accesses) record_access(destination, Access::write);
-  device_.copy(stream, destination.data, static_cast<const std::byte*>(source), destination.bytes(),
-               timing);
 }
 
 void RankContext::download(StreamId stream, void* destination, const TensorView& source) {
+  move(stream, Route::device_to_host, Group::control,
+       {static_cast<std::byte*>(destination), source.dtype, source.shape}, source);
+  if (options_.record_accesses) record_access(source, Access::read);
+}
+
+void RankContext::copy(StreamId stream, Route route, const TensorView& destination,
+                       const TensorView& source) {
+  ZL_CHECK(destination.dtype == source.dtype && destination.count() == source.count(),
+           "a copy does not convert or cut");
+  move(stream, route, Group::data, destination, source);
+  if (!options_.record_accesses) return;
+  record_access(source, Access::read);
+  record_access(destination, Access::write);
+}
+
+void RankContext::move(StreamId stream, Route route, Group group, const TensorView& destination,
+                       const TensorView& source) {
   Timing* timing = nullptr;
   if (options_.record_trace) {
     TraceEvent record = event(EventType::copy, stream);
-    record.bytes_read = record.bytes_written = source.bytes();
+    record.kind = static_cast<std::uint8_t>(route);
+    record.group = static_cast<std::uint8_t>(group);
+    record.bytes_read = record.bytes_written = destination.bytes();
     timing = append(record);
   }
-  if (options_.record_accesses) record_access(source, Access::read);
-  device_.copy(stream, static_cast<std::byte*>(destination), source.data, source.bytes(), timing);
+  device_.copy(stream, destination.data, source.data, destination.bytes(), timing);
+}
+
+StoredObject RankContext::create_object(const std::string& name, const ObjectLayout& layout,
+                                        MemoryTag tag) {
+  ZL_CHECK(storage_ != nullptr, "this run has no file tier");
+  return {&ledger_, storage_->create(name, layout), layout, tag};
+}
+
+void RankContext::read_object(const StoredObject& object, const std::vector<TensorView>& parts) {
+  transfer(object, parts, Route::file_to_host);
+}
+
+void RankContext::write_object(const StoredObject& object, const std::vector<TensorView>& parts) {
+  transfer(object, parts, Route::host_to_file);
+}
+
+void RankContext::transfer(const StoredObject& object, const std::vector<TensorView>& parts,
+                           Route route) {
+  const bool reads = route == Route::file_to_host;
+  const StreamId stream = reads ? StreamId::file_in : StreamId::file_out;
+  Timing* timing = nullptr;
+  if (options_.record_trace) {
+    TraceEvent record = event(EventType::transfer, stream);
+    record.kind = static_cast<std::uint8_t>(route);
+    record.m = object.layout().requests();
+    record.bytes_read = record.bytes_written = object.layout().transfer_bytes();
+    timing = append(record);
+  }
+  std::vector<ObjectPart> memory;
+  for (const TensorView& part : parts) {
+    if (options_.record_accesses) record_access(part, reads ? Access::write : Access::read);
+    memory.push_back({part.data, part.bytes()});
+  }
+  const auto work = [storage = storage_, id = object.id(), memory = std::move(memory), reads] {
+    if (reads) {
+      storage->read(id, memory);
+    } else {
+      storage->write(id, memory);
+    }
+  };
+  device_.run_host(stream, work, timing);
+}
+
+StoredObject::StoredObject(Ledger* ledger, ObjectId id, const ObjectLayout& layout, MemoryTag tag)
+    : ledger_(ledger), id_(id), layout_(layout), tag_(tag) {
+  ledger_->add(MemorySpace::nvme, tag_, layout_.file_bytes());
+}
+
+StoredObject& StoredObject::operator=(StoredObject&& other) noexcept {
+  std::swap(ledger_, other.ledger_);
+  std::swap(id_, other.id_);
+  std::swap(layout_, other.layout_);
+  std::swap(tag_, other.tag_);
+  return *this;
+}
+
+StoredObject::~StoredObject() {
+  if (ledger_ != nullptr) ledger_->remove(MemorySpace::nvme, tag_, layout_.file_bytes());
 }
 
 EventId RankContext::record(StreamId stream) {

@@ -13,6 +13,7 @@
 #include "core/device/device.h"
 #include "core/device/ledger.h"
 #include "core/device/pool.h"
+#include "core/device/storage.h"
 #include "core/trace/trace.h"
 
 namespace zl {
@@ -29,8 +30,28 @@ struct Tensor {
   }
 };
 
+// An object of the rank's file tier, counted in the ledger while this lives. Move-only.
+class StoredObject {
+ public:
+  StoredObject() = default;
+  StoredObject(Ledger* ledger, ObjectId id, const ObjectLayout& layout, MemoryTag tag);
+  StoredObject(StoredObject&& other) noexcept { *this = std::move(other); }
+  StoredObject& operator=(StoredObject&& other) noexcept;
+  ~StoredObject();
+
+  ObjectId id() const { return id_; }
+  const ObjectLayout& layout() const { return layout_; }
+
+ private:
+  Ledger* ledger_ = nullptr;
+  ObjectId id_ = -1;
+  ObjectLayout layout_;
+  MemoryTag tag_{};
+};
+
 struct RankOptions {
   std::int64_t device_memory = 0;  // budget of the device pool; 0: none
+  std::int64_t host_memory = 0;    // of each host pool; 0: none
   bool record_trace = true;
   bool record_accesses = false;  // for find_hazards
 };
@@ -74,6 +95,16 @@ class RankContext : private AllocationObserver {
   // synchronised.
   void upload(StreamId stream, const TensorView& destination, const void* source);
   void download(StreamId stream, void* destination, const TensorView& source);
+  // Between device memory and host memory of the pools; same count and type.
+  void copy(StreamId stream, Route route, const TensorView& destination, const TensorView& source);
+
+  // The file tier; required before objects are made. `storage` must outlive the context's work.
+  void use_storage(Storage* storage) { storage_ = storage; }
+  bool has_storage() const { return storage_ != nullptr; }
+  StoredObject create_object(const std::string& name, const ObjectLayout& layout, MemoryTag tag);
+  // Whole objects, on a file stream. parts: host views, in the layout's order.
+  void read_object(const StoredObject& object, const std::vector<TensorView>& parts);
+  void write_object(const StoredObject& object, const std::vector<TensorView>& parts);
 
   EventId record(StreamId stream);
   void wait(StreamId stream, EventId event);
@@ -98,6 +129,9 @@ class RankContext : private AllocationObserver {
     return dtype;
   }
 
+  void move(StreamId stream, Route route, Group group, const TensorView& destination,
+            const TensorView& source);
+  void transfer(const StoredObject& object, const std::vector<TensorView>& parts, Route route);
   const Pool& pool(MemorySpace space) const { return *pools_[static_cast<std::size_t>(space)]; }
   void lend_workspace();
   TraceEvent event(EventType type, StreamId stream) const;
@@ -118,6 +152,7 @@ class RankContext : private AllocationObserver {
   std::array<std::unique_ptr<Pool>, kMemorySpaces> pools_;
   Scope scope_;
   bool timed_ = true;
+  Storage* storage_ = nullptr;
   Tensor workspace_;  // lent to the device
 };
 

@@ -15,21 +15,36 @@ TensorView extended(const TensorView& view, std::int64_t count) {
 
 }  // namespace
 
+bool has_first_moment(const OptimizerConfig& config) {
+  return config.kind != OptimizerKind::sgd || config.momentum != 0;
+}
+
+bool has_second_moment(const OptimizerConfig& config) { return config.kind != OptimizerKind::sgd; }
+
 Optimizer::Optimizer(RankContext& context, const OptimizerConfig& config,
-                     std::vector<UpdateRange> ranges, bool replicated)
-    : context_(context), config_(config), ranges_(std::move(ranges)), replicated_(replicated) {
+                     std::vector<UpdateRange> ranges, bool replicated, const OptimizerHome& home)
+    : context_(context),
+      config_(config),
+      ranges_(std::move(ranges)),
+      replicated_(replicated),
+      stream_(home.stream),
+      state_(home.state) {
   for (const UpdateRange& range : ranges_) {
     offsets_.push_back(elements_);
     elements_ += range.weights.count();
   }
-  if (ranges_.front().weights.dtype != DType::f32) masters_ = state("master weights");
-  const bool moments = config.kind != OptimizerKind::sgd;
-  if (moments || config.momentum != 0) first_ = state(moments ? "first moment" : "momentum");
-  if (moments) second_ = state("second moment");
+  const bool own = state_.master.empty() && state_.first.empty() && state_.second.empty();
+  if (own) {
+    if (ranges_.front().weights.dtype != DType::f32) masters_ = allocate("master weights");
+    const char* first = has_second_moment(config) ? "first moment" : "momentum";
+    if (has_first_moment(config)) first_ = allocate(first);
+    if (has_second_moment(config)) second_ = allocate("second moment");
+    state_ = {masters_, first_, second_};
+  }
   make_pieces();
 }
 
-Tensor Optimizer::state(const char* what) {
+Tensor Optimizer::allocate(const char* what) {
   Tensor tensor = context_.allocate(DType::f32, Shape{elements_}, MemoryTag::optimizer, {what});
   context_.run(Fill{tensor.view, 0});
   return tensor;
@@ -37,7 +52,7 @@ Tensor Optimizer::state(const char* what) {
 
 TensorView Optimizer::master(std::size_t range) const {
   const TensorView& weights = ranges_[range].weights;
-  return has_masters() ? masters_.view.flat(offsets_[range], weights.count()) : weights;
+  return has_masters() ? state_.master.flat(offsets_[range], weights.count()) : weights;
 }
 
 void Optimizer::make_pieces() {
@@ -58,7 +73,14 @@ void Optimizer::make_pieces() {
   }
 }
 
-void Optimizer::step(const StepScalars& scalars) {
+TensorView Optimizer::gradient_of(const Piece& piece) const {
+  TensorView gradient = piece.gradient;
+  gradient.data += gradient_shift_ * static_cast<std::int64_t>(size_of(gradient.dtype));
+  return gradient;
+}
+
+void Optimizer::step(const StepScalars& scalars, std::int64_t gradient_shift) {
+  gradient_shift_ = gradient_shift;
   ++steps_;
   if (config_.kind == OptimizerKind::sgd) {
     sgd(scalars);
@@ -84,21 +106,23 @@ void Optimizer::adam(const StepScalars& scalars) {
   }
   for (const Piece& piece : pieces_) {
     op.param = piece.param;
-    op.grad = piece.gradient;
+    op.grad = gradient_of(piece);
     op.copy = piece.copy;
-    op.m = first_.view.flat(piece.offset, piece.count());
-    op.v = second_.view.flat(piece.offset, piece.count());
-    context_.run(op);
+    op.m = state_.first.flat(piece.offset, piece.count());
+    op.v = state_.second.flat(piece.offset, piece.count());
+    context_.run(stream_, op);
   }
 }
 
 void Optimizer::sgd(const StepScalars& scalars) {
   for (const Piece& piece : pieces_) {
     const TensorView momentum =
-        config_.momentum != 0 ? first_.view.flat(piece.offset, piece.count()) : TensorView{};
+        config_.momentum != 0 ? state_.first.flat(piece.offset, piece.count()) : TensorView{};
     context_.run(
-        SgdStep{piece.param, piece.gradient, momentum, piece.copy, static_cast<float>(scalars.lr),
-                static_cast<float>(config_.momentum), static_cast<float>(config_.weight_decay),
+        stream_,
+        SgdStep{piece.param, gradient_of(piece), momentum, piece.copy,
+                static_cast<float>(scalars.lr), static_cast<float>(config_.momentum),
+                static_cast<float>(config_.weight_decay),
                 static_cast<float>(scalars.gradient_scale), config_.nesterov, steps_ == 1});
   }
 }
@@ -117,8 +141,8 @@ void Optimizer::lamb(const StepScalars& scalars) {
     const Piece& piece = pieces_[static_cast<std::size_t>(i)];
     const TensorView update = updates.view.flat(piece.offset, piece.count());
     context_.run(
-        LambUpdate{piece.param, piece.gradient, first_.view.flat(piece.offset, piece.count()),
-                   second_.view.flat(piece.offset, piece.count()), update,
+        LambUpdate{piece.param, piece.gradient, state_.first.flat(piece.offset, piece.count()),
+                   state_.second.flat(piece.offset, piece.count()), update,
                    static_cast<float>(scalars.beta1), static_cast<float>(scalars.beta2),
                    static_cast<float>(config_.epsilon), static_cast<float>(config_.weight_decay),
                    correct ? static_cast<float>(1.0 - std::pow(scalars.beta1, power)) : 1.0f,

@@ -21,20 +21,37 @@ struct StepScalars {
   double gradient_scale = 1;  // unscale and clip
 };
 
+// State tensors of n elements each; empty where the optimizer has none.
+struct OptimizerState {
+  TensorView master, first, second;
+};
+
+// Where an optimizer works: on which stream, and on which state. An empty state: it allocates its
+// own on the device.
+struct OptimizerHome {
+  StreamId stream = StreamId::compute;
+  OptimizerState state;
+};
+
+// Whether an optimizer keeps a first and a second moment (SGD: a momentum, in the first).
+bool has_first_moment(const OptimizerConfig& config);
+bool has_second_moment(const OptimizerConfig& config);
+
 class Optimizer {
  public:
   // Ranges keep their order; state is laid out in that order. Contiguous neighbours are updated by
   // one op, except under LAMB, whose trust ratios are per parameter. replicated: every rank updates
   // everything (stage 0), so norms need no collective.
   Optimizer(RankContext& context, const OptimizerConfig& config, std::vector<UpdateRange> ranges,
-            bool replicated);
+            bool replicated, const OptimizerHome& home = {});
 
-  bool has_masters() const { return !masters_.view.empty(); }
+  bool has_masters() const { return !state_.master.empty(); }
   // The fp32 values of a range: its master, or the fp32 weights themselves.
   TensorView master(std::size_t range) const;
   const std::vector<UpdateRange>& ranges() const { return ranges_; }
 
-  void step(const StepScalars& scalars);
+  // The gradients lie gradient_shift elements behind the ranges' (a second buffer).
+  void step(const StepScalars& scalars, std::int64_t gradient_shift = 0);
   std::int64_t steps() const { return steps_; }
 
  private:
@@ -44,8 +61,9 @@ class Optimizer {
     std::int64_t count() const { return param.count(); }
   };
 
-  Tensor state(const char* what);
+  Tensor allocate(const char* what);
   void make_pieces();
+  TensorView gradient_of(const Piece& piece) const;
   void adam(const StepScalars& scalars);
   void sgd(const StepScalars& scalars);
   void lamb(const StepScalars& scalars);
@@ -57,9 +75,12 @@ class Optimizer {
   bool replicated_;
   std::vector<std::int64_t> offsets_;  // of each range in the state
   std::vector<Piece> pieces_;
-  Tensor masters_, first_, second_;
+  StreamId stream_;
+  Tensor masters_, first_, second_;  // where the state is the optimizer's own
+  OptimizerState state_;
   std::int64_t elements_ = 0;
   std::int64_t steps_ = 0;
+  std::int64_t gradient_shift_ = 0;
 };
 
 }  // namespace zl

@@ -8,4 +8,10 @@ const char* name_of(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+const char* name_of(Route route) {
+  constexpr const char* kNames[kRoutes] = {"host_to_device", "device_to_host", "file_to_host",
+                                           "host_to_file"};
+  return kNames[static_cast<std::size_t>(route)];
+}
+
 }  // namespace zl

@@ -14,12 +14,18 @@ enum class EventType : std::uint8_t {
   op,
   collective,
   copy,
+  transfer,  // of a file
   record,
   wait,
   allocate,
   free,
   synchronize
 };
+
+// What a copy or a transfer crosses.
+enum class Route : std::uint8_t { host_to_device, device_to_host, file_to_host, host_to_file };
+inline constexpr std::size_t kRoutes = 4;
+const char* name_of(Route route);
 
 // Where in the step an event happens.
 enum class Phase : std::uint8_t {
@@ -49,14 +55,15 @@ struct Scope {
 
 struct TraceEvent {
   EventType type = EventType::op;
-  std::uint8_t kind =
-      0;  // op: index in the Op variant; collective: CollectiveKind; free/allocate: MemoryTag
+  std::uint8_t kind = 0;  // op: index in the Op variant; collective: CollectiveKind; copy,
+                          // transfer: Route; free/allocate: MemoryTag
   std::uint8_t stream = 0;
   std::uint8_t group = 0;  // collective: Group
   DType dtype = DType::f32;
   MemorySpace space = MemorySpace::device;
   Scope scope;
-  std::int64_t m = 0, n = 0, k = 0;  // Cost's shape; collective: elements, segments, ranks
+  // Cost's shape; collective: elements, segments, ranks; transfer: requests in m
+  std::int64_t m = 0, n = 0, k = 0;
   double flops = 0;
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;  // allocate/free: size; collective: payload bytes per rank

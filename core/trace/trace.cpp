@@ -15,6 +15,10 @@ bool is_work(const TraceEvent& event) {
   return event.type == EventType::op || event.type == EventType::collective;
 }
 
+bool is_move(const TraceEvent& event) {
+  return event.type == EventType::copy || event.type == EventType::transfer;
+}
+
 class Fnv {
  public:
   void add(std::uint64_t value) {
@@ -57,7 +61,7 @@ std::vector<Clock> clocks(const Trace& trace) {
       }
     }
     result.push_back(mine);
-    if (is_work(event) || event.type == EventType::copy) mine[event.stream] = index;
+    if (is_work(event) || is_move(event)) mine[event.stream] = index;
     ++index;
   }
   return result;
@@ -98,7 +102,7 @@ std::string describe(const TraceEvent& event) {
   if (event.type == EventType::collective) {
     return name_of(static_cast<CollectiveKind>(event.kind)) + where;
   }
-  if (event.type == EventType::copy) return "copy" + where;
+  if (is_move(event)) return name_of(static_cast<Route>(event.kind)) + where;
   return std::string(op_name(event.kind)) + " [" + std::to_string(event.m) + "," +
          std::to_string(event.n) + "," + std::to_string(event.k) + "]" + where;
 }

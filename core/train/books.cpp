@@ -3,6 +3,14 @@
 #include "core/device/communicator.h"
 
 namespace zl {
+namespace {
+
+const char* move_name(Route route) {
+  if (route == Route::file_to_host) return "read";
+  return route == Route::host_to_file ? "write" : "copy";
+}
+
+}  // namespace
 
 void Books::close_step(const Trace& trace) {
   Step& step = steps_.emplace_back();
@@ -10,6 +18,7 @@ void Books::close_step(const Trace& trace) {
   for (; seen_ < events.size(); ++seen_) {
     const TraceEvent& event = events[seen_];
     if (event.type == EventType::op || event.type == EventType::collective) ++step.ops;
+    add_move(event, step);
     if (event.type != EventType::collective) continue;
     Totals& totals = step.collectives[{event.kind, event.group}];
     totals.count += 1;
@@ -18,22 +27,42 @@ void Books::close_step(const Trace& trace) {
   }
 }
 
+// Copies and files between tiers; what the engine reads and writes for itself is not of the group.
+void Books::add_move(const TraceEvent& event, Step& step) {
+  const bool copied = event.type == EventType::copy;
+  if (!copied && event.type != EventType::transfer) return;
+  if (event.group != static_cast<std::uint8_t>(Group::data)) return;
+  Totals& totals = step.moves[event.kind];
+  totals.count += copied ? 1 : event.m;
+  totals.bytes += event.bytes_written;
+}
+
 void Books::repeat_last_step(std::int64_t times) {
   for (std::int64_t i = 0; i < times; ++i) steps_.push_back(steps_.back());
 }
 
 void Books::write(RunResult& result, const std::string& link) const {
   std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
+  std::map<std::uint8_t, Totals> moves;
   for (const Step& step : steps_) {
     result.op_count += step.ops;
     for (const auto& [key, totals] : step.collectives) {
       sums[key].count += totals.count;
       sums[key].bytes += totals.bytes;
     }
+    for (const auto& [route, totals] : step.moves) {
+      moves[route].count += totals.count;
+      moves[route].bytes += totals.bytes;
+    }
   }
   for (const auto& [key, totals] : sums) {
     result.communication.push_back({name_of(static_cast<CollectiveKind>(key.first)),
                                     name_of(static_cast<Group>(key.second)), link, totals.count,
+                                    totals.bytes});
+  }
+  for (const auto& [route, totals] : moves) {
+    result.communication.push_back({move_name(static_cast<Route>(route)), "tiers",
+                                    name_of(static_cast<Route>(route)), totals.count,
                                     totals.bytes});
   }
   // Step 0 is initialisation; the average is over the steps after the first where there are any.

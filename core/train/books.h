@@ -19,7 +19,7 @@ class Books {
   void restart_trace() { seen_ = 0; }
   // Adds `times` copies of the last step.
   void repeat_last_step(std::int64_t times);
-  // Collectives, op counts and wire bytes per step into the result.
+  // Collectives, moves between tiers, op counts and wire bytes per step into the result.
   void write(RunResult& result, const std::string& link) const;
 
  private:
@@ -28,8 +28,11 @@ class Books {
   };
   struct Step {
     std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, group)
+    std::map<std::uint8_t, Totals> moves;                                 // by Route
     std::int64_t ops = 0, wire_bytes = 0;
   };
+  static void add_move(const TraceEvent& event, Step& step);
+
   std::size_t seen_ = 0;
   std::vector<Step> steps_;
 };

@@ -41,7 +41,11 @@ void append(RunResult& result, const StepMetrics& metrics, double seconds) {
 
 void write_memory(const RankContext& context, RunResult& result) {
   result.peak_device.tag = context.ledger().at_peak(MemorySpace::device);
+  // A run's host memory is pinned or not, never both.
+  const auto& pinned = context.ledger().at_peak(MemorySpace::pinned_host);
   result.peak_host.tag = context.ledger().at_peak(MemorySpace::host);
+  for (std::size_t tag = 0; tag < kMemoryTags; ++tag) result.peak_host.tag[tag] += pinned[tag];
+  result.peak_nvme.tag = context.ledger().at_peak(MemorySpace::nvme);
   result.reserved_device = context.reserved(MemorySpace::device);
 }
 
@@ -52,7 +56,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   RankOutcome outcome;
   RunResult& result = outcome.result;
   RankContext context(handle.device, handle.communicator,
-                      {options.device_memory, true, options.record_accesses});
+                      {.device_memory = options.device_memory,
+                       .host_memory = options.host_memory,
+                       .record_accesses = options.record_accesses});
   Books books;
   Engine engine(context, model, strategy, options.sequence_length, options.seed);
   books.close_step(context.trace());

@@ -26,7 +26,8 @@ struct ProgramOptions {
   std::int64_t steps = 1;
   std::int64_t sequence_length = 0;
   std::uint64_t seed = 0;
-  std::int64_t device_memory = 0;
+  std::int64_t device_memory = 0;  // budgets in bytes; 0: none
+  std::int64_t host_memory = 0;
   // Take at most this many steps and extend the books by repeating the last one: every step after
   // the second is alike. 0: take them all. The recording device needs no more than kSteadySteps.
   std::int64_t recorded_steps = 0;

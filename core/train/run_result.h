@@ -21,11 +21,13 @@ struct TaggedBytes {
 };
 
 struct CollectiveTotals {
-  std::string collective;  // all_reduce | reduce_scatter | all_gather | broadcast | ...
-  std::string group;       // "data": gradients and weights; "control": loss, overflow flag, norm
-  std::string link;        // "threads", "nvlink", "infiniband", ...
-  std::int64_t count = 0;  // calls of one rank over the whole run
-  std::int64_t bytes = 0;  // wire bytes sent by one rank over the whole run
+  // all_reduce | reduce_scatter | all_gather | broadcast | ...; between tiers: copy | read | write
+  std::string collective;
+  // "data": gradients and weights; "control": loss, overflow flag, norm; "tiers": offload
+  std::string group;
+  std::string link;        // "threads", "nvlink", ...; "device_to_host", "host_to_file", ...
+  std::int64_t count = 0;  // calls (files: requests) of one rank over the whole run
+  std::int64_t bytes = 0;  // wire bytes sent, or bytes moved, by one rank over the whole run
 };
 
 struct TimeBreakdown {  // seconds per step

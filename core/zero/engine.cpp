@@ -23,6 +23,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       schedule_(strategy.schedule, strategy.optimizer),
       scaler_(strategy.loss_scaler,
               scales_loss(strategy) && strategy.loss_scaler.static_scale == 0) {
+  check_offload(strategy_);
   ScopeGuard scope(context_, Phase::init, -1);
   transformer_ = std::make_unique<Transformer>(
       context_, static_cast<ParameterAccess&>(*this), model_, table_,
@@ -54,14 +55,20 @@ Engine::~Engine() {
 
 void Engine::make_optimizer(std::uint64_t seed) {
   std::vector<UpdateRange> ranges;
-  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
+  const int on_device = first_host_parameter(partition_, strategy_.offload);
+  if (gradients_->host() != nullptr) {
+    host_step_ = std::make_unique<HostStep>(context_, strategy_, table_, partition_, *weights_,
+                                            *gradients_->host(), seed);
+  }
+  for (int p = 0; p < on_device; ++p) {
     ranges.push_back({weights_->owned(p), gradients_->owned(p), p});
   }
+  if (ranges.empty()) return;
   optimizer_ = std::make_unique<Optimizer>(context_, strategy_.optimizer, std::move(ranges),
                                            strategy_.zero_stage == 0);
   if (!optimizer_->has_masters()) return;
   // Masters hold the fp32 draw that the 16-bit weights are rounded from.
-  for (std::size_t i = 0; i < partition_.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(on_device); ++i) {
     const int p = static_cast<int>(i);
     const bool whole = strategy_.zero_stage == 0;
     const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
@@ -129,7 +136,11 @@ StepMetrics Engine::step(bool stop) {
     unscale = 1.0 / scaler_.scale();
   }
   metrics.grad_norm = metrics.skipped ? -1.0 : std::sqrt(squared_norm()) / metrics.loss_scale;
-  if (!metrics.skipped) update(metrics, unscale);
+  if (!metrics.skipped) {
+    update(metrics, unscale);
+  } else if (host_step_ && host_step_->settle()) {
+    weights_->publish();
+  }
   if (!strategy_.deepspeed_scale_order) scaler_.update(metrics.skipped);
   const TensorView stop_vote = loss_.view.flat(1, 1);
   if (stop) context_.run(Fill{stop_vote, 1});
@@ -149,12 +160,14 @@ void Engine::update(const StepMetrics& metrics, double unscale) {
     scalars.gradient_scale /=
         std::max(1.0, (metrics.grad_norm + 1e-6) / strategy_.gradient_clipping);
   }
-  optimizer_->step(scalars);
+  if (optimizer_) optimizer_->step(scalars);
+  if (host_step_) host_step_->step(scalars);
   weights_->publish();
   schedule_.step();
 }
 
-// This rank's share of the reduced gradients; together the ranks cover every element exactly once.
+// This rank's share of the reduced gradients on the device; together with what is on the host, the
+// ranks cover every element exactly once.
 std::vector<TensorView> Engine::reduction_ranges() {
   std::vector<TensorView> ranges;
   const auto add = [&](const TensorView& view) {
@@ -169,7 +182,8 @@ std::vector<TensorView> Engine::reduction_ranges() {
                          Shape{partition_.full_elements()}};
     return {partition_.own_chunk(all)};
   }
-  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) add(gradients_->owned(p));
+  const int on_device = first_host_parameter(partition_, strategy_.offload);
+  for (int p = 0; p < on_device; ++p) add(gradients_->owned(p));
   return ranges;
 }
 
@@ -186,6 +200,7 @@ bool Engine::overflowed() {
     context_.run(AbsMax{range, bound_, !first});
     first = false;
   }
+  if (gradients_->host() != nullptr) gradients_->host()->add_bound(bound_, !first);
   return !std::isfinite(reduce_scalar(bound_, ReduceOp::max, ProbeKind::overflow));
 }
 
@@ -195,6 +210,9 @@ double Engine::squared_norm() {
   for (const TensorView& range : reduction_ranges()) {
     context_.run(SquaredSum{range, bound_, parts, partition_.full_elements(), !first});
     first = false;
+  }
+  if (gradients_->host() != nullptr) {
+    gradients_->host()->add_squares(bound_, parts, partition_.full_elements(), !first);
   }
   const Segment segment{parts, parts};
   context_.collective(StreamId::compute,
@@ -214,12 +232,17 @@ double Engine::evaluate(std::span<const std::int32_t> tokens,
 
 std::vector<float> Engine::gather_parameter(int parameter) {
   const Partition::Slot& slot = partition_.slot(parameter);
-  const TensorView own = optimizer_->master(static_cast<std::size_t>(parameter));
+  const bool hosted = gradients_->host() != nullptr && gradients_->host()->holds(parameter);
   std::vector<float> values(static_cast<std::size_t>(slot.padded));
   Tensor whole;
-  TensorView source = own;
+  TensorView own, source;
+  if (!hosted) source = own = optimizer_->master(static_cast<std::size_t>(parameter));
   if (strategy_.zero_stage > 0) {
     whole = context_.allocate(DType::f32, Shape{slot.padded}, MemoryTag::staging, {"gathered"});
+    if (hosted) {
+      own = partition_.own_chunk(whole);
+      host_step_->read_master(parameter, own);
+    }
     const Segment segment{own, whole};
     context_.collective(StreamId::compute,
                         {CollectiveKind::all_gather, ReduceOp::sum, Group::data, {&segment, 1}});

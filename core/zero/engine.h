@@ -11,6 +11,7 @@
 
 #include "core/device/rank_context.h"
 #include "core/model/transformer.h"
+#include "core/offload/host_step.h"
 #include "core/optim/loss_scaler.h"
 #include "core/optim/lr_schedule.h"
 #include "core/optim/optimizer.h"
@@ -81,7 +82,8 @@ class Engine : private ParameterAccess {
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<GradientStore> gradients_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;  // null: all is updated by the host
+  std::unique_ptr<HostStep> host_step_;
   LrSchedule schedule_;
   LossScaler scaler_;
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/device/rank_context.h"
 #include "core/model/parameter_access.h"
+#include "core/offload/host_gradients.h"
 #include "core/train/strategy.h"
 #include "core/zero/partition.h"
 
@@ -23,6 +25,13 @@ class GradientStore {
   // After the last micro-batch, the reduced gradient of what this rank updates: [padded] in stage
   // 0, [chunk] otherwise.
   virtual TensorView owned(int parameter) = 0;
+  // The chunks that live on the host, where there are any.
+  HostGradients* host() { return host_ ? &*host_ : nullptr; }
+
+ protected:
+  bool on_host(int parameter) const { return host_ && host_->holds(parameter); }
+
+  std::optional<HostGradients> host_;
 };
 
 std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const Strategy& strategy,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/offload/placement.h"
+
 namespace zl {
 
 ReplicatedGradients::ReplicatedGradients(RankContext& context, const Strategy& strategy,
@@ -15,6 +17,10 @@ ReplicatedGradients::ReplicatedGradients(RankContext& context, const Strategy& s
   gradients_ = context.allocate(strategy.grad_accum_dtype, Shape{partition.full_elements()},
                                 MemoryTag::gradient, {"gradients"});
   context.run(Fill{gradients_.view, 0});  // the padding stays zero for ever
+  const int first_on_host = first_host_parameter(partition, strategy.offload);
+  if (first_on_host < static_cast<int>(partition.size())) {
+    host_.emplace(context, strategy, partition, first_on_host, 0);
+  }
 }
 
 void ReplicatedGradients::begin_micro_batch(bool first, bool last) {
@@ -54,6 +60,11 @@ void ReplicatedGradients::flush() {
   in_flight_.push_back(strategy_.zero_stage == 0 ? reducer_.all_reduce(stream, items)
                                                  : reducer_.reduce_scatter(stream, items));
   if (stream == StreamId::compute) in_flight_.clear();
+  std::vector<HostGradients::Chunk> chunks;
+  for (const int p : bucket_) {
+    if (on_host(p)) chunks.push_back({p, partition_.chunk_of(gradients_, p)});
+  }
+  if (!chunks.empty()) taken_ = host_->take(stream, chunks, false);
   bucket_.clear();
   bucket_elements_ = 0;
 }
@@ -65,9 +76,11 @@ void ReplicatedGradients::end_micro_batch() {
     context_.wait(StreamId::compute, context_.record(reducer_.stream()));
   }
   in_flight_.clear();
+  if (taken_ >= 0) context_.wait(StreamId::compute, taken_);
 }
 
 TensorView ReplicatedGradients::owned(int parameter) {
+  if (on_host(parameter)) return host_->owned(parameter);
   return strategy_.zero_stage == 0 ? partition_.padded(gradients_, parameter)
                                    : partition_.chunk_of(gradients_, parameter);
 }

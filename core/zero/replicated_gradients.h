@@ -33,6 +33,7 @@ class ReplicatedGradients : public GradientStore {
   std::vector<int> bucket_;        // ready, not yet reduced
   std::vector<Tensor> in_flight_;  // casts; freed when the compute stream has waited
   std::int64_t bucket_elements_ = 0;
+  EventId taken_ = -1;  // the last copy to the host
   bool first_ = true, last_ = true;
 };
 

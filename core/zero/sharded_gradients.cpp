@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/offload/placement.h"
+
 namespace zl {
 
 ShardedGradients::ShardedGradients(RankContext& context, const Strategy& strategy,
@@ -12,15 +14,31 @@ ShardedGradients::ShardedGradients(RankContext& context, const Strategy& strateg
       partition_(partition),
       reducer_(context, strategy, partition),
       view_(table.specs.size()) {
-  shards_ = context.allocate(strategy.grad_accum_dtype, Shape{partition.shard_elements()},
-                             MemoryTag::gradient, {"gradient shards"});
-  context.run(Fill{shards_.view, 0});
   std::int64_t shared = 0;
   for (std::size_t p = 0; p < table.specs.size(); ++p) {
     if (!needs_own_buffer(static_cast<int>(p)))
       shared += partition.slot(static_cast<int>(p)).padded;
   }
   bucket_capacity_ = std::min(strategy.reduce_bucket_size, shared);
+  make_shards();
+}
+
+// The first parameters' on the device, the others' on the host.
+void ShardedGradients::make_shards() {
+  const int first_on_host = first_host_parameter(partition_, strategy_.offload);
+  std::int64_t elements = partition_.shard_elements();
+  if (first_on_host < static_cast<int>(partition_.size())) {
+    elements = partition_.slot(first_on_host).shard_offset;
+    std::int64_t largest = bucket_capacity_ / partition_.ranks();
+    for (int p = first_on_host; p < static_cast<int>(partition_.size()); ++p) {
+      if (needs_own_buffer(p)) largest = std::max(largest, partition_.slot(p).chunk);
+    }
+    host_.emplace(context_, strategy_, partition_, first_on_host, largest);
+  }
+  if (elements == 0) return;
+  shards_ = context_.allocate(strategy_.grad_accum_dtype, Shape{elements}, MemoryTag::gradient,
+                              {"gradient shards"});
+  context_.run(Fill{shards_.view, 0});
 }
 
 void ShardedGradients::begin_micro_batch(bool first, bool) { first_ = first; }
@@ -95,9 +113,16 @@ void ShardedGradients::ready(int parameter) {
 void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   ScopeGuard scope(context_, Phase::reduce, context_.scope().unit);
   std::vector<GradientReducer::Item> items;
+  std::vector<HostGradients::Chunk> chunks;
   for (const int p : bucket->parameters) {
-    items.push_back({view_[static_cast<std::size_t>(p)], owned(p), !first_});
-    view_[static_cast<std::size_t>(p)] = {};
+    TensorView& padded = view_[static_cast<std::size_t>(p)];
+    if (on_host(p)) {
+      chunks.push_back({p, partition_.own_chunk(padded)});
+      items.push_back({padded, chunks.back().view, false});
+    } else {
+      items.push_back({padded, owned(p), !first_});
+    }
+    padded = {};
   }
   const StreamId stream = reducer_.stream();
   InFlight entry;
@@ -105,8 +130,13 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   entry.wire = reducer_.reduce_scatter(stream, items);
   entry.storage = std::move(bucket->storage);
   buckets_.erase(bucket);
-  if (stream == StreamId::compute) return;  // freed in stream order
-  entry.event = context_.record(stream);
+  if (!chunks.empty()) {
+    entry.event = host_->take(stream, chunks, !first_);
+  } else if (stream == StreamId::compute) {
+    return;  // freed in stream order
+  } else {
+    entry.event = context_.record(stream);
+  }
   in_flight_.push_back(std::move(entry));
 }
 

@@ -22,7 +22,9 @@ class ShardedGradients : public GradientStore {
   GradientTarget target(int parameter) override;
   void ready(int parameter) override;
   void end_micro_batch() override;
-  TensorView owned(int parameter) override { return partition_.shard(shards_, parameter); }
+  TensorView owned(int parameter) override {
+    return on_host(parameter) ? host_->owned(parameter) : partition_.shard(shards_, parameter);
+  }
 
  private:
   struct Bucket {
@@ -43,6 +45,7 @@ class ShardedGradients : public GradientStore {
   void close(Bucket& bucket);
   void flush(std::list<Bucket>::iterator bucket);
   void retire(std::size_t keep);
+  void make_shards();
 
   RankContext& context_;
   const Strategy& strategy_;

@@ -1,6 +1,9 @@
 #include "core/zero/sharded_weights.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "core/offload/placement.h"
 
 namespace zl {
 
@@ -15,7 +18,8 @@ ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
       is_persistent_(table.specs.size(), false),
       live_(table.specs.size()) {
   shards_ = context.allocate(strategy.compute_dtype, Shape{partition.shard_elements()},
-                             MemoryTag::parameter, {"weight shards"});
+                             MemoryTag::parameter, {"weight shards"},
+                             on_host() ? host_space(strategy.offload) : MemorySpace::device);
   choose_persistent();
   for (const Transformer::Visit& visit : visits) {
     visit_parameters_.push_back(needed_by(visit));
@@ -66,13 +70,24 @@ std::vector<int> ShardedWeights::needed_by(const Transformer::Visit& visit) cons
 }
 
 void ShardedWeights::initialize(std::uint64_t seed) {
-  context_.run(Fill{shards_.view, 0});
+  const StreamId home = on_host() ? StreamId::host : StreamId::compute;
+  context_.run(home, Fill{shards_.view, 0});
+  std::optional<HostDraw> host_draw;
+  if (on_host()) {
+    context_.wait(StreamId::compute, context_.record(StreamId::host));
+    host_draw.emplace(context_, strategy_.compute_dtype);
+  }
   for (std::size_t i = 0; i < table_.specs.size(); ++i) {
     const int p = static_cast<int>(i);
     const std::int64_t count = partition_.owned_count(p);
     if (count == 0) continue;
-    draw_initial(context_, table_.specs[i], p, seed, partition_.owned_begin(p),
-                 owned(p).flat(0, count));
+    const std::int64_t begin = partition_.owned_begin(p);
+    const TensorView view = owned(p).flat(0, count);
+    if (host_draw) {
+      (*host_draw)(table_.specs[i], p, seed, begin, view);
+    } else {
+      draw_initial(context_, table_.specs[i], p, seed, begin, view);
+    }
   }
   publish();
 }
@@ -126,22 +141,37 @@ void ShardedWeights::start_gather(std::size_t visit) {
   ScopeGuard scope(context_, Phase::gather, unit);
   gathered.storage = context_.allocate(strategy_.compute_dtype, Shape{padded}, MemoryTag::parameter,
                                        {"gathered weights", unit});
-  std::vector<Segment> segments;
   std::int64_t offset = 0;
   for (const int p : gathered.parameters) {
-    TensorView& view = live_[static_cast<std::size_t>(p)];
-    view = gathered.storage.view.flat(offset, partition_.slot(p).padded);
+    live_[static_cast<std::size_t>(p)] =
+        gathered.storage.view.flat(offset, partition_.slot(p).padded);
     offset += partition_.slot(p).padded;
-    segments.push_back({owned(p), view});
   }
   const StreamId stream = strategy_.overlap_comm ? StreamId::communication : StreamId::compute;
   // The block may have been used by earlier work of the compute stream.
   if (strategy_.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
+  const std::vector<Segment> segments = bring(stream, gathered.parameters);
   context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
   if (strategy_.overlap_comm) gathered.event = context_.record(stream);
   live_elements_ += gathered.elements;
   ahead_elements_ += gathered.elements;
   gathered_.push_back(std::move(gathered));
+}
+
+std::vector<Segment> ShardedWeights::bring(StreamId stream, const std::vector<int>& parameters) {
+  std::vector<Segment> segments;
+  if (on_host()) context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
+  for (const int p : parameters) {
+    const TensorView& whole = live_[static_cast<std::size_t>(p)];
+    TensorView own = owned(p);
+    if (on_host()) {
+      own = partition_.own_chunk(whole);
+      context_.copy(StreamId::copy_in, Route::host_to_device, own, owned(p));
+    }
+    segments.push_back({own, whole});
+  }
+  if (on_host()) context_.wait(stream, context_.record(StreamId::copy_in));
+  return segments;
 }
 
 void ShardedWeights::leave(int, Pass) {
@@ -188,11 +218,8 @@ TensorView ShardedWeights::weight(int parameter) {
 
 void ShardedWeights::publish() {
   if (persistent_.empty()) return;
-  std::vector<Segment> segments;
-  for (const int p : persistent_) {
-    segments.push_back({owned(p), live_[static_cast<std::size_t>(p)]});
-  }
   ScopeGuard scope(context_, Phase::gather, -1);
+  const std::vector<Segment> segments = bring(StreamId::compute, persistent_);
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
 }

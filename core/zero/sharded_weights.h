@@ -23,6 +23,7 @@ class ShardedWeights : public WeightStore {
   TensorView weight(int parameter) override;
   TensorView owned(int parameter) override { return partition_.shard(shards_, parameter); }
   void publish() override;
+  bool on_host() const override { return strategy_.offload.parameters != Tier::device; }
 
  private:
   // Weights gathered by one collective, freed together.
@@ -38,6 +39,8 @@ class ShardedWeights : public WeightStore {
   void choose_persistent();
   void start_gather(std::size_t visit);
   void prefetch();
+  // What a gather of these reads and writes; a chunk on the host is first copied to its place.
+  std::vector<Segment> bring(StreamId stream, const std::vector<int>& parameters);
   bool used_soon(const Gathered& gathered) const;
   void release(std::list<Gathered>::iterator gathered);
   bool reads(std::size_t visit, const Gathered& gathered) const;

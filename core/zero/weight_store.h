@@ -25,11 +25,26 @@ class WeightStore {
   virtual TensorView owned(int parameter) = 0;
   // After an update of the owned parts: the other ranks' parts follow.
   virtual void publish() = 0;
+  // Whether owned() lies in host memory, where the copy stream fetches it.
+  virtual bool on_host() const { return false; }
 };
 
 // Fills [begin, begin + view.count()) of the flattened parameter by its InitKind.
 void draw_initial(RankContext& context, const ParameterSpec& spec, int parameter,
                   std::uint64_t seed, std::int64_t begin, const TensorView& view);
+
+// draw_initial into host memory, on the compute stream: drawn by the device slice by slice, so that
+// every tier starts from the same bits.
+class HostDraw {
+ public:
+  HostDraw(RankContext& context, DType dtype);
+  void operator()(const ParameterSpec& spec, int parameter, std::uint64_t seed, std::int64_t begin,
+                  const TensorView& view);
+
+ private:
+  RankContext& context_;
+  Tensor slice_;
+};
 
 std::unique_ptr<WeightStore> make_weight_store(RankContext& context, const Strategy& strategy,
                                                const ParameterTable& table,

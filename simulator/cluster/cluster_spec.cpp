@@ -84,6 +84,7 @@ void read_links(JsonObject links, ClusterSpec& cluster) {
   cluster.intra = read_link(links.object("intra"));
   cluster.inter = read_link(links.object("inter"));
   cluster.host = read_link(links.object("host"));
+  if (links.find("storage") != nullptr) cluster.storage = read_link(links.object("storage"));
   links.finish();
 }
 
@@ -146,6 +147,8 @@ ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
   if (cluster.devices < 1) object.fail("devices", "0 is not at least 1");
   if (cluster.node_devices < 1) object.fail("node_devices", "0 is not at least 1");
   read_links(object.object("links"), cluster);
+  cluster.host_memory_bandwidth =
+      object.number("host_memory_bandwidth", cluster.host_memory_bandwidth);
   cluster.collective_seconds = object.number("collective_seconds", 0.0);
   cluster.overlap_loss = object.fraction("overlap_loss", 0.0);
   cluster.compute_is_host = object.boolean("compute_is_host", false);
@@ -169,7 +172,9 @@ std::string cluster_json(const ClusterSpec& cluster) {
                 {"links",
                  {{"intra", write_link(cluster.intra)},
                   {"inter", write_link(cluster.inter)},
-                  {"host", write_link(cluster.host)}}},
+                  {"host", write_link(cluster.host)},
+                  {"storage", write_link(cluster.storage)}}},
+                {"host_memory_bandwidth", cluster.host_memory_bandwidth},
                 {"collective_seconds", cluster.collective_seconds},
                 {"overlap_loss", cluster.overlap_loss},
                 {"compute_is_host", cluster.compute_is_host},

@@ -55,12 +55,23 @@ Price CostModel::price(const TraceEvent& event) const {
       return modelled(cluster_.host.hop_seconds.back() +
                           static_cast<double>(event.bytes_read) / cluster_.host.rate(),
                       CostClass::copy);
+    case EventType::transfer:
+      return modelled(cluster_.storage.hop_seconds.back() +
+                          static_cast<double>(event.bytes_read) / cluster_.storage.rate(),
+                      CostClass::copy);
     default:
       return {};
   }
 }
 
+// Updates off the device stream through the host's memory.
+Price CostModel::host_op(const TraceEvent& event) const {
+  return modelled(bytes_of(event) / cluster_.host_memory_bandwidth, CostClass::memory);
+}
+
 Price CostModel::op(const TraceEvent& event) const {
+  const bool off_device = event.stream == static_cast<std::uint8_t>(StreamId::host);
+  if (off_device && !cluster_.compute_is_host) return host_op(event);
   const CostClass cost_class = cost_class_of(event.kind);
   if (coefficients_ != nullptr) {
     const LinearCost& line = coefficients_->ops[event.kind][static_cast<std::size_t>(event.dtype)];

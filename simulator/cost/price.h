@@ -30,6 +30,7 @@ class CostModel {
 
  private:
   Price op(const TraceEvent& event) const;
+  Price host_op(const TraceEvent& event) const;
   Price fitted(const LinearCost& line, double units, const TraceEvent& event,
                CostClass cost_class) const;
   Price modelled(double seconds, CostClass cost_class) const;

@@ -44,6 +44,7 @@ class FakeDevice final : public Device {
   void copy(StreamId, std::byte*, const std::byte*, std::int64_t, Timing* timing) override {
     finish(timing);
   }
+  void run_host(StreamId, std::function<void()>, Timing* timing) override { finish(timing); }
   EventId record(StreamId) override { return events++; }
   void wait(StreamId, EventId) override {}
   void synchronize(StreamId) override {}

@@ -62,9 +62,40 @@ inline std::vector<Strategy> variants(DType dtype) {
   return all;
 }
 
+// Stages 1 to 3 with what they can move off the device.
+inline std::vector<Strategy> offload_variants(DType dtype) {
+  std::vector<Strategy> all;
+  for (int stage = 1; stage <= 3; ++stage) {
+    for (const bool overlap : {false, true}) {
+      Strategy s = strategy(stage, dtype);
+      s.overlap_comm = overlap;
+      s.offload.optimizer = Tier::cpu;
+      s.offload.sub_group_size = 5000;
+      s.name += " optimizer cpu";
+      all.push_back(s);
+      s.offload.ratio = 0.5;
+      s.name += " half";
+      all.push_back(s);
+      if (stage < 3) continue;
+      s.offload.parameters = Tier::cpu;
+      s.name += " parameters cpu";
+      all.push_back(s);
+      s.offload.ratio = 1;
+      s.offload.pin_memory = false;
+      s.param_persistence_threshold = 100;
+      s.recompute.mode = RecomputeMode::full;
+      s.name = "zero-3 all cpu persistent recompute";
+      all.push_back(s);
+    }
+  }
+  return all;
+}
+
 // Ledger, reserved bytes, wire bytes, op counts and order.
 inline void expect_twins(const RunResult& real, const RunResult& twin, const std::string& what) {
   EXPECT_EQ(real.peak_device.tag, twin.peak_device.tag) << what;
+  EXPECT_EQ(real.peak_host.tag, twin.peak_host.tag) << what;
+  EXPECT_EQ(real.peak_nvme.tag, twin.peak_nvme.tag) << what;
   EXPECT_EQ(real.reserved_device, twin.reserved_device) << what;
   EXPECT_EQ(real.wire_bytes_per_step, twin.wire_bytes_per_step) << what;
   EXPECT_EQ(real.op_count, twin.op_count) << what;
@@ -72,6 +103,9 @@ inline void expect_twins(const RunResult& real, const RunResult& twin, const std
   ASSERT_EQ(real.communication.size(), twin.communication.size()) << what;
   for (std::size_t i = 0; i < real.communication.size(); ++i) {
     EXPECT_EQ(real.communication[i].collective, twin.communication[i].collective) << what;
+    if (real.communication[i].group == "tiers") {
+      EXPECT_EQ(real.communication[i].link, twin.communication[i].link) << what;
+    }
     EXPECT_EQ(real.communication[i].group, twin.communication[i].group) << what;
     EXPECT_EQ(real.communication[i].count, twin.communication[i].count) << what;
     EXPECT_EQ(real.communication[i].bytes, twin.communication[i].bytes) << what;

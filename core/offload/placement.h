@@ -1,0 +1,38 @@
+// Which model state lives where. Sub-groups cut the optimizer state of one rank for updates off the
+// device: consecutive parameters, so each is one contiguous range of every flat shard buffer.
+// Ownership: values. Threads: immutable.
+#pragma once
+
+#include <vector>
+
+#include "core/device/memory.h"
+#include "core/train/strategy.h"
+#include "core/zero/partition.h"
+
+namespace zl {
+
+struct SubGroup {
+  int first = 0, last = 0;  // parameters [first, last)
+  std::int64_t begin = 0;   // elements, in the shard buffers
+  std::int64_t elements = 0;
+  bool on_host = false;  // stepped by the host
+};
+
+// At most offload.sub_group_size elements each, unless one parameter is larger. All on the device
+// when the optimizer is not offloaded; otherwise the first int((1 - ratio) * count) are
+// (DeepSpeed's Twin-Flow), so the share that really moves comes in whole sub-groups.
+std::vector<SubGroup> make_sub_groups(const Partition& partition, const OffloadConfig& offload);
+
+// The first parameter whose state and reduced gradient live on the host; the number of parameters
+// when none do.
+int first_host_parameter(const Partition& partition, const OffloadConfig& offload);
+
+// Error{invalid} naming the key when what is offloaded does not go with the rest of the strategy.
+void check_offload(const Strategy& strategy);
+
+// Where a run keeps what it offloads.
+inline MemorySpace host_space(const OffloadConfig& offload) {
+  return offload.pin_memory ? MemorySpace::pinned_host : MemorySpace::host;
+}
+
+}  // namespace zl

@@ -1,0 +1,32 @@
+#include "core/offload/resident_state.h"
+
+namespace zl {
+
+ResidentState::ResidentState(RankContext& context, const Strategy& strategy,
+                             const std::vector<SubGroup>& groups)
+    : groups_(groups) {
+  std::int64_t elements = 0;
+  for (const SubGroup& group : groups) {
+    if (!group.on_host) continue;
+    if (elements == 0) begin_ = group.begin;
+    elements += group.elements;
+  }
+  const auto allocate = [&](const char* what) {
+    return context.allocate(DType::f32, Shape{elements}, MemoryTag::optimizer, {what},
+                            host_space(strategy.offload));
+  };
+  master_ = allocate("master weights");
+  if (has_first_moment(strategy.optimizer)) first_ = allocate("first moment");
+  if (has_second_moment(strategy.optimizer)) second_ = allocate("second moment");
+}
+
+OptimizerState ResidentState::state(std::size_t group) const {
+  const auto part = [&](const Tensor& tensor) {
+    return tensor.view.empty()
+               ? TensorView{}
+               : tensor.view.flat(groups_[group].begin - begin_, groups_[group].elements);
+  };
+  return {part(master_), part(first_), part(second_)};
+}
+
+}  // namespace zl

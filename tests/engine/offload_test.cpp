@@ -1,0 +1,167 @@
+// Offload: the same bits as on the device, the same books on the recording device, and the bytes of
+// SPECS 4.
+#include "core/offload/placement.h"
+#include "tests/engine/comparisons.h"
+
+namespace zl::test {
+namespace {
+
+std::string label(const Strategy& s) { return s.name + (s.overlap_comm ? " overlap" : ""); }
+
+class Offload : public testing::TestWithParam<DType> {};
+
+TEST_P(Offload, GivesTheSameBitsAsTheDevice) {
+  for (const ModelConfig& model : {tiny_gpt2(), tiny_llama()}) {
+    const Finished reference = run_cpu(3, model, strategy(0, GetParam()), steps(4));
+    for (const Strategy& s : offload_variants(GetParam())) {
+      expect_same_bits(reference, run_cpu(3, model, s, steps(4)), model.name + " " + label(s));
+    }
+  }
+}
+
+TEST_P(Offload, BooksAreEqualOnTheRecordingDevice) {
+  for (Strategy s : offload_variants(GetParam())) {
+    for (const int accumulation : {1, 3}) {
+      s.gradient_accumulation = accumulation;
+      expect_twins(run_cpu(2, tiny_gpt2(), s, steps(3)).result,
+                   run_sim(2, tiny_gpt2(), s, steps(3)).result, label(s));
+    }
+  }
+}
+
+TEST_P(Offload, HasNoHazard) {
+  for (Strategy s : offload_variants(GetParam())) {
+    s.gradient_accumulation = 2;
+    ProgramOptions options = steps(3);
+    options.keep_trace = options.record_accesses = true;
+    const Finished twin = run_sim(4, tiny_gpt2(), s, options);
+    const auto hazards = find_hazards(twin.trace, twin.accesses);
+    EXPECT_TRUE(hazards.empty()) << label(s) << ": " << (hazards.empty() ? "" : hazards.front());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Offload, testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& each) { return name_of(each.param); });
+
+TEST(OffloadAccumulation, GivesTheSameBitsAsTheDevice) {
+  for (int stage = 1; stage <= 3; ++stage) {
+    Strategy s = strategy(stage, DType::bf16);
+    s.gradient_accumulation = 3;
+    s.overlap_comm = true;
+    const Finished reference = run_cpu(2, tiny_gpt2(), s, steps(4));
+    s.offload.optimizer = Tier::cpu;
+    expect_same_bits(reference, run_cpu(2, tiny_gpt2(), s, steps(4)), s.name);
+  }
+}
+
+std::int64_t moved(const RunResult& result, const std::string& link) {
+  for (const CollectiveTotals& each : result.communication) {
+    if (each.group == "tiers" && each.link == link) return each.bytes;
+  }
+  return 0;
+}
+
+// SPECS 4.1: per rank and step fp32 gradients down and 16-bit weights up, Psi/N of each, beside the
+// scalars of the norm; on the host 12 Psi/N of state, 4 of gradients and 2 of weights on their way.
+TEST(OffloadBooks, FollowTheClosedForms) {
+  const ModelConfig model = tiny_gpt2();
+  const int ranks = 4;
+  const std::int64_t shard = Partition(ParameterTable(model), ranks, 0).shard_elements();
+  for (int stage = 1; stage <= 3; ++stage) {
+    Strategy s = strategy(stage, DType::bf16);
+    s.offload.optimizer = Tier::cpu;
+    const RunResult two = run_sim(ranks, model, s, steps(2)).result;
+    const RunResult five = run_sim(ranks, model, s, steps(5)).result;
+    const auto per_step = [&](const char* link) {
+      return (moved(five, link) - moved(two, link)) / 3;
+    };
+    EXPECT_EQ(per_step("device_to_host"), 4 * shard + 4) << stage;
+    EXPECT_EQ(per_step("host_to_device"), 2 * shard + 4 + 16) << stage;
+    const auto host = [&](MemoryTag tag) {
+      return five.peak_host.tag[static_cast<std::size_t>(tag)];
+    };
+    EXPECT_EQ(host(MemoryTag::optimizer), 12 * shard) << stage;
+    EXPECT_EQ(host(MemoryTag::gradient), 4 * shard) << stage;
+    EXPECT_EQ(host(MemoryTag::staging), 2 * shard + 4 + 16) << stage;
+    const auto device = [&](MemoryTag tag) {
+      return five.peak_device.tag[static_cast<std::size_t>(tag)];
+    };
+    EXPECT_EQ(device(MemoryTag::optimizer), 0) << stage;
+    EXPECT_EQ(device(MemoryTag::gradient), stage == 1 ? 4 * ranks * shard : 0) << stage;
+  }
+}
+
+// Delayed parameter update: theta(i+1) = theta(i) + U(g(i-1)). The first delayed step trains on the
+// weights it started with, so its loss is that of the step before on another batch; with the delay
+// starting after the last step nothing changes.
+TEST(DelayedUpdate, IsOneStepStale) {
+  Strategy s = strategy(2, DType::bf16);
+  s.offload.optimizer = Tier::cpu;
+  s.overlap_comm = true;
+  const Finished normal = run_cpu(2, tiny_gpt2(), s, steps(6));
+  s.offload.delayed_update_after = 6;
+  expect_same_bits(normal, run_cpu(2, tiny_gpt2(), s, steps(6)), "delayed after the last step");
+  s.offload.delayed_update_after = 2;
+  const Finished delayed = run_cpu(2, tiny_gpt2(), s, steps(6));
+  for (const std::size_t same : {0, 1, 2})
+    EXPECT_EQ(delayed.result.loss[same], normal.result.loss[same]);
+  EXPECT_NE(delayed.result.loss[3], normal.result.loss[3])
+      << "trained on the weights of a step before";
+  // Steps 1 to 3 are all applied when the run ends after 3: what the delay changes is when, not
+  // what.
+  const Finished normal3 = run_cpu(2, tiny_gpt2(), strategy(2, DType::bf16), steps(3));
+  const Finished delayed3 = run_cpu(2, tiny_gpt2(), s, steps(3));
+  expect_same_bits(normal3, delayed3, "three steps");
+  EXPECT_LT(delayed.result.loss.back(), delayed.result.loss.front());
+}
+
+TEST(DelayedUpdate, HasTwinsAndNoHazard) {
+  for (const bool overlap : {false, true}) {
+    Strategy s = strategy(2, DType::bf16);
+    s.offload.optimizer = Tier::cpu;
+    s.offload.delayed_update_after = 1;
+    s.overlap_comm = overlap;
+    s.gradient_accumulation = 2;
+    expect_twins(run_cpu(2, tiny_gpt2(), s, steps(4)).result,
+                 run_sim(2, tiny_gpt2(), s, steps(4)).result, "delayed");
+    ProgramOptions options = steps(4);
+    options.keep_trace = options.record_accesses = true;
+    const Finished twin = run_sim(4, tiny_gpt2(), s, options);
+    const auto hazards = find_hazards(twin.trace, twin.accesses);
+    EXPECT_TRUE(hazards.empty()) << (hazards.empty() ? "" : hazards.front());
+  }
+}
+
+TEST(OffloadConfig, RefusesWhatCannotWork) {
+  const auto message = [](Strategy s) -> std::string {
+    try {
+      check_offload(s);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Strategy s = strategy(0);
+  s.offload.optimizer = Tier::cpu;
+  EXPECT_NE(message(s).find("offload_optimizer.device: needs stage 1, 2 or 3, not 0"),
+            std::string::npos);
+  s.zero_stage = 2;
+  EXPECT_EQ(message(s), "");
+  s.offload.parameters = Tier::cpu;
+  EXPECT_NE(message(s).find("offload_param.device: needs stage 3, not 2"), std::string::npos);
+  s.zero_stage = 3;
+  s.offload.optimizer = Tier::device;
+  EXPECT_NE(message(s).find("set offload_optimizer.device"), std::string::npos);
+  s.offload.optimizer = Tier::nvme;
+  EXPECT_NE(message(s).find("nvme_path"), std::string::npos);
+  s.offload.nvme_path = "/somewhere";
+  EXPECT_EQ(message(s), "");
+  s.offload.delayed_update_after = 1;
+  EXPECT_NE(message(s).find("delayed_param_update"), std::string::npos);
+  s.offload.delayed_update_after = -1;
+  s.optimizer.kind = OptimizerKind::lamb;
+  EXPECT_NE(message(s).find("LAMB"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace zl::test
