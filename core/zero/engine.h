@@ -54,6 +54,9 @@ class Engine : private ParameterAccess {
   // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
   std::vector<float> gather_parameter(int parameter);
   std::int64_t steps() const { return step_; }
+  // As Optimizer::step_kind and skip, for the recording device.
+  int step_kind() const { return optimizer_->step_kind(); }
+  void skip_step();
 
  private:
   void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }
