@@ -5,10 +5,12 @@
 #include <mutex>
 #include <thread>
 
+#include "backends/cpu/file_storage.h"
 #include "backends/cpu/world.h"
 #include "core/data/corpus.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/measure.h"
+#include "simulator/storage.h"
 #include "simulator/timeline.h"
 #include "simulator/world.h"
 
@@ -79,8 +81,9 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   options.recorded_steps = kSteadySteps;
   if (options.device_memory == 0) options.device_memory = cluster.device.memory;
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   RankOutcome outcome = run_world(*world, scenario, strategy, data, options);
-  write_predicted_times(sim::price(outcome.trace, cluster), outcome.result);
+  write_predicted_times(sim::price(outcome.trace, cluster), outcome.stand_ins, outcome.result);
   complete(scenario, strategy, cluster_peak_flops(cluster, strategy.compute_dtype), outcome.result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
   return std::move(outcome.result);
@@ -107,6 +110,9 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
   const TokenSource data = open_data(scenario);
   ProgramOptions options = program_options(scenario, hooks);
   options.keep_trace = static_cast<bool>(hooks.on_trace);
+  options.make_storage = [](const Strategy& s, int rank) {
+    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+  };
   RankOutcome outcome = run_world(world, scenario, strategy, data, options);
   write_measured_times(outcome.trace, outcome.result);
   complete(scenario, strategy, machine_peak_flops(backend, world.ranks(), strategy.compute_dtype),
@@ -169,6 +175,7 @@ Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
   ProgramOptions options = program_options(scenario, {});
   options.steps = std::min<std::int64_t>(2, options.steps);
   options.device_memory = device.memory;
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   sim::SimOptions recording;
   recording.device.workspace = device.workspace;
   const auto fits = [&](std::int64_t blocks) {

@@ -35,6 +35,17 @@ Tensor RankContext::allocate(DType dtype, const Shape& shape, MemoryTag tag, Lab
   return tensor;
 }
 
+Tensor RankContext::allocate_pages(DType dtype, std::int64_t count, MemoryTag tag, Label label,
+                                   MemorySpace space) {
+  constexpr std::int64_t kPage = ObjectLayout::kPage;
+  const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(dtype));
+  const std::int64_t whole = (bytes + kPage - 1) / kPage * kPage;
+  Tensor tensor = allocate(DType::u8, Shape{whole + kPage - Pool::kAlignment}, tag, label, space);
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.buffer.data());
+  tensor.view = {tensor.buffer.data() + (kPage - address % kPage) % kPage, dtype, Shape{count}};
+  return tensor;
+}
+
 void RankContext::collective(StreamId stream, const Collective& collective) {
   ZL_CHECK(!collective.segments.empty(), "a collective has at least one tensor");
   Timing* timing = nullptr;

@@ -74,6 +74,11 @@ class RankContext : private AllocationObserver {
   Tensor allocate(DType dtype, const Shape& shape, MemoryTag tag, Label label,
                   MemorySpace space = MemorySpace::device);
 
+  // [count] elements that start on a page and have room to the end of their last one, as the parts
+  // of objects must.
+  Tensor allocate_pages(DType dtype, std::int64_t count, MemoryTag tag, Label label,
+                        MemorySpace space);
+
   // Validates, records and enqueues.
   template <class T>
   void run(StreamId stream, const T& op) {

@@ -23,7 +23,9 @@ struct AioConfig {
   bool overlap_events = true;                       // refill as requests end; false: batch by batch
 };
 
-// One contiguous part of an object, in host memory; `bytes` as in the layout, `data` 512-aligned.
+// One contiguous part of an object, in host memory; `bytes` as in the layout. `data` starts on a
+// page (ObjectLayout::kPage) and has room up to the next one behind its end, which may be read and
+// overwritten.
 struct ObjectPart {
   std::byte* data = nullptr;
   std::int64_t bytes = 0;

@@ -1,5 +1,7 @@
 #include "core/offload/host_step.h"
 
+#include <algorithm>
+
 namespace zl {
 
 HostStep::HostStep(RankContext& context, const Strategy& strategy, const ParameterTable& table,
@@ -12,13 +14,54 @@ HostStep::HostStep(RankContext& context, const Strategy& strategy, const Paramet
       gradients_(gradients),
       groups_(make_sub_groups(partition, strategy.offload)),
       tier_(make_state_tier(context, strategy, groups_)),
-      begin_(partition.slot(first_host_parameter(partition, strategy.offload)).shard_offset) {
-  if (!weights.on_host()) {
-    outgoing_ = context.allocate(strategy.compute_dtype, Shape{partition.shard_elements() - begin_},
-                                 MemoryTag::staging, {"updated weights"}, host_space(offload_));
-  }
+      new_weights_(partition.size()) {
+  place_new_weights(strategy.compute_dtype);
   make_optimizers(strategy);
   draw_masters(table, seed);
+}
+
+void HostStep::place_new_weights(DType dtype) {
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  const auto on_pages = [&](int p) {
+    const std::int64_t page = ObjectLayout::kPage;
+    return (partition_.slot(p).chunk * size + page - 1) / page * page;
+  };
+  std::int64_t to_device = 0, to_files = 0;
+  for (const SubGroup& group : groups_) {
+    std::int64_t pages = 0;
+    for (int p = group.first; group.on_host && p < group.last; ++p) {
+      if (weights_.tier(p) == Tier::device) to_device += partition_.slot(p).chunk;
+      if (weights_.tier(p) == Tier::nvme) pages += on_pages(p);
+    }
+    to_files = std::max(to_files, pages);
+  }
+  const Label label{"updated weights"};
+  const MemorySpace space = host_space(offload_);
+  if (to_device > 0) {
+    outgoing_ = context_.allocate(dtype, Shape{to_device}, MemoryTag::staging, label, space);
+  }
+  for (Leaving& leaving : leaving_) {
+    if (to_files == 0) continue;
+    leaving.storage =
+        context_.allocate_pages(DType::u8, to_files, MemoryTag::staging, label, space);
+  }
+  std::int64_t sent = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    std::byte* page = leaving_[g % 2].storage.view.data;
+    for (int p = groups_[g].first; groups_[g].on_host && p < groups_[g].last; ++p) {
+      const std::int64_t chunk = partition_.slot(p).chunk;
+      TensorView& view = new_weights_[static_cast<std::size_t>(p)];
+      if (weights_.tier(p) == Tier::cpu) {
+        view = weights_.owned(p);
+      } else if (weights_.tier(p) == Tier::device) {
+        view = outgoing_.view.flat(sent, chunk);
+        sent += chunk;
+      } else {
+        view = {page, dtype, Shape{chunk}};
+        page += on_pages(p);
+      }
+    }
+  }
 }
 
 void HostStep::make_optimizers(const Strategy& strategy) {
@@ -27,7 +70,7 @@ void HostStep::make_optimizers(const Strategy& strategy) {
     if (!groups_[g].on_host) continue;
     std::vector<UpdateRange> ranges;
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      ranges.push_back({new_weights(p), gradients_.owned(p), p});
+      ranges.push_back({new_weights_[static_cast<std::size_t>(p)], gradients_.owned(p), p});
     }
     optimizer = std::make_unique<Optimizer>(context_, strategy.optimizer, std::move(ranges), false,
                                             OptimizerHome{StreamId::host, tier_->state(g)});
@@ -37,13 +80,6 @@ void HostStep::make_optimizers(const Strategy& strategy) {
 TensorView HostStep::master(std::size_t group, int parameter) const {
   const Partition::Slot& slot = partition_.slot(parameter);
   return tier_->state(group).master.flat(slot.shard_offset - groups_[group].begin, slot.chunk);
-}
-
-// In the compute type, in host memory.
-TensorView HostStep::new_weights(int parameter) const {
-  if (weights_.on_host()) return weights_.owned(parameter);
-  const Partition::Slot& slot = partition_.slot(parameter);
-  return outgoing_.view.flat(slot.shard_offset - begin_, slot.chunk);
 }
 
 void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
@@ -67,16 +103,17 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
 
 void HostStep::step(const StepScalars& scalars) {
   if (settle()) context_.wait(StreamId::host, context_.record(StreamId::copy_in));
-  const bool delayed =
-      offload_.delayed_update_after >= 0 && steps_ >= offload_.delayed_update_after;
+  const bool delayed = delays();
   ++steps_;
   context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     tier_->fetch(g);
-    optimizers_[g]->step(scalars, gradients_.shift());
+    if (leaving_[g % 2].free >= 0) context_.wait(StreamId::host, leaving_[g % 2].free);
+    optimizers_[g]->shift_gradients(gradients_.shift());
+    optimizers_[g]->step(scalars);
     tier_->store(g);
-    if (!delayed) send(groups_[g]);
+    if (!delayed) send(g);
   }
   if (delayed) {
     pending_ = true;
@@ -87,11 +124,16 @@ void HostStep::step(const StepScalars& scalars) {
 }
 
 // The copy stream hears of the update even when the weights stay on the host: it reads them there.
-void HostStep::send(const SubGroup& group) {
+void HostStep::send(std::size_t group) {
   context_.wait(StreamId::copy_in, context_.record(StreamId::host));
-  if (weights_.on_host()) return;
-  for (int p = group.first; p < group.last; ++p) {
-    context_.copy(StreamId::copy_in, Route::host_to_device, weights_.owned(p), new_weights(p));
+  for (int p = groups_[group].first; p < groups_[group].last; ++p) {
+    const TensorView& value = new_weights_[static_cast<std::size_t>(p)];
+    if (weights_.tier(p) == Tier::device) {
+      context_.copy(StreamId::copy_in, Route::host_to_device, weights_.owned(p), value);
+    } else if (weights_.tier(p) == Tier::nvme) {
+      weights_.write_back(p, value);
+      leaving_[group % 2].free = context_.record(StreamId::file_out);
+    }
   }
 }
 
@@ -99,8 +141,8 @@ bool HostStep::settle() {
   if (!pending_) return false;
   pending_ = false;
   context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
-  for (const SubGroup& group : groups_) {
-    if (group.on_host) send(group);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].on_host) send(g);
   }
   context_.wait(StreamId::compute, context_.record(StreamId::copy_in));
   return true;

@@ -4,6 +4,7 @@
 // Ownership: owns state and buffers. Threads: one rank's thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -26,15 +27,21 @@ class HostStep {
   void step(const StepScalars& scalars);
   // Sends the weights of a delayed update; whether there was one.
   bool settle();
+  // As Optimizer's: a delayed update and one that is not are of two kinds.
+  int step_kind() const { return delays() ? 1 : 0; }
+  void skip() { ++steps_; }
   // The fp32 value of this rank's chunk, to the device, on the compute stream.
   void read_master(int parameter, const TensorView& destination);
 
  private:
+  bool delays() const {
+    return offload_.delayed_update_after >= 0 && steps_ >= offload_.delayed_update_after;
+  }
+  void place_new_weights(DType dtype);
   void make_optimizers(const Strategy& strategy);
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
-  TensorView new_weights(int parameter) const;
-  void send(const SubGroup& group);
+  void send(std::size_t group);
 
   RankContext& context_;
   const OffloadConfig& offload_;
@@ -43,9 +50,15 @@ class HostStep {
   HostGradients& gradients_;
   std::vector<SubGroup> groups_;
   std::unique_ptr<StateTier> tier_;
-  Tensor outgoing_;  // updated weights on their way to the device
+  // Updated weights on their way to the device; on their way to files, of sub-groups in turn.
+  Tensor outgoing_;
+  struct Leaving {
+    Tensor storage;
+    EventId free = -1;
+  };
+  std::array<Leaving, 2> leaving_;
+  std::vector<TensorView> new_weights_;  // by parameter, in the compute type, in host memory
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // by sub-group; null: on the device
-  std::int64_t begin_ = 0;                              // of the first sub-group on the host
   std::int64_t steps_ = 0;
   bool pending_ = false;
 };

@@ -50,9 +50,14 @@ void check_offload(const Strategy& strategy) {
     refuse("optimizer.type: LAMB is not updated on the host; use AdamW, Adam or SGD, or remove " +
            zero + "offload_optimizer");
   }
+  if (offload.any() && is_onebit(strategy.optimizer.kind)) {
+    refuse("optimizer.type: the 1-bit optimizers exchange momenta on the device; remove " + zero +
+           "offload_optimizer");
+  }
   if (offload.delayed_update_after >= 0 && offload.parameters != Tier::device) {
-    refuse("x-zerolab.delayed_param_update: needs the weights on the device; "
-           "remove offload_param");
+    refuse(
+        "x-zerolab.delayed_param_update: needs the weights on the device; "
+        "remove offload_param");
   }
   if (offload.files() && offload.nvme_path.empty()) {
     refuse(zero + "offload_optimizer.nvme_path: \"nvme\" needs a folder for its files");

@@ -29,8 +29,9 @@ SwappedState::SwappedState(RankContext& context, const Strategy& strategy,
   sets_.resize(std::min(buffer_sets(offload_, tensors), on_host));
   for (Set& set : sets_) {
     for (std::size_t i = 0; i < tensors; ++i) {
-      set.tensors.push_back(context.allocate(DType::f32, Shape{largest}, MemoryTag::staging,
-                                             {"optimizer swap buffer"}, host_space(offload_)));
+      set.tensors.push_back(context.allocate_pages(DType::f32, largest, MemoryTag::staging,
+                                                   {"optimizer swap buffer"},
+                                                   host_space(offload_)));
     }
   }
 }

@@ -17,9 +17,7 @@ ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
       visits_(visits),
       is_persistent_(table.specs.size(), false),
       live_(table.specs.size()) {
-  shards_ = context.allocate(strategy.compute_dtype, Shape{partition.shard_elements()},
-                             MemoryTag::parameter, {"weight shards"},
-                             on_host() ? host_space(strategy.offload) : MemorySpace::device);
+  place();
   choose_persistent();
   for (const Transformer::Visit& visit : visits) {
     visit_parameters_.push_back(needed_by(visit));
@@ -27,6 +25,43 @@ ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
     for (const int p : visit_parameters_.back()) elements += partition.slot(p).count;
     visit_elements_.push_back(elements);
   }
+}
+
+// In table order: what the device updates stays there, then what host memory may hold, then files.
+void ShardedWeights::place() {
+  const OffloadConfig& offload = strategy_.offload;
+  const int first_on_host = first_host_parameter(partition_, offload);
+  std::int64_t on_device = 0, on_host = 0;
+  std::vector<int> in_files;
+  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
+    const std::int64_t chunk = partition_.slot(p).chunk;
+    const bool room = in_files.empty() && on_host + chunk <= offload.max_in_cpu;
+    Tier tier = offload.parameters;
+    if (p < first_on_host) tier = Tier::device;
+    if (tier == Tier::nvme && room) tier = Tier::cpu;
+    tiers_.push_back(tier);
+    if (tier == Tier::device) on_device += chunk;
+    if (tier == Tier::cpu) on_host += chunk;
+    if (tier == Tier::nvme) in_files.push_back(p);
+  }
+  const auto shards = [&](std::int64_t elements, MemorySpace space) {
+    if (elements == 0) return Tensor();
+    return context_.allocate(strategy_.compute_dtype, Shape{elements}, MemoryTag::parameter,
+                             {"weight shards"}, space);
+  };
+  shards_ = shards(on_device, MemorySpace::device);
+  host_shards_ = shards(on_host, host_space(offload));
+  if (!in_files.empty()) {
+    files_ = std::make_unique<WeightFiles>(context_, strategy_, partition_, in_files);
+  }
+}
+
+TensorView ShardedWeights::owned(int parameter) {
+  const Partition::Slot& slot = partition_.slot(parameter);
+  if (tier(parameter) == Tier::nvme) return {};
+  if (tier(parameter) == Tier::device) return shards_.view.flat(slot.shard_offset, slot.chunk);
+  const std::int64_t begin = shards_.view.empty() ? 0 : shards_.view.count();
+  return host_shards_.view.flat(slot.shard_offset - begin, slot.chunk);
 }
 
 // In table order while the parameter is small enough and the model's share is not used up.
@@ -70,24 +105,25 @@ std::vector<int> ShardedWeights::needed_by(const Transformer::Visit& visit) cons
 }
 
 void ShardedWeights::initialize(std::uint64_t seed) {
-  const StreamId home = on_host() ? StreamId::host : StreamId::compute;
-  context_.run(home, Fill{shards_.view, 0});
+  if (!shards_.view.empty()) context_.run(Fill{shards_.view, 0});
   std::optional<HostDraw> host_draw;
-  if (on_host()) {
+  if (strategy_.offload.parameters != Tier::device) {
+    if (!host_shards_.view.empty()) context_.run(StreamId::host, Fill{host_shards_.view, 0});
     context_.wait(StreamId::compute, context_.record(StreamId::host));
     host_draw.emplace(context_, strategy_.compute_dtype);
   }
-  for (std::size_t i = 0; i < table_.specs.size(); ++i) {
-    const int p = static_cast<int>(i);
-    const std::int64_t count = partition_.owned_count(p);
-    if (count == 0) continue;
-    const std::int64_t begin = partition_.owned_begin(p);
-    const TensorView view = owned(p).flat(0, count);
-    if (host_draw) {
-      (*host_draw)(table_.specs[i], p, seed, begin, view);
-    } else {
-      draw_initial(context_, table_.specs[i], p, seed, begin, view);
+  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
+    const ParameterSpec& spec = table_.specs[static_cast<std::size_t>(p)];
+    const std::int64_t begin = partition_.owned_begin(p), count = partition_.owned_count(p);
+    const TensorView whole = tier(p) == Tier::nvme ? files_->first_value(p) : owned(p);
+    const TensorView view = count == 0 ? TensorView{} : whole.flat(0, count);
+    if (tier(p) == Tier::nvme && count < whole.count()) host_draw->zero(whole);
+    if (count > 0 && tier(p) == Tier::device) {
+      draw_initial(context_, spec, p, seed, begin, view);
+    } else if (count > 0) {
+      (*host_draw)(spec, p, seed, begin, view);
     }
+    if (tier(p) == Tier::nvme) files_->keep(p);
   }
   publish();
 }
@@ -160,17 +196,22 @@ void ShardedWeights::start_gather(std::size_t visit) {
 
 std::vector<Segment> ShardedWeights::bring(StreamId stream, const std::vector<int>& parameters) {
   std::vector<Segment> segments;
-  if (on_host()) context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
+  const bool off_device = std::any_of(parameters.begin(), parameters.end(),
+                                      [&](int p) { return tier(p) != Tier::device; });
+  // The destination may have been used by earlier work of the compute stream.
+  if (off_device) context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (const int p : parameters) {
     const TensorView& whole = live_[static_cast<std::size_t>(p)];
     TensorView own = owned(p);
-    if (on_host()) {
-      own = partition_.own_chunk(whole);
+    if (tier(p) != Tier::device) own = partition_.own_chunk(whole);
+    if (tier(p) == Tier::cpu) {
       context_.copy(StreamId::copy_in, Route::host_to_device, own, owned(p));
+    } else if (tier(p) == Tier::nvme) {
+      files_->fetch(p, own);
     }
     segments.push_back({own, whole});
   }
-  if (on_host()) context_.wait(stream, context_.record(StreamId::copy_in));
+  if (off_device) context_.wait(stream, context_.record(StreamId::copy_in));
   return segments;
 }
 

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <list>
+#include <memory>
 #include <vector>
 
+#include "core/offload/weight_files.h"
 #include "core/zero/weight_store.h"
 
 namespace zl {
@@ -21,9 +23,12 @@ class ShardedWeights : public WeightStore {
   void enter(int unit, Pass pass) override;
   void leave(int unit, Pass pass) override;
   TensorView weight(int parameter) override;
-  TensorView owned(int parameter) override { return partition_.shard(shards_, parameter); }
+  TensorView owned(int parameter) override;
   void publish() override;
-  bool on_host() const override { return strategy_.offload.parameters != Tier::device; }
+  Tier tier(int parameter) const override { return tiers_[static_cast<std::size_t>(parameter)]; }
+  void write_back(int parameter, const TensorView& value) override {
+    files_->write(parameter, value);
+  }
 
  private:
   // Weights gathered by one collective, freed together.
@@ -36,6 +41,7 @@ class ShardedWeights : public WeightStore {
   };
 
   std::vector<int> needed_by(const Transformer::Visit& visit) const;
+  void place();
   void choose_persistent();
   void start_gather(std::size_t visit);
   void prefetch();
@@ -49,7 +55,9 @@ class ShardedWeights : public WeightStore {
   const Strategy& strategy_;
   const ParameterTable& table_;
   const Partition& partition_;
-  Tensor shards_;
+  std::vector<Tier> tiers_;  // by parameter
+  Tensor shards_, host_shards_;
+  std::unique_ptr<WeightFiles> files_;              // null: none is
   std::vector<std::vector<int>> visit_parameters_;  // per visit, without persistent ones
   std::vector<std::int64_t> visit_elements_;
   std::vector<Transformer::Visit> visits_;

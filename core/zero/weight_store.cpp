@@ -33,6 +33,15 @@ void HostDraw::operator()(const ParameterSpec& spec, int parameter, std::uint64_
   }
 }
 
+void HostDraw::zero(const TensorView& view) {
+  for (std::int64_t done = 0; done < view.count(); done += slice_.view.count()) {
+    const std::int64_t count = std::min(slice_.view.count(), view.count() - done);
+    const TensorView zeros = slice_.view.flat(0, count);
+    context_.run(Fill{zeros, 0});
+    context_.copy(StreamId::compute, Route::device_to_host, view.flat(done, count), zeros);
+  }
+}
+
 std::unique_ptr<WeightStore> make_weight_store(RankContext& context, const Strategy& strategy,
                                                const ParameterTable& table,
                                                const Partition& partition,

@@ -25,8 +25,10 @@ class WeightStore {
   virtual TensorView owned(int parameter) = 0;
   // After an update of the owned parts: the other ranks' parts follow.
   virtual void publish() = 0;
-  // Whether owned() lies in host memory, where the copy stream fetches it.
-  virtual bool on_host() const { return false; }
+  // Where owned() lives. cpu: in host memory, where the copy stream fetches it. nvme: in a file,
+  // and there is no owned(); a new value, ready on the host stream, is written by write_back().
+  virtual Tier tier(int /*parameter*/) const { return Tier::device; }
+  virtual void write_back(int /*parameter*/, const TensorView& /*value*/) {}
 };
 
 // Fills [begin, begin + view.count()) of the flattened parameter by its InitKind.
@@ -40,6 +42,7 @@ class HostDraw {
   HostDraw(RankContext& context, DType dtype);
   void operator()(const ParameterSpec& spec, int parameter, std::uint64_t seed, std::int64_t begin,
                   const TensorView& view);
+  void zero(const TensorView& view);
 
  private:
   RankContext& context_;

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/file_storage.h"
 #include "backends/cpu/world.h"
 #include "core/train/rank_program.h"
+#include "simulator/storage.h"
 #include "simulator/world.h"
 
 namespace zl::test {
@@ -95,12 +97,16 @@ inline ProgramOptions steps(std::int64_t count) {
 }
 
 inline Finished run_cpu(int ranks, const ModelConfig& model, const Strategy& strategy,
-                        const ProgramOptions& options) {
+                        ProgramOptions options) {
+  options.make_storage = [](const Strategy& s, int rank) {
+    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+  };
   return run(*cpu::make_world({ranks, 1}), model, strategy, options);
 }
 
 inline Finished run_sim(int ranks, const ModelConfig& model, const Strategy& strategy,
-                        const ProgramOptions& options) {
+                        ProgramOptions options) {
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   return run(*sim::make_world({ranks, 1}, {}), model, strategy, options);
 }
 

@@ -1,0 +1,120 @@
+#include "backends/cpu/file_storage.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/object_file.h"
+#include "core/base/error.h"
+
+namespace zl::cpu {
+namespace {
+
+class FileStorage final : public Storage {
+ public:
+  FileStorage(const std::string& folder, int rank, std::unique_ptr<IoEngine> reader,
+              std::unique_ptr<IoEngine> writer)
+      : reader_(std::move(reader)), writer_(std::move(writer)) {
+    static std::atomic<int> count{0};
+    folder_ = folder + "/zerolab-" + std::to_string(getpid()) + "-" + std::to_string(count++) +
+              "-rank" + std::to_string(rank);
+    if (mkdir(folder_.c_str(), 0700) == 0) return;
+    const int code = errno;
+    const char* fix = code == ENOENT || code == ENOTDIR
+                          ? "; make the folder or choose another nvme_path"
+                          : "; choose an nvme_path that you may write to";
+    throw Error(ErrorCode::failed,
+                "nvme_path: cannot make " + folder_ + ": " + std::strerror(code) + fix);
+  }
+
+  ~FileStorage() override {
+    for (const auto& object : objects_) unlink(object->path().c_str());
+    rmdir(folder_.c_str());
+  }
+
+  std::string describe() const override {
+    const bool direct = !objects_.empty() && objects_.front()->direct();
+    return folder_ + " (" + reader_->name() + (direct ? ", O_DIRECT)" : ", page cache)");
+  }
+
+  ObjectId create(const std::string& name, const ObjectLayout& layout) override {
+    auto object = std::make_unique<ObjectFile>(folder_ + "/" + name, layout);
+    const std::lock_guard lock(mutex_);
+    objects_.push_back(std::move(object));
+    return static_cast<ObjectId>(objects_.size()) - 1;
+  }
+
+  void read(ObjectId object, std::span<const ObjectPart> parts) override {
+    const std::lock_guard lock(reading_);
+    find(object).read(*reader_, parts);
+  }
+
+  void write(ObjectId object, std::span<const ObjectPart> parts) override {
+    const std::lock_guard lock(writing_);
+    find(object).write(*writer_, parts);
+  }
+
+ private:
+  ObjectFile& find(ObjectId object) {
+    const std::lock_guard lock(mutex_);
+    return *objects_[static_cast<std::size_t>(object)];
+  }
+
+  std::string folder_;
+  std::unique_ptr<IoEngine> reader_, writer_;
+  std::mutex mutex_;  // guards objects_
+  std::mutex reading_, writing_;
+  std::vector<std::unique_ptr<ObjectFile>> objects_;
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
+                                           std::unique_ptr<IoEngine> reader,
+                                           std::unique_ptr<IoEngine> writer) {
+  return std::make_unique<FileStorage>(folder, rank, std::move(reader), std::move(writer));
+}
+
+std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
+                                           const AioConfig& config) {
+  return make_file_storage(folder, rank, make_io_engine(config), make_io_engine(config));
+}
+
+std::uint64_t recover(const std::string& file, const ObjectLayout& layout,
+                      std::span<const ObjectPart> parts) {
+  const auto engine = make_plain_engine();
+  ObjectFile object = ObjectFile::existing(file, layout);
+  const std::uint64_t claims[2] = {object.claimed(*engine, 0), object.claimed(*engine, 1)};
+  const int newest = claims[1] > claims[0] ? 1 : 0;
+  std::string why = file + ": holds no whole generation";
+  for (const int slot : {newest, 1 - newest}) {
+    if (claims[slot] == 0) continue;
+    try {
+      object.read_slot(*engine, slot, parts);
+      return claims[slot];
+    } catch (const Error& error) {
+      why = error.what();
+    }
+  }
+  throw Error(ErrorCode::failed, why);
+}
+
+std::string describe_file_access(const std::string& folder) {
+  std::string why_not;
+  const auto engine = make_uring_engine({}, why_not);
+  const std::string path = folder + "/zerolab-probe-" + std::to_string(getpid());
+  const Opened opened = open_object(path, true);
+  close(opened.file);
+  unlink(path.c_str());
+  return std::string(engine ? "io_uring" : "pread/pwrite") +
+         (opened.direct ? ", O_DIRECT" : ", page cache (no O_DIRECT in this folder)") +
+         (engine ? "" : "; " + why_not);
+}
+
+}  // namespace zl::cpu
