@@ -44,7 +44,8 @@ void run_tests(Report& report, const Options&) {
   all.listeners().Append(new Listener(report));
   const int status = RUN_ALL_TESTS();
   report.figures = figures();
-  if (status != 0 && report.passed()) report.fail("the test program failed outside of its tests");
+  if (status != 0 && report.failures().empty())
+    report.fail("the test program failed outside of its tests");
   if (all.test_to_run_count() == 0) report.fail("no test was selected");
   report.summary = std::to_string(all.test_to_run_count()) + " tests, " +
                    std::to_string(all.failed_test_count()) + " failed, " +

@@ -254,14 +254,14 @@ TEST_P(Collectives, ManyInARowOnTwoStreams) {
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    all.push_back({"same_gpu_" + std::to_string(ranks), cuda::make_same_gpu_group, ranks, true,
-                   true});
+    all.push_back(
+        {"same_gpu_" + std::to_string(ranks), cuda::make_same_gpu_group, ranks, true, true});
   }
   all.push_back({"nccl_1", cuda::make_nccl_group, 1, true, true});
   const int devices = cuda::device_count();
   if (devices > 1) {
-    all.push_back({"nccl_" + std::to_string(devices), cuda::make_nccl_group, devices, false,
-                   false});
+    all.push_back(
+        {"nccl_" + std::to_string(devices), cuda::make_nccl_group, devices, false, false});
   }
   return all;
 }

@@ -155,6 +155,4 @@ void run(Report& report, const Options& options) {
 }  // namespace
 }  // namespace zl::gpu
 
-int main(int argc, char** argv) {
-  return zl::gpu::run_part(argc, argv, "memory", zl::gpu::run);
-}
+int main(int argc, char** argv) { return zl::gpu::run_part(argc, argv, "memory", zl::gpu::run); }

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "core/base/error.h"
 #include "scenarios/model_file.h"
 #include "tests/gpu/facts.h"
 #include "tests/gpu/process.h"
@@ -30,12 +31,18 @@ std::int64_t free_bytes() {
 }
 
 Json model_json(const ModelConfig& m) {
-  return {{"family", m.family},       {"layers", m.layers},
-          {"hidden", m.hidden},       {"heads", m.heads},
-          {"kv_heads", m.kv_heads},   {"head_size", m.head_size},
-          {"ffn", m.ffn},             {"vocab", m.vocab},
-          {"max_sequence", m.max_sequence}, {"norm_epsilon", m.norm_epsilon},
-          {"rope_theta", m.rope_theta},     {"tied_embeddings", m.tied_embeddings}};
+  return {{"family", m.family},
+          {"layers", m.layers},
+          {"hidden", m.hidden},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"ffn", m.ffn},
+          {"vocab", m.vocab},
+          {"max_sequence", m.max_sequence},
+          {"norm_epsilon", m.norm_epsilon},
+          {"rope_theta", m.rope_theta},
+          {"tied_embeddings", m.tied_embeddings}};
 }
 
 // One model: the best batch, then pairs of runs.
@@ -165,8 +172,8 @@ class Study {
     } else if (pytorch_ != nullptr) {
       all["pytorch"] = loaded_;
     }
-    all["goals_on_h200"] = {{"mfu", shape_.goal}, {"mfu_aim", shape_.aim}, {"ratio", 1.0},
-                            {"ratio_aim", 1.1}};
+    all["goals_on_h200"] = {
+        {"mfu", shape_.goal}, {"mfu_aim", shape_.aim}, {"ratio", 1.0}, {"ratio_aim", 1.1}};
     return all;
   }
 
