@@ -215,7 +215,7 @@ void settings(Report& report, double peak) {
 void run(Report& report, const Options& options) {
   const double begin = now();
   const Json facts = machine_facts();
-  const double peak = nominal_bf16_peak(facts.at("device").at("name"));
+  const double peak = nominal_bf16_peak(facts.at("device"));
   settings(report, peak);
   std::unique_ptr<Worker> pytorch;
   if (!options.python.empty()) {
