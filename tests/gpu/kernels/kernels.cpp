@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "tests/gpu/kernels/table.h"
+#include "tests/gpu/parts.h"
 #include "tests/gpu/process.h"
-#include "tests/gpu/report.h"
 
 namespace zl::gpu {
 namespace {
@@ -111,7 +111,9 @@ void write_attention(Report& report, Bench& bench, const Options& options, doubl
   }
 }
 
-void run(Report& report, const Options& options) {
+}  // namespace
+
+void run_kernels(Report& report, const Options& options) {
   const double deadline = now() + options.budget;
   Bench bench;
   const Ceilings ceilings = measure_ceilings(bench);
@@ -121,7 +123,4 @@ void run(Report& report, const Options& options) {
   write_attention(report, bench, options, deadline);
 }
 
-}  // namespace
 }  // namespace zl::gpu
-
-int main(int argc, char** argv) { return zl::gpu::run_part(argc, argv, "kernels", zl::gpu::run); }

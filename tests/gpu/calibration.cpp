@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "tests/gpu/parts.h"
 #include "tests/gpu/process.h"
 #include "tests/gpu/training.h"
 
@@ -46,7 +47,9 @@ Json compare(const Options& options, const TrainingShape& shape, const std::stri
           {"error", step / real - 1}};
 }
 
-void run(Report& report, const Options& options) {
+}  // namespace
+
+void run_calibration(Report& report, const Options& options) {
   const double deadline = now() + options.budget;
   const std::filesystem::path folder = options.out.empty()
                                            ? std::filesystem::temp_directory_path()
@@ -81,9 +84,4 @@ void run(Report& report, const Options& options) {
                    percent(worst) + " of part d";
 }
 
-}  // namespace
 }  // namespace zl::gpu
-
-int main(int argc, char** argv) {
-  return zl::gpu::run_part(argc, argv, "calibration", zl::gpu::run);
-}

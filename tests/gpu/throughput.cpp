@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "scenarios/model_file.h"
 #include "tests/gpu/facts.h"
+#include "tests/gpu/parts.h"
 #include "tests/gpu/process.h"
 #include "tests/gpu/training.h"
 
@@ -212,7 +213,9 @@ void settings(Report& report, double peak) {
   report.settings["steps"] = kSteps;
 }
 
-void run(Report& report, const Options& options) {
+}  // namespace
+
+void run_throughput(Report& report, const Options& options) {
   const double begin = now();
   const Json facts = machine_facts();
   const double peak = nominal_bf16_peak(facts.at("device"));
@@ -249,9 +252,4 @@ void run(Report& report, const Options& options) {
   }
 }
 
-}  // namespace
 }  // namespace zl::gpu
-
-int main(int argc, char** argv) {
-  return zl::gpu::run_part(argc, argv, "throughput", zl::gpu::run);
-}
