@@ -51,6 +51,8 @@ struct Case {
   DType dtype;
 };
 
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
 class GpuStageEquality : public testing::TestWithParam<Case> {};
 
 TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {

@@ -52,13 +52,12 @@ Json Report::json(double seconds) const {
                {"seconds", seconds},
                {"settings", settings},
                {"figures", figures}};
-  if (skipped) {
-    json["reason"] = skipped_;
-  } else {
-    json.update(machine_facts());
-  }
+  if (skipped) json["reason"] = skipped_;
+  json.update(machine_);
   return json;
 }
+
+void Report::note_machine() { machine_ = machine_facts(); }
 
 int Report::verdict() const {
   if (!skipped_.empty()) return kSkipped;
@@ -80,6 +79,7 @@ int run_part(int argc, char** argv, const std::string& part,
     report.skip("no usable GPU: " + why);
   } else {
     try {
+      report.note_machine();  // first: after some failures CUDA answers nothing more
       body(report, options);
     } catch (const std::exception& error) {
       report.fail(error.what());

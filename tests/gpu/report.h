@@ -34,11 +34,14 @@ class Report {
   const std::vector<std::string>& failures() const { return failures_; }
   // The part cannot be tried here.
   void skip(const std::string& why) { skipped_ = summary = why; }
+  // Adds machine_facts() to the JSON.
+  void note_machine();
   Json json(double seconds) const;
   int verdict() const;  // the exit code of the part
 
  private:
   std::string part_, skipped_;
+  Json machine_ = Json::object();
   std::vector<std::string> failures_;
 };
 
