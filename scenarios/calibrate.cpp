@@ -4,8 +4,8 @@
 #include <deque>
 #include <thread>
 
-#include "backends/cpu/world.h"
 #include "core/device/rank_context.h"
+#include "scenarios/cuda_backend.h"
 #include "scenarios/runner.h"
 #include "simulator/calibration.h"
 #include "simulator/cluster/find_cluster.h"
@@ -17,10 +17,24 @@ struct TrainingShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
 };
 
-// Spread over the widths that small machines train, none of them in the catalogue: narrow to wide,
-// short to long.
-constexpr TrainingShape kShapes[] = {
-    {128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}};
+// What a backend is measured with. Shapes spread over the widths that such machines train, none of
+// them in the catalogue: narrow to wide, short to long.
+struct Plan {
+  TrainingShape shapes[3];
+  std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
+  std::vector<int> ranks;  // measured where the caller names none
+  const char* precision;   // likewise
+};
+const Plan kCpuPlan = {
+    {{128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}},
+    1024,
+    {1, 2, 4},
+    "fp32"};
+const Plan kGpuPlan = {
+    {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
+    8192,
+    {1},
+    "bf16"};
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
 // streams that overlap.
@@ -71,22 +85,22 @@ Scenario training_scenario(const TrainingShape& shape, int ranks, std::int64_t s
   return scenario;
 }
 
-// FLOP/s of the largest GEMM rate seen with every core at work: the ceiling that MFU is a share of.
-double measured_gemm_peak(int cores, DType dtype) {
-  constexpr std::int64_t kSize = 1024;
+// FLOP/s of the largest GEMM rate seen with the whole machine at work: the ceiling that MFU is a
+// share of.
+double measured_gemm_peak(World& world, DType dtype, std::int64_t size) {
   constexpr int kRepeats = 12;
   double best = 0;
-  const auto world = cpu::make_world({1, cores});
-  world->run([&](RankHandle handle) {
+  world.run([&](RankHandle handle) {
     RankContext context(handle.device, handle.communicator);
     const auto matrix = [&] {
       Tensor tensor =
-          context.allocate(dtype, {kSize, kSize}, MemoryTag::workspace, {"peak measurement"});
+          context.allocate(dtype, {size, size}, MemoryTag::workspace, {"peak measurement"});
       context.run(RandomNormal{tensor.view.flat(), 1.0, {}, 0});
       return tensor;
     };
     const Tensor a = matrix(), b = matrix(), c = matrix();
     for (int i = 0; i < kRepeats; ++i) context.run(Gemm{a, b, c, {}, false, true, false});
+    context.synchronize(StreamId::compute);
     for (const TraceEvent& event : context.trace().events()) {
       const auto nanoseconds = static_cast<double>(event.timing.end_ns - event.timing.start_ns);
       if (event.type == EventType::op && event.kind == kOpKind<Gemm> && nanoseconds > 0) {
@@ -97,47 +111,88 @@ double measured_gemm_peak(int cores, DType dtype) {
   return best;
 }
 
-}  // namespace
+// The GPU's entry of the catalogue; for one that is not there the oldest supported, whose rates are
+// then replaced by measured ones.
+sim::ClusterSpec gpu_machine() {
+  sim::ClusterSpec machine = cuda_cluster(1).value_or(load_cluster("a100-40"));
+  const DeviceProperties device = cuda_device_properties(1);
+  machine.name = "local-cuda";
+  machine.device.name = device.name;
+  machine.device.memory = device.memory;
+  machine.device.workspace = device.workspace;
+  return machine;
+}
 
-sim::ClusterSpec calibrate_local(const CalibrationOptions& options) {
-  const Runner runner;
-  std::deque<Trace> traces;
-  std::vector<sim::MeasuredTrace> measured;
-  const int total = static_cast<int>(options.ranks.size() * options.precisions.size() *
-                                     std::size(kShapes) * std::size(kStyles)) *
-                    kPasses;
-  int done = 0;
-  const auto measure = [&](int ranks, const std::string& precision, const TrainingShape& shape,
-                           const Style& style) {
-    const Scenario scenario = training_scenario(shape, ranks, options.steps);
-    if (options.progress) {
-      options.progress(std::to_string(ranks) + " ranks, " + precision + ", " + scenario.model.name +
-                           ", zero-" + std::to_string(style.stage),
-                       done, total);
+void write_gemm_peaks(const Runner& runner, bool on_gpu, const Plan& plan,
+                      sim::ClusterSpec& machine) {
+  const auto world = runner.backends().make(on_gpu ? "cuda" : "cpu", {1, machine.shared_cores});
+  const bool has_data_sheet = on_gpu && cuda_cluster(1).has_value();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    sim::ComputeRate& rate = machine.device.rates[static_cast<std::size_t>(dtype)];
+    const double measured = measured_gemm_peak(*world, dtype, plan.peak_size);
+    if (has_data_sheet) {
+      rate.efficiency = std::min(1.0, measured / rate.peak);
+    } else {
+      rate.peak = measured;
     }
-    RunHooks hooks;
-    hooks.on_trace = [&](const Trace& trace) { traces.push_back(trace); };
-    runner.run(scenario, training_strategy(style, shape, parse_dtype(precision)), "cpu", hooks);
-    measured.push_back({&traces.back(), ranks, done++});
-  };
-  // Whole passes, so that a machine whose speed drifts is sampled at several moments for every
-  // line.
+  }
+}
+
+struct Job {
+  int ranks;
+  std::string precision;
+  TrainingShape shape;
+  Style style;
+};
+
+// Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
+std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
+  const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
+  std::vector<std::string> precisions = options.precisions;
+  if (precisions.empty()) precisions.emplace_back(plan.precision);
+  std::vector<Job> jobs;
   for (int pass = 0; pass < kPasses; ++pass) {
-    for (const int ranks : options.ranks) {
-      for (const std::string& precision : options.precisions) {
-        for (const TrainingShape& shape : kShapes) {
-          for (const Style& style : kStyles) measure(ranks, precision, shape, style);
+    for (const int ranks : all_ranks) {
+      for (const std::string& precision : precisions) {
+        for (const TrainingShape& shape : plan.shapes) {
+          for (const Style& style : kStyles) jobs.push_back({ranks, precision, shape, style});
         }
       }
     }
   }
-  sim::ClusterSpec machine =
-      sim::uncalibrated_local(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  machine.calibration = sim::fit(measured, machine);
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    machine.device.rates[static_cast<std::size_t>(dtype)].peak =
-        measured_gemm_peak(machine.shared_cores, dtype);
+  return jobs;
+}
+
+}  // namespace
+
+sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
+  const Runner runner;
+  const bool on_gpu = options.backend == "cuda";
+  const Plan& plan = on_gpu ? kGpuPlan : kCpuPlan;
+  std::deque<Trace> traces;
+  std::vector<sim::MeasuredTrace> measured;
+  const std::vector<Job> jobs = jobs_of(plan, options);
+  RunHooks hooks;
+  hooks.on_trace = [&](const Trace& trace) { traces.push_back(trace); };
+  for (const auto& [ranks, precision, shape, style] : jobs) {
+    const Scenario scenario = training_scenario(shape, ranks, options.steps);
+    const auto done = static_cast<int>(measured.size());
+    if (options.progress) {
+      options.progress(std::to_string(ranks) + " ranks, " + precision + ", " + scenario.model.name +
+                           ", zero-" + std::to_string(style.stage),
+                       done, static_cast<int>(jobs.size()));
+    }
+    const ImportedStrategy strategy = training_strategy(style, shape, parse_dtype(precision));
+    const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
+    if (result.outcome != Outcome::ok) {
+      throw Error(ErrorCode::failed, "calibrate: " + scenario.model.name + ": " + result.message);
+    }
+    measured.push_back({&traces.back(), ranks, done});
   }
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
+  machine.calibration = sim::fit(measured, machine);
+  write_gemm_peaks(runner, on_gpu, plan, machine);
   return machine;
 }
 

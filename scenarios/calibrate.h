@@ -1,5 +1,6 @@
 // `zerolab calibrate`: measures this machine by training small models on it and fits the prices of
-// "local". Ownership: values. Threads: blocks while it trains.
+// "local" (its processor) or "local-cuda" (its GPUs). Ownership: values. Threads: blocks while it
+// trains.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,17 @@
 namespace zl {
 
 struct CalibrationOptions {
-  std::vector<int> ranks{1, 2, 4};  // numbers of ranks to measure
-  std::vector<std::string> precisions{"fp32"};
-  std::int64_t steps = 8;  // of each training run
+  std::string backend = "cpu";          // or cuda
+  std::vector<int> ranks;               // numbers of ranks to measure; none: 1, 2, 4; on CUDA 1
+  std::vector<std::string> precisions;  // none: fp32; on CUDA bf16
+  std::int64_t steps = 8;               // of each training run
   // Called before each run: what is being measured, how many are done and how many there are.
   std::function<void(const std::string& what, int done, int total)> progress;
 };
 
-// The fitted cluster, named "local". The models trained are not those of the catalogue. Does not
-// write anything: the caller stores cluster_json() at local_cluster_path().
-sim::ClusterSpec calibrate_local(const CalibrationOptions& options);
+// The fitted cluster. The models trained are not those of the catalogue. Does not write anything:
+// the caller stores cluster_json() at local_cluster_path(backend). A GPU of the catalogue keeps its
+// data-sheet peak and gets the measured share of it; the peaks of other machines are measured ones.
+sim::ClusterSpec calibrate_machine(const CalibrationOptions& options);
 
 }  // namespace zl

@@ -10,11 +10,22 @@
 
 namespace zl {
 
-std::string local_cluster_path() { return (data_folder() / "local.json").string(); }
+std::string local_cluster_path(const std::string& backend) {
+  return (data_folder() / (backend == "cpu" ? "local.json" : "local-" + backend + ".json"))
+      .string();
+}
 
 sim::ClusterSpec load_cluster(const std::string& name_or_path) {
   if (name_or_path.ends_with(".json")) {
     return sim::parse_cluster(read_file(name_or_path), name_or_path);
+  }
+  if (name_or_path == "local-cuda") {
+    const std::string file = local_cluster_path("cuda");
+    if (std::filesystem::exists(file)) return sim::parse_cluster(read_file(file), file);
+    throw Error(ErrorCode::invalid,
+                "cluster: \"local-cuda\" is what `zerolab calibrate --backend "
+                "cuda` measures, and " +
+                    file + " is not there yet");
   }
   sim::ClusterSources sources;
   sources.gpus = catalog_names("clusters");

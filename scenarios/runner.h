@@ -43,10 +43,10 @@ class Runner {
 
 // The cluster that a scenario's simulated runs are priced on.
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);
-// A cluster by catalogue name, "NxGPU", "local" or the path of a JSON file.
+// A cluster by catalogue name, "NxGPU", "local", "local-cuda" or the path of a JSON file.
 sim::ClusterSpec load_cluster(const std::string& name_or_path);
-// Where `zerolab calibrate` writes what "local" means.
-std::string local_cluster_path();
+// Where `zerolab calibrate` writes what "local" means; for backend "cuda", "local-cuda".
+std::string local_cluster_path(const std::string& backend = "cpu");
 
 // Fills in `automatic` recomputation: the fewest blocks that fit device.memory beside
 // device.workspace, found on the recording device. Leaves other modes alone.

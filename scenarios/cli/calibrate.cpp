@@ -1,4 +1,5 @@
-// `zerolab calibrate`: measures this machine, so that the cluster "local" predicts it.
+// `zerolab calibrate`: measures this machine, so that the cluster "local" predicts its processor or
+// "local-cuda" its GPUs.
 #include "scenarios/calibrate.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,6 @@ namespace {
 
 struct CalibrateOptions {
   CalibrationOptions measure;
-  std::string backend = "cpu";
   std::string output;
   std::string format = "table";
 };
@@ -74,10 +74,11 @@ std::string summary(const sim::Calibration& calibration, Format format) {
 }
 
 void check(const CalibrateOptions& options) {
-  if (options.backend == "sim") {
-    throw Error(ErrorCode::usage, "--backend: a simulated device has nothing to measure; use cpu");
+  if (options.measure.backend == "sim") {
+    throw Error(ErrorCode::usage,
+                "--backend: a simulated device has nothing to measure; use cpu or cuda");
   }
-  require_backend(Runner(), options.backend);
+  require_backend(Runner(), options.measure.backend);
   for (const int ranks : options.measure.ranks) {
     if (ranks < 1 || ranks > kMaxRealRanks) {
       throw Error(ErrorCode::invalid,
@@ -94,7 +95,8 @@ void check(const CalibrateOptions& options) {
 int calibrate(const CalibrateOptions& options) {
   const Format format = parse_format(options.format);
   check(options);
-  const std::string path = options.output.empty() ? local_cluster_path() : options.output;
+  const std::string path =
+      options.output.empty() ? local_cluster_path(options.measure.backend) : options.output;
   CalibrationOptions measure = options.measure;
   std::optional<ProgressBar> bar;
   measure.progress = [&](const std::string& what, int done, int total) {
@@ -103,7 +105,7 @@ int calibrate(const CalibrateOptions& options) {
     log_info(fmt::format("[{}/{}] {}", done + 1, total, what));
     bar->update(done, what);
   };
-  const sim::ClusterSpec cluster = calibrate_local(measure);
+  const sim::ClusterSpec cluster = calibrate_machine(measure);
   bar.reset();
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (options.output.empty()) std::filesystem::create_directories(folder);
@@ -118,14 +120,17 @@ int calibrate(const CalibrateOptions& options) {
 
 void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
-      "calibrate", "Train small models here and fit the prices of the cluster \"local\"");
+      "calibrate",
+      "Train small models here and fit the prices of the cluster \"local\", or of \"local-cuda\"");
   const auto options = std::make_shared<CalibrateOptions>();
-  sub->add_option("--ranks", options->measure.ranks, "Numbers of ranks, such as 1,2,4")
+  sub->add_option("--ranks", options->measure.ranks, "Numbers of ranks (default 1,2,4; on CUDA 1)")
       ->delimiter(',');
-  sub->add_option("--precision", options->measure.precisions, "Precisions, such as fp32,bf16")
+  sub->add_option("--precision", options->measure.precisions,
+                  "Precisions, such as fp32,bf16 (default fp32; on CUDA bf16)")
       ->delimiter(',');
   sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
-  sub->add_option("--backend", options->backend, "Backend to measure")->capture_default_str();
+  sub->add_option("--backend", options->measure.backend, "Backend to measure: cpu or cuda")
+      ->capture_default_str();
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);

@@ -8,32 +8,6 @@
 namespace zl::cpu::test {
 namespace {
 
-// Odd counts, below and above the share grain (64) and the reduction block (2048), and none at all.
-const std::vector<std::int64_t> kCounts = {1, 0, 63, 130, 2049, 7};
-
-const DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32};
-
-std::vector<ReduceOp> ops_of(DType dtype) {
-  if (dtype == DType::i32) return {ReduceOp::sum, ReduceOp::max};
-  return {ReduceOp::sum, ReduceOp::average, ReduceOp::max};
-}
-
-std::vector<Array> inputs(DType dtype, int rank, int chunks) {
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < kCounts.size(); ++i) {
-    arrays.push_back(input(dtype, kCounts[i] * chunks, rank, i));
-  }
-  return arrays;
-}
-
-std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int chunks) {
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < kCounts.size(); ++i) {
-    arrays.push_back(reduced(dtype, kCounts[i] * chunks, ranks, i, op));
-  }
-  return arrays;
-}
-
 class CollectiveTest : public testing::TestWithParam<std::tuple<int, StreamId>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }

@@ -98,6 +98,33 @@ inline Array reduced(DType dtype, std::int64_t count, int ranks, std::size_t ten
   return result;
 }
 
+// What every suite of collectives runs over. Odd counts, below and above the share grain (64), the
+// reduction block (2048) and any block of a GPU's kernel, and none at all.
+inline const std::vector<std::int64_t> kCounts = {1, 0, 63, 130, 2049, 9001, 7};
+inline constexpr DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32};
+
+inline std::vector<ReduceOp> ops_of(DType dtype) {
+  if (dtype == DType::i32) return {ReduceOp::sum, ReduceOp::max};
+  return {ReduceOp::sum, ReduceOp::average, ReduceOp::max};
+}
+
+// One tensor of `chunks` chunks per count.
+inline std::vector<Array> inputs(DType dtype, int rank, int chunks) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    arrays.push_back(input(dtype, kCounts[i] * chunks, rank, i));
+  }
+  return arrays;
+}
+
+inline std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int chunks) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < kCounts.size(); ++i) {
+    arrays.push_back(reduced(dtype, kCounts[i] * chunks, ranks, i, op));
+  }
+  return arrays;
+}
+
 inline void run_ranks(int ranks, const std::function<void(RankHandle)>& program) {
   make_world({.ranks = ranks, .threads_per_rank = 1})->run(program);
 }

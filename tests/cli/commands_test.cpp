@@ -108,6 +108,23 @@ TEST(Commands, GuessedTimesAreCalledGuessesUntilThereIsALocalCluster) {
   EXPECT_EQ(zerolab(home, run).err.find("calibrate"), std::string::npos);
 }
 
+TEST(Commands, TheGpusOfThisMachineAreAClusterOnceTheyAreMeasured) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"show", "cluster", "local-cuda"}, 3),
+                  "zerolab calibrate --backend cuda");
+  Json measured = json_of(home, {"show", "cluster", "h200"});
+  measured.erase("derived");
+  measured["name"] = "local-cuda";
+  measured["device"]["memory_bandwidth"] = 1e12;
+  std::filesystem::create_directories(home.path("zerolab"));
+  home.file("zerolab/local-cuda.json", measured.dump());
+  const Json shown = json_of(home, {"show", "cluster", "local-cuda"});
+  EXPECT_EQ(shown["device"]["memory_bandwidth"], 1e12);
+  const Json run = json_of(home, {"run", "gpt2-124m", "--cluster", "local-cuda", "--backend", "sim",
+                                  "--strategy", "zero-0", "--ranks", "1", "--no-db"});
+  EXPECT_EQ(run["results"][0]["outcome"], "ok");
+}
+
 TEST(Commands, CalibrateRefusesWhatItCannotMeasure) {
   const Home home;
   EXPECT_CONTAINS(refused(home, {"calibrate", "--ranks", "0"}, 3), "--ranks: 0");
@@ -120,6 +137,7 @@ TEST(Commands, PathsFollowTheEnvironment) {
   const Json paths = json_of(home, {"paths"});
   EXPECT_EQ(paths["database"], home.path("zerolab/results.db"));
   EXPECT_EQ(paths["local_cluster"], home.path("zerolab/local.json"));
+  EXPECT_EQ(paths["local_cuda_cluster"], home.path("zerolab/local-cuda.json"));
 }
 
 TEST(Commands, HelpAndVersionSucceed) {

@@ -10,7 +10,8 @@
 
 namespace zl::gpu {
 
-// {"device": {...}, "driver": .., "runtime": .., "libraries": {...}, "host": {...}}. Needs a GPU.
+// {"device": {...}, "driver": .., "cuda": {...}, "libraries": {...}, "host": {...}, ...}. Needs a
+// GPU.
 nlohmann::ordered_json machine_facts();
 
 // Bytes in use on GPU 0 by every process, contexts included, from the driver's management library;

@@ -117,9 +117,10 @@ Json Worker::ask(const Json& question, double seconds) {
     kill(process_, SIGKILL);
     const int status = reap(process_);
     process_ = -1;
-    throw Error(ErrorCode::failed, command_ + (now() >= deadline
-                                                   ? ": no answer within " + std::to_string(seconds) + " s"
-                                                   : ": ended with status " + std::to_string(status)));
+    throw Error(
+        ErrorCode::failed,
+        command_ + (now() >= deadline ? ": no answer within " + std::to_string(seconds) + " s"
+                                      : ": ended with status " + std::to_string(status)));
   }
   const Json answer = Json::parse(buffer_.substr(0, end));
   buffer_.erase(0, end + 1);

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <iostream>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/availability.h"
 #include "core/base/files.h"
 #include "tests/gpu/facts.h"
 
@@ -41,16 +41,27 @@ void write(const std::string& path, const Json& json) {
 }  // namespace
 
 Json Report::json(double seconds) const {
+  const bool skipped = !skipped_.empty();
   Json json = {{"schema", 1},
                {"part", part_},
-               {"passed", passed()},
+               {"outcome", skipped             ? "skipped"
+                           : failures_.empty() ? "passed"
+                                               : "failed"},
                {"failures", failures_},
                {"date", now_utc()},
                {"seconds", seconds},
                {"settings", settings},
                {"figures", figures}};
-  json.update(machine_facts());
+  if (skipped) json["reason"] = skipped_;
+  json.update(machine_);
   return json;
+}
+
+void Report::note_machine() { machine_ = machine_facts(); }
+
+int Report::verdict() const {
+  if (!skipped_.empty()) return kSkipped;
+  return failures_.empty() ? 0 : 1;
 }
 
 int run_part(int argc, char** argv, const std::string& part,
@@ -59,25 +70,26 @@ int run_part(int argc, char** argv, const std::string& part,
   CLI::App app("Part " + part + " of the acceptance run");
   declare(app, options);
   CLI11_PARSE(app, argc, argv);
-  const std::string why = cuda::availability();
-  if (!why.empty()) {
-    std::cerr << part << ": not run, no usable GPU: " << why << "\n";
-    return 5;
-  }
   const auto start = std::chrono::steady_clock::now();
   Report report(part);
   report.settings["budget_seconds"] = options.budget;
   report.settings["quick"] = options.quick;
-  try {
-    body(report, options);
-  } catch (const std::exception& error) {
-    report.fail(error.what());
+  const std::string why = cuda::availability();
+  if (!why.empty()) {
+    report.skip("no usable GPU: " + why);
+  } else {
+    try {
+      report.note_machine();  // first: after some failures CUDA answers nothing more
+      body(report, options);
+    } catch (const std::exception& error) {
+      report.fail(error.what());
+    }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   write(options.out, report.json(took.count()));
   for (const std::string& failure : report.failures()) std::cout << "failure: " << failure << "\n";
   std::cout << "summary: " << report.summary << std::endl;
-  return report.passed() ? 0 : 1;
+  return report.verdict();
 }
 
 }  // namespace zl::gpu

@@ -26,8 +26,9 @@ inline constexpr TrainingShape kTrainingShapes[] = {
 // 6 N + 6 L C T: dense training FLOPs of a token, the causal half of attention counted.
 double flops_per_token(const ModelConfig& model, std::int64_t sequence);
 
-// Dense bf16 FLOP/s of the data sheet by the GPU's name; 0: not in the catalogue.
-double nominal_bf16_peak(const std::string& device);
+// Dense bf16 FLOP/s of the data sheet of a GPU as machine_facts() names it; 0: not in the
+// catalogue.
+double nominal_bf16_peak(const Json& device);
 
 // One result of `zerolab run`: bf16, ZeRO-0 on one rank, synthetic data. `more`: further options.
 // Throws Error{failed} when the program fails or takes too long; out of memory is a result.

@@ -51,6 +51,8 @@ struct Case {
   DType dtype;
 };
 
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
 class GpuStageEquality : public testing::TestWithParam<Case> {};
 
 TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
@@ -63,15 +65,15 @@ TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, GpuStageEquality,
-    testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
-                    Case{"llama_fp32", tiny_llama(), DType::f32},
-                    Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
-                    Case{"llama_bf16", wider(tiny_llama()), DType::bf16},
-                    Case{"gpt2_fp16", wider(tiny_gpt2()), DType::f16},
-                    Case{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
-    [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, GpuStageEquality,
+                         testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                                         Case{"llama_fp32", tiny_llama(), DType::f32},
+                                         Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                                         Case{"llama_bf16", wider(tiny_llama()), DType::bf16},
+                                         Case{"gpt2_fp16", wider(tiny_gpt2()), DType::f16},
+                                         Case{"gpt2_dropout", with_dropout(tiny_gpt2()),
+                                              DType::f32}),
+                         [](const auto& each) { return each.param.name; });
 
 TEST(GpuOptimizers, AllStagesGiveTheSameBits) {
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd}) {
@@ -110,13 +112,12 @@ TEST_P(GpuAgainstCpu, LossesAgreeOver50Steps) {
   EXPECT_LE(worst, allowed);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, GpuAgainstCpu,
-    testing::Values(Case{"gpt2_fp32", wider(tiny_gpt2()), DType::f32},
-                    Case{"llama_fp32", wider(tiny_llama()), DType::f32},
-                    Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
-                    Case{"llama_bf16", wider(tiny_llama()), DType::bf16}),
-    [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, GpuAgainstCpu,
+                         testing::Values(Case{"gpt2_fp32", wider(tiny_gpt2()), DType::f32},
+                                         Case{"llama_fp32", wider(tiny_llama()), DType::f32},
+                                         Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                                         Case{"llama_bf16", wider(tiny_llama()), DType::bf16}),
+                         [](const auto& each) { return each.param.name; });
 
 TEST(GpuTwin, BooksAreEqualForEveryStageAndFamily) {
   for (const ModelConfig& model : {tiny_gpt2(), wider(tiny_llama())}) {

@@ -11,7 +11,7 @@
 #include "scenarios/model_file.h"
 #include "simulator/world.h"
 #include "tests/gpu/facts.h"
-#include "tests/gpu/report.h"
+#include "tests/gpu/parts.h"
 
 namespace zl::gpu {
 namespace {
@@ -131,7 +131,9 @@ double measure(const Shape& shape, Report& report, Constants& constants) {
   return std::max(std::abs(pool), std::abs(simulator));
 }
 
-void run(Report& report, const Options& options) {
+}  // namespace
+
+void run_memory(Report& report, const Options& options) {
   report.settings["allowed_share"] = kAllowed;
   report.settings["note"] =
       "driver_bytes: cudaMemGetInfo before a run, kernels loaded, less at its end; other programs "
@@ -152,9 +154,4 @@ void run(Report& report, const Options& options) {
                    " of cudaMemGetInfo";
 }
 
-}  // namespace
 }  // namespace zl::gpu
-
-int main(int argc, char** argv) {
-  return zl::gpu::run_part(argc, argv, "memory", zl::gpu::run);
-}

@@ -6,8 +6,10 @@
 #include <iostream>
 #include <memory>
 
+#include "core/base/error.h"
 #include "scenarios/model_file.h"
 #include "tests/gpu/facts.h"
+#include "tests/gpu/parts.h"
 #include "tests/gpu/process.h"
 #include "tests/gpu/training.h"
 
@@ -30,12 +32,18 @@ std::int64_t free_bytes() {
 }
 
 Json model_json(const ModelConfig& m) {
-  return {{"family", m.family},       {"layers", m.layers},
-          {"hidden", m.hidden},       {"heads", m.heads},
-          {"kv_heads", m.kv_heads},   {"head_size", m.head_size},
-          {"ffn", m.ffn},             {"vocab", m.vocab},
-          {"max_sequence", m.max_sequence}, {"norm_epsilon", m.norm_epsilon},
-          {"rope_theta", m.rope_theta},     {"tied_embeddings", m.tied_embeddings}};
+  return {{"family", m.family},
+          {"layers", m.layers},
+          {"hidden", m.hidden},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"ffn", m.ffn},
+          {"vocab", m.vocab},
+          {"max_sequence", m.max_sequence},
+          {"norm_epsilon", m.norm_epsilon},
+          {"rope_theta", m.rope_theta},
+          {"tied_embeddings", m.tied_embeddings}};
 }
 
 // One model: the best batch, then pairs of runs.
@@ -165,8 +173,8 @@ class Study {
     } else if (pytorch_ != nullptr) {
       all["pytorch"] = loaded_;
     }
-    all["goals_on_h200"] = {{"mfu", shape_.goal}, {"mfu_aim", shape_.aim}, {"ratio", 1.0},
-                            {"ratio_aim", 1.1}};
+    all["goals_on_h200"] = {
+        {"mfu", shape_.goal}, {"mfu_aim", shape_.aim}, {"ratio", 1.0}, {"ratio_aim", 1.1}};
     return all;
   }
 
@@ -205,10 +213,12 @@ void settings(Report& report, double peak) {
   report.settings["steps"] = kSteps;
 }
 
-void run(Report& report, const Options& options) {
+}  // namespace
+
+void run_throughput(Report& report, const Options& options) {
   const double begin = now();
   const Json facts = machine_facts();
-  const double peak = nominal_bf16_peak(facts.at("device").at("name"));
+  const double peak = nominal_bf16_peak(facts.at("device"));
   settings(report, peak);
   std::unique_ptr<Worker> pytorch;
   if (!options.python.empty()) {
@@ -242,9 +252,4 @@ void run(Report& report, const Options& options) {
   }
 }
 
-}  // namespace
 }  // namespace zl::gpu
-
-int main(int argc, char** argv) {
-  return zl::gpu::run_part(argc, argv, "throughput", zl::gpu::run);
-}

@@ -12,14 +12,8 @@
 namespace zl::gpu {
 namespace {
 
-using cpu::test::Array;
-using cpu::test::input;
-using cpu::test::reduced;
+using namespace cpu::test;  // what the CPU's collectives are tested with
 using std::chrono::milliseconds;
-
-// Odd counts, below and above any block of a kernel, and none at all.
-const std::vector<std::int64_t> kCounts = {1, 0, 63, 130, 2049, 70001, 8};
-const DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i32};
 
 struct Kind {
   std::string name;
@@ -108,22 +102,6 @@ class OnDevice {
   std::byte* slab_ = nullptr;
 };
 
-std::vector<Array> inputs(DType dtype, int rank, int chunks) {
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < kCounts.size(); ++i) {
-    arrays.push_back(input(dtype, kCounts[i] * chunks, rank, i));
-  }
-  return arrays;
-}
-
-std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int chunks) {
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < kCounts.size(); ++i) {
-    arrays.push_back(reduced(dtype, kCounts[i] * chunks, ranks, i, op));
-  }
-  return arrays;
-}
-
 double unit_error(DType dtype) {
   if (dtype == DType::f64) return 1e-15;
   if (dtype == DType::f32) return 1e-6;
@@ -141,11 +119,6 @@ void expect_equal(const Kind& kind, const std::vector<Array>& got, const std::ve
           << name_of(want[t].dtype) << " element " << i << " of tensor " << t;
     }
   }
-}
-
-std::vector<ReduceOp> ops_of(DType dtype) {
-  if (dtype == DType::i32) return {ReduceOp::sum, ReduceOp::max};
-  return {ReduceOp::sum, ReduceOp::average, ReduceOp::max};
 }
 
 void run_collective(RankHandle rank, StreamId stream, CollectiveKind kind, ReduceOp op,

@@ -1,0 +1,87 @@
+// Part f: `zerolab calibrate --backend cuda` writes the hardware profile; the step times it
+// predicts against those that part d measured.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "tests/gpu/parts.h"
+#include "tests/gpu/process.h"
+#include "tests/gpu/training.h"
+
+namespace zl::gpu {
+namespace {
+
+// Of the step time. A wide limit: the profile is fitted on other models than those of part d.
+constexpr double kAllowed = 0.30;
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100 * share);
+  return text;
+}
+
+// The figures of part d, or why there are none.
+Json measured_models(const std::string& path) {
+  if (path.empty() || !std::filesystem::exists(path)) {
+    throw Error(ErrorCode::failed, "no figures of part d to compare with: run d and f together");
+  }
+  return Json::parse(read_file(path)).at("figures");
+}
+
+Json compare(const Options& options, const TrainingShape& shape, const std::string& cluster,
+             const Json& measured, double seconds) {
+  const std::int64_t batch = measured.at("batch");
+  const Json predicted =
+      run_zerolab(options.zerolab, shape, "sim", batch, 4, seconds, {"--cluster", cluster});
+  if (predicted.at("outcome") != "ok") {
+    throw Error(ErrorCode::failed, std::string(shape.name) + ": the simulator says " +
+                                       predicted.at("outcome").get<std::string>());
+  }
+  const double real = measured.at("median_step_seconds");
+  const double step = predicted.at("step_time_seconds").at("median");
+  return {{"batch", batch},
+          {"measured_step_seconds", real},
+          {"predicted_step_seconds", step},
+          {"error", step / real - 1}};
+}
+
+}  // namespace
+
+void run_calibration(Report& report, const Options& options) {
+  const double deadline = now() + options.budget;
+  const std::filesystem::path folder = options.out.empty()
+                                           ? std::filesystem::temp_directory_path()
+                                           : std::filesystem::absolute(options.out).parent_path();
+  const std::string profile = (folder / "local-cuda.json").string();
+  run_program(
+      {options.zerolab, "calibrate", "--backend", "cuda", "--output", profile, "-q", "-o", "json"},
+      0.8 * options.budget);
+  report.settings["allowed_error"] = kAllowed;
+  report.settings["compared_with"] =
+      "the median steps of part d, of models that the calibration does not train";
+  report.figures["profile"] = Json::parse(read_file(profile));
+  const Json models = measured_models(options.throughput);
+  double worst = 0;
+  for (const TrainingShape& shape : kTrainingShapes) {
+    if (!models.contains(shape.name)) continue;
+    const Json& measured = models.at(shape.name).at("zerolab");
+    const auto left = [&] { return std::max(1.0, deadline - now()); };
+    Json entry = compare(options, shape, profile, measured, left());
+    const double error = entry.at("error");
+    worst = std::max(worst, std::abs(error));
+    if (std::abs(error) > kAllowed) {
+      report.fail(std::string(shape.name) + ": the predicted step is off by " + percent(error));
+    }
+    report.figures["models"][shape.name] = std::move(entry);
+  }
+  if (!report.figures.contains("models")) {
+    throw Error(ErrorCode::failed, "part d measured no model");
+  }
+  report.summary = "profile written; predicted steps of " +
+                   std::to_string(report.figures["models"].size()) + " models within " +
+                   percent(worst) + " of part d";
+}
+
+}  // namespace zl::gpu

@@ -1,0 +1,300 @@
+#include "tests/gpu/kernels/table.h"
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "backends/cuda/collectives/reduce.h"
+
+namespace zl::gpu {
+namespace {
+
+constexpr DType kBf16 = DType::bf16, kF32 = DType::f32;
+
+// One layer's worth of a model at a batch that fills a large GPU.
+struct Layer {
+  std::string name;
+  AttentionShape attention;
+  std::int64_t ffn, vocab;
+  NormKind norm;
+  ActivationKind activation;
+
+  std::int64_t rows() const { return attention.rows(); }
+  std::int64_t hidden() const { return attention.out_width(); }
+};
+const Layer kGpt2{"gpt2-124m", {64, 1024, 12, 12, 64}, 3072,
+                  50304,       NormKind::layer_norm,   ActivationKind::gelu_tanh};
+const Layer kLlama{"llama-1b", {8, 4096, 32, 4, 64}, 5632,
+                   32000,      NormKind::rms_norm,   ActivationKind::swiglu};
+constexpr std::int64_t kChunk = 8192;  // rows of logits at a time
+constexpr std::int64_t kParameters = 124'000'000;
+
+template <class T>
+std::string shape_of(const T& op) {
+  std::string text;
+  op.visit([&](const TensorView& view, Access) {
+    if (view.empty() || text.size() > 60) return;
+    text += (text.empty() ? "" : " ") + std::string(name_of(view.dtype)) + view.shape.text();
+  });
+  return text;
+}
+
+class Table {
+ public:
+  Table(Bench& bench, const Ceilings& ceilings, std::vector<std::size_t>& kinds)
+      : bench_(bench), ceilings_(ceilings), kinds_(kinds) {}
+
+  std::vector<Row> rows;
+
+  template <class T>
+  void time(const std::string& what, const T& op) {
+    const bool compute = std::is_same_v<T, Gemm> || std::is_same_v<T, AttentionForward> ||
+                         std::is_same_v<T, AttentionBackward>;
+    const Cost cost = op.cost();
+    const double work =
+        compute ? cost.flops : static_cast<double>(cost.bytes_read + cost.bytes_written);
+    kinds_.push_back(kOpKind<T>);
+    add({std::string(T::kName) + " " + what, shape_of(op), bench_.seconds(Op(op)), 0, 0, compute},
+        work);
+  }
+  void add(Row row, double work) {
+    row.achieved = work / row.seconds;
+    row.share = row.achieved / (row.compute ? ceilings_.gemm_bf16 : ceilings_.copy);
+    rows.push_back(std::move(row));
+  }
+
+ private:
+  Bench& bench_;
+  const Ceilings& ceilings_;
+  std::vector<std::size_t>& kinds_;
+};
+
+void time_norms(Bench& b, Table& table, const Layer& layer) {
+  const std::int64_t n = layer.rows(), c = layer.hidden();
+  const bool is_layer_norm = layer.norm == NormKind::layer_norm;
+  const TensorView weight = b.normal(kBf16, {c}), rstd = b.normal(kF32, {n});
+  const TensorView bias = is_layer_norm ? b.normal(kBf16, {c}) : TensorView{};
+  const TensorView mean = is_layer_norm ? b.normal(kF32, {n}) : TensorView{};
+  const TensorView x = b.normal(kBf16, {n, c}), y = b.normal(kBf16, {n, c});
+  const TensorView z = b.normal(kBf16, {n, c}), out = b.empty(kBf16, {n, c});
+  table.time(layer.name, NormForward{.kind = layer.norm,
+                                     .x = x,
+                                     .add = {},
+                                     .sum = {},
+                                     .weight = weight,
+                                     .bias = bias,
+                                     .out = out,
+                                     .mean = mean,
+                                     .rstd = rstd,
+                                     .dropout = {}});
+  table.time(layer.name + " with residual", NormForward{.kind = layer.norm,
+                                                        .x = x,
+                                                        .add = y,
+                                                        .sum = z,
+                                                        .weight = weight,
+                                                        .bias = bias,
+                                                        .out = out,
+                                                        .mean = mean,
+                                                        .rstd = rstd,
+                                                        .dropout = {}});
+  table.time(layer.name, NormBackward{.kind = layer.norm,
+                                      .dout = y,
+                                      .x = x,
+                                      .weight = weight,
+                                      .mean = mean,
+                                      .rstd = rstd,
+                                      .dresidual = z,
+                                      .dx = out,
+                                      .dweight = b.zeros(kF32, {c}),
+                                      .dbias = is_layer_norm ? b.zeros(kF32, {c}) : TensorView{}});
+  b.clear();
+}
+
+void time_mlp(Bench& b, Table& table, const Layer& layer) {
+  const std::int64_t n = layer.rows(), c = layer.hidden(), f = layer.ffn;
+  const std::int64_t wide = layer.activation == ActivationKind::swiglu ? 2 * f : f;
+  const TensorView x = b.normal(kBf16, {n, c}), weight = b.normal(kBf16, {wide, c}, 0.02);
+  const TensorView up = b.normal(kBf16, {n, wide}), act = b.normal(kBf16, {n, f});
+  const TensorView grad = b.normal(kBf16, {n, wide}), dweight = b.zeros(kF32, {wide, c});
+  const TensorView bias =
+      layer.norm == NormKind::layer_norm ? b.normal(kBf16, {wide}) : TensorView{};
+  table.time(layer.name + " up", Gemm{.a = x, .b = weight, .c = up, .bias = bias, .trans_b = true});
+  table.time(layer.name + " up, gradient of the input",
+             Gemm{.a = grad, .b = weight, .c = x, .bias = {}});
+  table.time(
+      layer.name + " up, gradient of the weights",
+      Gemm{.a = grad, .b = x, .c = dweight, .bias = {}, .trans_a = true, .accumulate = true});
+  table.time(layer.name, ActivationForward{.kind = layer.activation, .x = up, .y = act});
+  table.time(layer.name,
+             ActivationBackward{.kind = layer.activation, .x = up, .dy = act, .dx = grad});
+  if (!bias.empty()) {
+    table.time(layer.name, BiasBackward{.dout = grad, .dbias = b.zeros(kF32, {wide})});
+  }
+  b.clear();
+}
+
+struct AttentionOps {
+  AttentionForward forward;
+  AttentionBackward backward;
+};
+
+AttentionOps make_attention(Bench& b, const AttentionShape& s) {
+  const TensorView qkv = b.normal(kBf16, {s.rows(), s.qkv_width()});
+  const TensorView out = b.empty(kBf16, {s.rows(), s.out_width()});
+  const TensorView dout = b.normal(kBf16, {s.rows(), s.out_width()});
+  const TensorView dqkv = b.empty(kBf16, {s.rows(), s.qkv_width()});
+  const TensorView lse = b.empty(kF32, {s.batch, s.heads, s.sequence});
+  const TensorView delta = b.empty(kF32, {s.batch, s.heads, s.sequence});
+  const double scale = 1 / std::sqrt(static_cast<double>(s.head_size));
+  return {{qkv, out, lse, s, scale, {}}, {dout, out, qkv, lse, dqkv, delta, s, scale, {}}};
+}
+
+void time_attention(Bench& b, Table& table, const Layer& layer) {
+  const auto [forward, backward] = make_attention(b, layer.attention);
+  if (layer.norm == NormKind::rms_norm) {
+    b.run(Fill{backward.dqkv.flat(), 1});
+    table.time(layer.name, Rope{.qkv = backward.dqkv, .shape = layer.attention});
+  }
+  table.time(layer.name, forward);
+  table.time(layer.name, backward);
+  b.clear();
+}
+
+void time_ends(Bench& b, Table& table, const Layer& layer) {
+  const std::int64_t n = layer.rows(), c = layer.hidden(), sequence = layer.attention.sequence;
+  const bool learned = layer.norm == NormKind::layer_norm;
+  const TensorView tokens = b.tokens(n, layer.vocab), x = b.normal(kBf16, {n, c});
+  table.time(layer.name,
+             EmbeddingForward{.tokens = tokens,
+                              .wte = b.normal(kBf16, {layer.vocab, c}),
+                              .wpe = learned ? b.normal(kBf16, {sequence, c}) : TensorView{},
+                              .out = x,
+                              .sequence = sequence,
+                              .dropout = {}});
+  table.time(layer.name,
+             EmbeddingBackward{.tokens = tokens,
+                               .dout = x,
+                               .dwte = b.zeros(kF32, {layer.vocab, c}),
+                               .dwpe = learned ? b.zeros(kF32, {sequence, c}) : TensorView{},
+                               .sequence = sequence,
+                               .dropout = {}});
+  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kChunk, layer.vocab}),
+                                      .targets = b.tokens(kChunk, layer.vocab),
+                                      .losses = b.empty(kF32, {kChunk}),
+                                      .vocab = layer.vocab,
+                                      .grad_scale = 1e-4f});
+  b.clear();
+}
+
+void time_optimizers(Bench& b, Table& table) {
+  const std::string what = "124 M parameters";
+  const Shape flat{kParameters};
+  const TensorView p = b.normal(kF32, flat, 0.02), g = b.normal(kF32, flat, 1e-3);
+  const TensorView m = b.zeros(kF32, flat), v = b.zeros(kF32, flat), copy = b.empty(kBf16, flat);
+  const TensorView update = b.normal(kF32, flat, 1e-3);
+  const TensorView one = b.zeros(kF32, {1}), squares = b.zeros(DType::f64, {2});
+  table.time(what, AdamStep{.param = p,
+                            .grad = g,
+                            .m = m,
+                            .v = v,
+                            .copy = copy,
+                            .lr = 1e-4f,
+                            .beta1 = 0.9f,
+                            .beta2 = 0.95f,
+                            .epsilon = 1e-8f,
+                            .weight_decay = 0.1f});
+  table.time(what,
+             SgdStep{.param = p, .grad = g, .buf = m, .copy = copy, .lr = 1e-4f, .momentum = 0.9f});
+  table.time(what, LambUpdate{.param = p,
+                              .grad = g,
+                              .m = m,
+                              .v = v,
+                              .update = update,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.95f,
+                              .epsilon = 1e-6f,
+                              .weight_decay = 0.1f});
+  table.time(what, LambApply{.param = p,
+                             .update = update,
+                             .param_square = squares,
+                             .update_square = squares,
+                             .copy = copy,
+                             .lr = 1e-4f,
+                             .min_trust = 0.01f,
+                             .max_trust = 10});
+  table.time(what, AbsMax{.x = g, .out = one});
+  table.time(what, SquaredSum{.x = g, .bound = one, .out = squares, .total_count = kParameters});
+  table.time(what + ", fp32 to bf16", Axpy{.x = p, .y = copy});
+  table.time(what + ", accumulate", Axpy{.x = g, .y = m, .accumulate = true});
+  table.time(what, Fill{.x = m});
+  table.time(what, RandomNormal{.x = p, .std = 0.02, .key = {}});
+  table.time(what, Dropout{.x = copy, .y = copy, .spec = {.p = 0.1f, .key = {}}});
+  table.time(what, Sum{.x = g, .out = one});
+  b.clear();
+}
+
+// The kernel behind the collectives of ranks that share a card.
+void time_reduction(Bench& b, Table& table) {
+  constexpr int kRanks = 4;
+  constexpr std::int64_t kCount = 32 << 20;
+  cuda::RankPointers ranks;
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    ranks.at[rank] = b.normal(kBf16, {kCount}).data;
+  }
+  const double seconds = b.seconds([&] {
+    cuda::reduce(b.context(), kBf16, ReduceOp::average, ranks, kRanks, ranks, kRanks, kCount);
+  });
+  table.add({"all_reduce of 4 ranks on one card", "bf16[33554432]", seconds, 0, 0, false},
+            2.0 * kRanks * kCount * static_cast<double>(size_of(kBf16)));
+  b.clear();
+}
+
+double gemm_peak(Bench& b, DType dtype) {
+  constexpr std::int64_t kSize = 8192;
+  const Gemm op{.a = b.normal(dtype, {kSize, kSize}),
+                .b = b.normal(dtype, {kSize, kSize}),
+                .c = b.empty(dtype, {kSize, kSize}),
+                .bias = {},
+                .trans_b = true};
+  const double rate = op.cost().flops / b.seconds(Op(op));
+  b.clear();
+  return rate;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(Bench& b) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 30;
+  const TensorView from = b.normal(kF32, {kBytes / 4}), to = b.zeros(kF32, {kBytes / 4});
+  const double seconds = b.seconds([&] {
+    const cudaError_t status =
+        cudaMemcpyAsync(to.data, from.data, kBytes, cudaMemcpyDeviceToDevice, b.context().stream);
+    ZL_CHECK(status == cudaSuccess, "cudaMemcpyAsync");
+  });
+  b.clear();
+  return {2.0 * kBytes / seconds, gemm_peak(b, kBf16), gemm_peak(b, kF32)};
+}
+
+std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings,
+                               std::vector<std::size_t>& kinds) {
+  Table table(bench, ceilings, kinds);
+  for (const Layer& layer : {kGpt2, kLlama}) {
+    time_norms(bench, table, layer);
+    time_mlp(bench, table, layer);
+    time_attention(bench, table, layer);
+    time_ends(bench, table, layer);
+  }
+  time_optimizers(bench, table);
+  time_reduction(bench, table);
+  return table.rows;
+}
+
+AttentionSeconds measure_attention(Bench& bench, const AttentionCase& shape) {
+  const auto [forward, backward] = make_attention(
+      bench, {shape.batch, shape.sequence, shape.heads, shape.heads, shape.head_size});
+  const AttentionSeconds seconds{bench.seconds(Op(forward)), bench.seconds(Op(backward))};
+  bench.clear();
+  return seconds;
+}
+
+}  // namespace zl::gpu

@@ -1,0 +1,60 @@
+// gpu_acceptance PART [OPTIONS]: one part of the acceptance run, or `facts`: the machine as one
+// JSON object and nothing else (`facts --slug`: the name of the GPU as folders have it).
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <iostream>
+
+#include "backends/cuda/availability.h"
+#include "tests/gpu/facts.h"
+#include "tests/gpu/parts.h"
+
+namespace zl::gpu {
+namespace {
+
+struct Part {
+  const char* name;
+  void (*run)(Report&, const Options&);
+};
+constexpr Part kParts[] = {{"conformance", run_conformance}, {"equality", run_equality},
+                           {"memory", run_memory},           {"throughput", run_throughput},
+                           {"kernels", run_kernels},         {"calibration", run_calibration}};
+
+// "NVIDIA H200" -> "h200", "NVIDIA GeForce RTX 4090" -> "geforce-rtx-4090".
+std::string slug(std::string name) {
+  if (name.starts_with("NVIDIA ")) name = name.substr(7);
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = std::isalnum(byte) ? static_cast<char>(std::tolower(byte)) : '-';
+  }
+  return name;
+}
+
+int print_facts(bool as_slug) {
+  const std::string why = cuda::availability();
+  if (!why.empty()) {
+    std::cerr << "no usable GPU: " << why << "\n";
+    return kSkipped;
+  }
+  const Json facts = machine_facts();
+  std::cout << (as_slug ? slug(facts.at("device").at("name")) : facts.dump()) << "\n";
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);  // takes its own options out
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "facts") return print_facts(argc > 2 && std::string(argv[2]) == "--slug");
+  for (const Part& part : kParts) {
+    if (name == part.name) return run_part(argc - 1, argv + 1, name, part.run);
+  }
+  std::cerr << "usage: gpu_acceptance facts [--slug], or PART [OPTIONS], the part being";
+  for (const Part& part : kParts) std::cerr << " " << part.name;
+  std::cerr << "\n";
+  return 2;
+}
+
+}  // namespace
+}  // namespace zl::gpu
+
+int main(int argc, char** argv) { return zl::gpu::run(argc, argv); }
