@@ -15,8 +15,10 @@
 
 #include "core/ops/activation.h"
 #include "core/ops/attention.h"
+#include "core/ops/compress.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
+#include "core/ops/frozen_adam.h"
 #include "core/ops/loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
@@ -24,10 +26,12 @@
 
 namespace zl {
 
-using Op = std::variant<Gemm, BiasBackward, EmbeddingForward, EmbeddingBackward, NormForward,
-                        NormBackward, Rope, AttentionForward, AttentionBackward, ActivationForward,
-                        ActivationBackward, CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal,
-                        AbsMax, SquaredSum, AdamStep, SgdStep, LambUpdate, LambApply>;
+using Op =
+    std::variant<Gemm, BiasBackward, EmbeddingForward, EmbeddingBackward, NormForward, NormBackward,
+                 Rope, AttentionForward, AttentionBackward, ActivationForward, ActivationBackward,
+                 CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal, AbsMax, SquaredSum, AdamStep,
+                 SgdStep, LambUpdate, LambApply, SignCompress, SignAverage, SignUnpack,
+                 MomentumStep, FrozenAdamStep, LocalAdamStep, DenominatorScale, SharedAdamStep>;
 
 template <class T, class Variant>
 struct IndexOf;

@@ -58,6 +58,14 @@ std::vector<Case> cases_of(Tag<AdamStep>);
 std::vector<Case> cases_of(Tag<SgdStep>);
 std::vector<Case> cases_of(Tag<LambUpdate>);
 std::vector<Case> cases_of(Tag<LambApply>);
+std::vector<Case> cases_of(Tag<SignCompress>);
+std::vector<Case> cases_of(Tag<SignAverage>);
+std::vector<Case> cases_of(Tag<SignUnpack>);
+std::vector<Case> cases_of(Tag<MomentumStep>);
+std::vector<Case> cases_of(Tag<FrozenAdamStep>);
+std::vector<Case> cases_of(Tag<LocalAdamStep>);
+std::vector<Case> cases_of(Tag<DenominatorScale>);
+std::vector<Case> cases_of(Tag<SharedAdamStep>);
 
 struct OpCases {
   const char* op;

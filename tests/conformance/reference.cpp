@@ -406,6 +406,85 @@ void reference(const LambApply& op) {
   }
 }
 
+// Tensors of bytes are f64 here too: one number a byte.
+bool sign_bit(const TensorView& packed, Index row, Index i) {
+  const auto byte = static_cast<unsigned>(at(packed, row * packed.columns() + i / 8));
+  return (byte >> (7 - i % 8)) & 1;
+}
+
+void reference(const SignCompress& op) {
+  const double scale =
+      std::sqrt((at(op.square, 0) + at(op.square, 1)) / static_cast<double>(op.square_count));
+  at(op.scale, 0) = scale;
+  for (Index i = 0; i < op.packed.count(); ++i) at(op.packed, i) = 0;
+  for (Index i = 0; i < op.count; ++i) {
+    const Index row = i / op.x.columns(), column = i % op.x.columns();
+    const bool positive = at(op.x, i) >= 0;
+    at(op.x, i) -= positive ? scale : -scale;
+    if (positive) at(op.packed, row * op.packed.columns() + column / 8) += 128 >> column % 8;
+  }
+}
+
+void reference(const SignAverage& op) {
+  for (Index i = 0; i < op.count; ++i) {
+    double sum = 0;
+    for (Index row = 0; row < op.packed.rows(); ++row) {
+      const double scale = at(op.scales, row * op.scales.columns() + op.column);
+      sum += sign_bit(op.packed, row, i) ? scale : -scale;
+    }
+    at(op.out, i) += sum / static_cast<double>(op.packed.rows());
+  }
+}
+
+void reference(const SignUnpack& op) {
+  for (Index i = 0; i < op.out.count(); ++i) {
+    const Index row = i / op.out.columns(), column = i % op.out.columns();
+    const double scale = at(op.scales, row * op.scales.columns() + op.column);
+    at(op.out, i) = i >= op.count ? 0 : sign_bit(op.packed, row, column) ? scale : -scale;
+  }
+}
+
+void reference(const MomentumStep& op) {
+  const double beta = op.beta1, scale = op.grad_scale;
+  for (Index i = 0; i < op.m.count(); ++i) {
+    at(op.m, i) = beta * at(op.m, i) + (1 - beta) * scale * at(op.grad, i);
+  }
+}
+
+void reference(const FrozenAdamStep& op) {
+  const double lr = op.lr, decay = op.weight_decay;
+  for (Index i = 0; i < op.param.count(); ++i) {
+    double p = at(op.param, i);
+    p -= lr * decay * p;
+    p -= lr * (at(op.m, i) / op.bias1) / (std::sqrt(at(op.v, i) / op.bias2) + op.epsilon);
+    at(op.param, i) = p;
+    if (!op.copy.empty()) at(op.copy, i) = p;
+  }
+}
+
+void reference(const LocalAdamStep& op) {
+  const double lr = op.lr, decay = op.weight_decay;
+  for (Index i = 0; i < op.param.count(); ++i) {
+    const double w = at(op.param, i) + at(op.moved, i);
+    const double u = at(op.m, i) / (std::sqrt(at(op.v, i)) + op.epsilon) + decay * w;
+    at(op.moved, i) -= lr * u;
+    at(op.copy, i) = at(op.param, i) + at(op.moved, i);
+  }
+}
+
+void reference(const DenominatorScale& op) {
+  for (Index i = 0; i < op.x.count(); ++i) at(op.x, i) *= std::sqrt(at(op.v, i)) + op.epsilon;
+}
+
+void reference(const SharedAdamStep& op) {
+  for (Index i = 0; i < op.param.count(); ++i) {
+    at(op.m, i) = -at(op.moved, i) / op.lr_sum;
+    at(op.param, i) += at(op.moved, i) / (std::sqrt(at(op.v, i)) + op.epsilon);
+    at(op.moved, i) = 0;
+    at(op.copy, i) = at(op.param, i);
+  }
+}
+
 }  // namespace
 
 void run_reference(const Op& op, const Round& round) {

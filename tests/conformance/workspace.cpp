@@ -21,6 +21,8 @@ double get(const TensorView& view, std::int64_t i) {
       return static_cast<double>(to_float(view.as<const bfloat16>()[i]));
     case DType::f16:
       return static_cast<double>(to_float(view.as<const float16>()[i]));
+    case DType::u8:
+      return view.as<const std::uint8_t>()[i];
     default:
       return view.as<const std::int32_t>()[i];
   }
@@ -39,6 +41,9 @@ void set(const TensorView& view, std::int64_t i, double value) {
       break;
     case DType::f16:
       view.as<float16>()[i] = to_float16(static_cast<float>(value));
+      break;
+    case DType::u8:
+      view.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value);
       break;
     default:
       view.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
@@ -167,10 +172,10 @@ Resident send(Harness& harness, const Operand& operand) {
   } else {
     const TensorView poisoned{resident.sent.data() + kGuard, operand.view.dtype,
                               operand.view.shape};
-    const bool floating = poisoned.dtype != DType::i32;
-    for (std::int64_t i = 0; i < poisoned.count(); ++i) {
-      set(poisoned, i, floating ? std::numeric_limits<double>::quiet_NaN() : -12345);
-    }
+    const double poison = poisoned.dtype == DType::i32  ? -12345
+                          : poisoned.dtype == DType::u8 ? 165
+                                                        : std::numeric_limits<double>::quiet_NaN();
+    for (std::int64_t i = 0; i < poisoned.count(); ++i) set(poisoned, i, poison);
   }
   harness.upload(resident.memory, resident.sent.data(), bytes + 2 * kGuard);
   return resident;

@@ -34,5 +34,13 @@ void execute(const AdamStep& op, const ExecContext& context);
 void execute(const SgdStep& op, const ExecContext& context);
 void execute(const LambUpdate& op, const ExecContext& context);
 void execute(const LambApply& op, const ExecContext& context);
+void execute(const SignCompress& op, const ExecContext& context);
+void execute(const SignAverage& op, const ExecContext& context);
+void execute(const SignUnpack& op, const ExecContext& context);
+void execute(const MomentumStep& op, const ExecContext& context);
+void execute(const FrozenAdamStep& op, const ExecContext& context);
+void execute(const LocalAdamStep& op, const ExecContext& context);
+void execute(const DenominatorScale& op, const ExecContext& context);
+void execute(const SharedAdamStep& op, const ExecContext& context);
 
 }  // namespace zl::cpu

@@ -2,7 +2,7 @@
 // CPU's, bit for bit, for any split of a flat range.
 #include <math.h>
 
-#include "backends/cuda/kernel/runs.h"
+#include "backends/cuda/kernel/flat.h"
 
 namespace zl::cuda {
 namespace {
@@ -10,46 +10,6 @@ namespace {
 void require_f32(const TensorView& view, const char* op) {
   require(view.empty() || view.dtype == DType::f32, op, "the optimizer's tensors are f32");
 }
-
-// A flat f32 tensor, read and written in runs.
-struct Flat {
-  float* data;
-  bool packed;
-
-  explicit Flat(const TensorView& view) : data(view.as<float>()), packed(aligned_16(view.data)) {}
-  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
-    load_run(data + first, length, packed, values);
-  }
-  __device__ void store(std::int64_t first, std::int64_t length,
-                        const float (&values)[kRun]) const {
-    store_run(data + first, length, packed, values);
-  }
-};
-
-// The weights in the compute type; absent when data is null.
-template <class C>
-struct Copy {
-  C* data;
-  bool packed;
-
-  explicit Copy(const TensorView& view)
-      : data(view.empty() ? nullptr : view.as<C>()), packed(aligned_16(view.data)) {}
-  __device__ void store(std::int64_t first, std::int64_t length,
-                        const float (&values)[kRun]) const {
-    if (data != nullptr) store_run(data + first, length, packed, values);
-  }
-};
-
-template <class G>
-struct Gradient {
-  const G* data;
-  bool packed;
-
-  explicit Gradient(const TensorView& view) : data(view.as<G>()), packed(aligned_16(view.data)) {}
-  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
-    load_run(data + first, length, packed, values);
-  }
-};
 
 template <class G, class C>
 struct AdamBody {
@@ -204,9 +164,6 @@ struct LambApplyBody {
     copy.store(first, length, p);
   }
 };
-
-// The type of an absent copy does not matter.
-DType copy_type(const TensorView& copy) { return copy.empty() ? DType::f32 : copy.dtype; }
 
 }  // namespace
 

@@ -1,0 +1,52 @@
+// The tensors of flat, element-wise optimizer kernels, read and written in runs of eight.
+// Ownership: nothing. Threads: device code.
+#pragma once
+
+#include "backends/cuda/kernel/runs.h"
+
+namespace zl::cuda {
+
+// A flat f32 tensor, read and written in runs.
+struct Flat {
+  float* data;
+  bool packed;
+
+  explicit Flat(const TensorView& view) : data(view.as<float>()), packed(aligned_16(view.data)) {}
+  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
+    load_run(data + first, length, packed, values);
+  }
+  __device__ void store(std::int64_t first, std::int64_t length,
+                        const float (&values)[kRun]) const {
+    store_run(data + first, length, packed, values);
+  }
+};
+
+// The weights in the compute type; absent when data is null.
+template <class C>
+struct Copy {
+  C* data;
+  bool packed;
+
+  explicit Copy(const TensorView& view)
+      : data(view.empty() ? nullptr : view.as<C>()), packed(aligned_16(view.data)) {}
+  __device__ void store(std::int64_t first, std::int64_t length,
+                        const float (&values)[kRun]) const {
+    if (data != nullptr) store_run(data + first, length, packed, values);
+  }
+};
+
+template <class G>
+struct Gradient {
+  const G* data;
+  bool packed;
+
+  explicit Gradient(const TensorView& view) : data(view.as<G>()), packed(aligned_16(view.data)) {}
+  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
+    load_run(data + first, length, packed, values);
+  }
+};
+
+// The type of an absent copy does not matter.
+inline DType copy_type(const TensorView& copy) { return copy.empty() ? DType::f32 : copy.dtype; }
+
+}  // namespace zl::cuda
