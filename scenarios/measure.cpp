@@ -1,6 +1,8 @@
 #include "scenarios/measure.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -56,37 +58,57 @@ class StepParts {
   std::optional<StreamId> waited_for_;
 };
 
-}  // namespace
+double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
-void write_predicted_times(const sim::Timeline& timeline, RunResult& result) {
-  if (timeline.steps.empty()) return;
-  const sim::StepPrice& step = timeline.steps.back();
-  const auto seconds = [](std::int64_t picoseconds) {
-    return static_cast<double>(picoseconds) * kPicosecond;
-  };
-  const double duration = seconds(step.duration);
-  result.step_time = {duration, duration, duration};
-  result.step_time_low = seconds(step.low());
-  result.step_time_high = seconds(step.high());
-  result.time.compute = seconds(step.compute);
-  result.time.exposed_communication = seconds(step.exposed_communication);
-  result.time.offload_stall = seconds(step.offload_stall);
-  result.time.optimizer = seconds(step.optimizer);
-  std::fill(result.step_seconds.begin(), result.step_seconds.end(), duration);
-}
-
-void write_measured_times(const Trace& trace, RunResult& result) {
+// Median, minimum and maximum of the steps after the first, where there are more; false: no steps.
+bool write_step_time(RunResult& result) {
   std::vector<double> times = result.step_seconds;
   if (times.size() > 1) times.erase(times.begin());
-  if (times.empty()) return;
+  if (times.empty()) return false;
   std::sort(times.begin(), times.end());
   const std::size_t middle = times.size() / 2;
   result.step_time.median =
       times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
   result.step_time.min = times.front();
   result.step_time.max = times.back();
+  return true;
+}
+
+}  // namespace
+
+void write_predicted_times(const sim::Timeline& timeline,
+                           const std::vector<std::int64_t>& stand_ins, RunResult& result) {
+  std::map<std::int64_t, sim::StepPrice> prices;
+  for (const sim::StepPrice& price : timeline.steps) prices[price.step] = price;
+  if (stand_ins.empty()) return;
+  const std::size_t first = stand_ins.size() > 1 ? 1 : 0;
+  std::map<std::int64_t, double>
+      share;  // of the steps that count, by the step that stands for them
+  for (std::size_t i = 0; i < stand_ins.size(); ++i) {
+    result.step_seconds[i] = seconds(prices.at(stand_ins[i]).duration);
+    if (i >= first) share[stand_ins[i]] += 1.0 / static_cast<double>(stand_ins.size() - first);
+  }
+  write_step_time(result);
+  const sim::StepPrice* typical = nullptr;
+  const auto distance = [&](const sim::StepPrice& price) {
+    return std::abs(seconds(price.duration) - result.step_time.median);
+  };
+  for (const auto& [step, part] : share) {
+    const sim::StepPrice& price = prices.at(step);
+    result.time.compute += part * seconds(price.compute);
+    result.time.exposed_communication += part * seconds(price.exposed_communication);
+    result.time.offload_stall += part * seconds(price.offload_stall);
+    result.time.optimizer += part * seconds(price.optimizer);
+    if (typical == nullptr || distance(price) < distance(*typical)) typical = &price;
+  }
+  result.step_time_low = seconds(typical->low());
+  result.step_time_high = seconds(typical->high());
+}
+
+void write_measured_times(const Trace& trace, RunResult& result) {
+  if (!write_step_time(result)) return;
   StepParts parts;
-  int first = times.size() > 1 ? 2 : 1, last = 0;
+  int first = result.step_seconds.size() > 2 ? 2 : 1, last = 0;
   StepParts::Recorded recorded;
   for (const TraceEvent& event : trace.events()) {
     if (event.type == EventType::record) {

@@ -9,8 +9,10 @@
 
 namespace zl {
 
-// The steady step's duration, error bar and parts; every step of the result gets that duration.
-void write_predicted_times(const sim::Timeline& timeline, RunResult& result);
+// Per step the duration of the step that stands for it; the median step's duration and error bar,
+// and the parts of a step, averages over the steps after the first.
+void write_predicted_times(const sim::Timeline& timeline,
+                           const std::vector<std::int64_t>& stand_ins, RunResult& result);
 
 // Median, minimum and maximum of result.step_seconds without the first, and the parts of a step:
 // averages over the trace's steps after the first.

@@ -80,7 +80,7 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   if (options.device_memory == 0) options.device_memory = cluster.device.memory;
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
   RankOutcome outcome = run_world(*world, scenario, strategy, data, options);
-  write_predicted_times(sim::price(outcome.trace, cluster), outcome.result);
+  write_predicted_times(sim::price(outcome.trace, cluster), outcome.stand_ins, outcome.result);
   complete(scenario, strategy, cluster_peak_flops(cluster, strategy.compute_dtype), outcome.result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
   return std::move(outcome.result);

@@ -75,6 +75,12 @@ void move_data(const ThreadGroup::Calls& calls, int rank) {
         const int from = (rank + step) % ranks;
         copy_bytes(destination + from * chunk, source(from), chunk);
       }
+    } else if (mine.kind == CollectiveKind::all_to_all) {
+      const std::int64_t chunk = segment.source.bytes() / ranks;
+      for (int step = 0; step < ranks; ++step) {
+        const int from = (rank + step) % ranks;
+        copy_bytes(destination + from * chunk, source(from) + rank * chunk, chunk);
+      }
     } else {
       const std::int64_t chunk = segment.destination.bytes();
       for (int from = 0; from < ranks; ++from) {

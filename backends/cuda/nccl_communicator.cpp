@@ -87,7 +87,13 @@ class NcclGroup final : public RankGroup {
     const std::lock_guard lock(mine.mutex);
     if (mine.communicator == nullptr) throw_failure(rank, what);
     check(nccl().group_start(), "ncclGroupStart");
-    for (const Segment& segment : call.segments) enqueue(mine.communicator, call, segment, stream);
+    for (const Segment& segment : call.segments) {
+      if (call.kind == CollectiveKind::all_to_all) {
+        exchange(mine.communicator, segment, stream);
+      } else {
+        enqueue(mine.communicator, call, segment, stream);
+      }
+    }
     const ncclResult_t status = nccl().group_end();
     if (status != ncclInProgress) check(status, "ncclGroupEnd");
     settle(mine.communicator, what);
@@ -133,8 +139,27 @@ class NcclGroup final : public RankGroup {
         status =
             nccl().broadcast(source.data, destination.data, from, type, 0, communicator, stream);
         break;
+      case CollectiveKind::all_to_all:
+        break;  // exchange()
     }
     if (status != ncclInProgress) check(status, describe(call));
+  }
+
+  // Within a group all sends and receives are under way at once.
+  void exchange(ncclComm_t communicator, const Segment& segment, Stream stream) const {
+    const std::int64_t chunk = segment.source.count() / ranks();
+    const ncclDataType_t type = type_of(segment.source.dtype);
+    const auto require = [](ncclResult_t status, const char* what) {
+      if (status != ncclInProgress) check(status, what);
+    };
+    for (int peer = 0; peer < ranks(); ++peer) {
+      require(nccl().send(segment.source.flat(peer * chunk, chunk).data,
+                          static_cast<std::size_t>(chunk), type, peer, communicator, stream),
+              "ncclSend");
+      require(nccl().receive(segment.destination.flat(peer * chunk, chunk).data,
+                             static_cast<std::size_t>(chunk), type, peer, communicator, stream),
+              "ncclRecv");
+    }
   }
 
   // A non-blocking call has been taken over when the communicator is no longer in progress.

@@ -38,6 +38,8 @@ Nccl load() {
   library.bind(all.reduce_scatter, "ncclReduceScatter");
   library.bind(all.all_gather, "ncclAllGather");
   library.bind(all.broadcast, "ncclBroadcast");
+  library.bind(all.send, "ncclSend");
+  library.bind(all.receive, "ncclRecv");
   return all;
 }
 

@@ -22,6 +22,8 @@ struct Nccl {
   decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclAllGather) all_gather;
   decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclSend) send;
+  decltype(&ncclRecv) receive;
 };
 
 // Throws Error{unavailable} when the library cannot be loaded or is older than 2.18, the first with

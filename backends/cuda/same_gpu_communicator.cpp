@@ -104,6 +104,9 @@ class SameGpuGroup final : public RankGroup {
         case CollectiveKind::broadcast:
           copy(context, mine.segments[i].destination.data, calls[0]->segments[i].source);
           break;
+        case CollectiveKind::all_to_all:
+          all_to_all(rank, context, calls, i);
+          break;
       }
     }
   }
@@ -146,6 +149,17 @@ class SameGpuGroup final : public RankGroup {
     for (int other = 0; other < ranks(); ++other) {
       const TensorView& chunk = calls[index(other)]->segments[segment].source;
       copy(context, offset_by(whole.data, other * chunk.count(), chunk.dtype), chunk);
+    }
+  }
+
+  void all_to_all(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
+                  std::size_t segment) const {
+    const TensorView& whole = calls[index(rank)]->segments[segment].destination;
+    const std::int64_t chunk = whole.count() / ranks();
+    for (int other = 0; other < ranks(); ++other) {
+      const TensorView& theirs = calls[index(other)]->segments[segment].source;
+      copy(context, offset_by(whole.data, other * chunk, whole.dtype),
+           theirs.flat(rank * chunk, chunk));
     }
   }
 

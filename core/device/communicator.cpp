@@ -5,7 +5,8 @@
 namespace zl {
 
 const char* name_of(CollectiveKind kind) {
-  constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  constexpr const char* kNames[kCollectiveKinds] = {"all_reduce", "reduce_scatter", "all_gather",
+                                                    "broadcast", "all_to_all"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -24,6 +25,8 @@ std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks) 
       return others * count * element;
     case CollectiveKind::broadcast:
       return (count * others + ranks - 1) / ranks * element;
+    case CollectiveKind::all_to_all:
+      return others * (count / ranks) * element;
   }
   return 0;
 }
@@ -57,6 +60,8 @@ void check_collective(const Collective& collective, int ranks) {
             "fp64, fp32, bf16 and fp16 can be reduced, int32 except by average");
     require(source.count() * (gathers ? ranks : 1) == destination.count() * (scatters ? ranks : 1),
             "element counts of source and destination fit the number of ranks");
+    require(collective.kind != CollectiveKind::all_to_all || source.count() % ranks == 0,
+            "the source is one chunk of equal size for each rank");
   }
 }
 

@@ -11,7 +11,14 @@
 
 namespace zl {
 
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all
+};
+inline constexpr std::size_t kCollectiveKinds = 5;
 enum class ReduceOp : std::uint8_t { sum, average, max };
 // What a collective serves, for the ledger: gradients and weights, or a few scalars.
 enum class Group : std::uint8_t { data, control };
@@ -22,7 +29,11 @@ const char* name_of(Group group);
 //   all_reduce      destination = source [count], reduced in place (both views alike)
 //   reduce_scatter  source [N * chunk] -> destination [chunk]; may alias source's r-th chunk
 //   all_gather      source [chunk] -> destination [N * chunk]; source may alias destination's r-th
-//   chunk broadcast       destination = source [count], from rank 0
+//                   chunk
+//   broadcast       destination = source [count], from rank 0
+//   all_to_all      source [N * chunk] -> destination [N * chunk]: chunk j of rank i becomes chunk
+//                   i of rank j; the two must not overlap
+// Types: what can_reduce() says where a collective reduces, any other type where it moves.
 struct Segment {
   TensorView source, destination;
 };
@@ -39,8 +50,8 @@ struct Collective {
 
 // Bytes one rank sends for a collective over `ranks` ranks, per segment, ring algorithm, c =
 // elements:
-//   all_reduce 2 (N-1) ceil(c/N), reduce_scatter and all_gather (N-1) chunk, broadcast c (N-1)/N
-//   rounded up,
+//   all_reduce 2 (N-1) ceil(c/N), reduce_scatter, all_gather and all_to_all (N-1) chunk, broadcast
+//   c (N-1)/N rounded up,
 // times the element size. The one formula that every backend and the cost model use.
 std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks);
 

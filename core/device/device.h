@@ -39,7 +39,7 @@ struct DeviceProperties {
 };
 
 // What a value read by the host means; the simulator answers from the scenario.
-enum class ProbeKind : std::uint8_t { loss, overflow, squared_norm, stop };
+enum class ProbeKind : std::uint8_t { loss, overflow, squared_norm, stop, variance };
 
 class Device {
  public:

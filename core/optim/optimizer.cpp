@@ -99,7 +99,7 @@ void Optimizer::adam(const StepScalars& scalars) {
   op.epsilon = static_cast<float>(config_.epsilon);
   op.weight_decay = static_cast<float>(config_.weight_decay);
   op.grad_scale = static_cast<float>(scalars.gradient_scale);
-  op.decoupled = config_.kind == OptimizerKind::adamw;
+  op.decoupled = config_.kind != OptimizerKind::adam;
   if (config_.bias_correction) {
     op.bias1 = static_cast<float>(1.0 - std::pow(scalars.beta1, static_cast<double>(steps_)));
     op.bias2 = static_cast<float>(1.0 - std::pow(scalars.beta2, static_cast<double>(steps_)));

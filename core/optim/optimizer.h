@@ -1,11 +1,15 @@
 // The optimizer of one rank: fp32 masters (where the weights are 16-bit), moments, and the update
-// ops over the ranges the rank owns. Ownership: owns its state. Threads: one rank's thread.
+// ops over the ranges the rank owns. AdamW, Adam, LAMB and SGD are in this class; optimizers that
+// exchange compressed momenta derive from it. Ownership: owns its state. Threads: one rank's
+// thread.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/device/rank_context.h"
 #include "core/train/strategy.h"
+#include "core/zero/partition.h"
 
 namespace zl {
 
@@ -44,6 +48,9 @@ class Optimizer {
   // everything (stage 0), so norms need no collective.
   Optimizer(RankContext& context, const OptimizerConfig& config, std::vector<UpdateRange> ranges,
             bool replicated, const OptimizerHome& home = {});
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
   bool has_masters() const { return !state_.master.empty(); }
   // The fp32 values of a range: its master, or the fp32 weights themselves.
@@ -51,10 +58,17 @@ class Optimizer {
   const std::vector<UpdateRange>& ranges() const { return ranges_; }
 
   // The gradients lie gradient_shift elements behind the ranges' (a second buffer).
-  void step(const StepScalars& scalars, std::int64_t gradient_shift = 0);
+  virtual void step(const StepScalars& scalars, std::int64_t gradient_shift = 0);
   std::int64_t steps() const { return steps_; }
 
- private:
+  // Whether the coming step takes gradients averaged over the ranks; if not, each rank's own.
+  virtual bool averages_gradients() const { return true; }
+  // Coming steps of one kind, after steps of one kind, run the same ops and collectives.
+  virtual int step_kind() const { return 0; }
+  // Counts a step that the recording device does not run because it knows its kind.
+  virtual void skip() { ++steps_; }
+
+ protected:
   struct Piece {
     TensorView param, gradient, copy;
     std::int64_t offset = 0;  // into the state
@@ -82,5 +96,13 @@ class Optimizer {
   std::int64_t steps_ = 0;
   std::int64_t gradient_shift_ = 0;
 };
+
+// `local_gradients`: all gradients of this rank, a flat full buffer of the partition; empty where
+// the ZeRO stage does not keep them. Throws Error{invalid} when the optimizer needs them and there
+// are none.
+std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
+                                          std::vector<UpdateRange> ranges,
+                                          const Partition& partition,
+                                          const TensorView& local_gradients);
 
 }  // namespace zl

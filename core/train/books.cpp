@@ -37,10 +37,6 @@ void Books::add_move(const TraceEvent& event, Step& step) {
   totals.bytes += event.bytes_written;
 }
 
-void Books::repeat_last_step(std::int64_t times) {
-  for (std::int64_t i = 0; i < times; ++i) steps_.push_back(steps_.back());
-}
-
 void Books::write(RunResult& result, const std::string& link) const {
   std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
   std::map<std::uint8_t, Totals> moves;

@@ -17,8 +17,8 @@ class Books {
   void close_step(const Trace& trace);
   // The trace was emptied.
   void restart_trace() { seen_ = 0; }
-  // Adds `times` copies of the last step.
-  void repeat_last_step(std::int64_t times);
+  // Adds a copy of a step that was taken in.
+  void repeat(std::int64_t step) { steps_.push_back(steps_[static_cast<std::size_t>(step)]); }
   // Collectives, moves between tiers, op counts and wire bytes per step into the result.
   void write(RunResult& result, const std::string& link) const;
 

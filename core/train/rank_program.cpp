@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "core/train/books.h"
 
@@ -49,6 +51,38 @@ void write_memory(const RankContext& context, RunResult& result) {
   result.reserved_device = context.reserved(MemorySpace::device);
 }
 
+// Which steps the recording device takes, and which of them stand for the others.
+class StepPlan {
+ public:
+  StepPlan(std::int64_t per_kind, int first_kind) : per_kind_(per_kind), before_(first_kind) {}
+
+  // Whether the coming step is to be taken.
+  bool takes(std::int64_t step, int kind) {
+    Taken& like = taken_[{std::exchange(before_, kind), kind}];
+    like_.push_back(&like);
+    if (per_kind_ > 0 && like.count == per_kind_) return false;
+    ++like.count;
+    like.last = step;
+    return true;
+  }
+  // The step that stands for the newest.
+  std::int64_t stand_in() const { return like_.back()->last; }
+  std::vector<std::int64_t> stand_ins() const {
+    std::vector<std::int64_t> steps;
+    for (const Taken* like : like_) steps.push_back(like->last);
+    return steps;
+  }
+
+ private:
+  struct Taken {
+    std::int64_t count = 0, last = 0;
+  };
+  std::int64_t per_kind_;
+  int before_;
+  std::map<std::pair<int, int>, Taken> taken_;  // by the kind before and the kind
+  std::vector<const Taken*> like_;              // per step
+};
+
 }  // namespace
 
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
@@ -62,10 +96,16 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   Books books;
   Engine engine(context, model, strategy, options.sequence_length, options.seed);
   books.close_step(context.trace());
-  const std::int64_t taken =
-      options.recorded_steps > 0 ? std::min(options.recorded_steps, options.steps) : options.steps;
+  StepPlan plan(options.recorded_steps, engine.step_kind());
+  const bool keep_trace = options.keep_trace || options.recorded_steps > 0;
   Trace previous;  // its last collectives may still run: freed one step later
-  for (std::int64_t step = 1; step <= taken; ++step) {
+  for (std::int64_t step = 1; step <= options.steps; ++step) {
+    if (!plan.takes(step, engine.step_kind())) {
+      engine.skip_step();
+      books.repeat(plan.stand_in());
+      append(result, StepMetrics{}, 0);
+      continue;
+    }
     const auto start = Clock::now();
     const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
     const StepMetrics metrics = take_step(engine, context, data, options.sequence_length, stop);
@@ -73,10 +113,10 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     append(result, metrics, seconds);
     if (options.on_step && context.rank() == 0) options.on_step(step, metrics, seconds);
     books.close_step(context.trace());
-    if (step == std::min(taken, kSteadySteps)) {
+    if (step == std::min(options.steps, kSteadySteps)) {
       result.op_sequence_hash = context.trace().sequence_hash();
     }
-    if (!options.keep_trace && step >= kSteadySteps) {
+    if (!keep_trace && step >= kSteadySteps) {
       Trace& keep = step == kSteadySteps ? outcome.trace : previous;
       keep = std::move(context.trace());
       context.trace() = Trace();
@@ -85,12 +125,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     }
     if (metrics.stop) break;
   }
-  if (result.steps == taken && taken < options.steps) {
-    books.repeat_last_step(options.steps - taken);
-    for (std::int64_t i = taken; i < options.steps; ++i) append(result, StepMetrics{}, 0);
-  }
   context.synchronize(StreamId::communication);
   if (outcome.trace.events().empty()) outcome.trace = std::move(context.trace());
+  if (options.recorded_steps > 0) outcome.stand_ins = plan.stand_ins();
   books.write(result, handle.communicator.link());
   write_memory(context, result);
   if (options.at_end) options.at_end(engine);

@@ -28,10 +28,12 @@ struct ProgramOptions {
   std::uint64_t seed = 0;
   std::int64_t device_memory = 0;  // budgets in bytes; 0: none
   std::int64_t host_memory = 0;
-  // Take at most this many steps and extend the books by repeating the last one: every step after
-  // the second is alike. 0: take them all. The recording device needs no more than kSteadySteps.
+  // Take at most this many steps of each kind (Engine::step_kind) after each kind, and let the last
+  // of them stand for the others in the books: every step after the second of a kind is alike. 0:
+  // take them all. The recording device needs no more than kSteadySteps.
   std::int64_t recorded_steps = 0;
-  bool keep_trace = false;  // return the whole trace instead of its first kSteadySteps steps
+  // Return the whole trace, as with recorded_steps, instead of its first kSteadySteps steps.
+  bool keep_trace = false;
   bool record_accesses = false;
   const std::atomic<bool>* stop = nullptr;  // when it turns true, all ranks end after the same step
   StepObserver on_step;
@@ -43,7 +45,9 @@ inline constexpr std::int64_t kSteadySteps = 4;
 
 struct RankOutcome {
   RunResult result;  // without backend name, throughput and time breakdown, which the runner adds
-  Trace trace;       // of the first kSteadySteps steps
+  Trace trace;       // of the first kSteadySteps steps, or of all that were taken
+  // Per step, the taken step that stands for it; empty: all were taken.
+  std::vector<std::int64_t> stand_ins;
   std::vector<TensorAccess> accesses;
 };
 

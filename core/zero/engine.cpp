@@ -64,8 +64,8 @@ void Engine::make_optimizer(std::uint64_t seed) {
     ranges.push_back({weights_->owned(p), gradients_->owned(p), p});
   }
   if (ranges.empty()) return;
-  optimizer_ = std::make_unique<Optimizer>(context_, strategy_.optimizer, std::move(ranges),
-                                           strategy_.zero_stage == 0);
+  optimizer_ =
+      zl::make_optimizer(context_, strategy_, std::move(ranges), partition_, gradients_->local());
   if (!optimizer_->has_masters()) return;
   // Masters hold the fp32 draw that the 16-bit weights are rounded from.
   for (std::size_t i = 0; i < static_cast<std::size_t>(on_device); ++i) {
@@ -108,6 +108,7 @@ void Engine::forward(std::span<const std::int32_t> tokens, std::span<const std::
   ScopeGuard scope(context_, Phase::forward, -1);
   context_.scope().step = static_cast<std::int32_t>(step_ + 1);
   upload(tokens, targets);
+  gradients_->set_averaging(averages_gradients());
   gradients_->begin_micro_batch(micro_ == 0, micro_ + 1 == strategy_.gradient_accumulation);
   const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
   transformer_->forward(tokens_, targets_, geometry(), loss_.view.flat(0, 1), weight,
@@ -166,9 +167,16 @@ void Engine::update(const StepMetrics& metrics, double unscale) {
   schedule_.step();
 }
 
-// This rank's share of the reduced gradients on the device; together with what is on the host, the
-// ranks cover every element exactly once.
+void Engine::skip_step() {
+  if (optimizer_) optimizer_->skip();
+  schedule_.step();
+  ++step_;
+}
+
+// This rank's share of the reduced gradients on the device, or all of its own where they are not
+// averaged; together with what is on the host, the ranks cover every element exactly once.
 std::vector<TensorView> Engine::reduction_ranges() {
+  if (!averages_gradients()) return {gradients_->local()};
   std::vector<TensorView> ranges;
   const auto add = [&](const TensorView& view) {
     if (!ranges.empty() && ranges.back().data + ranges.back().bytes() == view.data) {
@@ -204,11 +212,14 @@ bool Engine::overflowed() {
   return !std::isfinite(reduce_scalar(bound_, ReduceOp::max, ProbeKind::overflow));
 }
 
+// Of the averaged gradients; where the ranks have their own, the mean of their squared norms.
 double Engine::squared_norm() {
+  const bool averaged = averages_gradients();
+  const std::int64_t total = partition_.full_elements() * (averaged ? 1 : context_.ranks());
   const TensorView parts = squares_.view.flat(0, 2);
   bool first = true;
   for (const TensorView& range : reduction_ranges()) {
-    context_.run(SquaredSum{range, bound_, parts, partition_.full_elements(), !first});
+    context_.run(SquaredSum{range, bound_, parts, total, !first});
     first = false;
   }
   if (gradients_->host() != nullptr) {
@@ -218,7 +229,8 @@ double Engine::squared_norm() {
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, ReduceOp::sum, Group::control, {&segment, 1}});
   context_.run(Sum{parts, squares_.view.flat(2, 1)});
-  return context_.read(ProbeKind::squared_norm, squares_.view.flat(2, 1));
+  const double sum = context_.read(ProbeKind::squared_norm, squares_.view.flat(2, 1));
+  return averaged ? sum : sum / context_.ranks();
 }
 
 double Engine::evaluate(std::span<const std::int32_t> tokens,

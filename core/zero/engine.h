@@ -55,6 +55,9 @@ class Engine : private ParameterAccess {
   // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
   std::vector<float> gather_parameter(int parameter);
   std::int64_t steps() const { return step_; }
+  // As Optimizer::step_kind and skip, for the recording device.
+  int step_kind() const { return optimizer_ ? optimizer_->step_kind() : 0; }
+  void skip_step();
 
  private:
   void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }
@@ -64,6 +67,7 @@ class Engine : private ParameterAccess {
   void gradient_ready(int parameter) override { gradients_->ready(parameter); }
 
   void make_optimizer(std::uint64_t seed);
+  bool averages_gradients() const { return !optimizer_ || optimizer_->averages_gradients(); }
   void upload(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
   BatchGeometry geometry() const;
   std::vector<TensorView> reduction_ranges();

@@ -25,6 +25,11 @@ class GradientStore {
   // After the last micro-batch, the reduced gradient of what this rank updates: [padded] in stage
   // 0, [chunk] otherwise.
   virtual TensorView owned(int parameter) = 0;
+  // Whether the micro-batches to come are averaged over the ranks. Without, end_micro_batch leaves
+  // this rank's own gradients in local(): a flat full buffer of the partition, empty where the
+  // stage keeps chunks only.
+  virtual void set_averaging(bool /*averages*/) {}
+  virtual TensorView local() { return {}; }
   // The chunks that live on the host, where there are any.
   HostGradients* host() { return host_ ? &*host_ : nullptr; }
 

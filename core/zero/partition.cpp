@@ -4,11 +4,24 @@
 
 namespace zl {
 
+namespace {
+
+std::vector<std::int64_t> counts_of(const ParameterTable& table) {
+  std::vector<std::int64_t> counts;
+  for (const ParameterSpec& spec : table.specs) counts.push_back(spec.count());
+  return counts;
+}
+
+}  // namespace
+
 Partition::Partition(const ParameterTable& table, int ranks, int rank)
+    : Partition(counts_of(table), ranks, rank) {}
+
+Partition::Partition(const std::vector<std::int64_t>& counts, int ranks, int rank)
     : ranks_(ranks), rank_(rank) {
-  for (const ParameterSpec& spec : table.specs) {
+  for (const std::int64_t count : counts) {
     Slot slot;
-    slot.count = spec.count();
+    slot.count = count;
     slot.chunk = (slot.count + ranks - 1) / ranks;
     slot.padded = slot.chunk * ranks;
     slot.full_offset = full_elements_;

@@ -24,6 +24,8 @@ class Partition {
   };
 
   Partition(const ParameterTable& table, int ranks, int rank);
+  // Of parameters with these element counts.
+  Partition(const std::vector<std::int64_t>& counts, int ranks, int rank);
 
   int ranks() const { return ranks_; }
   int rank() const { return rank_; }

@@ -39,7 +39,7 @@ GradientTarget ReplicatedGradients::target(int parameter) {
 }
 
 void ReplicatedGradients::ready(int parameter) {
-  if (!last_) return;
+  if (!last_ || !averages_) return;
   const std::int64_t elements = partition_.slot(parameter).padded;
   if (bucket_elements_ > 0 && bucket_elements_ + elements > strategy_.reduce_bucket_size) flush();
   bucket_.push_back(parameter);
@@ -70,7 +70,7 @@ void ReplicatedGradients::flush() {
 }
 
 void ReplicatedGradients::end_micro_batch() {
-  if (!last_) return;
+  if (!last_ || !averages_) return;
   flush();
   if (reducer_.stream() != StreamId::compute) {
     context_.wait(StreamId::compute, context_.record(reducer_.stream()));

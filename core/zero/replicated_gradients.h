@@ -19,6 +19,8 @@ class ReplicatedGradients : public GradientStore {
   void ready(int parameter) override;
   void end_micro_batch() override;
   TensorView owned(int parameter) override;
+  void set_averaging(bool averages) override { averages_ = averages; }
+  TensorView local() override { return gradients_; }
 
  private:
   void flush();
@@ -34,7 +36,7 @@ class ReplicatedGradients : public GradientStore {
   std::vector<Tensor> in_flight_;  // casts; freed when the compute stream has waited
   std::int64_t bucket_elements_ = 0;
   EventId taken_ = -1;  // the last copy to the host
-  bool first_ = true, last_ = true;
+  bool first_ = true, last_ = true, averages_ = true;
 };
 
 }  // namespace zl

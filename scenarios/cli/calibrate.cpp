@@ -50,7 +50,7 @@ Table rates_table(const sim::Calibration& calibration) {
       for (std::size_t op = 0; op < kOpKinds; ++op) {
         add(fitted.ranks, op_name(op), dtype, fitted.ops[op][dtype], true);
       }
-      for (std::size_t kind = 0; kind < sim::kCollectiveKinds; ++kind) {
+      for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
         add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,
             fitted.collectives[kind][dtype], false);
       }

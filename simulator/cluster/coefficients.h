@@ -12,8 +12,6 @@
 
 namespace zl::sim {
 
-inline constexpr std::size_t kCollectiveKinds = 4;
-
 // seconds = fixed + per_unit * units + per_byte * bytes. Units: FLOPs of an op, segments of a
 // collective. Bytes: read + written. All coefficients are at least 0.
 struct LinearCost {

@@ -28,6 +28,15 @@ double tree_latency(const Placement& at, const ClusterSpec& cluster, std::size_t
               std::log2(at.nodes) * cluster.inter.hop_seconds[protocol]);
 }
 
+// Every rank sends a chunk to every other: within its node over its own link, out of the node over
+// its share of the adapters, both at once.
+double all_to_all_transfer(double bytes, const Placement& at, const ClusterSpec& cluster) {
+  const double chunk = bytes / std::max(1, at.ranks - 1);
+  const double within = chunk * (at.per_node - 1) / cluster.intra.rate();
+  if (at.nodes == 1) return within;
+  return std::max(within, chunk * (at.ranks - at.per_node) / cluster.inter.rate());
+}
+
 // A broadcast passes the whole payload through every rank; wire_bytes is its average share.
 double bytes_through_one_rank(const TraceEvent& event) {
   const auto kind = static_cast<CollectiveKind>(event.kind);
@@ -59,12 +68,14 @@ double collective_seconds(const TraceEvent& event, const ClusterSpec& cluster) {
            (cluster.device.memory_bandwidth * cluster.device.memory_efficiency);
   }
   const auto kind = static_cast<CollectiveKind>(event.kind);
-  const double rate = ring_rate(at, cluster);
   const double bytes = bytes_through_one_rank(event);
+  const double full_rate_transfer = kind == CollectiveKind::all_to_all
+                                        ? all_to_all_transfer(bytes, at, cluster)
+                                        : bytes / ring_rate(at, cluster);
   const bool tree = kind == CollectiveKind::all_reduce && at.nodes > 1;
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t protocol = 0; protocol < kProtocols; ++protocol) {
-    const double transfer = bytes / (rate * kProtocolRate[protocol]);
+    const double transfer = full_rate_transfer / kProtocolRate[protocol];
     best = std::min(best, ring_latency(kind, at, cluster, protocol) + transfer);
     if (tree) best = std::min(best, tree_latency(at, cluster, protocol) + transfer / kTreeRate);
   }

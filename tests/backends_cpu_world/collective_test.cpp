@@ -120,6 +120,51 @@ TEST_P(CollectiveTest, Broadcast) {
   }
 }
 
+// Chunk j of rank i becomes chunk i of rank j; bytes as well as numbers.
+TEST_P(CollectiveTest, AllToAll) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i32, DType::u8}) {
+    run_ranks(ranks(), [&](RankHandle rank) {
+      const int me = rank.communicator.rank();
+      std::vector<Array> sources, results;
+      std::vector<Segment> segments;
+      for (std::size_t i = 0; i < kCounts.size(); ++i) {
+        sources.push_back(input(dtype, kCounts[i] * ranks(), me, i));
+        results.emplace_back(dtype, kCounts[i] * ranks());
+      }
+      for (std::size_t i = 0; i < kCounts.size(); ++i) {
+        segments.push_back({sources[i].view(), results[i].view()});
+      }
+      run(rank, CollectiveKind::all_to_all, ReduceOp::sum, segments);
+      for (int from = 0; from < ranks(); ++from) {
+        for (std::size_t i = 0; i < kCounts.size(); ++i) {
+          const Array theirs = input(dtype, kCounts[i] * ranks(), from, i);
+          for (std::int64_t j = 0; j < kCounts[i]; ++j) {
+            ASSERT_EQ(results[i].get(from * kCounts[i] + j), theirs.get(me * kCounts[i] + j));
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST(CollectiveChecks, AllToAllNeedsEqualChunks) {
+  const auto world = make_world({.ranks = 3, .threads_per_rank = 1});
+  const std::string error = error_of(*world, [&](RankHandle rank) {
+    Array four(DType::u8, 4), into(DType::u8, 4);
+    const Segment segment{four.view(), into.view()};
+    rank.communicator.run(StreamId::compute,
+                          {CollectiveKind::all_to_all, ReduceOp::sum, Group::data, {&segment, 1}},
+                          nullptr);
+  });
+  EXPECT_NE(error.find("all_to_all: the source is one chunk"), std::string::npos) << error;
+}
+
+TEST(WireBytes, AllToAllSendsAllButItsOwnChunk) {
+  const Segment segment{{nullptr, DType::u8, Shape{40}}, {nullptr, DType::u8, Shape{40}}};
+  EXPECT_EQ(wire_bytes(CollectiveKind::all_to_all, segment, 4), 30);
+  EXPECT_EQ(wire_bytes(CollectiveKind::all_to_all, segment, 1), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveTest,
                          testing::Combine(testing::Range(1, 9),
                                           testing::Values(StreamId::compute,

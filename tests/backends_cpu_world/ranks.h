@@ -35,6 +35,8 @@ struct Array {
         return to_float(as(bfloat16{}));
       case DType::f16:
         return to_float(as(float16{}));
+      case DType::u8:
+        return as(std::uint8_t{});
       default:
         return as(std::int32_t{});
     }
@@ -51,6 +53,8 @@ struct Array {
         return put(to_bfloat16(static_cast<float>(value)));
       case DType::f16:
         return put(to_float16(static_cast<float>(value)));
+      case DType::u8:
+        return put(static_cast<std::uint8_t>(value));
       default:
         return put(static_cast<std::int32_t>(value));
     }
@@ -66,8 +70,8 @@ struct Array {
 inline Array input(DType dtype, std::int64_t count, int rank, std::size_t tensor) {
   Array array(dtype, count);
   std::minstd_rand random(static_cast<unsigned>(rank * 1000) + static_cast<unsigned>(tensor) + 1);
-  const double largest = dtype == DType::i32 ? 1e8 : 2.0;
-  std::uniform_real_distribution<double> uniform(-largest, largest);
+  const double largest = dtype == DType::i32 ? 1e8 : dtype == DType::u8 ? 255.0 : 2.0;
+  std::uniform_real_distribution<double> uniform(dtype == DType::u8 ? 0 : -largest, largest);
   for (std::int64_t i = 0; i < count; ++i) array.set(i, uniform(random));
   return array;
 }

@@ -151,6 +151,15 @@ TEST(Collective, BetweenNodesTheAdaptersOfANodeAreShared) {
   EXPECT_DOUBLE_EQ(ring_rate(place(8, 8), cluster), 1e9);
 }
 
+TEST(Collective, AllToAllLeavesTheNodeOverItsOwnAdapters) {
+  // In one node: each of 3 chunks over the rank's own link.
+  EXPECT_DOUBLE_EQ(collective_time(plain_cluster(4), CollectiveKind::all_to_all, 3'000'000, 4),
+                   3e-6 + 3e6 / 1e9);
+  // Two nodes of 8: 8 of a rank's 15 chunks leave the node, each rank through its own adapter.
+  EXPECT_DOUBLE_EQ(collective_time(plain_cluster(16), CollectiveKind::all_to_all, 15'000'000, 16),
+                   13e-6 + 2e-5 + 8e6 / 0.1e9);
+}
+
 TEST(Collective, SmallAllReducesBetweenNodesUseTrees) {
   const ClusterSpec cluster = plain_cluster(1024);
   // 2 * (7 hops + log2(128) hops between nodes).

@@ -223,6 +223,35 @@ TEST_P(Collectives, BroadcastInPlace) {
   }
 }
 
+TEST_P(Collectives, AllToAll) {
+  const Kind& kind = GetParam();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {
+    run_well(kind, [&](RankHandle rank) {
+      const int me = rank.communicator.rank();
+      std::vector<Array> mine = inputs(dtype, me, kind.ranks);
+      const std::size_t tensors = mine.size();
+      for (std::size_t i = 0; i < tensors; ++i) mine.push_back(mine[i]);  // where it goes
+      OnDevice memory(rank.device, mine);
+      std::vector<Segment> segments;
+      for (std::size_t i = 0; i < tensors; ++i) {
+        segments.push_back({memory.view(i, mine[i]), memory.view(i + tensors, mine[i])});
+      }
+      run_collective(rank, StreamId::communication, CollectiveKind::all_to_all, ReduceOp::sum,
+                     segments);
+      const std::vector<Array> got = memory.read(mine);
+      for (int from = 0; from < kind.ranks; ++from) {
+        const std::vector<Array> theirs = inputs(dtype, from, kind.ranks);
+        for (std::size_t i = 0; i < tensors; ++i) {
+          const std::int64_t chunk = kCounts[i];
+          for (std::int64_t j = 0; j < chunk; ++j) {
+            ASSERT_EQ(got[i + tensors].get(from * chunk + j), theirs[i].get(me * chunk + j));
+          }
+        }
+      }
+    });
+  }
+}
+
 // Many in a row on two streams without a host wait: order and reuse of exchange buffers.
 TEST_P(Collectives, ManyInARowOnTwoStreams) {
   const Kind& kind = GetParam();
@@ -254,14 +283,14 @@ TEST_P(Collectives, ManyInARowOnTwoStreams) {
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    all.push_back({"same_gpu_" + std::to_string(ranks), cuda::make_same_gpu_group, ranks, true,
-                   true});
+    all.push_back(
+        {"same_gpu_" + std::to_string(ranks), cuda::make_same_gpu_group, ranks, true, true});
   }
   all.push_back({"nccl_1", cuda::make_nccl_group, 1, true, true});
   const int devices = cuda::device_count();
   if (devices > 1) {
-    all.push_back({"nccl_" + std::to_string(devices), cuda::make_nccl_group, devices, false,
-                   false});
+    all.push_back(
+        {"nccl_" + std::to_string(devices), cuda::make_nccl_group, devices, false, false});
   }
   return all;
 }

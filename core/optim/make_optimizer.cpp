@@ -1,0 +1,24 @@
+#include "core/base/error.h"
+#include "core/optim/onebit_adam.h"
+
+namespace zl {
+
+std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
+                                          std::vector<UpdateRange> ranges,
+                                          const Partition& partition,
+                                          const TensorView& local_gradients) {
+  const OptimizerConfig& config = strategy.optimizer;
+  const bool replicated = strategy.zero_stage == 0;
+  if (const std::string conflict = stage_conflict(strategy); !conflict.empty()) {
+    throw Error(ErrorCode::invalid, "strategy.zero_stage: " + conflict);
+  }
+  switch (config.kind) {
+    case OptimizerKind::onebit_adam:
+      return std::make_unique<OnebitAdam>(context, config, std::move(ranges), partition,
+                                          local_gradients, replicated);
+    default:
+      return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated);
+  }
+}
+
+}  // namespace zl
