@@ -67,7 +67,7 @@ TEST(Catalog, EveryStudyLoads) {
   EXPECT_GE(studies.size(), 3u);
   for (const std::string& name : studies) {
     const Scenario scenario = load_scenario(name);
-    EXPECT_EQ(scenario.strategies.size(), 5u) << name;
+    EXPECT_GE(scenario.strategies.size(), 2u) << name;
     EXPECT_GT(scenario.run.sequence_length, 0) << name;
   }
 }

@@ -425,8 +425,7 @@ TEST(ImportDeepSpeed, OneBitOptimizers) {
   const OptimizerConfig compat =
       import_text(with(R"("optimizer": {"type": "onebitadam", "params": {"bias_correction": true}},
           "x-zerolab": {"deepspeed_compat": true, "automatic_freeze": true,
-                        "variance_stability": 0.9})"
-                       "}"))
+                        "variance_stability": 0.9})"))
           .strategy.optimizer;
   EXPECT_EQ(compat.onebit.freeze_step, 100000);
   EXPECT_TRUE(compat.onebit.deepspeed_compat && compat.onebit.automatic_freeze);
