@@ -18,9 +18,8 @@ constexpr std::array kAliases = {
     Alias{"models", "llama3-405b", "llama3.1-405b"},
 };
 
-constexpr std::array<std::string_view, 6> kLaterStrategies = {
-    "zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme",
-    "onebit-adam",        "onebit-adam-zero-1", "zero-one-adam"};
+constexpr std::array<std::string_view, 3> kLaterStrategies = {
+    "zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme"};
 
 const CatalogEntry* find(std::string_view folder, std::string_view name) {
   const std::string target = catalog_canonical_name(folder, name);

@@ -71,6 +71,9 @@ class DeepSpeedBuilder {
   void build_optimizer();
   void build_optimizer_params(const std::string& type);
   void read_betas();
+  void build_onebit();
+  void build_freeze();
+  void check_onebit();
   void build_schedule();
   void build_warmup(const std::string& type);
   void build_one_cycle();

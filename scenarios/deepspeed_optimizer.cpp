@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
@@ -25,6 +26,13 @@ constexpr std::string_view kLambParams =
 constexpr std::string_view kSgdParams =
     "lr momentum weight_decay nesterov dampening maximize foreach fused";
 
+constexpr std::string_view kOnebitAdamParams =
+    "lr betas eps weight_decay bias_correction amsgrad eps_inside_sqrt freeze_step cuda_aware "
+    "comm_backend_name";
+constexpr std::string_view kZeroOneAdamParams =
+    "lr betas eps weight_decay bias_correction amsgrad eps_inside_sqrt var_freeze_step "
+    "var_update_scaler local_step_scaler local_step_clipper cuda_aware comm_backend_name";
+
 constexpr auto kNone = OptimizerKind::adamw;
 constexpr std::array kTypes = {
     OptimizerType{"adamw", "AdamW", true, OptimizerKind::adamw, kAdamParams},
@@ -32,8 +40,9 @@ constexpr std::array kTypes = {
     OptimizerType{"lamb", "Lamb", true, OptimizerKind::lamb, kLambParams},
     OptimizerType{"sgd", "SGD", true, OptimizerKind::sgd, kSgdParams},
     OptimizerType{"adagrad", "Adagrad", false, kNone, ""},
-    OptimizerType{"onebitadam", "OneBitAdam", false, kNone, ""},
-    OptimizerType{"zerooneadam", "ZeroOneAdam", false, kNone, ""},
+    OptimizerType{"onebitadam", "OneBitAdam", true, OptimizerKind::onebit_adam, kOnebitAdamParams},
+    OptimizerType{"zerooneadam", "ZeroOneAdam", true, OptimizerKind::zero_one_adam,
+                  kZeroOneAdamParams},
     OptimizerType{"onebitlamb", "OneBitLamb", false, kNone, ""},
     OptimizerType{"muadam", "MuAdam", false, kNone, ""},
     OptimizerType{"muadamw", "MuAdamW", false, kNone, ""},
@@ -75,7 +84,7 @@ void DeepSpeedBuilder::build_optimizer() {
     return;
   }
   if (!type->implemented) {
-    refuse("optimizer.type", "available are AdamW, Adam, Lamb, SGD");
+    refuse("optimizer.type", "available are AdamW, Adam, Lamb, SGD, OneBitAdam, ZeroOneAdam");
     mark_unused("optimizer.params.", "a parameter of " + std::string(type->spelling));
     return;
   }
@@ -119,6 +128,7 @@ void DeepSpeedBuilder::build_optimizer_params(const std::string& type) {
     }
     return;
   }
+  if (is_onebit(o.kind)) return build_onebit();
   const bool decoupled = boolean(params + "adam_w_mode");
   if (type == "adam") {
     if (!decoupled) o.kind = OptimizerKind::adam;
@@ -127,6 +137,59 @@ void DeepSpeedBuilder::build_optimizer_params(const std::string& type) {
                      : "adam_w_mode is false: weight decay is added to the gradient");
   } else if (!decoupled) {
     reject(params + "adam_w_mode", "false contradicts type AdamW; write type Adam");
+  }
+}
+
+void DeepSpeedBuilder::build_onebit() {
+  OptimizerConfig& o = out_.strategy.optimizer;
+  OnebitConfig& onebit = o.onebit;
+  const std::string params = "optimizer.params.";
+  if (o.kind == OptimizerKind::zero_one_adam) {
+    const auto steps = static_cast<double>(context_.steps);
+    const AutoRule freeze{std::max(1.0, std::floor(0.15 * steps)), "15 % of run.steps"};
+    const AutoRule scaler{std::max(1.0, std::floor(steps / 8)), "an eighth of run.steps"};
+    const bool known = context_.steps > 0;
+    onebit.var_freeze_step = integer(params + "var_freeze_step", known ? &freeze : nullptr);
+    onebit.var_update_scaler = integer(params + "var_update_scaler");
+    onebit.local_step_scaler = integer(params + "local_step_scaler", known ? &scaler : nullptr);
+    onebit.local_step_clipper = integer(params + "local_step_clipper");
+    o.bias_correction = false;
+    record(params + "bias_correction", false, EffectStatus::honoured,
+           "no effect: 0/1 Adam corrects no bias, nor does DeepSpeed's");
+  } else {
+    build_freeze();
+    onebit.automatic_freeze = boolean("x-zerolab.automatic_freeze");
+    onebit.variance_stability = number("x-zerolab.variance_stability");
+    onebit.deepspeed_compat = boolean("x-zerolab.deepspeed_compat");
+    if (onebit.deepspeed_compat) {
+      o.bias_correction = false;
+      record(params + "bias_correction", false, EffectStatus::honoured,
+             "x-zerolab.deepspeed_compat: DeepSpeed corrects no bias");
+    }
+  }
+  check_onebit();
+}
+
+// How many warm-up steps; a run that ends before it would compress nothing, and say so nowhere.
+void DeepSpeedBuilder::build_freeze() {
+  const std::string path = "optimizer.params.freeze_step";
+  const AutoRule rule{std::max(1.0, std::floor(0.15 * static_cast<double>(context_.steps))),
+                      "15 % of run.steps"};
+  const std::int64_t step = integer(path, context_.steps > 0 ? &rule : nullptr);
+  out_.strategy.optimizer.onebit.freeze_step = step;
+  if (context_.steps == 0 || step < context_.steps) return;
+  reject(path,
+         std::to_string(step) + " is not below run.steps " + std::to_string(context_.steps) +
+             ": nothing would ever be compressed; lower it, raise --steps, or write \"auto\"");
+}
+
+void DeepSpeedBuilder::check_onebit() {
+  const std::string conflict = stage_conflict(out_.strategy);
+  if (!conflict.empty()) reject("zero_optimization.stage", conflict);
+  if (out_.strategy.sum_gradients) {
+    reject("gradient_allreduce_op",
+           "\"sum\" does not go with compressed momenta, which are "
+           "averaged; write \"mean\"");
   }
 }
 

@@ -8,6 +8,9 @@
 //   recompute   none | full | every:K | selective:attention | selective:mlp |
 //               selective:attention,mlp | auto
 //   deepspeed_scale_order   true: unscale with the updated loss scale, for parity studies
+//   deepspeed_compat        true: 1-bit Adam without bias correction, its first gradient dropped
+//   automatic_freeze        true: 1-bit Adam freezes before freeze_step when the second moment's
+//                           norm has changed by less than a factor of variance_stability (0.96)
 #pragma once
 
 #include <cstdint>
@@ -41,7 +44,8 @@ struct ImportContext {
   std::int64_t micro_batch = 0;
   std::int64_t gradient_accumulation = 0;
   std::int64_t steps = 0;
-  bool batch_is_default = false;  // micro_batch and gradient_accumulation yield to a file that states a batch
+  bool batch_is_default =
+      false;  // micro_batch and gradient_accumulation yield to a file that states a batch
 };
 
 struct ImportedStrategy {

@@ -8,6 +8,18 @@
 namespace zl {
 namespace {
 
+Json onebit_json(const OptimizerConfig& o, Json params) {
+  if (o.kind == OptimizerKind::zero_one_adam) {
+    params["var_freeze_step"] = o.onebit.var_freeze_step;
+    params["var_update_scaler"] = o.onebit.var_update_scaler;
+    params["local_step_scaler"] = o.onebit.local_step_scaler;
+    params["local_step_clipper"] = o.onebit.local_step_clipper;
+    return {{"type", "ZeroOneAdam"}, {"params", params}};
+  }
+  params["freeze_step"] = o.onebit.freeze_step;
+  return {{"type", "OneBitAdam"}, {"params", params}};
+}
+
 Json optimizer_json(const OptimizerConfig& o) {
   Json params = {{"lr", o.lr}, {"weight_decay", o.weight_decay}};
   if (o.kind == OptimizerKind::sgd) {
@@ -23,6 +35,7 @@ Json optimizer_json(const OptimizerConfig& o) {
     params["min_coeff"] = o.lamb_min_trust;
     return {{"type", "Lamb"}, {"params", params}};
   }
+  if (is_onebit(o.kind)) return onebit_json(o, std::move(params));
   const bool decoupled = o.kind == OptimizerKind::adamw;
   params["adam_w_mode"] = decoupled;
   return {{"type", decoupled ? "AdamW" : "Adam"}, {"params", params}};
@@ -188,6 +201,11 @@ Json strategy_to_json(const Strategy& s) {
                       {"recompute", recompute_text(s.recompute)},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
   add_offload(s.offload, out);
+  if (s.optimizer.kind == OptimizerKind::onebit_adam) {
+    out["x-zerolab"]["deepspeed_compat"] = s.optimizer.onebit.deepspeed_compat;
+    out["x-zerolab"]["automatic_freeze"] = s.optimizer.onebit.automatic_freeze;
+    out["x-zerolab"]["variance_stability"] = s.optimizer.onebit.variance_stability;
+  }
   return out;
 }
 

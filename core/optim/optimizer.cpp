@@ -35,7 +35,9 @@ Optimizer::Optimizer(RankContext& context, const OptimizerConfig& config,
   }
   const bool own = state_.master.empty() && state_.first.empty() && state_.second.empty();
   if (own) {
-    if (ranges_.front().weights.dtype != DType::f32) masters_ = allocate("master weights");
+    // 0/1 Adam moves working weights away from the masters.
+    const bool moves = config.kind == OptimizerKind::zero_one_adam;
+    if (moves || ranges_.front().weights.dtype != DType::f32) masters_ = allocate("master weights");
     const char* first = has_second_moment(config) ? "first moment" : "momentum";
     if (has_first_moment(config)) first_ = allocate(first);
     if (has_second_moment(config)) second_ = allocate("second moment");

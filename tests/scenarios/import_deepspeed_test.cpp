@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "scenarios/deepspeed_keys.h"
 #include "scenarios/model_file.h"
@@ -90,9 +91,13 @@ TEST(ImportDeepSpeed, EveryKeyGivenAtItsDefaultChangesNothing) {
   for_each_row([&](const KeySpec& row) {
     if (row.handling != Handling::applied && row.handling != Handling::fixed) return;
     if (row.standard == "null" || row.path.starts_with("scheduler.")) return;
-    if (row.path == "optimizer.params.momentum" || row.path == "optimizer.params.nesterov" ||
-        row.path == "optimizer.params.max_coeff" || row.path == "optimizer.params.min_coeff" ||
-        row.path == "optimizer.params.dampening") {
+    static const std::set<std::string_view> others{
+        "momentum",          "nesterov",          "max_coeff",       "min_coeff",
+        "dampening",         "freeze_step",       "coeff_beta",      "factor_max",
+        "factor_min",        "factor_threshold",  "var_freeze_step", "var_update_scaler",
+        "local_step_scaler", "local_step_clipper"};
+    if (row.path.starts_with("optimizer.") &&
+        others.contains(row.path.substr(row.path.rfind('.') + 1))) {
       return;  // not AdamW's
     }
     Json document = nested(row.path, Json::parse(row.standard));
@@ -409,6 +414,65 @@ TEST(ImportDeepSpeed, Schedules) {
       "not a parameter of WarmupLR");
 }
 
+TEST(ImportDeepSpeed, OneBitOptimizers) {
+  const OptimizerConfig adam =
+      import_text(with(R"("optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3,
+          "freeze_step": 400, "cuda_aware": false, "comm_backend_name": "nccl"}})"))
+          .strategy.optimizer;
+  EXPECT_EQ(adam.kind, OptimizerKind::onebit_adam);
+  EXPECT_EQ(adam.onebit.freeze_step, 400);
+  EXPECT_TRUE(adam.bias_correction);
+  const OptimizerConfig compat =
+      import_text(with(R"("optimizer": {"type": "onebitadam", "params": {"bias_correction": true}},
+          "x-zerolab": {"deepspeed_compat": true, "automatic_freeze": true,
+                        "variance_stability": 0.9})"))
+          .strategy.optimizer;
+  EXPECT_EQ(compat.onebit.freeze_step, 100000);
+  EXPECT_TRUE(compat.onebit.deepspeed_compat && compat.onebit.automatic_freeze);
+  EXPECT_EQ(compat.onebit.variance_stability, 0.9);
+  EXPECT_FALSE(compat.bias_correction);
+  const OptimizerConfig zero_one =
+      import_text(with(R"("optimizer": {"type": "ZeroOneAdam", "params": {"var_freeze_step": 10,
+          "var_update_scaler": 2, "local_step_scaler": 30, "local_step_clipper": 4}})"))
+          .strategy.optimizer;
+  EXPECT_EQ(zero_one.kind, OptimizerKind::zero_one_adam);
+  EXPECT_EQ(zero_one.onebit.var_freeze_step, 10);
+  EXPECT_EQ(zero_one.onebit.var_update_scaler, 2);
+  EXPECT_EQ(zero_one.onebit.local_step_scaler, 30);
+  EXPECT_EQ(zero_one.onebit.local_step_clipper, 4);
+}
+
+TEST(ImportDeepSpeed, OneBitOptimizersNeedAStageAndAFreezeWithinTheRun) {
+  const std::string onebit = R"("optimizer": {"type": "OneBitAdam"}, )";
+  for (const char* stage : {"2", "3"}) {
+    EXPECT_CONTAINS(
+        rejection(with(onebit + R"("zero_optimization": {"stage": )" + stage + "}")),
+        "strategy.zero_optimization.stage: " + std::string(stage) +
+            " does not go with 1-bit Adam, which needs each rank's own gradients whole; use stage "
+            "0 or 1");
+  }
+  EXPECT_CONTAINS(rejection(with(R"("optimizer": {"type": "ZeroOneAdam"},
+      "zero_optimization": {"stage": 1})")),
+                  "strategy.zero_optimization.stage: 1 does not go with 0/1 Adam");
+  EXPECT_CONTAINS(rejection(with(onebit + R"("gradient_allreduce_op": "sum")")),
+                  "gradient_allreduce_op: \"sum\" does not go with compressed momenta");
+  ImportContext context;
+  context.steps = 20;
+  const auto freeze = [&](const std::string& step) {
+    return import_deepspeed(
+               R"({"train_batch_size": 4, "optimizer": {"type": "OneBitAdam", "params":
+                  {"freeze_step": )" +
+                   step + "}}}",
+               "inline", context)
+        .strategy.optimizer.onebit.freeze_step;
+  };
+  EXPECT_EQ(freeze("19"), 19);
+  EXPECT_EQ(freeze("\"auto\""), 3);
+  EXPECT_CONTAINS(message_of([&] { freeze("20"); }),
+                  "strategy.optimizer.params.freeze_step: 20 is not below run.steps 20: nothing "
+                  "would ever be compressed");
+}
+
 TEST(ImportDeepSpeed, WhatWouldTrainSomethingElseIsRefused) {
   for (
       const char* body :
@@ -417,8 +481,6 @@ TEST(ImportDeepSpeed, WhatWouldTrainSomethingElseIsRefused) {
        R"("zero_optimization": {"stage": 2, "cpu_offload": true})",
        R"("zero_optimization": {"stage": 3, "zero_quantized_weights": true})",
        R"("zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8})",
-       R"("optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3, "freeze_step": 400,
-            "cuda_aware": false, "comm_backend_name": "nccl"}})",
        R"("optimizer": {"type": "Lion", "params": {"lr": 1e-4}})",
        R"("curriculum_learning": {"enabled": true, "curriculum_type": "seqlen"})",
        R"("compression_training": {"weight_quantization": {"shared_parameters": {"enabled": true},

@@ -1,0 +1,101 @@
+#include "core/optim/zero_one_adam.h"
+
+#include <algorithm>
+
+namespace zl {
+namespace {
+
+enum Kind : int { variance, one_bit, first_local, first_shared, stays_local, shared };
+
+OptimizerConfig without_correction(OptimizerConfig config) {
+  config.bias_correction = false;
+  return config;
+}
+
+}  // namespace
+
+ZeroOneAdam::ZeroOneAdam(RankContext& context, const OptimizerConfig& config,
+                         std::vector<UpdateRange> ranges, const Partition& partition,
+                         const TensorView& local_gradients)
+    : Optimizer(context, without_correction(config), std::move(ranges), true),
+      local_gradients_(local_gradients),
+      all_reduce_(context, partition, CompressedAllReduce::Scale::per_parameter) {
+  moved_ = allocate("local movement");
+}
+
+bool ZeroOneAdam::averages_gradients() const {
+  return variance_is_live(coming()) && coming() % variance_interval_ == 0;
+}
+
+int ZeroOneAdam::step_kind() const {
+  if (variance_is_live(coming())) return averages_gradients() ? Kind::variance : Kind::one_bit;
+  const bool first = variance_is_live(steps_);
+  if (is_shared()) return first ? Kind::first_shared : Kind::shared;
+  return first ? Kind::first_local : Kind::stays_local;
+}
+
+void ZeroOneAdam::step(const StepScalars& scalars) {
+  if (averages_gradients()) {
+    adam(scalars);
+  } else if (variance_is_live(coming())) {
+    compressed(scalars);
+  } else {
+    local(scalars);
+  }
+  skip();
+}
+
+void ZeroOneAdam::skip() {
+  const OnebitConfig& onebit = config_.onebit;
+  if (averages_gradients() && ++variance_updates_ == onebit.var_update_scaler) {
+    variance_updates_ = 0;
+    variance_interval_ *= 2;
+  }
+  if (!variance_is_live(coming()) && ++local_steps_ == onebit.local_step_scaler) {
+    local_steps_ = 0;
+    local_interval_ = std::min(onebit.local_step_clipper, 2 * local_interval_);
+  }
+  ++steps_;
+}
+
+// All ranges are contiguous and cover the partition's full buffer, as the state does.
+TensorView ZeroOneAdam::working_weights() const {
+  const TensorView& first = ranges_.front().weights;
+  return {first.data, first.dtype, Shape{elements_}};
+}
+
+void ZeroOneAdam::compressed(const StepScalars& scalars) {
+  Tensor gradients = context_.allocate(DType::f32, Shape{elements_}, MemoryTag::workspace,
+                                       {"gradients to compress"});
+  // Unscaled before they are compressed: what the errors keep must not depend on the loss scale.
+  context_.run(Axpy{local_gradients_, gradients, scalars.gradient_scale});
+  all_reduce_.run(gradients);
+  context_.run(MomentumStep{first_, gradients, static_cast<float>(scalars.beta1), 1});
+  FrozenAdamStep op{masters_, first_, second_, working_weights()};
+  op.lr = static_cast<float>(scalars.lr);
+  op.epsilon = static_cast<float>(config_.epsilon);
+  op.weight_decay = static_cast<float>(config_.weight_decay);
+  context_.run(op);
+}
+
+void ZeroOneAdam::local(const StepScalars& scalars) {
+  if (variance_is_live(steps_)) all_reduce_.clear_errors();  // they were of gradients
+  context_.run(MomentumStep{first_, local_gradients_, static_cast<float>(scalars.beta1),
+                            static_cast<float>(scalars.gradient_scale)});
+  context_.run(LocalAdamStep{masters_, first_, second_, moved_, working_weights(),
+                             static_cast<float>(scalars.lr), static_cast<float>(config_.epsilon),
+                             static_cast<float>(config_.weight_decay)});
+  lr_sum_ += scalars.lr;
+  if (is_shared()) share();
+}
+
+void ZeroOneAdam::share() {
+  const auto epsilon = static_cast<float>(config_.epsilon);
+  context_.run(DenominatorScale{moved_, second_, epsilon});
+  all_reduce_.run(moved_);
+  const double rates = std::exchange(lr_sum_, 0.0);
+  context_.run(SharedAdamStep{masters_, first_, second_, moved_, working_weights(), epsilon,
+                              rates > 0 ? static_cast<float>(rates) : 1.0f});
+}
+
+}  // namespace zl
