@@ -3,12 +3,15 @@
 #include <QDockWidget>
 #include <QLabel>
 #include <QMenuBar>
+#include <QScrollArea>
 #include <QStatusBar>
 #include <QTabWidget>
 
 #include "gui/units.h"
 #include "gui/views/chart_views.h"
+#include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
+#include "gui/views/trace_views.h"
 
 namespace zl::gui {
 
@@ -23,11 +26,23 @@ MainWindow::MainWindow(Session& session, QWidget* parent) : QMainWindow(parent),
   add_view("time", tr("Step time"), make_time_page(session, this));
   add_view("tradeoff", tr("Trade-off"), make_tradeoff_page(session, this));
   add_view("traffic", tr("Traffic"), make_traffic_page(session, this));
+  add_view("over-time", tr("Over time"), new MemoryTimePage(session, this));
+  add_view("timeline", tr("Timeline"), new TimelinePage(session, this));
   strategies_ = new StrategyView(session, this);
   auto* bottom = new QDockWidget(tr("Strategies"), this);
   bottom->setObjectName("strategies");
   bottom->setWidget(strategies_);
   addDockWidget(Qt::BottomDockWidgetArea, bottom);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(new ScenarioDock(session));
+  scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* left = new QDockWidget(tr("Scenario"), this);
+  left->setObjectName("scenario");
+  left->setWidget(scroll);
+  addDockWidget(Qt::LeftDockWidgetArea, left);
+  resizeDocks({left}, {330}, Qt::Horizontal);
+  resizeDocks({bottom}, {210}, Qt::Vertical);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   status_ = new QLabel;
   statusBar()->addWidget(status_, 1);
@@ -44,7 +59,7 @@ void MainWindow::add_view(const QString& name, const QString& title, QWidget* vi
 }
 
 QStringList MainWindow::view_names() {
-  return {"overview", "memory", "time", "tradeoff", "traffic"};
+  return {"overview", "memory", "time", "tradeoff", "traffic", "over-time", "timeline"};
 }
 
 bool MainWindow::show_view(const QString& name) {

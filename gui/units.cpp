@@ -81,6 +81,14 @@ QString value_text(double value, Unit unit) {
   return count_text(value);
 }
 
+QString tick_text(double value, Unit unit) {
+  if (value == 0) return "0";
+  const QString text = value_text(value, unit);
+  const auto space = text.indexOf(' ');
+  if (space < 0) return without_trailing_zeros(text);
+  return without_trailing_zeros(text.left(space)) + text.mid(space);
+}
+
 QString cell_text(const Cell& cell, Unit unit) {
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
     return value_text(static_cast<double>(*whole), unit);

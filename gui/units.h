@@ -18,6 +18,7 @@ QString seconds_text(double seconds);  // "758.868 ms"
 QString share_text(double fraction);   // "4.2 %"
 QString count_text(double count);      // "272 530", up to six digits after the point
 QString value_text(double value, Unit unit);
+QString tick_text(double value, Unit unit);  // without trailing zeros: "50 GiB", "0"
 QString cell_text(const Cell& cell, Unit unit);
 
 // The step between axis ticks, at most `most` of them up to `maximum`: 1, 2 or 5 times a power of

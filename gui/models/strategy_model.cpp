@@ -109,7 +109,7 @@ void StrategyModel::refill() {
       row.push_back(number(value));
       if (!baseline || !metric.delta) continue;
       const double base = metric.value(*study, *baseline);
-      row.push_back(base != 0 ? number(value / base - 1) : Cell());
+      row.push_back(base != 0 && &each != baseline ? number(value / base - 1) : Cell());
     }
     table_.rows.push_back(std::move(row));
   }

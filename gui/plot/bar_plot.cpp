@@ -83,12 +83,14 @@ void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& mar
   scale_ = layout.bars.width() / layout.maximum;
   draw_axis(painter, layout);
   for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_row(painter, layout, i, marks);
-  if (data_.limit && !share_) draw_limit(painter, layout);
+  if (!data_.limit || share_) return;
+  draw_limit(painter, layout);
+  for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_end_text(painter, layout, i);
 }
 
 void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
   const Unit unit = share_ ? Unit::fraction : data_.unit;
-  const int most = std::max(1, static_cast<int>(layout.bars.width() / (6 * layout.line)));
+  const int most = std::max(1, static_cast<int>(layout.bars.width() / (5 * layout.line)));
   const double step = tick_step(layout.maximum, most, unit);
   for (double value = 0; value <= layout.maximum * 1.0001; value += step) {
     const double x = origin_ + value * scale_;
@@ -96,7 +98,7 @@ void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
     painter.drawLine(QPointF(x, layout.bars.top()), QPointF(x, layout.bars.bottom() + 3));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(x - 60, layout.bars.bottom() + 3, 120, layout.line + 3),
-                     Qt::AlignHCenter | Qt::AlignTop, value == 0 ? "0" : value_text(value, unit));
+                     Qt::AlignHCenter | Qt::AlignTop, tick_text(value, unit));
   }
 }
 
@@ -122,9 +124,20 @@ void BarPlot::draw_row(QPainter& painter, const Layout& layout, std::size_t inde
                      static_cast<int>(index)});
     x += bar.width();
   }
+  draw_end_text(painter, layout, index);
+}
+
+// On a plate of its own, so that grid and limit do not run through it.
+void BarPlot::draw_end_text(QPainter& painter, const Layout& layout, std::size_t index) const {
+  const BarRow& row = data_.rows[index];
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double length = share_ ? layout.bars.width() : total(row) * scale_;
+  QRectF text(origin_ + length + 8, 0, metrics.horizontalAdvance(end_text(row)) + 2, layout.line);
+  text.moveTop(layout.bars.top() + layout.row_height * (static_cast<double>(index) + 0.5) -
+               layout.line / 2);
+  painter.fillRect(text.adjusted(-4, 0, 2, 0), palette().base());
   painter.setPen(row.bad ? bad(palette()) : palette().text().color());
-  painter.drawText(QRectF(x + 8, top, width() + 400, layout.row_height),
-                   Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
+  painter.drawText(text, Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
 }
 
 void BarPlot::draw_limit(QPainter& painter, const Layout& layout) const {

@@ -52,6 +52,7 @@ class BarPlot : public Plot {
   void draw_axis(QPainter& painter, const Layout& layout) const;
   void draw_row(QPainter& painter, const Layout& layout, std::size_t row,
                 std::vector<Mark>& marks) const;
+  void draw_end_text(QPainter& painter, const Layout& layout, std::size_t row) const;
   void draw_limit(QPainter& painter, const Layout& layout) const;
 
   BarData data_;

@@ -129,16 +129,16 @@ void LinePlot::draw_axes(QPainter& painter) {
     painter.drawLine(at(x_min_, y), at(x_max_, y));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(box_.left() - 208, at(0, y).y() - line_ / 2, 200, line_),
-                     Qt::AlignRight | Qt::AlignVCenter, value_text(y, data_.y_unit));
+                     Qt::AlignRight | Qt::AlignVCenter, tick_text(y, data_.y_unit));
   }
   const double x_step = tick_step(
-      x_max_ - x_min_, std::max(2, static_cast<int>(box_.width() / (6 * line_))), data_.x_unit);
+      x_max_ - x_min_, std::max(2, static_cast<int>(box_.width() / (5 * line_))), data_.x_unit);
   for (double x = first_tick(x_min_, x_step); x <= x_max_; x += x_step) {
     painter.setPen(grid(palette()));
     painter.drawLine(at(x, y_min_), at(x, y_max_));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(at(x, 0).x() - 60, box_.bottom() + 3, 120, line_), Qt::AlignCenter,
-                     value_text(x, data_.x_unit));
+                     tick_text(x, data_.x_unit));
   }
   painter.drawText(QRectF(box_.left(), box_.bottom() + line_ + 4, box_.width(), line_),
                    Qt::AlignRight | Qt::AlignVCenter, data_.x_name);

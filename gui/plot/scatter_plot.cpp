@@ -86,14 +86,14 @@ void ScatterPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>&
 void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
   const QRectF& box = frame.box;
   const double x_step = tick_step(
-      frame.x_max, std::max(2, static_cast<int>(box.width() / (6 * frame.line))), data_.x_unit);
+      frame.x_max, std::max(2, static_cast<int>(box.width() / (5 * frame.line))), data_.x_unit);
   for (double x = 0; x <= frame.x_max; x += x_step) {
     const double at = frame.at(x, 0).x();
     painter.setPen(grid(palette()));
     painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(at - 60, box.bottom() + 3, 120, frame.line), Qt::AlignCenter,
-                     x == 0 ? "0" : value_text(x, data_.x_unit));
+                     tick_text(x, data_.x_unit));
   }
   const double y_step = tick_step(
       frame.y_max, std::max(2, static_cast<int>(box.height() / (2.5 * frame.line))), data_.y_unit);
@@ -103,7 +103,7 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
     painter.drawLine(QPointF(box.left(), at), QPointF(box.right(), at));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(box.left() - 208, at - frame.line / 2, 200, frame.line),
-                     Qt::AlignRight | Qt::AlignVCenter, value_text(y, data_.y_unit));
+                     Qt::AlignRight | Qt::AlignVCenter, tick_text(y, data_.y_unit));
   }
   painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
                    Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
@@ -156,6 +156,7 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
       if (label.intersects(other)) label.moveTop(other.bottom());
     }
     taken.push_back(label);
+    painter.fillRect(label, palette().base());
     painter.setPen(point.feasible ? palette().text().color() : bad(palette()));
     painter.drawText(label, Qt::AlignLeft | Qt::AlignVCenter, point.label);
     marks.push_back({symbol,

@@ -96,8 +96,8 @@ void TimelinePlot::step_span(int by) {
     return;
   }
   const auto count = std::ssize(data_.lanes[selected_->lane].spans);
-  const auto next = std::clamp<std::ptrdiff_t>(
-      static_cast<std::ptrdiff_t>(selected_->span) + by, 0, count - 1);
+  const auto next =
+      std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(selected_->span) + by, 0, count - 1);
   select(selected_->lane, static_cast<std::size_t>(next));
 }
 

@@ -13,9 +13,8 @@ namespace {
 
 // First span that ends after `seconds`.
 std::size_t first_after(const std::vector<Span>& spans, double seconds) {
-  const auto found = std::partition_point(spans.begin(), spans.end(), [seconds](const Span& span) {
-    return span.end <= seconds;
-  });
+  const auto found = std::partition_point(
+      spans.begin(), spans.end(), [seconds](const Span& span) { return span.end <= seconds; });
   return static_cast<std::size_t>(found - spans.begin());
 }
 
@@ -81,9 +80,9 @@ QRectF TimelinePlot::row_of(std::size_t lane) const {
 void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   line_ = metrics.height();
-  const QRectF below = draw_legend(
-      painter, palette(), area, data_.categories,
-      [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
+  const QRectF below =
+      draw_legend(painter, palette(), area, data_.categories,
+                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
   double left = metrics.horizontalAdvance(tr("memory"));
   for (const Lane& lane : data_.lanes) left = std::max(left, metrics.horizontalAdvance(lane.name));
   box_ = below.adjusted(left + 10, kMapHeight + line_ + 10, -6, 0);
@@ -124,7 +123,7 @@ void TimelinePlot::draw_axis(QPainter& painter) {
     painter.drawLine(QPointF(x, box_.top() - 3), QPointF(x, box_.bottom()));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(x - 60, box_.top() - line_ - 3, 120, line_), Qt::AlignCenter,
-                     seconds_text(at));
+                     tick_text(at, Unit::seconds));
   }
 }
 
@@ -212,8 +211,8 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   painter.drawPolyline(line);
   painter.setPen(faint(palette()));
   painter.drawText(row.adjusted(4, 2, -4, 0), Qt::AlignTop | Qt::AlignLeft,
-                   tr("highest: ") + bytes_text(*std::max_element(data_.memory_y.begin(),
-                                                                  data_.memory_y.end())));
+                   tr("highest: ") +
+                       bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end())));
   if (data_.limit && *data_.limit <= highest) {
     painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
     const double y = scale.y(*data_.limit);

@@ -23,8 +23,8 @@ struct Lane {
 struct TimelineData {
   std::vector<Lane> lanes;
   std::vector<QString> categories;
-  std::vector<double> memory_x, memory_y;  // seconds, bytes; a step function
-  std::optional<double> limit;             // bytes
+  std::vector<double> memory_x, memory_y;               // seconds, bytes; a step function
+  std::optional<double> limit;                          // bytes
   std::function<QString(std::int32_t event)> describe;  // the name of a span
 };
 

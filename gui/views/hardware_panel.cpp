@@ -14,8 +14,8 @@
 namespace zl::gui {
 namespace {
 
-constexpr int kTicks = 24;          // of the slider in each direction
-constexpr double kPerOctave = 8;    // ticks per doubling: from 1/8 to 8 times
+constexpr int kTicks = 24;        // of the slider in each direction
+constexpr double kPerOctave = 8;  // ticks per doubling: from 1/8 to 8 times
 // Where an edited cluster keeps the name of the one it was made from.
 constexpr const char* kPreset = "x-preset";
 
@@ -141,9 +141,9 @@ void HardwarePanel::show_cluster() {
       const double from = kKnob[i].get(base), now = kKnob[i].get(study->cluster);
       row.slider->setEnabled(from > 0);
       if (!row.slider->isSliderDown()) {
-        row.slider->setValue(
-            from > 0 && now > 0 ? static_cast<int>(std::lround(std::log2(now / from) * kPerOctave))
-                                : 0);
+        row.slider->setValue(from > 0 && now > 0
+                                 ? static_cast<int>(std::lround(std::log2(now / from) * kPerOctave))
+                                 : 0);
       }
       row.value->setText(from > 0 ? kKnob[i].text(study->cluster) : tr("unknown"));
     }

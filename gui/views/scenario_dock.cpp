@@ -125,7 +125,8 @@ void ScenarioDock::add_line(QFormLayout* form, const QString& key, const QString
 void ScenarioDock::add_strategies(QFormLayout* form) {
   strategies_ = new QListWidget;
   strategies_->setMaximumHeight(132);
-  strategies_->setToolTip(tr("Catalogue strategies; drop DeepSpeed files on the window for others"));
+  strategies_->setToolTip(
+      tr("Catalogue strategies; drop DeepSpeed files on the window for others"));
   add_field(form, "strategies", tr("&Strategies"), strategies_);
   connect(strategies_, &QListWidget::itemChanged, this, &ScenarioDock::commit_strategies);
 }
@@ -210,9 +211,8 @@ void ScenarioDock::show_effective_values() {
     hint("run.micro_batch", QString::number(strategy.micro_batch));
     hint("run.gradient_accumulation", QString::number(strategy.gradient_accumulation));
   }
-  hint("run.device_memory", study->budget > 0
-                                ? QString::fromStdString(format_bytes(study->budget))
-                                : tr("unlimited"));
+  hint("run.device_memory",
+       study->budget > 0 ? QString::fromStdString(format_bytes(study->budget)) : tr("unlimited"));
   if (session_.document().strategies().empty()) show_strategies();
   updating_ = false;
 }
