@@ -1,7 +1,6 @@
 #include "scenarios/runner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <thread>
 
@@ -10,19 +9,14 @@
 #include "core/data/corpus.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/measure.h"
-#include "simulator/storage.h"
-#include "simulator/timeline.h"
+#include "scenarios/simulate.h"
 #include "simulator/world.h"
 
 namespace zl {
 namespace {
 
-ProgramOptions program_options(const Scenario& scenario, const RunHooks& hooks) {
-  ProgramOptions options;
-  options.steps = scenario.run.steps;
-  options.sequence_length = scenario.run.sequence_length;
-  options.seed = scenario.run.seed;
-  options.device_memory = scenario.run.device_memory;
+ProgramOptions hooked_options(const Scenario& scenario, const RunHooks& hooks) {
+  ProgramOptions options = program_options(scenario);
   options.stop = hooks.stop;
   options.on_step = hooks.on_step;
   options.at_end = hooks.at_end;
@@ -50,21 +44,6 @@ RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& st
   return first;
 }
 
-// Everything of a result that does not depend on where it ran.
-void complete(const Scenario& scenario, const Strategy& strategy, double peak_flops,
-              RunResult& result) {
-  const double tokens =
-      static_cast<double>(scenario.run.ranks * strategy.micro_batch *
-                          strategy.gradient_accumulation * scenario.run.sequence_length);
-  result.model_flops_per_step =
-      tokens * scenario.model.flops_per_token(scenario.run.sequence_length);
-  if (result.step_time.median <= 0) return;
-  result.tokens_per_second = tokens / result.step_time.median;
-  if (peak_flops > 0) {
-    result.mfu = result.model_flops_per_step / result.step_time.median / peak_flops;
-  }
-}
-
 Scenario with_ranks(const Scenario& scenario) {
   Scenario copy = scenario;
   copy.run.ranks = std::max<std::int64_t>(1, copy.run.ranks);
@@ -73,20 +52,14 @@ Scenario with_ranks(const Scenario& scenario) {
 
 RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
-  sim::SimOptions sim_options;
-  sim_options.device = sim::device_properties(cluster);
-  sim_options.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
-  const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, sim_options);
-  ProgramOptions options = program_options(scenario, hooks);
-  options.recorded_steps = kSteadySteps;
-  if (options.device_memory == 0) options.device_memory = cluster.device.memory;
-  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
-  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  RankOutcome outcome = run_world(*world, scenario, strategy, data, options);
-  write_predicted_times(sim::price(outcome.trace, cluster), outcome.stand_ins, outcome.result);
-  complete(scenario, strategy, cluster_peak_flops(cluster, strategy.compute_dtype), outcome.result);
-  if (hooks.on_trace) hooks.on_trace(outcome.trace);
-  return std::move(outcome.result);
+  DeviceProperties device = sim::device_properties(cluster);
+  const std::int64_t budget = scenario.run.device_memory;
+  if (budget > 0 && (device.memory == 0 || budget < device.memory)) device.memory = budget;
+  const Recording recording =
+      record_run(scenario, strategy, device, hooked_options(scenario, hooks));
+  RunResult result = price_run(scenario, recording, cluster);
+  if (hooks.on_trace) hooks.on_trace(recording.trace);
+  return result;
 }
 
 // Of all devices that a real run uses, FLOP/s; 0: unknown.
@@ -108,15 +81,15 @@ DeviceProperties planning_device(const Scenario& scenario, const std::string& ba
 RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
                    const std::string& backend, const RunHooks& hooks) {
   const TokenSource data = open_data(scenario);
-  ProgramOptions options = program_options(scenario, hooks);
+  ProgramOptions options = hooked_options(scenario, hooks);
   options.keep_trace = static_cast<bool>(hooks.on_trace);
   options.make_storage = [](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
   };
   RankOutcome outcome = run_world(world, scenario, strategy, data, options);
   write_measured_times(outcome.trace, outcome.result);
-  complete(scenario, strategy, machine_peak_flops(backend, world.ranks(), strategy.compute_dtype),
-           outcome.result);
+  write_rates(scenario, strategy,
+              machine_peak_flops(backend, world.ranks(), strategy.compute_dtype), outcome.result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
   return std::move(outcome.result);
 }
@@ -160,29 +133,22 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
     result.outcome = Outcome::out_of_memory;
     result.message = error.what();
   }
-  result.strategy = imported.strategy.name;
-  result.backend = backend;
-  result.ranks = static_cast<int>(scenario.run.ranks);
-  result.warnings.insert(result.warnings.begin(), imported.warnings.begin(),
-                         imported.warnings.end());
+  write_origin(scenario, imported, backend, result);
   return result;
 }
 
 Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
                            const DeviceProperties& device) {
   if (strategy.recompute.mode != RecomputeMode::automatic) return strategy;
-  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
-  ProgramOptions options = program_options(scenario, {});
+  ProgramOptions options = program_options(scenario);
   options.steps = std::min<std::int64_t>(2, options.steps);
-  options.device_memory = device.memory;
-  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  sim::SimOptions recording;
-  recording.device.workspace = device.workspace;
+  DeviceProperties recording{.name = "sim"};
+  recording.memory = device.memory;
+  recording.workspace = device.workspace;
   const auto fits = [&](std::int64_t blocks) {
     strategy.recompute.blocks = blocks;
     try {
-      const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, recording);
-      run_world(*world, scenario, strategy, data, options);
+      record_run(scenario, strategy, recording, options);
       return true;
     } catch (const OutOfMemory&) {
       return false;

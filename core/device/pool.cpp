@@ -39,7 +39,7 @@ Buffer Pool::allocate(std::int64_t bytes, MemoryTag tag, Label label) {
   block->tag = tag;
   block->label = label;
   ledger_.add(space_, tag, bytes);
-  if (observer_ != nullptr) observer_->on_allocate(space_, tag, bytes, block->data);
+  if (observer_ != nullptr) observer_->on_allocate(space_, tag, label, bytes, block->data);
   return Buffer(this, block);
 }
 

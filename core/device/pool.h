@@ -75,7 +75,7 @@ class Buffer {
 class AllocationObserver {
  public:
   virtual ~AllocationObserver() = default;
-  virtual void on_allocate(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) = 0;
+  virtual void on_allocate(MemorySpace, MemoryTag, Label, std::int64_t bytes, const std::byte*) = 0;
   virtual void on_free(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) = 0;
 };
 

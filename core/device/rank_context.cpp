@@ -229,9 +229,11 @@ void RankContext::record_access(const TensorView& view, Access access) {
                        begin + static_cast<std::uint64_t>(view.bytes()), access != Access::read});
 }
 
-void RankContext::on_allocate(MemorySpace space, MemoryTag tag, std::int64_t bytes,
+void RankContext::on_allocate(MemorySpace space, MemoryTag tag, Label label, std::int64_t bytes,
                               const std::byte* data) {
-  record_memory(EventType::allocate, space, tag, bytes, data);
+  TraceEvent& event = record_memory(EventType::allocate, space, tag, bytes, data);
+  event.what = label.what;
+  if (label.unit >= 0) event.scope.unit = static_cast<std::int16_t>(label.unit);
 }
 
 void RankContext::on_free(MemorySpace space, MemoryTag tag, std::int64_t bytes,
@@ -239,14 +241,14 @@ void RankContext::on_free(MemorySpace space, MemoryTag tag, std::int64_t bytes,
   record_memory(EventType::free, space, tag, bytes, data);
 }
 
-void RankContext::record_memory(EventType type, MemorySpace space, MemoryTag tag,
-                                std::int64_t bytes, const std::byte* data) {
+TraceEvent& RankContext::record_memory(EventType type, MemorySpace space, MemoryTag tag,
+                                       std::int64_t bytes, const std::byte* data) {
   TraceEvent record = event(type, StreamId::compute);
   record.kind = static_cast<std::uint8_t>(tag);
   record.space = space;
   record.bytes_written = bytes;
   record.id = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data));
-  trace_.append(record);
+  return trace_.append(record);
 }
 
 }  // namespace zl

@@ -144,9 +144,10 @@ class RankContext : private AllocationObserver {
   Timing* append(const TraceEvent& record);
   Timing* record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype);
   void record_access(const TensorView& view, Access access);
-  void on_allocate(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) override;
+  void on_allocate(MemorySpace, MemoryTag, Label, std::int64_t bytes, const std::byte*) override;
   void on_free(MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*) override;
-  void record_memory(EventType, MemorySpace, MemoryTag, std::int64_t bytes, const std::byte*);
+  TraceEvent& record_memory(EventType, MemorySpace, MemoryTag, std::int64_t bytes,
+                            const std::byte*);
 
   Device& device_;
   Communicator& communicator_;

@@ -69,6 +69,7 @@ struct TraceEvent {
   std::int64_t bytes_written = 0;  // allocate/free: size; collective: payload bytes per rank
   std::int64_t wire_bytes = 0;     // collective: sent by this rank
   std::int64_t id = 0;             // record/wait: event id; allocate/free: address
+  const char* what = "";           // allocate: the block's label; a literal
   Timing timing;
 };
 

@@ -1,0 +1,147 @@
+#include "gui/models/chart_data.h"
+
+#include <algorithm>
+
+#include "gui/units.h"
+
+namespace zl::gui {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+
+QString name_of(const StrategyStudy& strategy) { return QString::fromStdString(strategy.name()); }
+
+QString capacity_text(const Study& study) {
+  return QObject::tr("capacity ") + bytes_text(static_cast<double>(study.budget));
+}
+
+const TaggedBytes& peak_of(const RunResult& run, Tier tier) {
+  if (tier == Tier::host) return run.peak_host;
+  return tier == Tier::nvme ? run.peak_nvme : run.peak_device;
+}
+
+}  // namespace
+
+BarData memory_bars(const Study& study, const Strategies& shown, Tier tier) {
+  BarData data;
+  data.rows_name = "strategy";
+  data.unit = Unit::bytes;
+  for (std::size_t i = 0; i < kMemoryTags; ++i) {
+    data.series.emplace_back(zl::name_of(static_cast<MemoryTag>(i)));
+  }
+  if (tier == Tier::device && study.budget > 0) {
+    data.limit = static_cast<double>(study.budget);
+    data.limit_text = capacity_text(study);
+  }
+  for (const StrategyStudy* each : shown) {
+    const TaggedBytes& peak = peak_of(each->result, tier);
+    BarRow row{name_of(*each), {}, {}, false};
+    for (const std::int64_t bytes : peak.tag) row.values.push_back(static_cast<double>(bytes));
+    if (tier == Tier::device && !each->fits()) {
+      row.note = QObject::tr("✗ does not fit");
+      row.bad = true;
+    }
+    data.rows.push_back(std::move(row));
+  }
+  return data;
+}
+
+BarData time_bars(const Strategies& shown) {
+  BarData data;
+  data.rows_name = "strategy";
+  data.unit = Unit::seconds;
+  data.series = {QObject::tr("compute"),   QObject::tr("exposed communication"),
+                 QObject::tr("optimizer"), QObject::tr("offload stall"),
+                 QObject::tr("bubble"),    QObject::tr("host and launch")};
+  for (const StrategyStudy* each : shown) {
+    const TimeBreakdown& time = each->result.time;
+    BarRow row{
+        name_of(*each),
+        {time.compute, time.exposed_communication, time.optimizer, time.offload_stall, time.bubble},
+        {},
+        false};
+    double rest = each->result.step_time.median;
+    for (const double part : row.values) rest -= part;
+    // What is left when the named parts are taken off the step: waiting for the host.
+    row.values.push_back(std::max(0.0, rest));
+    if (!each->fits()) {
+      row.note = QObject::tr("✗ does not fit");
+      row.bad = true;
+    }
+    data.rows.push_back(std::move(row));
+  }
+  return data;
+}
+
+BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter) {
+  BarData data;
+  data.rows_name = "strategy";
+  data.unit = Unit::bytes;
+  const auto series_of = [&](const CollectiveTotals& totals) {
+    QString name = QString::fromStdString(totals.collective + " (" + totals.group + ", ");
+    name += QString::fromStdString(study.cluster.devices > study.cluster.node_devices
+                                       ? study.cluster.inter.name
+                                       : study.cluster.intra.name) +
+            ")";
+    const auto found = std::find(data.series.begin(), data.series.end(), name);
+    if (found != data.series.end()) return static_cast<std::size_t>(found - data.series.begin());
+    data.series.push_back(name);
+    return data.series.size() - 1;
+  };
+  for (const StrategyStudy* each : shown) {
+    for (const CollectiveTotals& totals : each->result.communication) series_of(totals);
+  }
+  const double parameters =
+      per_parameter ? static_cast<double>(study.scenario.model.parameters()) : 1;
+  for (const StrategyStudy* each : shown) {
+    BarRow row{name_of(*each), std::vector<double>(data.series.size()), {}, false};
+    const double steps = static_cast<double>(std::max<std::int64_t>(1, each->result.steps));
+    for (const CollectiveTotals& totals : each->result.communication) {
+      row.values[series_of(totals)] += static_cast<double>(totals.bytes) / steps / parameters;
+    }
+    data.rows.push_back(std::move(row));
+  }
+  return data;
+}
+
+ScatterData tradeoff(const Study& study, const Strategies& shown) {
+  ScatterData data;
+  data.x_name = QObject::tr("peak device memory of a rank");
+  data.y_name = QObject::tr("tokens/s");
+  data.x_unit = Unit::bytes;
+  if (study.budget > 0) {
+    data.x_limit = static_cast<double>(study.budget);
+    data.limit_text = capacity_text(study);
+  }
+  for (const StrategyStudy* each : shown) {
+    data.points.push_back({name_of(*each), static_cast<double>(each->result.peak_device.total()),
+                           each->result.tokens_per_second, each->fits()});
+  }
+  return data;
+}
+
+LineData memory_lines(const Study& study, const Strategies& shown) {
+  LineData data;
+  data.x_name = QObject::tr("time since the start of set-up");
+  data.y_name = QObject::tr("device memory of a rank");
+  data.x_unit = Unit::seconds;
+  data.y_unit = Unit::bytes;
+  data.steps = true;
+  if (study.budget > 0) {
+    data.limit = static_cast<double>(study.budget);
+    data.limit_text = capacity_text(study);
+  }
+  for (const StrategyStudy* each : shown) {
+    Curve curve{name_of(*each), {}, {}};
+    curve.x.reserve(each->memory.size());
+    curve.y.reserve(each->memory.size());
+    for (const sim::MemoryPoint& point : each->memory) {
+      curve.x.push_back(static_cast<double>(point.time) * kPicosecond);
+      curve.y.push_back(static_cast<double>(point.total()));
+    }
+    data.curves.push_back(std::move(curve));
+  }
+  return data;
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,28 @@
+// From strategies of a study to the data of each chart.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include "core/device/memory.h"
+#include "gui/plot/bar_plot.h"
+#include "gui/plot/line_plot.h"
+#include "gui/plot/scatter_plot.h"
+#include "gui/study.h"
+
+namespace zl::gui {
+
+enum class Tier : std::uint8_t { device, host, nvme };
+
+using Strategies = std::vector<const StrategyStudy*>;
+
+// Peak bytes of one rank by tag, with the capacity of the device.
+BarData memory_bars(const Study& study, const Strategies& shown, Tier tier);
+// Where one step's time goes.
+BarData time_bars(const Strategies& shown);
+// Wire bytes that one rank sends in a step, by collective, group and link; per parameter of the
+// model when asked.
+BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter);
+ScatterData tradeoff(const Study& study, const Strategies& shown);
+// Device bytes over the recorded steps.
+LineData memory_lines(const Study& study, const Strategies& shown);
+
+}  // namespace zl::gui

@@ -1,0 +1,154 @@
+#include "gui/plot/bar_plot.h"
+
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "gui/theme.h"
+#include "gui/units.h"
+
+namespace zl::gui {
+
+struct BarPlot::Layout {
+  QRectF bars;        // where bars may be
+  double labels = 0;  // left edge of the row labels
+  double row_height = 0;
+  double maximum = 0;  // value at the right edge
+  double line = 0;     // text height
+};
+
+void BarPlot::set_data(BarData chart) {
+  data_ = std::move(chart);
+  data_has_changed();
+}
+
+void BarPlot::set_share(bool share) {
+  share_ = share;
+  update();
+}
+
+double BarPlot::total(const BarRow& row) const {
+  return std::accumulate(row.values.begin(), row.values.end(), 0.0);
+}
+
+double BarPlot::longest() const {
+  double longest = share_ ? 1 : data_.limit.value_or(0);
+  for (const BarRow& row : data_.rows) longest = std::max(longest, share_ ? 1 : total(row));
+  return longest > 0 ? longest : 1;
+}
+
+QString BarPlot::end_text(const BarRow& row) const {
+  const QString value = value_text(total(row), data_.unit);
+  return row.note.isEmpty() ? value : value + "  " + row.note;
+}
+
+Table BarPlot::table() const {
+  Table table;
+  table.columns.push_back({data_.rows_name.toStdString(), Align::left, Unit::none});
+  for (const QString& name : data_.series) {
+    table.columns.push_back({name.toStdString(), Align::right, data_.unit});
+  }
+  table.columns.push_back({"total", Align::right, data_.unit});
+  for (const BarRow& row : data_.rows) {
+    std::vector<Cell> cells{row.label.toStdString()};
+    cells.insert(cells.end(), row.values.begin(), row.values.end());
+    cells.emplace_back(total(row));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const QRectF below =
+      draw_legend(painter, palette(), area, data_.series,
+                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
+  Layout layout;
+  layout.line = metrics.height();
+  layout.labels = area.left();
+  double left = 0, right = 0;
+  for (const BarRow& row : data_.rows) {
+    left = std::max(left, metrics.horizontalAdvance(row.label));
+    right = std::max(right, metrics.horizontalAdvance(end_text(row)));
+  }
+  const double above = data_.limit && !share_ ? layout.line + 4 : 0;
+  layout.bars = QRectF(QPointF(area.left() + left + 10, below.top() + above),
+                       QPointF(area.right() - right - 10, area.bottom() - layout.line - 6));
+  if (layout.bars.width() < 40) layout.bars.setRight(layout.bars.left() + 40);
+  layout.maximum = longest();
+  layout.row_height = std::min(44.0, layout.bars.height() / static_cast<double>(data_.rows.size()));
+  layout.bars.setHeight(layout.row_height * static_cast<double>(data_.rows.size()));
+  origin_ = layout.bars.left();
+  scale_ = layout.bars.width() / layout.maximum;
+  draw_axis(painter, layout);
+  for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_row(painter, layout, i, marks);
+  if (!data_.limit || share_) return;
+  draw_limit(painter, layout);
+  for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_end_text(painter, layout, i);
+}
+
+void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
+  const Unit unit = share_ ? Unit::fraction : data_.unit;
+  const int most = std::max(1, static_cast<int>(layout.bars.width() / (5 * layout.line)));
+  const double step = tick_step(layout.maximum, most, unit);
+  for (double value = 0; value <= layout.maximum * 1.0001; value += step) {
+    const double x = origin_ + value * scale_;
+    painter.setPen(grid(palette()));
+    painter.drawLine(QPointF(x, layout.bars.top()), QPointF(x, layout.bars.bottom() + 3));
+    painter.setPen(faint(palette()));
+    painter.drawText(QRectF(x - 60, layout.bars.bottom() + 3, 120, layout.line + 3),
+                     Qt::AlignHCenter | Qt::AlignTop, tick_text(value, unit));
+  }
+}
+
+void BarPlot::draw_row(QPainter& painter, const Layout& layout, std::size_t index,
+                       std::vector<Mark>& marks) const {
+  const BarRow& row = data_.rows[index];
+  const double top = layout.bars.top() + layout.row_height * static_cast<double>(index);
+  const double pad = std::min(6.0, layout.row_height * 0.16);
+  const double all = total(row);
+  const double scale = share_ ? (all > 0 ? layout.bars.width() / all : 0) : scale_;
+  painter.setPen(palette().text().color());
+  painter.drawText(QRectF(layout.labels, top, origin_ - 10 - layout.labels, layout.row_height),
+                   Qt::AlignRight | Qt::AlignVCenter, row.label);
+  double x = origin_;
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    const QRectF bar(x, top + pad, row.values[i] * scale, layout.row_height - 2 * pad);
+    if (row.values[i] <= 0) continue;
+    fill_series(painter, bar, i);
+    marks.push_back({bar,
+                     row.label + ", " + data_.series[i] + ": " +
+                         value_text(row.values[i], data_.unit) + " (" +
+                         share_text(row.values[i] / all) + ")",
+                     static_cast<int>(index)});
+    x += bar.width();
+  }
+  draw_end_text(painter, layout, index);
+}
+
+// On a plate of its own, so that grid and limit do not run through it.
+void BarPlot::draw_end_text(QPainter& painter, const Layout& layout, std::size_t index) const {
+  const BarRow& row = data_.rows[index];
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double length = share_ ? layout.bars.width() : total(row) * scale_;
+  QRectF text(origin_ + length + 8, 0, metrics.horizontalAdvance(end_text(row)) + 2, layout.line);
+  text.moveTop(layout.bars.top() + layout.row_height * (static_cast<double>(index) + 0.5) -
+               layout.line / 2);
+  painter.fillRect(text.adjusted(-4, 0, 2, 0), palette().base());
+  painter.setPen(row.bad ? bad(palette()) : palette().text().color());
+  painter.drawText(text, Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
+}
+
+void BarPlot::draw_limit(QPainter& painter, const Layout& layout) const {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double x = origin_ + *data_.limit * scale_;
+  painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
+  painter.drawLine(QPointF(x, layout.bars.top() - 3), QPointF(x, layout.bars.bottom() + 2));
+  const double text_width = metrics.horizontalAdvance(data_.limit_text) + 2;
+  const double left = std::max(origin_, x - text_width);
+  painter.drawText(QRectF(left, layout.bars.top() - layout.line - 4, text_width, layout.line),
+                   Qt::AlignLeft | Qt::AlignVCenter, data_.limit_text);
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,63 @@
+// Horizontal stacked bars, one row per strategy: memory by tag, step time by part, wire bytes.
+// Ownership: owns a copy of its data. Threads: GUI thread.
+#pragma once
+
+#include <QStringList>
+#include <optional>
+
+#include "gui/plot/plot.h"
+
+namespace zl::gui {
+
+struct BarRow {
+  QString label;
+  std::vector<double> values;  // one per series
+  QString note;                // behind the total
+  bool bad = false;            // paints the note as a warning
+};
+
+struct BarData {
+  QString rows_name;  // of the table's first column
+  std::vector<QString> series;
+  std::vector<BarRow> rows;
+  Unit unit = Unit::none;
+  std::optional<double> limit;  // a line across all rows
+  QString limit_text;
+};
+
+class BarPlot : public Plot {
+  Q_OBJECT
+
+ public:
+  using Plot::Plot;
+
+  void set_data(BarData chart);
+  const BarData& data() const { return data_; }
+  // Every bar as long as the others, its parts as shares.
+  void set_share(bool share);
+  Table table() const override;
+  // Where one row's bars begin and how long a value is, in pixels of the last painting.
+  double origin() const { return origin_; }
+  double pixels_per_unit() const { return scale_; }
+
+ protected:
+  void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
+  bool is_empty() const override { return data_.rows.empty(); }
+
+ private:
+  struct Layout;
+  double total(const BarRow& row) const;
+  double longest() const;
+  QString end_text(const BarRow& row) const;
+  void draw_axis(QPainter& painter, const Layout& layout) const;
+  void draw_row(QPainter& painter, const Layout& layout, std::size_t row,
+                std::vector<Mark>& marks) const;
+  void draw_end_text(QPainter& painter, const Layout& layout, std::size_t row) const;
+  void draw_limit(QPainter& painter, const Layout& layout) const;
+
+  BarData data_;
+  bool share_ = false;
+  double origin_ = 0, scale_ = 0;
+};
+
+}  // namespace zl::gui

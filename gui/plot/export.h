@@ -1,0 +1,16 @@
+// A chart as a file: PNG, SVG, PDF, CSV or JSON, by the file's suffix.
+// Ownership: none kept. Threads: GUI thread.
+#pragma once
+
+#include <QString>
+
+namespace zl::gui {
+
+class Plot;
+
+// Throws Error{usage} for another suffix, Error{failed} when the file cannot be written.
+void save_plot(Plot& plot, const QString& file);
+// The same with a message box in place of the exception.
+void export_plot(Plot& plot, const QString& file);
+
+}  // namespace zl::gui

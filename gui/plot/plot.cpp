@@ -1,0 +1,165 @@
+#include "gui/plot/plot.h"
+
+#include <QAccessible>
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+
+#include "gui/theme.h"
+
+namespace zl::gui {
+
+Plot::Plot(const QString& title, QWidget* parent) : QWidget(parent), title_(title) {
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(title);
+  setAccessibleDescription(tr("Chart. Arrow keys move over its parts; its table has every value."));
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+  setAttribute(Qt::WA_OpaquePaintEvent);
+}
+
+void Plot::render_into(QPainter& painter, const QRectF& area) {
+  marks_.clear();
+  painter.fillRect(area, palette().base());
+  painter.setFont(font());
+  if (is_empty()) {
+    painter.setPen(faint(palette()));
+    painter.drawText(area.adjusted(12, 12, -12, -12), Qt::AlignCenter | Qt::TextWordWrap,
+                     empty_text());
+    return;
+  }
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.save();
+  draw(painter, area.adjusted(8, 8, -8, -8), marks_);
+  painter.restore();
+}
+
+void Plot::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  render_into(painter, rect());
+  if (!hasFocus()) return;
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(palette().highlight().color(), 2));
+  painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
+  if (current_ < 0 || current_ >= static_cast<int>(marks_.size())) return;
+  painter.setPen(QPen(palette().text().color(), 2));
+  painter.drawRect(marks_[static_cast<std::size_t>(current_)].area.adjusted(-2, -2, 2, 2));
+}
+
+QString Plot::empty_text() const {
+  return tr("Nothing to show yet: choose a model, a cluster and strategies in the scenario panel.");
+}
+
+void Plot::data_has_changed() {
+  current_ = -1;
+  update();
+  Q_EMIT data_changed();
+}
+
+void Plot::set_current(int mark) {
+  if (marks_.empty()) return;
+  current_ = std::clamp(mark, 0, static_cast<int>(marks_.size()) - 1);
+  const Mark& now = marks_[static_cast<std::size_t>(current_)];
+  setAccessibleDescription(now.text);
+  QAccessibleEvent changed(this, QAccessible::DescriptionChanged);
+  QAccessible::updateAccessibility(&changed);
+  if (isVisible()) {
+    const QPoint where = now.area.center().toPoint();
+    QToolTip::showText(mapToGlobal(where), now.text, this);
+  }
+  update();
+}
+
+int Plot::mark_at(const QPointF& position) const {
+  // The last painted is on top.
+  for (std::size_t i = marks_.size(); i-- > 0;) {
+    const QRectF& area = marks_[i].area;
+    const QPointF grow(std::max(0.0, (4 - area.width()) / 2),
+                       std::max(0.0, (4 - area.height()) / 2));
+    if (QRectF(area.topLeft() - grow, area.bottomRight() + grow).contains(position)) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+bool Plot::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const int mark = mark_at(help->pos());
+    if (mark < 0) {
+      QToolTip::hideText();
+    } else {
+      QToolTip::showText(help->globalPos(), marks_[static_cast<std::size_t>(mark)].text, this);
+    }
+    return true;
+  }
+  return QWidget::event(event);
+}
+
+void Plot::keyPressEvent(QKeyEvent* event) {
+  const int last = static_cast<int>(marks_.size()) - 1;
+  switch (event->key()) {
+    case Qt::Key_Right:
+    case Qt::Key_Down:
+      return set_current(current_ + 1);
+    case Qt::Key_Left:
+    case Qt::Key_Up:
+      return set_current(std::max(0, current_ - 1));
+    case Qt::Key_Home:
+      return set_current(0);
+    case Qt::Key_End:
+      return set_current(last);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (current_ >= 0 && current_ <= last) {
+        Q_EMIT activated(marks_[static_cast<std::size_t>(current_)].row);
+      }
+      return;
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void Plot::mousePressEvent(QMouseEvent* event) {
+  const int mark = mark_at(event->position());
+  if (mark < 0) return;
+  set_current(mark);
+  Q_EMIT clicked(marks_[static_cast<std::size_t>(mark)].row);
+}
+
+void Plot::mouseDoubleClickEvent(QMouseEvent* event) {
+  const int mark = mark_at(event->position());
+  if (mark >= 0) Q_EMIT activated(marks_[static_cast<std::size_t>(mark)].row);
+}
+
+void Plot::focusInEvent(QFocusEvent* event) {
+  QWidget::focusInEvent(event);
+  update();
+}
+
+QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& area,
+                   const std::vector<QString>& names,
+                   const std::function<void(std::size_t, const QRectF&)>& symbol) {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double line = metrics.height() + 4, box = 18;
+  double x = area.left(), y = area.top();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const double width = box + 6 + metrics.horizontalAdvance(names[i]) + 16;
+    if (x + width - 16 > area.right() && x > area.left()) {
+      x = area.left();
+      y += line;
+    }
+    symbol(i, QRectF(x, y + (line - 12) / 2, box, 12));
+    painter.setPen(palette.text().color());
+    painter.drawText(QRectF(x + box + 6, y, width, line), Qt::AlignLeft | Qt::AlignVCenter,
+                     names[i]);
+    x += width;
+  }
+  return area.adjusted(0, names.empty() ? 0 : y + line + 4 - area.top(), 0, 0);
+}
+
+}  // namespace zl::gui

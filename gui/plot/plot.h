@@ -1,0 +1,74 @@
+// The base of every chart: paints itself on any paint device, names what is under the pointer, and
+// can be walked with the arrow keys.
+// Ownership: a widget. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+#include <functional>
+#include <vector>
+
+#include "results/format.h"
+
+class QPainter;
+
+namespace zl::gui {
+
+// Something in the chart that can be pointed at.
+struct Mark {
+  QRectF area;
+  QString text;  // tool tip and what a screen reader says
+  int row = -1;  // of the chart's data
+};
+
+class Plot : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Plot(const QString& title, QWidget* parent = nullptr);
+
+  const QString& title() const { return title_; }
+  // What is drawn, as numbers: for "show as table", CSV and tests.
+  virtual Table table() const = 0;
+  // Paints the chart into a rectangle of any device, marks aside.
+  void render_into(QPainter& painter, const QRectF& area);
+
+  const std::vector<Mark>& marks() const { return marks_; }
+  int current() const { return current_; }  // index of a mark, or -1
+  void set_current(int mark);
+
+  QSize minimumSizeHint() const override { return {260, 160}; }
+  QSize sizeHint() const override { return {520, 300}; }
+
+ Q_SIGNALS:
+  void activated(int row);  // Enter or double click
+  void clicked(int row);
+  void data_changed();
+
+ protected:
+  // Fills `marks` with what can be pointed at, in the order of the arrow keys.
+  virtual void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) = 0;
+  virtual QString empty_text() const;
+  virtual bool is_empty() const = 0;
+  void data_has_changed();  // repaints and forgets the current mark
+
+  void paintEvent(QPaintEvent*) override;
+  bool event(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void focusInEvent(QFocusEvent* event) override;
+  int mark_at(const QPointF& position) const;
+
+ private:
+  QString title_;
+  std::vector<Mark> marks_;
+  int current_ = -1;
+};
+
+// The legend of `names` from the top of `area`, in as many lines as needed; returns what is left.
+// `symbol` paints entry i into a small rectangle.
+QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& area,
+                   const std::vector<QString>& names,
+                   const std::function<void(std::size_t, const QRectF&)>& symbol);
+
+}  // namespace zl::gui

@@ -1,0 +1,61 @@
+// Throughput against memory: one symbol per strategy, the Pareto front, the capacity.
+// Ownership: owns a copy of its data. Threads: GUI thread.
+#pragma once
+
+#include <optional>
+
+#include "gui/plot/plot.h"
+
+namespace zl::gui {
+
+struct ScatterPoint {
+  QString label;
+  double x = 0, y = 0;
+  bool feasible = true;  // infeasible points are crosses and never on the front
+};
+
+struct ScatterData {
+  QString x_name, y_name;
+  Unit x_unit = Unit::none, y_unit = Unit::none;
+  std::vector<ScatterPoint> points;
+  std::optional<double> x_limit;
+  QString limit_text;
+};
+
+// Indices of the feasible points that no other beats with less x and more y, by rising x.
+std::vector<std::size_t> pareto_front(const std::vector<ScatterPoint>& points);
+
+class ScatterPlot : public Plot {
+  Q_OBJECT
+
+ public:
+  using Plot::Plot;
+
+  void set_data(ScatterData chart);
+  Table table() const override;
+
+ Q_SIGNALS:
+  // Rows inside a rectangle drawn with the mouse.
+  void rows_selected(const std::vector<int>& rows);
+
+ protected:
+  void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
+  bool is_empty() const override { return data_.points.empty(); }
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+
+ private:
+  struct Frame;
+  Frame frame(const QRectF& area, const QFontMetricsF& metrics) const;
+  void draw_axes(QPainter& painter, const Frame& frame) const;
+  void draw_front(QPainter& painter, const Frame& frame) const;
+  void draw_points(QPainter& painter, const Frame& frame, std::vector<Mark>& marks) const;
+
+  ScatterData data_;
+  std::optional<QPointF> drag_from_;
+  QRectF rubber_;
+};
+
+}  // namespace zl::gui

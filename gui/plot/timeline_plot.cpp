@@ -1,0 +1,259 @@
+#include "gui/plot/timeline_plot.h"
+
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/plot/decimate.h"
+#include "gui/theme.h"
+#include "gui/units.h"
+
+namespace zl::gui {
+namespace {
+
+// First span that ends after `seconds`.
+std::size_t first_after(const std::vector<Span>& spans, double seconds) {
+  const auto found = std::partition_point(
+      spans.begin(), spans.end(), [seconds](const Span& span) { return span.end <= seconds; });
+  return static_cast<std::size_t>(found - spans.begin());
+}
+
+constexpr double kMapHeight = 10;
+constexpr double kLaneHeight = 34;
+
+}  // namespace
+
+void TimelinePlot::set_data(TimelineData chart) {
+  data_ = std::move(chart);
+  whole_ = {0, 0};
+  for (const Lane& lane : data_.lanes) {
+    if (!lane.spans.empty()) whole_.to = std::max(whole_.to, lane.spans.back().end);
+  }
+  if (whole_.to <= 0) whole_.to = 1;
+  visible_ = whole_;
+  back_.clear();
+  forward_.clear();
+  selected_.reset();
+  measured_.reset();
+  data_has_changed();
+}
+
+bool TimelinePlot::is_empty() const {
+  return std::all_of(data_.lanes.begin(), data_.lanes.end(),
+                     [](const Lane& lane) { return lane.spans.empty(); });
+}
+
+Table TimelinePlot::table() const {
+  constexpr std::size_t kMost = 5000;
+  Table table;
+  table.columns = {{"lane", Align::left},
+                   {"what", Align::left},
+                   {"kind", Align::left},
+                   {"start", Align::right, Unit::seconds},
+                   {"duration", Align::right, Unit::seconds}};
+  for (const Lane& lane : data_.lanes) {
+    for (std::size_t i = first_after(lane.spans, visible_.from); i < lane.spans.size(); ++i) {
+      const Span& span = lane.spans[i];
+      if (span.start >= visible_.to || table.rows.size() >= kMost) break;
+      table.rows.push_back({lane.name.toStdString(), data_.describe(span.event).toStdString(),
+                            data_.categories[span.category].toStdString(), span.start,
+                            span.end - span.start});
+    }
+  }
+  return table;
+}
+
+double TimelinePlot::x_of(double seconds) const {
+  return box_.left() + (seconds - visible_.from) / visible_.length() * box_.width();
+}
+
+double TimelinePlot::seconds_at(double x) const {
+  if (box_.width() <= 0) return visible_.from;
+  return visible_.from + (x - box_.left()) / box_.width() * visible_.length();
+}
+
+QRectF TimelinePlot::row_of(std::size_t lane) const {
+  return {box_.left(), box_.top() + lane_height_ * static_cast<double>(lane), box_.width(),
+          lane_height_ - 4};
+}
+
+void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  line_ = metrics.height();
+  const QRectF below =
+      draw_legend(painter, palette(), area, data_.categories,
+                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
+  double left = metrics.horizontalAdvance(tr("memory"));
+  for (const Lane& lane : data_.lanes) left = std::max(left, metrics.horizontalAdvance(lane.name));
+  box_ = below.adjusted(left + 10, kMapHeight + line_ + 10, -6, 0);
+  const double lanes = static_cast<double>(data_.lanes.size());
+  lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1));
+  draw_axis(painter);
+  for (std::size_t i = 0; i < data_.lanes.size(); ++i) {
+    const QRectF row = row_of(i);
+    painter.setPen(palette().text().color());
+    painter.drawText(QRectF(area.left(), row.top(), left, row.height()),
+                     Qt::AlignRight | Qt::AlignVCenter, data_.lanes[i].name);
+    painter.save();
+    painter.setClipRect(box_, Qt::IntersectClip);
+    draw_lane(painter, data_.lanes[i], row);
+    painter.restore();
+  }
+  QRectF memory = box_;
+  memory.setTop(row_of(data_.lanes.size()).top() + 4);
+  painter.setPen(palette().text().color());
+  painter.drawText(QRectF(area.left(), memory.top(), left, line_), Qt::AlignRight, tr("memory"));
+  draw_memory(painter, memory);
+  draw_overlays(painter, marks);
+}
+
+void TimelinePlot::draw_axis(QPainter& painter) {
+  // The whole run, with the visible part marked.
+  const QRectF map(box_.left(), box_.top() - kMapHeight - line_ - 6, box_.width(), kMapHeight);
+  painter.fillRect(map, grid(palette()));
+  const double scale = map.width() / whole_.length();
+  QRectF window(map.left() + (visible_.from - whole_.from) * scale, map.top(),
+                std::max(3.0, visible_.length() * scale), map.height());
+  painter.fillRect(window, palette().highlight());
+  const int most = std::max(2, static_cast<int>(box_.width() / (7 * line_)));
+  const double step = tick_step(visible_.length(), most, Unit::seconds);
+  for (double at = std::ceil(visible_.from / step) * step; at <= visible_.to; at += step) {
+    const double x = x_of(at);
+    painter.setPen(grid(palette()));
+    painter.drawLine(QPointF(x, box_.top() - 3), QPointF(x, box_.bottom()));
+    painter.setPen(faint(palette()));
+    painter.drawText(QRectF(x - 60, box_.top() - line_ - 3, 120, line_), Qt::AlignCenter,
+                     tick_text(at, Unit::seconds));
+  }
+}
+
+// Spans narrower than a pixel are merged: each column gets the kind that fills most of it.
+void TimelinePlot::draw_lane(QPainter& painter, const Lane& lane, const QRectF& row) const {
+  const double scale = box_.width() / visible_.length();
+  std::size_t begin = first_after(lane.spans, visible_.from);
+  double column = -1e18;
+  std::array<double, 256> filled{};
+  std::uint8_t most = 0;
+  const auto flush = [&] {
+    if (filled[most] <= 0) return;
+    painter.fillRect(QRectF(column, row.top(), 1, row.height()), series_color(most));
+    for (std::size_t i = 0; i < data_.categories.size(); ++i) filled[i] = 0;
+  };
+  const std::size_t last = first_after(lane.spans, visible_.to);
+  const bool detailed = last - begin < 2000;
+  for (std::size_t i = begin; i < lane.spans.size(); ++i) {
+    const Span& span = lane.spans[i];
+    if (span.start >= visible_.to) break;
+    const double x0 = box_.left() + (span.start - visible_.from) * scale;
+    const double wide = (span.end - span.start) * scale;
+    if (wide >= 1) {
+      draw_span(painter, span, QRectF(x0, row.top(), wide, row.height()), detailed);
+      continue;
+    }
+    const double pixel = std::floor(x0);
+    if (pixel != column) {
+      flush();
+      column = pixel;
+      most = span.category;
+    }
+    filled[span.category] += std::max(wide, 1e-9);
+    if (filled[span.category] > filled[most]) most = span.category;
+  }
+  flush();
+}
+
+void TimelinePlot::draw_span(QPainter& painter, const Span& span, const QRectF& bar,
+                             bool detailed) const {
+  const QRectF seen = bar.intersected(box_);
+  if (!detailed || seen.width() < 6) {
+    painter.fillRect(seen, series_color(span.category));
+    return;
+  }
+  fill_series(painter, seen.adjusted(0, 0, -0.5, 0), span.category);
+  if (seen.width() < 30) return;
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const QString name = data_.describe(span.event);
+  const double text = metrics.horizontalAdvance(name) + 6;
+  if (text > seen.width()) return;  // a name that does not fit is no help
+  const QRectF plate(seen.left() + 2, seen.center().y() - line_ / 2, text, line_);
+  painter.fillRect(plate, palette().base());
+  painter.setPen(palette().text().color());
+  painter.drawText(plate, Qt::AlignCenter, name);
+}
+
+void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
+  if (data_.memory_x.empty() || row.height() < 20) return;
+  double highest = *std::max_element(data_.memory_y.begin(), data_.memory_y.end());
+  if (data_.limit && *data_.limit < 2 * highest) highest = std::max(highest, *data_.limit);
+  if (highest <= 0) highest = 1;
+  const auto& x = data_.memory_x;
+  auto begin = std::upper_bound(x.begin(), x.end(), visible_.from) - x.begin();
+  auto end = std::upper_bound(x.begin(), x.end(), visible_.to) - x.begin();
+  begin = std::max<std::ptrdiff_t>(0, begin - 1);
+  end = std::min<std::ptrdiff_t>(std::ssize(x), end + 1);
+  const double x_scale = box_.width() / visible_.length();
+  const double y_scale = -(row.height() - 6) / (highest * 1.03);
+  const Scale scale{box_.left() - visible_.from * x_scale, x_scale, row.bottom() - 2, y_scale};
+  QPolygonF line = decimate(x, data_.memory_y, static_cast<std::size_t>(begin),
+                            static_cast<std::size_t>(end), scale, true);
+  if (line.isEmpty()) return;
+  line << QPointF(box_.right() + 2, line.back().y());
+  painter.save();
+  painter.setClipRect(row, Qt::IntersectClip);
+  QColor fill = series_color(0);
+  fill.setAlpha(70);
+  QPolygonF area = line;
+  area << QPointF(area.back().x(), row.bottom()) << QPointF(area.front().x(), row.bottom());
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(fill);
+  painter.drawPolygon(area);
+  painter.setPen(QPen(series_color(0), 1));
+  painter.drawPolyline(line);
+  painter.setPen(faint(palette()));
+  painter.drawText(row.adjusted(4, 2, -4, 0), Qt::AlignTop | Qt::AlignLeft,
+                   tr("highest: ") +
+                       bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end())));
+  if (data_.limit && *data_.limit <= highest) {
+    painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
+    const double y = scale.y(*data_.limit);
+    painter.drawLine(QPointF(row.left(), y), QPointF(row.right(), y));
+  }
+  painter.restore();
+}
+
+void TimelinePlot::draw_overlays(QPainter& painter, std::vector<Mark>& marks) {
+  painter.save();
+  painter.setClipRect(box_.adjusted(-1, -1, 1, 1), Qt::IntersectClip);
+  if (measured_) {
+    QColor fill = palette().highlight().color();
+    fill.setAlpha(60);
+    const QRectF range(QPointF(x_of(measured_->from), box_.top()),
+                       QPointF(x_of(measured_->to), box_.bottom()));
+    painter.fillRect(range, fill);
+    const QString text = seconds_text(measured_->length());
+    const QFontMetricsF metrics(painter.font(), painter.device());
+    QRectF plate(0, 0, metrics.horizontalAdvance(text) + 10, line_ + 2);
+    plate.moveCenter({std::clamp(range.center().x(), box_.left() + plate.width() / 2,
+                                 box_.right() - plate.width() / 2),
+                      box_.bottom() - line_});
+    painter.fillRect(plate, palette().base());
+    painter.setPen(palette().text().color());
+    painter.drawText(plate, Qt::AlignCenter, text);
+  }
+  if (selected_) {
+    const Span& span = data_.lanes[selected_->lane].spans[selected_->span];
+    QRectF bar = row_of(selected_->lane);
+    bar.setLeft(x_of(span.start));
+    bar.setRight(std::max(bar.left() + 1, x_of(span.end)));
+    painter.setPen(QPen(palette().text().color(), 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(bar.intersected(box_).adjusted(0, -1, 0, 1));
+    marks.push_back({bar,
+                     data_.describe(span.event) + ", " + seconds_text(span.end - span.start) +
+                         tr(" from ") + seconds_text(span.start),
+                     span.event});
+  }
+  painter.restore();
+}
+
+}  // namespace zl::gui

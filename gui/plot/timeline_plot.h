@@ -1,0 +1,102 @@
+// What ran when: one lane per stream, the memory track on the same axis, zoom with a history.
+// Ownership: owns a copy of its data. Threads: GUI thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "gui/plot/plot.h"
+
+namespace zl::gui {
+
+struct Span {
+  double start = 0, end = 0;  // seconds
+  std::int32_t event = 0;     // index in the trace
+  std::uint8_t category = 0;
+};
+
+struct Lane {
+  QString name;
+  std::vector<Span> spans;  // in order, not overlapping
+};
+
+struct TimelineData {
+  std::vector<Lane> lanes;
+  std::vector<QString> categories;
+  std::vector<double> memory_x, memory_y;               // seconds, bytes; a step function
+  std::optional<double> limit;                          // bytes
+  std::function<QString(std::int32_t event)> describe;  // the name of a span
+};
+
+class TimelinePlot : public Plot {
+  Q_OBJECT
+
+ public:
+  using Plot::Plot;
+
+  struct Range {
+    double from = 0, to = 1;
+    double length() const { return to - from; }
+    bool operator==(const Range&) const = default;
+  };
+  struct Selected {
+    std::size_t lane = 0, span = 0;
+  };
+
+  void set_data(TimelineData data);
+  const TimelineData& data() const { return data_; }
+  Table table() const override;  // of the visible range, at most 5,000 spans
+
+  Range visible() const { return visible_; }
+  // Shows this range; where it came from stays in the history.
+  void zoom_to(Range range);
+  void zoom_all() { zoom_to(whole_); }
+  void zoom_back();
+  void zoom_forward();
+  std::optional<Range> measured() const { return measured_; }
+  std::optional<Selected> selected() const { return selected_; }
+  void select(std::size_t lane, std::size_t span);
+  // The next span whose name contains the text, after the selected one; false when there is none.
+  bool find_next(const QString& text);
+
+ Q_SIGNALS:
+  void span_selected(std::int32_t event);
+  void moment_selected(double seconds);
+
+ protected:
+  void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
+  bool is_empty() const override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  void draw_axis(QPainter& painter);
+  void draw_lane(QPainter& painter, const Lane& lane, const QRectF& row) const;
+  void draw_span(QPainter& painter, const Span& span, const QRectF& bar, bool detailed) const;
+  void draw_memory(QPainter& painter, const QRectF& row) const;
+  void draw_overlays(QPainter& painter, std::vector<Mark>& marks);
+  double x_of(double seconds) const;
+  double seconds_at(double x) const;
+  QRectF row_of(std::size_t lane) const;
+  std::optional<Selected> span_at(const QPointF& position) const;
+  void zoom_by(double factor, double around);
+  void set_visible(Range range);
+  void step_span(int by);
+  void step_lane(int by);
+
+  TimelineData data_;
+  Range whole_, visible_;
+  std::vector<Range> back_, forward_;
+  std::optional<Selected> selected_;
+  std::optional<Range> measured_;
+  std::optional<double> drag_from_;
+  QRectF box_;  // lanes and memory, of the last painting
+  double line_ = 0, lane_height_ = 0;
+};
+
+}  // namespace zl::gui

@@ -1,0 +1,130 @@
+#include "gui/session.h"
+
+#include <QCoreApplication>
+#include <QEventLoop>
+#include <QHash>
+
+#include "gui/evaluation_worker.h"
+
+namespace zl::gui {
+
+class EditCommand : public QUndoCommand {
+ public:
+  EditCommand(Session& session, Document after, const QString& text, const QString& merge_key)
+      : QUndoCommand(text),
+        session_(session),
+        before_(session.document()),
+        after_(std::move(after)),
+        merge_key_(merge_key) {}
+
+  void undo() override { session_.set_document(before_); }
+  void redo() override { session_.set_document(after_); }
+  int id() const override {
+    return merge_key_.isEmpty() ? -1 : static_cast<int>(qHash(merge_key_) & 0x7fffffff);
+  }
+  bool mergeWith(const QUndoCommand* other) override {
+    const auto* next = static_cast<const EditCommand*>(other);
+    if (next->merge_key_ != merge_key_) return false;
+    after_ = next->after_;
+    return true;
+  }
+
+ private:
+  Session& session_;
+  Document before_, after_;
+  QString merge_key_;
+};
+
+Session::Session(QObject* parent) : QObject(parent) {
+  worker_ = std::make_unique<EvaluationWorker>(
+      [this](std::uint64_t ticket, std::shared_ptr<const Study> study, std::string error) {
+        const QString text = QString::fromStdString(error);
+        QMetaObject::invokeMethod(
+            this, [this, ticket, study, text] { accept(ticket, study, text); },
+            Qt::QueuedConnection);
+      });
+}
+
+Session::~Session() { worker_.reset(); }
+
+void Session::open(Document document) {
+  undo_.clear();
+  selection_.clear();
+  baseline_.clear();
+  set_document(std::move(document));
+  Q_EMIT selection_changed();
+  Q_EMIT baseline_changed();
+}
+
+void Session::edit(Document document, const QString& what, const QString& merge_key) {
+  if (document == document_) return;
+  undo_.push(new EditCommand(*this, std::move(document), what, merge_key));
+}
+
+void Session::edit_key(const QString& path, const QString& value) {
+  const QString what = value.isEmpty() ? tr("Reset %1").arg(path) : tr("%1 = %2").arg(path, value);
+  edit(document_.with(path.toStdString(), value.trimmed().toStdString()), what);
+}
+
+void Session::set_document(Document document) {
+  document_ = std::move(document);
+  error_.clear();
+  evaluating_ = true;
+  worker_->request(++ticket_, document_);
+  Q_EMIT document_changed();
+  Q_EMIT evaluation_started();
+}
+
+void Session::accept(std::uint64_t ticket, std::shared_ptr<const Study> study,
+                     const QString& error) {
+  if (ticket != ticket_) return;
+  evaluating_ = false;
+  error_ = error;
+  if (!study) {
+    Q_EMIT failed(error);
+    return;
+  }
+  study_ = std::move(study);
+  Q_EMIT study_changed();
+}
+
+std::vector<const StrategyStudy*> Session::shown() const {
+  std::vector<const StrategyStudy*> all, selected;
+  if (!study_) return all;
+  for (const StrategyStudy& each : study_->strategies) {
+    all.push_back(&each);
+    if (selection_.contains(QString::fromStdString(each.name()))) selected.push_back(&each);
+  }
+  return selected.empty() ? all : selected;
+}
+
+void Session::select(const QStringList& strategies) {
+  if (strategies == selection_) return;
+  selection_ = strategies;
+  Q_EMIT selection_changed();
+}
+
+const StrategyStudy* Session::current() const {
+  const auto candidates = shown();
+  if (candidates.empty()) return nullptr;
+  if (selection_.isEmpty()) {
+    for (const StrategyStudy* each : candidates) {
+      if (each->fits()) return each;
+    }
+  }
+  return candidates.front();
+}
+
+void Session::set_baseline(const QString& strategy) {
+  baseline_ = baseline_ == strategy ? QString() : strategy;
+  Q_EMIT baseline_changed();
+}
+
+void Session::wait() {
+  while (evaluating_) {
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents |
+                                    QEventLoop::ExcludeUserInputEvents);
+  }
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,76 @@
+// The state behind the window: the document with its undo history, the latest study, what is
+// selected. Every view reads it and follows its signals.
+// Ownership: owns the worker that evaluates; views refer to the session. Threads: GUI thread; the
+// worker posts its studies here.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <QStringList>
+#include <QUndoStack>
+#include <memory>
+
+#include "gui/study.h"
+
+namespace zl::gui {
+
+class EvaluationWorker;
+
+class Session : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Session(QObject* parent = nullptr);
+  ~Session() override;
+
+  const Document& document() const { return document_; }
+  QUndoStack& undo() { return undo_; }
+  // The study of the last document that evaluated; null before the first.
+  std::shared_ptr<const Study> study() const { return study_; }
+  const QString& error() const { return error_; }  // of the current document; empty: none
+  bool evaluating() const { return evaluating_; }
+
+  // Replaces the document and forgets the history.
+  void open(Document document);
+  // One undoable edit; edits with the same merge key in a row become one.
+  void edit(Document document, const QString& what, const QString& merge_key = {});
+  // The key's new value as typed, "" removes it.
+  void edit_key(const QString& path, const QString& value);
+
+  // Strategies that the charts show: the selected ones, else all, in the study's order.
+  std::vector<const StrategyStudy*> shown() const;
+  const QStringList& selection() const { return selection_; }
+  void select(const QStringList& strategies);
+  // The strategy that views of a single one show: the first selected, else the first that fits.
+  const StrategyStudy* current() const;
+  const QString& baseline() const { return baseline_; }
+  void set_baseline(const QString& strategy);  // again: removes it
+
+  // Blocks until the current document is evaluated; for screenshots and tests.
+  void wait();
+
+ Q_SIGNALS:
+  void document_changed();
+  void evaluation_started();
+  void study_changed();
+  void failed(const QString& message);
+  void selection_changed();
+  void baseline_changed();
+
+ private:
+  friend class EditCommand;
+  void set_document(Document document);
+  void accept(std::uint64_t ticket, std::shared_ptr<const Study> study, const QString& error);
+
+  Document document_;
+  QUndoStack undo_;
+  std::shared_ptr<const Study> study_;
+  QString error_;
+  QStringList selection_;
+  QString baseline_;
+  bool evaluating_ = false;
+  std::uint64_t ticket_ = 0;
+  std::unique_ptr<EvaluationWorker> worker_;
+};
+
+}  // namespace zl::gui

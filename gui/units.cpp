@@ -1,0 +1,110 @@
+#include "gui/units.h"
+
+#include <QLocale>
+#include <array>
+#include <cmath>
+
+namespace zl::gui {
+namespace {
+
+ByteUnit& setting() {
+  static ByteUnit unit = ByteUnit::binary;
+  return unit;
+}
+
+double byte_base() { return byte_unit() == ByteUnit::binary ? 1024 : 1000; }
+
+// 1, 2 or 5 times a power of ten, at least `step`.
+double nice_step(double step) {
+  const double power = std::pow(10.0, std::floor(std::log10(step)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= step * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+QString without_trailing_zeros(QString text) {
+  if (!text.contains('.')) return text;
+  while (text.endsWith('0')) text.chop(1);
+  if (text.endsWith('.')) text.chop(1);
+  return text;
+}
+
+}  // namespace
+
+ByteUnit byte_unit() { return setting(); }
+void set_byte_unit(ByteUnit unit) { setting() = unit; }
+
+QString bytes_text(double bytes) {
+  static constexpr std::array kBinary{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  static constexpr std::array kDecimal{"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t power = 0;
+  double value = bytes;
+  while (std::abs(value) >= byte_base() && power + 1 < kBinary.size()) {
+    value /= byte_base();
+    ++power;
+  }
+  const char* unit = byte_unit() == ByteUnit::binary ? kBinary[power] : kDecimal[power];
+  return QString::number(value, 'f', power == 0 ? 0 : 2) + " " + unit;
+}
+
+QString seconds_text(double seconds) {
+  return QString::fromStdString(readable(seconds, Unit::seconds));
+}
+
+QString share_text(double fraction) {
+  return QString::fromStdString(readable(fraction, Unit::fraction));
+}
+
+QString count_text(double count) {
+  if (!std::isfinite(count)) return QString::number(count);
+  if (std::abs(count) >= 1e15) return QString::number(count, 'g', 4);
+  QLocale locale = QLocale::c();
+  locale.setNumberOptions(QLocale::DefaultNumberOptions);
+  const int digits = std::abs(count) >= 1000 || count == std::round(count) ? 0 : 4;
+  QString text = locale.toString(count, 'f', digits);
+  text.replace(',', QChar(0x2009));  // thin space
+  return without_trailing_zeros(text);
+}
+
+QString value_text(double value, Unit unit) {
+  switch (unit) {
+    case Unit::bytes:
+      return bytes_text(value);
+    case Unit::seconds:
+      return seconds_text(value);
+    case Unit::fraction:
+      return share_text(value);
+    case Unit::none:
+      break;
+  }
+  return count_text(value);
+}
+
+QString tick_text(double value, Unit unit) {
+  if (value == 0) return "0";
+  const QString text = value_text(value, unit);
+  const auto space = text.indexOf(' ');
+  if (space < 0) return without_trailing_zeros(text);
+  return without_trailing_zeros(text.left(space)) + text.mid(space);
+}
+
+QString cell_text(const Cell& cell, Unit unit) {
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
+    return value_text(static_cast<double>(*whole), unit);
+  }
+  if (const auto* number = std::get_if<double>(&cell)) return value_text(*number, unit);
+  return QString::fromStdString(readable(cell, unit));
+}
+
+double tick_step(double maximum, int most, Unit unit) {
+  if (maximum <= 0 || most < 1) return 1;
+  double base = 1;
+  if (unit == Unit::bytes) {
+    while (maximum / base >= byte_base()) base *= byte_base();
+  }
+  const double step = nice_step(maximum / base / most) * base;
+  return unit == Unit::bytes ? std::max(1.0, step) : step;
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,28 @@
+// How numbers read in the dashboard: bytes in GiB or GB, times, shares, counts.
+// Ownership: values; the byte unit is one setting of the program. Threads: GUI thread.
+#pragma once
+
+#include <QString>
+
+#include "results/format.h"
+
+namespace zl::gui {
+
+enum class ByteUnit : std::uint8_t { binary, decimal };  // GiB, GB
+
+ByteUnit byte_unit();
+void set_byte_unit(ByteUnit unit);
+
+QString bytes_text(double bytes);      // "18.77 GiB" or "20.16 GB"
+QString seconds_text(double seconds);  // "758.868 ms"
+QString share_text(double fraction);   // "4.2 %"
+QString count_text(double count);      // "272 530", up to six digits after the point
+QString value_text(double value, Unit unit);
+QString tick_text(double value, Unit unit);  // without trailing zeros: "50 GiB", "0"
+QString cell_text(const Cell& cell, Unit unit);
+
+// The step between axis ticks, at most `most` of them up to `maximum`: 1, 2 or 5 times a power of
+// ten, for binary bytes of a power of 1024.
+double tick_step(double maximum, int most, Unit unit);
+
+}  // namespace zl::gui

@@ -1,0 +1,46 @@
+// A chart with its header: title, switches, "show as table", export.
+// Ownership: owns the plot. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+
+class QAbstractItemModel;
+class QHBoxLayout;
+class QStackedWidget;
+class QTableView;
+class QToolButton;
+
+namespace zl::gui {
+
+class Plot;
+class TableModel;
+
+class ChartPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit ChartPage(Plot* plot, QWidget* parent = nullptr);
+
+  Plot* plot() const { return plot_; }
+  // Puts a control into the header, before the buttons.
+  void add_control(QWidget* control);
+  void show_as_table(bool table);
+  bool shows_table() const;
+  QTableView* table_view() const { return view_; }
+
+ private:
+  void export_as();
+  void refill();
+
+  Plot* plot_;
+  QHBoxLayout* header_;
+  QStackedWidget* stack_;
+  QTableView* view_;
+  TableModel* model_;
+  QToolButton* toggle_;
+};
+
+// A table that sorts by raw value, with right-aligned numbers and keyboard selection.
+QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent);
+
+}  // namespace zl::gui

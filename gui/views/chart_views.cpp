@@ -1,0 +1,118 @@
+#include "gui/views/chart_views.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QGridLayout>
+
+#include "gui/models/chart_data.h"
+
+namespace zl::gui {
+namespace {
+
+// Calls `fill` now and whenever what the charts show has changed.
+template <class Fill>
+void follow(Session& session, QObject* context, Fill fill) {
+  const auto update = [&session, fill] {
+    if (session.study()) fill(*session.study(), session.shown());
+  };
+  QObject::connect(&session, &Session::study_changed, context, update);
+  QObject::connect(&session, &Session::selection_changed, context, update);
+  update();
+}
+
+// A bar of the chart selects its strategy.
+void select_on_activation(Session& session, Plot* plot) {
+  QObject::connect(plot, &Plot::activated, plot, [&session](int row) {
+    const auto shown = session.shown();
+    if (row < 0 || row >= static_cast<int>(shown.size())) return;
+    session.select({QString::fromStdString(shown[static_cast<std::size_t>(row)]->name())});
+  });
+}
+
+}  // namespace
+
+ChartPage* make_memory_page(Session& session, QWidget* parent) {
+  auto* plot = new BarPlot(QObject::tr("Peak memory of a rank"));
+  auto* page = new ChartPage(plot, parent);
+  auto* tier = new QComboBox;
+  tier->addItems({QObject::tr("device"), QObject::tr("host"), QObject::tr("NVMe")});
+  tier->setAccessibleName(QObject::tr("Memory tier"));
+  auto* share = new QCheckBox(QObject::tr("shares"));
+  page->add_control(tier);
+  page->add_control(share);
+  const auto fill = [plot, tier](const Study& study, const Strategies& shown) {
+    plot->set_data(memory_bars(study, shown, static_cast<Tier>(tier->currentIndex())));
+  };
+  follow(session, page, fill);
+  QObject::connect(tier, &QComboBox::currentIndexChanged, page, [&session, fill] {
+    if (session.study()) fill(*session.study(), session.shown());
+  });
+  QObject::connect(share, &QCheckBox::toggled, plot, &BarPlot::set_share);
+  select_on_activation(session, plot);
+  return page;
+}
+
+ChartPage* make_time_page(Session& session, QWidget* parent) {
+  auto* plot = new BarPlot(QObject::tr("Step time"));
+  auto* page = new ChartPage(plot, parent);
+  auto* share = new QCheckBox(QObject::tr("shares"));
+  page->add_control(share);
+  follow(session, page,
+         [plot](const Study&, const Strategies& shown) { plot->set_data(time_bars(shown)); });
+  QObject::connect(share, &QCheckBox::toggled, plot, &BarPlot::set_share);
+  select_on_activation(session, plot);
+  return page;
+}
+
+ChartPage* make_tradeoff_page(Session& session, QWidget* parent) {
+  auto* plot = new ScatterPlot(QObject::tr("Throughput and memory"));
+  auto* page = new ChartPage(plot, parent);
+  follow(session, page, [plot](const Study& study, const Strategies& shown) {
+    plot->set_data(tradeoff(study, shown));
+  });
+  QObject::connect(
+      plot, &ScatterPlot::rows_selected, page, [&session](const std::vector<int>& rows) {
+        QStringList names;
+        const auto shown = session.shown();
+        for (const int row : rows) {
+          names << QString::fromStdString(shown[static_cast<std::size_t>(row)]->name());
+        }
+        session.select(names);
+      });
+  select_on_activation(session, plot);
+  return page;
+}
+
+ChartPage* make_traffic_page(Session& session, QWidget* parent) {
+  auto* plot = new BarPlot(QObject::tr("Sent by a rank in a step"));
+  auto* page = new ChartPage(plot, parent);
+  auto* per_parameter = new QCheckBox(QObject::tr("per parameter"));
+  page->add_control(per_parameter);
+  const auto fill = [plot, per_parameter](const Study& study, const Strategies& shown) {
+    plot->set_data(traffic_bars(study, shown, per_parameter->isChecked()));
+  };
+  follow(session, page, fill);
+  QObject::connect(per_parameter, &QCheckBox::toggled, page, [&session, fill] {
+    if (session.study()) fill(*session.study(), session.shown());
+  });
+  select_on_activation(session, plot);
+  return page;
+}
+
+QWidget* make_overview(Session& session, QWidget* parent) {
+  auto* overview = new QWidget(parent);
+  auto* grid = new QGridLayout(overview);
+  grid->setContentsMargins(0, 0, 0, 0);
+  grid->setSpacing(6);
+  grid->addWidget(make_memory_page(session, overview), 0, 0);
+  grid->addWidget(make_time_page(session, overview), 0, 1);
+  grid->addWidget(make_tradeoff_page(session, overview), 1, 0);
+  grid->addWidget(make_traffic_page(session, overview), 1, 1);
+  for (const int i : {0, 1}) {
+    grid->setRowStretch(i, 1);
+    grid->setColumnStretch(i, 1);
+  }
+  return overview;
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,125 @@
+#include "gui/views/strategy_view.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QItemSelectionModel>
+#include <QMenu>
+#include <QSortFilterProxyModel>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/models/strategy_model.h"
+#include "gui/views/chart_page.h"
+
+namespace zl::gui {
+namespace {
+
+// One cell of a tab-separated file: the plain value.
+QString tsv_cell(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return QString::fromStdString(*text);
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return QString::number(*whole);
+  if (const auto* number = std::get_if<double>(&cell)) return QString::number(*number, 'g', 12);
+  return {};
+}
+
+}  // namespace
+
+StrategyView::StrategyView(Session& session, QWidget* parent)
+    : QWidget(parent), session_(session), model_(new StrategyModel(session, this)) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  view_ = make_table_view(model_, tr("Strategies"), this);
+  view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  layout->addWidget(view_);
+  connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+          &StrategyView::selection_from_table);
+  connect(&session, &Session::selection_changed, this, &StrategyView::selection_to_table);
+  connect(model_, &QAbstractItemModel::modelAboutToBeReset, this, [this] { updating_ = true; });
+  connect(view_->model(), &QAbstractItemModel::modelReset, this, [this] {
+    updating_ = false;
+    selection_to_table();
+  });
+  connect(view_, &QTableView::doubleClicked, this, &StrategyView::pin_current);
+  connect(view_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
+    QMenu menu;
+    menu.addAction(tr("Pin as &baseline"), this, &StrategyView::pin_current);
+    menu.addAction(tr("Copy as &TSV"), this, &StrategyView::copy_tsv);
+    menu.addAction(tr("Copy as &Markdown"), this, &StrategyView::copy_markdown);
+    menu.exec(view_->viewport()->mapToGlobal(at));
+  });
+}
+
+void StrategyView::selection_from_table() {
+  if (updating_) return;
+  QList<int> rows;
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
+    rows << sorted->mapToSource(index).row();
+  }
+  std::sort(rows.begin(), rows.end());
+  QStringList names;
+  for (const int row : rows) names << model_->strategy(row);
+  updating_ = true;
+  session_.select(names);
+  updating_ = false;
+}
+
+void StrategyView::selection_to_table() {
+  if (updating_) return;
+  updating_ = true;
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+  QItemSelection selection;
+  for (const QString& name : session_.selection()) {
+    const int row = model_->row_of(name);
+    if (row < 0) continue;
+    const QModelIndex index = sorted->mapFromSource(model_->index(row, 0));
+    selection.select(index, index);
+  }
+  view_->selectionModel()->select(selection,
+                                  QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  updating_ = false;
+}
+
+Table StrategyView::selected_rows() const {
+  Table table;
+  table.columns = model_->table().columns;
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+  const QStringList& selection = session_.selection();
+  for (int row = 0; row < sorted->rowCount(); ++row) {
+    const int source = sorted->mapToSource(sorted->index(row, 0)).row();
+    if (!selection.isEmpty() && !selection.contains(model_->strategy(source))) continue;
+    table.rows.push_back(model_->table().rows[static_cast<std::size_t>(source)]);
+  }
+  return table;
+}
+
+QString StrategyView::as_tsv() const {
+  const Table table = selected_rows();
+  QStringList lines, cells;
+  for (const Column& column : table.columns) cells << QString::fromStdString(column.name);
+  lines << cells.join('\t');
+  for (const auto& row : table.rows) {
+    cells.clear();
+    for (const Cell& cell : row) cells << tsv_cell(cell);
+    lines << cells.join('\t');
+  }
+  return lines.join('\n') + "\n";
+}
+
+QString StrategyView::as_markdown() const {
+  return QString::fromStdString(zl::render(selected_rows(), Format::md));
+}
+
+void StrategyView::copy_tsv() const { QApplication::clipboard()->setText(as_tsv()); }
+void StrategyView::copy_markdown() const { QApplication::clipboard()->setText(as_markdown()); }
+
+void StrategyView::pin_current() {
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+  const QModelIndex index = view_->currentIndex();
+  if (index.isValid()) session_.set_baseline(model_->strategy(sorted->mapToSource(index).row()));
+}
+
+}  // namespace zl::gui

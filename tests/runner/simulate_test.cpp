@@ -1,0 +1,69 @@
+// A recording priced apart from its run: the same numbers as a simulated run, and a memory curve
+// whose peak is the ledger's.
+#include "scenarios/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include "scenarios/runner.h"
+#include "simulator/memory_curve.h"
+
+namespace zl {
+namespace {
+
+Scenario on_eight_gpus() {
+  ScenarioOverrides overrides;
+  overrides.cluster = "8xh100";
+  return load_scenario("gpt2-124m", overrides);
+}
+
+TEST(Simulate, ARecordingPricedLaterIsTheSimulatedRun) {
+  const Scenario scenario = on_eight_gpus();
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  const DeviceProperties device = sim::device_properties(cluster);
+  for (const ImportedStrategy& strategy : scenario.strategies) {
+    const RunResult run = Runner().run(scenario, strategy, "sim");
+    const Recording recording =
+        record_run(scenario, strategy.strategy, device, program_options(scenario));
+    const RunResult priced = price_run(scenario, recording, cluster);
+    EXPECT_EQ(priced.step_time.median, run.step_time.median);
+    EXPECT_EQ(priced.tokens_per_second, run.tokens_per_second);
+    EXPECT_EQ(priced.mfu, run.mfu);
+    EXPECT_EQ(priced.peak_device.tag, run.peak_device.tag);
+  }
+}
+
+TEST(Simulate, AFasterDeviceNeedsNoNewRecording) {
+  const Scenario scenario = on_eight_gpus();
+  sim::ClusterSpec cluster = scenario_cluster(scenario);
+  const Recording recording =
+      record_run(scenario, scenario.strategies[0].strategy, sim::device_properties(cluster),
+                 program_options(scenario));
+  const double before = price_run(scenario, recording, cluster).step_time.median;
+  for (auto& rate : cluster.device.rates) rate.peak *= 4;
+  EXPECT_LT(price_run(scenario, recording, cluster).step_time.median, before);
+}
+
+TEST(Simulate, TheMemoryCurvePeaksAtTheLedgersPeak) {
+  const Scenario scenario = on_eight_gpus();
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  for (const ImportedStrategy& strategy : scenario.strategies) {
+    const Recording recording = record_run(
+        scenario, strategy.strategy, sim::device_properties(cluster), program_options(scenario));
+    sim::Timeline timeline;
+    const RunResult priced = price_run(scenario, recording, cluster, &timeline);
+    const auto curve = sim::memory_over_time(recording.trace, timeline.events, MemorySpace::device);
+    const auto peak = sim::peak_point(curve);
+    ASSERT_GE(peak, 0);
+    const auto& point = curve[static_cast<std::size_t>(peak)];
+    EXPECT_EQ(point.bytes, priced.peak_device.tag) << strategy.strategy.name;
+    std::int64_t live = 0;
+    for (const auto& block : sim::live_after(recording.trace, point.event, MemorySpace::device)) {
+      live += block.bytes;
+      EXPECT_STRNE(block.what, "");
+    }
+    EXPECT_EQ(live, point.total());
+  }
+}
+
+}  // namespace
+}  // namespace zl
