@@ -18,9 +18,6 @@ constexpr std::array kAliases = {
     Alias{"models", "llama3-405b", "llama3.1-405b"},
 };
 
-constexpr std::array<std::string_view, 3> kLaterStrategies = {
-    "zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme"};
-
 const CatalogEntry* find(std::string_view folder, std::string_view name) {
   const std::string target = catalog_canonical_name(folder, name);
   for (const CatalogEntry& entry : catalog_entries()) {
@@ -60,13 +57,9 @@ bool catalog_has(std::string_view folder, std::string_view name) {
 std::string_view catalog_text(std::string_view folder, std::string_view name) {
   if (const CatalogEntry* entry = find(folder, name)) return entry->text;
   const std::vector<std::string> names = catalog_names(folder);
-  const bool later =
-      folder == "strategies" &&
-      std::find(kLaterStrategies.begin(), kLaterStrategies.end(), name) != kLaterStrategies.end();
   std::string message = singular(folder) + ": \"" + std::string(name) + "\" ";
-  message += later ? "arrives in a later version, it is not implemented yet"
-                   : "is neither in the catalogue nor a file";
-  if (!later && !names.empty()) message += "; the nearest name is \"" + nearest(name, names) + "\"";
+  message += "is neither in the catalogue nor a file";
+  if (!names.empty()) message += "; the nearest name is \"" + nearest(name, names) + "\"";
   message += ". Known: " + join(names, ", ");
   throw Error(ErrorCode::invalid, message);
 }

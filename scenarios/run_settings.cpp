@@ -47,7 +47,7 @@ DType read_precision(const Json& value) {
 RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
-              "precision", "micro_batch", "gradient_accumulation"});
+              "host_memory", "nvme_path", "precision", "micro_batch", "gradient_accumulation"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -66,6 +66,10 @@ RunSettings read_run_settings(const Json& object) {
   if (object.contains("device_memory")) {
     run.device_memory = read_bytes(object["device_memory"], "run.device_memory");
   }
+  if (object.contains("host_memory")) {
+    run.host_memory = read_bytes(object["host_memory"], "run.host_memory");
+  }
+  if (object.contains("nvme_path")) run.nvme_path = text_at(object["nvme_path"], "run.nvme_path");
   if (object.contains("precision")) run.precision = read_precision(object["precision"]);
   return run;
 }
@@ -85,13 +89,16 @@ void check_sequence_length(const RunSettings& run, const ModelConfig& model) {
 }
 
 Json run_settings_to_json(const RunSettings& run) {
-  return {{"ranks", run.ranks},
-          {"steps", run.steps},
-          {"seed", run.seed},
-          {"sequence_length", run.sequence_length},
-          {"data", run.data},
-          {"tokenizer", run.tokenizer},
-          {"device_memory", run.device_memory}};
+  Json out = {{"ranks", run.ranks},
+              {"steps", run.steps},
+              {"seed", run.seed},
+              {"sequence_length", run.sequence_length},
+              {"data", run.data},
+              {"tokenizer", run.tokenizer},
+              {"device_memory", run.device_memory}};
+  // Only where it is said: scenarios of before keep their hash.
+  if (run.host_memory > 0) out["host_memory"] = run.host_memory;
+  return out;
 }
 
 }  // namespace zl

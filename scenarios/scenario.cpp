@@ -86,6 +86,8 @@ void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_
       throw Error(ErrorCode::invalid, "strategies: \"" + strategy.strategy.name +
                                           "\" occurs twice; set x-zerolab.name of one of them");
     }
+    OffloadConfig& offload = strategy.strategy.offload;
+    if (offload.files() && !run.nvme_path.empty()) offload.nvme_path = run.nvme_path;
     out.strategies.push_back(std::move(strategy));
   }
 }
@@ -107,6 +109,8 @@ void apply_overrides(const ScenarioOverrides& o, Json& document) {
   if (o.data) run["data"] = *o.data;
   if (o.tokenizer) run["tokenizer"] = *o.tokenizer;
   if (o.device_memory) run["device_memory"] = *o.device_memory;
+  if (o.host_memory) run["host_memory"] = *o.host_memory;
+  if (o.nvme_path) run["nvme_path"] = *o.nvme_path;
   if (o.precision) run["precision"] = *o.precision;
 }
 

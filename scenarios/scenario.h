@@ -29,6 +29,8 @@ struct RunSettings {
   std::string data = "bible";        // or a text file, or a .bin of uint16 tokens
   std::string tokenizer = "byte";    // or a folder with vocab.json and merges.txt
   std::int64_t device_memory = 0;    // bytes; 0: unlimited
+  std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
+  std::string nvme_path;             // empty: what each strategy says
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -43,7 +45,7 @@ struct ScenarioOverrides {
   std::vector<std::string> strategies;
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
-  std::optional<std::string> data, tokenizer, device_memory, precision;
+  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, precision;
 };
 
 struct Scenario {

@@ -15,6 +15,7 @@ ProgramOptions program_options(const Scenario& scenario) {
   options.sequence_length = scenario.run.sequence_length;
   options.seed = scenario.run.seed;
   options.device_memory = scenario.run.device_memory;
+  options.host_memory = scenario.run.host_memory;
   return options;
 }
 

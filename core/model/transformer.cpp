@@ -6,13 +6,15 @@
 namespace zl {
 
 Transformer::Transformer(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-                         const ParameterTable& table, const RecomputePlan& recompute)
+                         const ParameterTable& table, const RecomputePlan& recompute,
+                         const OffloadConfig& offload)
     : context_(context), access_(access), config_(config), table_(table), recompute_(recompute) {
   int unit = 1;
   for (const BlockParameters& block : table.blocks) {
     blocks_.emplace_back(context, access, config, block, unit++);
   }
   saved_.resize(blocks_.size());
+  if (offload.activations) away_.emplace(context, offload);
 }
 
 void Transformer::forward(const TensorView& tokens, const TensorView& targets,
@@ -28,6 +30,7 @@ void Transformer::forward(const TensorView& tokens, const TensorView& targets,
     blocks_forward(std::move(stream), group, out);
     stream = std::move(out);
   }
+  if (away_) away_->finish();
   const int unit = table_.head_unit();
   ScopeGuard scope(context_, Phase::forward, unit);
   access_.enter(unit, Pass::forward);
@@ -87,7 +90,11 @@ void Transformer::blocks_forward(ResidualPair stream, const RecomputePlan::Group
       Tensor input = std::move(saved.input);
       stream.owned = std::move(saved.x2);
       saved = {};
-      if (layer == group.begin) saved.input = std::move(input);
+      if (layer == group.begin && away_) {
+        away_->put(layer, std::move(input));
+      } else if (layer == group.begin) {
+        saved.input = std::move(input);
+      }
     }
     access_.leave(unit, Pass::forward);
   }
@@ -195,12 +202,24 @@ void Transformer::backward() {
     access_.leave(head_unit, Pass::backward);
   }
   const auto& groups = recompute_.groups();
-  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-    if (group->recomputed) recompute_group(*group);
-    for (int layer = group->end - 1; layer >= group->begin; --layer) block_backward(layer);
+  for (std::size_t left = groups.size(); left-- > 0;) {
+    const RecomputePlan::Group& group = groups[left];
+    if (away_) bring_back(left);
+    if (group.recomputed) recompute_group(group);
+    for (int layer = group.end - 1; layer >= group.begin; --layer) block_backward(layer);
   }
   embedding_backward();
   gradient_.reset();
+}
+
+// The kept input of a group from the host, and the one before it on its way.
+void Transformer::bring_back(std::size_t index) {
+  const auto& groups = recompute_.groups();
+  const RecomputePlan::Group& group = groups[index];
+  if (group.recomputed) {
+    saved_[static_cast<std::size_t>(group.begin)].input = away_->take(group.begin);
+  }
+  if (index > 0 && groups[index - 1].recomputed) away_->fetch(groups[index - 1].begin);
 }
 
 // A group of one is recomputed inside its backward visit (block_backward); a longer one makes a

@@ -4,17 +4,20 @@
 // running micro-batch. Threads: one rank's thread.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/checkpoint/recompute.h"
 #include "core/model/block.h"
+#include "core/offload/activation_offload.h"
 
 namespace zl {
 
 class Transformer {
  public:
   Transformer(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-              const ParameterTable& table, const RecomputePlan& recompute);
+              const ParameterTable& table, const RecomputePlan& recompute,
+              const OffloadConfig& offload = {});
 
   // tokens, targets: i32[batch * sequence]. Adds the loss, scaled by loss_weight / rows, to
   // loss[0]; starts the gradients with loss gradients scaled by gradient_scale / rows. Keeps what
@@ -37,6 +40,7 @@ class Transformer {
  private:
   ResidualPair embed(const TensorView& tokens);
   void blocks_forward(ResidualPair stream, const RecomputePlan::Group& group, ResidualPair& out);
+  void bring_back(std::size_t group);
   void recompute_group(const RecomputePlan::Group& group);
   void block_backward(int layer);
   void final_norm(ResidualPair stream);
@@ -55,6 +59,7 @@ class Transformer {
   BatchGeometry batch_;
   TensorView tokens_;
   std::vector<BlockActivations> saved_;
+  std::optional<ActivationOffload> away_;  // the kept inputs of recomputed groups
   Tensor final_input_, final_mean_, final_rstd_, final_out_;
   Tensor gradient_;       // of the residual stream
   ResidualPair pending_;  // into the last block of a recomputed group

@@ -27,7 +27,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
   ScopeGuard scope(context_, Phase::init, -1);
   transformer_ = std::make_unique<Transformer>(
       context_, static_cast<ParameterAccess&>(*this), model_, table_,
-      RecomputePlan(strategy_.recompute, static_cast<int>(model_.layers)));
+      RecomputePlan(strategy_.recompute, static_cast<int>(model_.layers)), strategy_.offload);
   weights_ = make_weight_store(context_, strategy_, table_, partition_, transformer_->visits());
   gradients_ = make_gradient_store(context_, strategy_, table_, partition_);
   const std::int64_t rows = strategy_.micro_batch * sequence_length;

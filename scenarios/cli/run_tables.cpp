@@ -54,6 +54,13 @@ Table summary_table(std::span<const RunResult> results) {
   for (const MemoryTag tag : tags) {
     table.columns.push_back({name_of(tag), Align::right, Unit::bytes});
   }
+  const auto any = [&](auto member) {
+    return std::any_of(results.begin(), results.end(),
+                       [&](const RunResult& run) { return (run.*member).total() > 0; });
+  };
+  const bool host = any(&RunResult::peak_host), files = any(&RunResult::peak_nvme);
+  if (host) table.columns.push_back({"host memory", Align::right, Unit::bytes});
+  if (files) table.columns.push_back({"files", Align::right, Unit::bytes});
   table.columns.push_back({"wire/step", Align::right, Unit::bytes});
   for (const RunResult& run : results) {
     auto& row = table.rows.emplace_back();
@@ -65,6 +72,8 @@ Table summary_table(std::span<const RunResult> results) {
     for (const MemoryTag tag : tags) {
       row.push_back(bytes(run, run.peak_device.tag[static_cast<std::size_t>(tag)]));
     }
+    if (host) row.push_back(bytes(run, run.peak_host.total()));
+    if (files) row.push_back(bytes(run, run.peak_nvme.total()));
     row.push_back(bytes(run, run.wire_bytes_per_step));
   }
   return table;

@@ -26,10 +26,11 @@ struct ClusterSpec {
   int devices = 1;          // ranks that run
   int node_devices = 1;     // devices of a full node
   Link intra, inter, host;  // within a node, between nodes, device <-> host memory
-  // Host memory <-> files, one device's share. Older files have none: a common data-centre drive.
+  // Host memory <-> files of a whole node, which its devices share. Older files have none: a common
+  // data-centre drive.
   Link storage{"nvme", {1e-4, 1e-4, 1e-4}, 3e9, 1.0};
-  // Bytes/s of the host's memory that the host work of one device gets, reads and writes together.
-  double host_memory_bandwidth = 2e10;
+  // Bytes/s of a node's host memory, reads and writes together, shared by its devices' host work.
+  double host_memory_bandwidth = 1e11;
   double collective_seconds = 0;  // fixed cost of one collective
   // Share of its progress that an op loses while another stream is busy.
   double overlap_loss = 0;

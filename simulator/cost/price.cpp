@@ -1,5 +1,7 @@
 #include "simulator/cost/price.h"
 
+#include <algorithm>
+
 #include "simulator/cost/collective.h"
 #include "simulator/cost/roofline.h"
 
@@ -23,6 +25,7 @@ CostClass cost_class_of(std::uint8_t op_kind) {
 
 CostModel::CostModel(const ClusterSpec& cluster)
     : cluster_(cluster), issue_(picoseconds(cluster.device.launch_seconds)) {
+  node_share_ = 1.0 / std::min(cluster.devices, cluster.node_devices);
   const bool shared = cluster.shared_cores > 0;
   if (shared) share_ = 1.0 / cluster.devices;
   // Compute threads of all ranks already fill the cores, so a busy second stream takes theirs.
@@ -56,9 +59,10 @@ Price CostModel::price(const TraceEvent& event) const {
                           static_cast<double>(event.bytes_read) / cluster_.host.rate(),
                       CostClass::copy);
     case EventType::transfer:
-      return modelled(cluster_.storage.hop_seconds.back() +
-                          static_cast<double>(event.bytes_read) / cluster_.storage.rate(),
-                      CostClass::copy);
+      return modelled(
+          cluster_.storage.hop_seconds.back() +
+              static_cast<double>(event.bytes_read) / (cluster_.storage.rate() * node_share_),
+          CostClass::copy);
     default:
       return {};
   }
@@ -66,7 +70,8 @@ Price CostModel::price(const TraceEvent& event) const {
 
 // Updates off the device stream through the host's memory.
 Price CostModel::host_op(const TraceEvent& event) const {
-  return modelled(bytes_of(event) / cluster_.host_memory_bandwidth, CostClass::memory);
+  return modelled(bytes_of(event) / (cluster_.host_memory_bandwidth * node_share_),
+                  CostClass::memory);
 }
 
 Price CostModel::op(const TraceEvent& event) const {

@@ -37,7 +37,8 @@ class CostModel {
 
   const ClusterSpec& cluster_;
   const RankCoefficients* coefficients_ = nullptr;
-  double share_ = 1;  // of the device that one rank gets
+  double share_ = 1;       // of the device that one rank gets
+  double node_share_ = 1;  // of its node's host memory and files
   // Fitted with another number of ranks: each rank's share of the cores scales by this.
   double rank_ratio_ = 1;
   std::int64_t issue_ = 0, step_ = 0;

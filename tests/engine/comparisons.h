@@ -107,9 +107,26 @@ inline std::vector<Strategy> offload_variants(DType dtype) {
       s.offload.pin_memory = false;
       s.param_persistence_threshold = 100;
       s.recompute.mode = RecomputeMode::full;
+      s.offload.activations = true;
       s.name = "zero-3 all cpu persistent recompute";
       all.push_back(s);
     }
+  }
+  for (const bool overlap : {false, true}) {
+    Strategy s = strategy(0, dtype);
+    s.overlap_comm = overlap;
+    s.offload.activations = true;
+    s.recompute.mode = RecomputeMode::full;
+    s.name = "zero-0 recompute, activations cpu";
+    all.push_back(s);
+    s.recompute.mode = RecomputeMode::every_k;
+    s.recompute.every = 2;
+    s.name = "zero-0 every 2, activations cpu";
+    all.push_back(s);
+    s.recompute.mode = RecomputeMode::automatic;
+    s.recompute.blocks = 1;
+    s.name = "zero-0 one recomputed, activations cpu";
+    all.push_back(s);
   }
   return all;
 }

@@ -1,7 +1,13 @@
 // Offload: the same bits as on the device, the same books on the recording device, and the bytes of
 // SPECS 4.
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
 #include "core/offload/placement.h"
 #include "tests/engine/comparisons.h"
+#include "tests/storage/faulty_engine.h"
 
 namespace zl::test {
 namespace {
@@ -130,6 +136,61 @@ TEST(DelayedUpdate, HasTwinsAndNoHazard) {
     const auto hazards = find_hazards(twin.trace, twin.accesses);
     EXPECT_TRUE(hazards.empty()) << (hazards.empty() ? "" : hazards.front());
   }
+}
+
+// Fails the n-th read, then the n-th write, of a short run, for every n: an error that names the
+// file, never a wrong loss, and nothing left in the folder.
+TEST(OffloadFaults, EveryFailedRequestEndsTheRunByName) {
+  namespace fs = std::filesystem;
+  const std::string folder = testing::TempDir() + "faults-" + std::to_string(getpid());
+  fs::create_directories(folder);
+  ModelConfig model = tiny_gpt2();
+  model.layers = 1;
+  model.hidden = 16;
+  model.ffn = 64;
+  model.max_sequence = 8;
+  Strategy s = strategy(3, DType::bf16);
+  s.overlap_comm = true;
+  s.offload.optimizer = s.offload.parameters = Tier::nvme;
+  s.offload.max_in_cpu = 0;
+  s.offload.pipeline_read = s.offload.pipeline_write = true;
+  s.offload.sub_group_size = 1500;
+  s.offload.nvme_path = folder;
+  const auto run_with = [&](std::shared_ptr<IoCount> reads, std::shared_ptr<IoCount> writes) {
+    ProgramOptions options = steps(2);
+    options.sequence_length = model.max_sequence;
+    options.make_storage = [&](const Strategy& each, int rank) {
+      if (rank == 1) return cpu::make_file_storage(each.offload.nvme_path, rank, each.offload.aio);
+      return cpu::make_file_storage(each.offload.nvme_path, rank,
+                                    std::make_unique<FaultyEngine>(reads),
+                                    std::make_unique<FaultyEngine>(writes));
+    };
+    return run(*cpu::make_world({2, 1}), model, s, options);
+  };
+  const auto reads = std::make_shared<IoCount>(), writes = std::make_shared<IoCount>();
+  EXPECT_EQ(run_with(reads, writes).result.steps, 2);
+  const std::int64_t requests[] = {reads->requests, writes->requests};
+  ASSERT_GT(requests[0], 20);
+  ASSERT_GT(requests[1], 20);
+  for (const int direction : {0, 1}) {
+    for (std::int64_t n = 0; n < requests[direction]; ++n) {
+      const auto bad = std::make_shared<IoCount>(), good = std::make_shared<IoCount>();
+      bad->fails_at = n;
+      bad->code = direction == 0 ? EIO : ENOSPC;
+      std::string message;
+      try {
+        run_with(direction == 0 ? bad : good, direction == 0 ? good : bad);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      EXPECT_NE(message.find(folder), std::string::npos)
+          << direction << " " << n << ": " << message;
+      EXPECT_NE(message.find(direction == 0 ? "cannot read" : "cannot write"), std::string::npos)
+          << message;
+      EXPECT_TRUE(fs::is_empty(folder)) << direction << " " << n;
+    }
+  }
+  fs::remove_all(folder);
 }
 
 TEST(OffloadConfig, RefusesWhatCannotWork) {

@@ -98,13 +98,19 @@ TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
   EXPECT_EQ(load_strategy("ddp", context).strategy.name, "zero-0");
 }
 
-TEST(Catalog, LaterStrategiesAreNamed) {
-  for (const char* name : {"zero-2-offload-cpu", "zero-3-offload-cpu", "zero-3-offload-nvme"}) {
-    EXPECT_FALSE(catalog_has("strategies", name));
-    const std::string message = message_of([&] { load_strategy(name, {}); });
-    EXPECT_NE(message.find(std::string(name) + "\" arrives in a later version"), std::string::npos)
-        << message;
-  }
+TEST(Catalog, OffloadStrategiesSayWhere) {
+  const ImportContext context = {};
+  const OffloadConfig two = load_strategy("zero-2-offload-cpu", context).strategy.offload;
+  EXPECT_EQ(two.optimizer, Tier::cpu);
+  EXPECT_EQ(two.parameters, Tier::device);
+  const OffloadConfig three = load_strategy("zero-3-offload-cpu", context).strategy.offload;
+  EXPECT_EQ(three.optimizer, Tier::cpu);
+  EXPECT_EQ(three.parameters, Tier::cpu);
+  const OffloadConfig files = load_strategy("zero-3-offload-nvme", context).strategy.offload;
+  EXPECT_EQ(files.optimizer, Tier::nvme);
+  EXPECT_EQ(files.parameters, Tier::nvme);
+  EXPECT_TRUE(files.pipeline_read && files.pipeline_write);
+  EXPECT_EQ(files.max_in_cpu, 0);
 }
 
 TEST(Catalog, UnknownNamesGetTheNearest) {
