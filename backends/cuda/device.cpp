@@ -165,6 +165,7 @@ template <class Describe, class Work>
 void Device::guarded(StreamId stream, const char* name, const Describe& describe_work,
                      const Work& work, Timing* timing) {
   refuse_after_failure();
+  if (stream == StreamId::compute) enqueue_held();
   const ProfilerRange range(name);
   const Stream target = streams_[index_of(stream)];
   try {
@@ -182,10 +183,44 @@ void Device::guarded(StreamId stream, const char* name, const Describe& describe
 }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
+  const auto* gemm = std::get_if<Gemm>(&op);
+  if (stream != StreamId::compute || synchronous_) return enqueue_op(stream, op, timing);
+  if (held_ && fuse_with_held(op, timing)) return;
+  if (gemm == nullptr || !may_fuse(*gemm)) return enqueue_op(stream, op, timing);
+  enqueue_held();
+  held_ = {*gemm, timing};
+}
+
+void Device::enqueue_op(StreamId stream, const Op& op, Timing* timing) {
   guarded(
       stream, op_name(op.index()), [&] { return describe(op); },
       [&](Stream) { std::visit([&](const auto& each) { execute(each, context(stream)); }, op); },
       timing);
+}
+
+void Device::enqueue_held() {
+  if (!held_) return;
+  const HeldProduct held = *held_;
+  held_.reset();
+  enqueue_op(StreamId::compute, held.gemm, held.timing);
+}
+
+bool Device::fuse_with_held(const Op& op, Timing* timing) {
+  const ExecContext with = context(StreamId::compute);
+  const std::optional<Product> product = fuse(held_->gemm, op, with.deterministic);
+  if (!product || !blas_->supports(*product, with.workspace_bytes)) return false;
+  const HeldProduct held = *held_;
+  held_.reset();
+  const auto describe_both = [&] { return describe(held.gemm) + " with " + describe(op); };
+  guarded(
+      StreamId::compute, "gemm with epilogue", describe_both,
+      [&](Stream stream) { blas_->run(*product, stream, with.workspace, with.workspace_bytes); },
+      held.timing);
+  if (timing != nullptr) {
+    guarded(
+        StreamId::compute, op_name(op.index()), describe_both, [](Stream) {}, timing);
+  }
+  return true;
 }
 
 void Device::copy(StreamId stream, std::byte* destination, const std::byte* source,
@@ -279,6 +314,10 @@ bool Device::has_work() const {
 }
 
 void Device::drain() {
+  try {
+    enqueue_held();
+  } catch (const Error&) {  // nobody can want the result: fail() has kept what is lasting
+  }
   if (!has_work()) return;
   // The work may be a collective whose other ranks will never come.
   if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
@@ -286,6 +325,11 @@ void Device::drain() {
 }
 
 std::string Device::finish() noexcept {
+  try {
+    enqueue_held();
+  } catch (const Error& error) {
+    return error.what();
+  }
   drain();
   cudaGetLastError();
   if (!failure_.empty()) return failure_;

@@ -3,13 +3,17 @@
 // Ownership: owns streams, events and the cuBLASLt handle; slabs belong to whoever reserved them;
 // the workspace is lent. Threads: made, used and destroyed on one rank's thread, whose current
 // device it sets.
-// Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited for, so that an error
-// names the op that made it and not one that was enqueued later.
+// A matrix product waits for the next op of the compute stream, which its epilogue may take over
+// (product.h). All that could show the difference enqueues it first: events, copies, reads, other
+// ops. Of two ops in one launch the first is given the time, the second a time of zero length.
+// Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited for and none is fused,
+// so that an error names the op that made it and not one that was enqueued later.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/cuda/availability.h"
@@ -65,10 +69,19 @@ class Device final : public zl::Device {
   template <class Describe, class Work>
   void guarded(StreamId stream, const char* name, const Describe& describe, const Work& work,
                Timing* timing);
+  void enqueue_op(StreamId stream, const Op& op, Timing* timing);
+  void enqueue_held();
+  // Whether `op` went into the launch of the held product.
+  bool fuse_with_held(const Op& op, Timing* timing);
   [[noreturn]] void fail(const std::string& what, const Error& error);
   void refuse_after_failure() const;
   bool has_work() const;
   void drain();
+
+  struct HeldProduct {
+    Gemm gemm;
+    Timing* timing = nullptr;
+  };
 
   int ordinal_, rank_;
   OnFailure on_failure_;
@@ -81,7 +94,8 @@ class Device final : public zl::Device {
   std::array<std::unique_ptr<EventRing>, kStreams> events_;
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Blas> blas_;
-  double* scalar_ = nullptr;  // pinned: where read() puts what it reads
+  std::optional<HeldProduct> held_;  // of the compute stream
+  double* scalar_ = nullptr;         // pinned: where read() puts what it reads
 };
 
 }  // namespace zl::cuda
