@@ -47,7 +47,7 @@ DType read_precision(const Json& value) {
 RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
-              "precision", "micro_batch", "gradient_accumulation"});
+              "deterministic", "precision", "micro_batch", "gradient_accumulation"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -65,6 +65,9 @@ RunSettings read_run_settings(const Json& object) {
   if (object.contains("tokenizer")) run.tokenizer = text_at(object["tokenizer"], "run.tokenizer");
   if (object.contains("device_memory")) {
     run.device_memory = read_bytes(object["device_memory"], "run.device_memory");
+  }
+  if (object.contains("deterministic")) {
+    run.deterministic = boolean_at(object["deterministic"], "run.deterministic");
   }
   if (object.contains("precision")) run.precision = read_precision(object["precision"]);
   return run;
@@ -91,7 +94,8 @@ Json run_settings_to_json(const RunSettings& run) {
           {"sequence_length", run.sequence_length},
           {"data", run.data},
           {"tokenizer", run.tokenizer},
-          {"device_memory", run.device_memory}};
+          {"device_memory", run.device_memory},
+          {"deterministic", run.deterministic}};
 }
 
 }  // namespace zl

@@ -108,6 +108,7 @@ void apply_overrides(const ScenarioOverrides& o, Json& document) {
   if (o.tokenizer) run["tokenizer"] = *o.tokenizer;
   if (o.device_memory) run["device_memory"] = *o.device_memory;
   if (o.precision) run["precision"] = *o.precision;
+  if (o.deterministic) run["deterministic"] = *o.deterministic;
 }
 
 Scenario resolve(Json document, const std::string& name, const fs::path& folder,

@@ -29,6 +29,7 @@ struct RunSettings {
   std::string data = "bible";        // or a text file, or a .bin of uint16 tokens
   std::string tokenizer = "byte";    // or a folder with vocab.json and merges.txt
   std::int64_t device_memory = 0;    // bytes; 0: unlimited
+  bool deterministic = true;         // see WorldOptions
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -44,6 +45,7 @@ struct ScenarioOverrides {
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
   std::optional<std::string> data, tokenizer, device_memory, precision;
+  std::optional<bool> deterministic;
 };
 
 struct Scenario {

@@ -1,7 +1,6 @@
 #include "backends/cuda/device.h"
 
 #include <cuda_runtime_api.h>
-#include <nvtx3/nvToolsExt.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -13,6 +12,14 @@
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/timer.h"
 #include "core/device/failures.h"
+
+// The toolkit's headers without a library; a package of its own in some distributions.
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#else
+static void nvtxRangePushA(const char*) {}
+static void nvtxRangePop() {}
+#endif
 
 namespace zl::cuda {
 namespace {
@@ -62,10 +69,11 @@ std::byte* map_host(std::int64_t bytes) {
 
 }  // namespace
 
-Device::Device(int ordinal, int rank, OnFailure on_failure)
+Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic)
     : ordinal_(ordinal),
       rank_(rank),
       on_failure_(std::move(on_failure)),
+      deterministic_(deterministic),
       synchronous_(debug_synchronous()),
       timer_(std::make_unique<Timer>()),
       blas_(std::make_unique<Blas>()) {
@@ -157,6 +165,7 @@ ExecContext Device::context(StreamId stream) const {
   context.workspace = workspaces_[i];
   context.workspace_bytes = workspace_bytes_[i];
   context.multiprocessors = multiprocessors_;
+  context.deterministic = deterministic_;
   context.blas = blas_.get();
   return context;
 }
@@ -181,6 +190,15 @@ void Device::guarded(StreamId stream, const char* name, const Describe& describe
     fail(describe_work(), error);
   }
 }
+
+// A held product is of the part before. (Not so in leave(), which must not throw.)
+void Device::enter(Phase phase, int unit) {
+  if (failure_.empty()) enqueue_held();
+  const std::string name = name_of(phase);
+  nvtxRangePushA(unit < 0 ? name.c_str() : (name + " " + std::to_string(unit)).c_str());
+}
+
+void Device::leave() { nvtxRangePop(); }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
   const auto* gemm = std::get_if<Gemm>(&op);

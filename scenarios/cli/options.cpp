@@ -33,6 +33,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--data", o.data, "Text file, .bin of uint16 tokens, bible, or synthetic");
   app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
   app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
+  app.add_flag("--deterministic,!--no-deterministic", o.deterministic,
+               "The same bits at every run (the default); without, CUDA fuses more");
 }
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {
