@@ -140,6 +140,7 @@ constexpr KeySpec kRows[] = {
     // zerolab's own
     applied("x-zerolab.name", text, "null"),
     applied("x-zerolab.recompute", text, "\"none\""),
+    applied("x-zerolab.stochastic_rounding", boolean, "false"),
     applied("x-zerolab.deepspeed_scale_order", boolean, "false"),
 };
 

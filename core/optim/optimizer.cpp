@@ -16,8 +16,13 @@ TensorView extended(const TensorView& view, std::int64_t count) {
 }  // namespace
 
 Optimizer::Optimizer(RankContext& context, const OptimizerConfig& config,
-                     std::vector<UpdateRange> ranges, bool replicated)
-    : context_(context), config_(config), ranges_(std::move(ranges)), replicated_(replicated) {
+                     std::vector<UpdateRange> ranges, bool replicated,
+                     const StochasticRounding& rounding)
+    : context_(context),
+      config_(config),
+      ranges_(std::move(ranges)),
+      replicated_(replicated),
+      rounding_(rounding) {
   for (const UpdateRange& range : ranges_) {
     offsets_.push_back(elements_);
     elements_ += range.weights.count();
@@ -41,10 +46,11 @@ TensorView Optimizer::master(std::size_t range) const {
 }
 
 void Optimizer::make_pieces() {
+  const bool merge = config_.kind != OptimizerKind::lamb && !rounding_.on;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     Piece piece{master(i), ranges_[i].gradient, has_masters() ? ranges_[i].weights : TensorView{},
-                offsets_[i]};
-    if (!pieces_.empty() && config_.kind != OptimizerKind::lamb) {
+                offsets_[i], i};
+    if (!pieces_.empty() && merge) {
       Piece& last = pieces_.back();
       if (follows(last.param, piece.param) && follows(last.gradient, piece.gradient) &&
           follows(last.copy, piece.copy)) {
@@ -82,7 +88,13 @@ void Optimizer::adam(const StepScalars& scalars) {
     op.bias1 = static_cast<float>(1.0 - std::pow(scalars.beta1, static_cast<double>(steps_)));
     op.bias2 = static_cast<float>(1.0 - std::pow(scalars.beta2, static_cast<double>(steps_)));
   }
+  op.stochastic = rounding_.on;
   for (const Piece& piece : pieces_) {
+    const UpdateRange& range = ranges_[piece.range];
+    // The high bit tells them from dropout's streams.
+    op.key = {rounding_.seed, static_cast<std::uint32_t>(steps_),
+              0x80000000u | static_cast<std::uint32_t>(range.parameter)};
+    op.base = static_cast<std::uint64_t>(range.begin);
     op.param = piece.param;
     op.grad = piece.gradient;
     op.copy = piece.copy;

@@ -13,6 +13,14 @@ namespace zl {
 struct UpdateRange {
   TensorView weights, gradient;
   int parameter = 0;
+  std::int64_t begin = 0;  // index of the first element in the parameter
+};
+
+// Of weights to bf16, the same for every partition: the random words belong to (seed, step,
+// parameter, element).
+struct StochasticRounding {
+  bool on = false;
+  std::uint64_t seed = 0;
 };
 
 // Hyper-parameters of one step.
@@ -24,10 +32,11 @@ struct StepScalars {
 class Optimizer {
  public:
   // Ranges keep their order; state is laid out in that order. Contiguous neighbours are updated by
-  // one op, except under LAMB, whose trust ratios are per parameter. replicated: every rank updates
+  // one op, except under LAMB, whose trust ratios are per parameter, and stochastic rounding.
+  // replicated: every rank updates
   // everything (stage 0), so norms need no collective.
   Optimizer(RankContext& context, const OptimizerConfig& config, std::vector<UpdateRange> ranges,
-            bool replicated);
+            bool replicated, const StochasticRounding& rounding = {});
 
   bool has_masters() const { return !masters_.view.empty(); }
   // The fp32 values of a range: its master, or the fp32 weights themselves.
@@ -41,6 +50,7 @@ class Optimizer {
   struct Piece {
     TensorView param, gradient, copy;
     std::int64_t offset = 0;  // into the state
+    std::size_t range = 0;    // the first it is made of
     std::int64_t count() const { return param.count(); }
   };
 
@@ -55,6 +65,7 @@ class Optimizer {
   OptimizerConfig config_;
   std::vector<UpdateRange> ranges_;
   bool replicated_;
+  StochasticRounding rounding_;
   std::vector<std::int64_t> offsets_;  // of each range in the state
   std::vector<Piece> pieces_;
   Tensor masters_, first_, second_;

@@ -54,16 +54,17 @@ Engine::~Engine() {
 
 void Engine::make_optimizer(std::uint64_t seed) {
   std::vector<UpdateRange> ranges;
+  const bool whole = strategy_.zero_stage == 0;
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
-    ranges.push_back({weights_->owned(p), gradients_->owned(p), p});
+    ranges.push_back({weights_->owned(p), gradients_->owned(p), p,
+                      whole ? std::int64_t{0} : partition_.owned_begin(p)});
   }
-  optimizer_ = std::make_unique<Optimizer>(context_, strategy_.optimizer, std::move(ranges),
-                                           strategy_.zero_stage == 0);
+  optimizer_ = std::make_unique<Optimizer>(context_, strategy_.optimizer, std::move(ranges), whole,
+                                           StochasticRounding{strategy_.stochastic_rounding, seed});
   if (!optimizer_->has_masters()) return;
   // Masters hold the fp32 draw that the 16-bit weights are rounded from.
   for (std::size_t i = 0; i < partition_.size(); ++i) {
     const int p = static_cast<int>(i);
-    const bool whole = strategy_.zero_stage == 0;
     const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
     const std::int64_t count = whole ? partition_.slot(p).count : partition_.owned_count(p);
     if (count == 0) continue;
