@@ -61,6 +61,11 @@ TEST(GemmKey, AddressesMatterUpToSixteenBytes) {
   EXPECT_EQ(odd.align_a, 2);
   EXPECT_EQ(odd.align_b, 8);
   EXPECT_EQ(odd.align_c, 4);
+  EXPECT_FALSE(odd == key);
+  // Where the epilogue's result goes counts, not where the sums would have gone.
+  Product product = product_of(op);
+  product.result.data = at(0x50008);
+  EXPECT_EQ(key_of(product, 0).align_c, 8);
 }
 
 TEST(GemmKey, BiasGoesIntoTheEpilogueWhereTheLibraryTakesIt) {
@@ -151,6 +156,7 @@ TEST_F(GemmDescriptorsTest, CarryEpilogueWorkspaceAndReproducibleReductions) {
   key.workspace = 123456;
   key.align_a = 4;
   key.align_b = 2;
+  key.align_c = 8;
   const GemmDescriptors d(key);
   EXPECT_EQ(product<std::uint32_t>(d, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_BIAS);
   const auto preference = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -164,6 +170,8 @@ TEST_F(GemmDescriptorsTest, CarryEpilogueWorkspaceAndReproducibleReductions) {
   // The library's first matrix is b.
   EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{}), 2u);
   EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{}), 4u);
+  EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{}), 8u);
+  EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{}), 8u);
 }
 
 TEST_F(GemmDescriptorsTest, NameTheEpilogueAndItsOperands) {
