@@ -142,6 +142,7 @@ constexpr KeySpec kRows[] = {
     applied("x-zerolab.name", text, "null"),
     applied("x-zerolab.recompute", text, "\"none\""),
     applied("x-zerolab.delayed_param_update", integer | null, "null").at_least(0),
+    applied("x-zerolab.stochastic_rounding", boolean, "false"),
     applied("x-zerolab.deepspeed_scale_order", boolean, "false"),
     applied("x-zerolab.deepspeed_compat", boolean, "false"),
     applied("x-zerolab.automatic_freeze", boolean, "false"),

@@ -186,6 +186,12 @@ void DeepSpeedBuilder::build_recompute() {
 void DeepSpeedBuilder::build_checks() {
   const Strategy& s = out_.strategy;
   out_.strategy.deepspeed_scale_order = boolean("x-zerolab.deepspeed_scale_order");
+  out_.strategy.stochastic_rounding = boolean("x-zerolab.stochastic_rounding");
+  const bool adam =
+      s.optimizer.kind == OptimizerKind::adamw || s.optimizer.kind == OptimizerKind::adam;
+  if (s.stochastic_rounding && (s.compute_dtype != DType::bf16 || !adam)) {
+    reject("x-zerolab.stochastic_rounding", "true is for bf16 weights under AdamW or Adam");
+  }
   if (is_set("vocabulary_size") && integer("vocabulary_size") % 8 != 0) {
     out_.warnings.push_back("strategy.vocabulary_size: " + given("vocabulary_size")->value->dump() +
                             " is not a multiple of 8, which matrix units prefer");

@@ -47,7 +47,8 @@ DType read_precision(const Json& value) {
 RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
-              "host_memory", "nvme_path", "precision", "micro_batch", "gradient_accumulation"});
+              "host_memory", "nvme_path", "deterministic", "precision", "micro_batch",
+              "gradient_accumulation"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -70,6 +71,9 @@ RunSettings read_run_settings(const Json& object) {
     run.host_memory = read_bytes(object["host_memory"], "run.host_memory");
   }
   if (object.contains("nvme_path")) run.nvme_path = text_at(object["nvme_path"], "run.nvme_path");
+  if (object.contains("deterministic")) {
+    run.deterministic = boolean_at(object["deterministic"], "run.deterministic");
+  }
   if (object.contains("precision")) run.precision = read_precision(object["precision"]);
   return run;
 }
@@ -98,6 +102,7 @@ Json run_settings_to_json(const RunSettings& run) {
               {"device_memory", run.device_memory}};
   // Only where it is said: scenarios of before keep their hash.
   if (run.host_memory > 0) out["host_memory"] = run.host_memory;
+  if (!run.deterministic) out["deterministic"] = false;
   return out;
 }
 

@@ -110,7 +110,8 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   std::unique_ptr<World> world;
   if (!simulated) {
     if (backend == "cpu") check_real_ranks(scenario, backend);
-    world = registry_.make(backend, {static_cast<int>(scenario.run.ranks), 0});
+    world = registry_.make(backend,
+                           {static_cast<int>(scenario.run.ranks), 0, scenario.run.deterministic});
     if (world->ranks() != scenario.run.ranks) {
       throw Error(ErrorCode::invalid, "run.ranks: " + std::to_string(scenario.run.ranks) +
                                           " is not the " + std::to_string(world->ranks()) +

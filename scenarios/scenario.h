@@ -31,6 +31,7 @@ struct RunSettings {
   std::int64_t device_memory = 0;    // bytes; 0: unlimited
   std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
   std::string nvme_path;             // empty: what each strategy says
+  bool deterministic = true;         // see WorldOptions
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -46,6 +47,7 @@ struct ScenarioOverrides {
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
   std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, precision;
+  std::optional<bool> deterministic;
 };
 
 struct Scenario {

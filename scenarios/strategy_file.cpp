@@ -199,6 +199,7 @@ Json strategy_to_json(const Strategy& s) {
   out["zero_optimization"] = zero_json(s);
   out["x-zerolab"] = {{"name", s.name},
                       {"recompute", recompute_text(s.recompute)},
+                      {"stochastic_rounding", s.stochastic_rounding},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
   add_offload(s.offload, out);
   if (s.optimizer.kind == OptimizerKind::onebit_adam) {

@@ -50,7 +50,30 @@ cublasLtMatrixLayout_t layout(DType dtype, std::int64_t rows, std::int64_t colum
   return made;
 }
 
-cublasLtMatmulDesc_t product_of(const GemmKey& key) {
+cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_bias:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::bias_gradient:
+      return CUBLASLT_EPILOGUE_BGRADB;  // the library's second matrix is a
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+bool has_aux(Epilogue epilogue) {
+  return epilogue == Epilogue::gelu || epilogue == Epilogue::gelu_bias ||
+         epilogue == Epilogue::gelu_gradient;
+}
+
+cublasLtMatmulDesc_t description_of(const GemmKey& key) {
   const bool wide = key.in == DType::f64;
   cublasLtMatmulDesc_t made = nullptr;
   check_blas(cublaslt().desc_create(&made, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
@@ -59,9 +82,12 @@ cublasLtMatmulDesc_t product_of(const GemmKey& key) {
   const auto transpose = [](bool yes) { return yes ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(made, CUBLASLT_MATMUL_DESC_TRANSA, transpose(key.trans_b));
   set(made, CUBLASLT_MATMUL_DESC_TRANSB, transpose(key.trans_a));
-  if (key.epilogue == Epilogue::bias) {
-    set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(key.in));
+  if (key.epilogue == Epilogue::none) return made;
+  set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(key.epilogue));
+  set(made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(key.out));
+  if (has_aux(key.epilogue)) {
+    set(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(key.out));
+    set(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.n);
   }
   return made;
 }
@@ -77,6 +103,16 @@ cublasLtMatmulPreference_t preference_of(const GemmKey& key) {
   set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{key.align_c});
   set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{key.align_c});
   return made;
+}
+
+// The library asks for the pointers before it chooses an algorithm too.
+void set_pointers(const GemmDescriptors& d, const Product& product) {
+  if (!product.vector.empty()) {
+    set(d.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.vector.as<void>());
+  }
+  if (!product.aux.empty()) {
+    set(d.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.aux.as<void>());
+  }
 }
 
 std::string text_of(const GemmKey& key) {
@@ -99,21 +135,19 @@ std::size_t GemmKeyHash::operator()(const GemmKey& key) const {
   return hash;
 }
 
-GemmKey key_of(const Gemm& op, std::int64_t workspace_bytes) {
-  GemmKey key{op.m(),     op.n(),     op.k(),     op.a.dtype,
-              op.c.dtype, op.trans_a, op.trans_b, op.accumulate};
+GemmKey key_of(const Product& product, std::int64_t workspace_bytes) {
+  const Gemm& op = product.gemm;
+  GemmKey key{op.m(),     op.n(),     op.k(),        op.a.dtype,      op.c.dtype,
+              op.trans_a, op.trans_b, op.accumulate, product.epilogue};
   key.align_a = alignment_of(op.a.data);
   key.align_b = alignment_of(op.b.data);
-  key.align_c = alignment_of(op.c.data);
+  key.align_c = alignment_of(product.result.data);
   key.workspace = workspace_bytes;
-  const bool fits = !op.bias.empty() && op.bias.dtype == op.c.dtype && op.c.dtype != DType::f64 &&
-                    alignment_of(op.bias.data) == 16;
-  if (fits) key.epilogue = Epilogue::bias;
   return key;
 }
 
 GemmDescriptors::GemmDescriptors(const GemmKey& key)
-    : product(product_of(key)),
+    : product(description_of(key)),
       first(key.trans_b ? layout(key.in, key.n, key.k) : layout(key.in, key.k, key.n)),
       second(key.trans_a ? layout(key.in, key.k, key.m) : layout(key.in, key.m, key.k)),
       result(layout(key.out, key.m, key.n)),
@@ -130,38 +164,51 @@ Blas::~Blas() {
   if (handle_ != nullptr) cublaslt().destroy(handle_);
 }
 
-Blas::Plan& Blas::plan(const GemmKey& key) {
-  if (const auto found = plans_.find(key); found != plans_.end()) return *found->second;
+Blas::Plan& Blas::plan(const GemmKey& key, const Product& product) {
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) {
+    set_pointers(known->second->descriptors, product);
+    return *known->second;
+  }
   const CublasLt& lt = cublaslt();
   if (handle_ == nullptr) check_blas(lt.create(&handle_), "cublasLtCreate");
   auto made = std::make_unique<Plan>(key);
   const GemmDescriptors& d = made->descriptors;
+  set_pointers(d, product);
   cublasLtMatmulHeuristicResult_t choice{};
   int found = 0;
-  const cublasStatus_t status = lt.heuristic(handle_, d.product, d.first, d.second, d.result,
-                                             d.result, d.preference, 1, &choice, &found);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-    throw Error(ErrorCode::failed,
-                "cublasLtMatmulAlgoGetHeuristic: " + std::string(lt.status_name(status)) +
-                    ", no algorithm for " + text_of(key));
+  made->status = lt.heuristic(handle_, d.product, d.first, d.second, d.result, d.result,
+                              d.preference, 1, &choice, &found);
+  if (made->status == CUBLAS_STATUS_SUCCESS && found == 0) {
+    made->status = CUBLAS_STATUS_NOT_SUPPORTED;
   }
   made->algorithm = choice.algo;
   return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-void Blas::run(const Gemm& op, const GemmKey& key, Stream stream, std::byte* workspace) {
-  Plan& chosen = plan(key);
-  const GemmDescriptors& d = chosen.descriptors;
-  if (key.epilogue == Epilogue::bias) {
-    set(d.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(op.bias.data));
+bool Blas::supports(const Product& product, std::int64_t workspace_bytes) {
+  return plan(key_of(product, workspace_bytes), product).status == CUBLAS_STATUS_SUCCESS;
+}
+
+void Blas::run(const Product& product, Stream stream, std::byte* workspace,
+               std::int64_t workspace_bytes) {
+  const Gemm& op = product.gemm;
+  const GemmKey key = key_of(product, workspace_bytes);
+  Plan& chosen = plan(key, product);
+  if (chosen.status != CUBLAS_STATUS_SUCCESS) {
+    throw Error(ErrorCode::failed, "cublasLtMatmulAlgoGetHeuristic: " +
+                                       std::string(cublaslt().status_name(chosen.status)) +
+                                       ", no algorithm for " + text_of(key));
   }
+  const GemmDescriptors& d = chosen.descriptors;
   const float one = 1, beta = op.accumulate ? 1 : 0;
   const double wide_one = 1, wide_beta = op.accumulate ? 1 : 0;
   const bool wide = key.in == DType::f64;
+  std::byte* const result = product.result.data;
   check_blas(cublaslt().matmul(
                  handle_, d.product, wide ? static_cast<const void*>(&wide_one) : &one, op.b.data,
                  d.first, op.a.data, d.second, wide ? static_cast<const void*>(&wide_beta) : &beta,
-                 op.c.data, d.result, op.c.data, d.result, &chosen.algorithm, workspace,
+                 result, d.result, result, d.result, &chosen.algorithm, workspace,
                  static_cast<std::size_t>(key.workspace), stream),
              "cublasLtMatmul");
 }

@@ -10,16 +10,14 @@
 #include <unordered_map>
 
 #include "backends/cuda/kernel/stream.h"
-#include "core/ops/matmul.h"
+#include "backends/cuda/product.h"
 
 namespace zl::cuda {
 
-// What the GEMM does to its result before it is stored.
-enum class Epilogue : std::uint8_t { none, bias };
-
 // Everything the choice of an algorithm may depend on, and nothing that differs between runs of one
-// program: with equal keys the results have equal bits. Alignments (of a, b and of c with the bias)
-// count up to 16 bytes, so that a weight's place in a larger buffer does not matter.
+// program: with equal keys the results have equal bits. Alignments (of a, b and of the result)
+// count up to 16 bytes, so that a weight's place in a larger buffer does not matter; those of an
+// epilogue's vector and aux are always 16.
 struct GemmKey {
   std::int64_t m = 0, n = 0, k = 0;
   DType in = DType::f32, out = DType::f32;
@@ -34,8 +32,7 @@ struct GemmKeyHash {
   std::size_t operator()(const GemmKey& key) const;
 };
 
-// Bias goes into the epilogue where cuBLASLt takes it: of the type of c, not f64, 16-byte aligned.
-GemmKey key_of(const Gemm& op, std::int64_t workspace_bytes);
+GemmKey key_of(const Product& product, std::int64_t workspace_bytes);
 
 // Row-major c = op(a) op(b) is, read in columns, c^T = op(b)^T op(a)^T: cuBLASLt's first matrix is
 // b and its second a. Sums in f32 (f64 for f64), never TF32.
@@ -55,16 +52,20 @@ struct GemmDescriptors {
 class Blas {
  public:
   ~Blas();
+  // Whether the library has an algorithm for it.
+  bool supports(const Product& product, std::int64_t workspace_bytes);
   // Enqueues. Throws Error{failed} naming the call, or that no algorithm supports the shape.
-  void run(const Gemm& op, const GemmKey& key, Stream stream, std::byte* workspace);
+  void run(const Product& product, Stream stream, std::byte* workspace,
+           std::int64_t workspace_bytes);
 
  private:
   struct Plan {
     explicit Plan(const GemmKey& key) : descriptors(key) {}
     GemmDescriptors descriptors;
     cublasLtMatmulAlgo_t algorithm{};
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // else there is no algorithm
   };
-  Plan& plan(const GemmKey& key);
+  Plan& plan(const GemmKey& key, const Product& product);
 
   cublasLtHandle_t handle_ = nullptr;
   std::unordered_map<GemmKey, std::unique_ptr<Plan>, GemmKeyHash> plans_;

@@ -1,7 +1,6 @@
 #include "backends/cuda/device.h"
 
 #include <cuda_runtime_api.h>
-#include <nvtx3/nvToolsExt.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -13,6 +12,14 @@
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/timer.h"
 #include "core/device/failures.h"
+
+// The toolkit's headers without a library; a package of its own in some distributions.
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#else
+static void nvtxRangePushA(const char*) {}
+static void nvtxRangePop() {}
+#endif
 
 namespace zl::cuda {
 namespace {
@@ -62,10 +69,11 @@ std::byte* map_host(std::int64_t bytes) {
 
 }  // namespace
 
-Device::Device(int ordinal, int rank, OnFailure on_failure)
+Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic)
     : ordinal_(ordinal),
       rank_(rank),
       on_failure_(std::move(on_failure)),
+      deterministic_(deterministic),
       synchronous_(debug_synchronous()),
       timer_(std::make_unique<Timer>()),
       blas_(std::make_unique<Blas>()) {
@@ -157,6 +165,7 @@ ExecContext Device::context(StreamId stream) const {
   context.workspace = workspaces_[i];
   context.workspace_bytes = workspace_bytes_[i];
   context.multiprocessors = multiprocessors_;
+  context.deterministic = deterministic_;
   context.blas = blas_.get();
   return context;
 }
@@ -165,6 +174,7 @@ template <class Describe, class Work>
 void Device::guarded(StreamId stream, const char* name, const Describe& describe_work,
                      const Work& work, Timing* timing) {
   refuse_after_failure();
+  if (stream == StreamId::compute) enqueue_held();
   const ProfilerRange range(name);
   const Stream target = streams_[index_of(stream)];
   try {
@@ -181,11 +191,54 @@ void Device::guarded(StreamId stream, const char* name, const Describe& describe
   }
 }
 
+// A held product is of the part before. (Not so in leave(), which must not throw.)
+void Device::enter(Phase phase, int unit) {
+  if (failure_.empty()) enqueue_held();
+  const std::string name = name_of(phase);
+  nvtxRangePushA(unit < 0 ? name.c_str() : (name + " " + std::to_string(unit)).c_str());
+}
+
+void Device::leave() { nvtxRangePop(); }
+
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
+  const auto* gemm = std::get_if<Gemm>(&op);
+  if (stream != StreamId::compute || synchronous_) return enqueue_op(stream, op, timing);
+  if (held_ && fuse_with_held(op, timing)) return;
+  if (gemm == nullptr || !may_fuse(*gemm)) return enqueue_op(stream, op, timing);
+  enqueue_held();
+  held_ = {*gemm, timing};
+}
+
+void Device::enqueue_op(StreamId stream, const Op& op, Timing* timing) {
   guarded(
       stream, op_name(op.index()), [&] { return describe(op); },
       [&](Stream) { std::visit([&](const auto& each) { execute(each, context(stream)); }, op); },
       timing);
+}
+
+void Device::enqueue_held() {
+  if (!held_) return;
+  const HeldProduct held = *held_;
+  held_.reset();
+  enqueue_op(StreamId::compute, held.gemm, held.timing);
+}
+
+bool Device::fuse_with_held(const Op& op, Timing* timing) {
+  const ExecContext with = context(StreamId::compute);
+  const std::optional<Product> product = fuse(held_->gemm, op, with.deterministic);
+  if (!product || !blas_->supports(*product, with.workspace_bytes)) return false;
+  const HeldProduct held = *held_;
+  held_.reset();
+  const auto describe_both = [&] { return describe(held.gemm) + " with " + describe(op); };
+  guarded(
+      StreamId::compute, "gemm with epilogue", describe_both,
+      [&](Stream stream) { blas_->run(*product, stream, with.workspace, with.workspace_bytes); },
+      held.timing);
+  if (timing != nullptr) {
+    guarded(
+        StreamId::compute, op_name(op.index()), describe_both, [](Stream) {}, timing);
+  }
+  return true;
 }
 
 void Device::copy(StreamId stream, std::byte* destination, const std::byte* source,
@@ -283,6 +336,10 @@ bool Device::has_work() const {
 }
 
 void Device::drain() {
+  try {
+    enqueue_held();
+  } catch (const Error&) {  // nobody can want the result: fail() has kept what is lasting
+  }
   if (!has_work()) return;
   // The work may be a collective whose other ranks will never come.
   if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
@@ -290,6 +347,11 @@ void Device::drain() {
 }
 
 std::string Device::finish() noexcept {
+  try {
+    enqueue_held();
+  } catch (const Error& error) {
+    return error.what();
+  }
   drain();
   cudaGetLastError();
   if (!failure_.empty()) return failure_;

@@ -3,13 +3,23 @@
 // Ownership: owns streams, events and the cuBLASLt handle; slabs belong to whoever reserved them;
 // the workspace is lent. Threads: made, used and destroyed on one rank's thread, whose current
 // device it sets.
-// Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited for, so that an error
-// names the op that made it and not one that was enqueued later.
+// A matrix product waits for the next op of the compute stream, which its epilogue may take over
+// (product.h). All that could show the difference enqueues it first: events, copies, reads, other
+// ops. Of two ops in one launch the first is given the time, the second a time of zero length.
+// No CUDA graphs: dropout's keys, the loss scale and the optimizer's scalars are kernel arguments
+// that change from step to step, and ranks that share a GPU meet at host barriers in between, so a
+// captured step could rarely be replayed as it is. Nothing is read back between a step's first op
+// and its loss: the host runs ahead, and launches cost time only where kernels take microseconds.
+// Profilers see NVTX ranges: the part of the step ("forward 3"), in it the op. Without one they
+// cost a few nanoseconds. Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited
+// for and none is fused, so that an error names the op that made it and not one that was enqueued
+// later.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/cuda/availability.h"
@@ -30,7 +40,7 @@ class Device final : public zl::Device {
   using OnFailure = std::function<void(const std::string& why)>;
 
   // ordinal: CUDA's number of the GPU. rank: for messages. Throws Error{unavailable}.
-  Device(int ordinal, int rank, OnFailure on_failure = {});
+  Device(int ordinal, int rank, OnFailure on_failure = {}, bool deterministic = true);
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -39,6 +49,8 @@ class Device final : public zl::Device {
   void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override;
   void lend_workspace(std::byte* memory, std::int64_t bytes) override;
 
+  void enter(Phase phase, int unit) override;
+  void leave() override;
   void run(StreamId stream, const Op& op, Timing* timing) override;
   void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
             Timing* timing) override;
@@ -67,14 +79,23 @@ class Device final : public zl::Device {
   template <class Describe, class Work>
   void guarded(StreamId stream, const char* name, const Describe& describe, const Work& work,
                Timing* timing);
+  void enqueue_op(StreamId stream, const Op& op, Timing* timing);
+  void enqueue_held();
+  // Whether `op` went into the launch of the held product.
+  bool fuse_with_held(const Op& op, Timing* timing);
   [[noreturn]] void fail(const std::string& what, const Error& error);
   void refuse_after_failure() const;
   bool has_work() const;
   void drain();
 
+  struct HeldProduct {
+    Gemm gemm;
+    Timing* timing = nullptr;
+  };
+
   int ordinal_, rank_;
   OnFailure on_failure_;
-  bool synchronous_ = false;
+  bool deterministic_, synchronous_ = false;
   int multiprocessors_ = 0;
   std::string failure_;  // the first one: CUDA refuses everything after it
   std::array<Stream, kDeviceStreams> streams_{};
@@ -83,7 +104,8 @@ class Device final : public zl::Device {
   std::array<std::unique_ptr<EventRing>, kDeviceStreams> events_;
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Blas> blas_;
-  double* scalar_ = nullptr;  // pinned: where read() puts what it reads
+  std::optional<HeldProduct> held_;  // of the compute stream
+  double* scalar_ = nullptr;         // pinned: where read() puts what it reads
 };
 
 }  // namespace zl::cuda

@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::chrono::minutes kTimeout{1};
 
-void run_rank(RankGroup& group, int ordinal, int rank,
+void run_rank(RankGroup& group, int ordinal, int rank, bool deterministic,
               const std::function<void(RankHandle)>& program) {
-  Device device(ordinal, rank, [&](const std::string& why) { group.leave(rank, why); });
+  Device device(
+      ordinal, rank, [&](const std::string& why) { group.leave(rank, why); }, deterministic);
   const std::unique_ptr<Communicator> communicator = group.join(device, rank);
   program({device, *communicator});
   for (std::size_t stream = 0; stream < kDeviceStreams; ++stream) {
@@ -26,7 +27,7 @@ void run_rank(RankGroup& group, int ordinal, int rank,
 
 class GpuWorld final : public World {
  public:
-  explicit GpuWorld(int ranks) : ranks_(ranks) {}
+  GpuWorld(int ranks, bool deterministic) : ranks_(ranks), deterministic_(deterministic) {}
 
   int ranks() const override { return ranks_; }
   int executed_ranks() const override { return ranks_; }
@@ -41,7 +42,7 @@ class GpuWorld final : public World {
       for (int rank = 0; rank < ranks_; ++rank) {
         threads.emplace_back([&, rank] {
           try {
-            run_rank(*group, own_gpus ? rank : 0, rank, program);
+            run_rank(*group, own_gpus ? rank : 0, rank, deterministic_, program);
           } catch (...) {
             failures.add(std::current_exception());
             group->leave(rank, message_of(std::current_exception()));
@@ -54,12 +55,14 @@ class GpuWorld final : public World {
 
  private:
   int ranks_;
+  bool deterministic_;
 };
 
 // This process is one rank; the others are processes that a launcher started, here or elsewhere.
 class ProcessWorld final : public World {
  public:
-  explicit ProcessWorld(const Launch& launch) : launch_(launch) {}
+  ProcessWorld(const Launch& launch, bool deterministic)
+      : launch_(launch), deterministic_(deterministic) {}
 
   int ranks() const override { return launch_.ranks; }
   int executed_ranks() const override { return 1; }
@@ -73,7 +76,7 @@ class ProcessWorld final : public World {
     }
     const auto group = make_nccl_process_group(launch_, kTimeout);
     try {
-      run_rank(*group, launch_.local_rank, launch_.rank, program);
+      run_rank(*group, launch_.local_rank, launch_.rank, deterministic_, program);
     } catch (...) {
       group->leave(launch_.rank, message_of(std::current_exception()));
       throw;
@@ -82,18 +85,21 @@ class ProcessWorld final : public World {
 
  private:
   Launch launch_;
+  bool deterministic_;
 };
 
 }  // namespace
 
 std::unique_ptr<World> make_world(const WorldOptions& options) {
-  if (const auto launch = detect_launch()) return std::make_unique<ProcessWorld>(*launch);
+  if (const auto launch = detect_launch()) {
+    return std::make_unique<ProcessWorld>(*launch, options.deterministic);
+  }
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
                                         " is not between 1 and " + std::to_string(kMaxRanks) +
                                         ", what the cuda backend can run");
   }
-  return std::make_unique<GpuWorld>(options.ranks);
+  return std::make_unique<GpuWorld>(options.ranks, options.deterministic);
 }
 
 }  // namespace zl::cuda

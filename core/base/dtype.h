@@ -55,6 +55,14 @@ constexpr bfloat16 to_bfloat16(float value) {
   return {static_cast<std::uint16_t>((bits + rounding) >> 16)};
 }
 
+// Away from zero with the probability of what is cut off (unbiased), else towards zero; the low 16
+// bits of `random` decide. NaN and infinity as above.
+constexpr bfloat16 round_stochastically(float value, std::uint32_t random) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return to_bfloat16(value);
+  return {static_cast<std::uint16_t>((bits + (random & 0xffffu)) >> 16)};
+}
+
 constexpr float to_float(bfloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }

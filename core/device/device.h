@@ -55,6 +55,10 @@ class Device {
   // Devices that ask for none ignore it.
   virtual void lend_workspace(std::byte* /*memory*/, std::int64_t /*bytes*/) {}
 
+  // What is enqueued in between belongs to this part of the step: for profilers. They nest.
+  virtual void enter(Phase /*phase*/, int /*unit*/) {}
+  virtual void leave() {}
+
   // Enqueues a validated op; *timing is filled when the stream is synchronised after it at the
   // latest. nullptr: it is not timed. `timing` outlives the stream's work.
   virtual void run(StreamId stream, const Op& op, Timing* timing) = 0;

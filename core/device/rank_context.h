@@ -117,6 +117,7 @@ class RankContext : private AllocationObserver {
   double read(ProbeKind what, const TensorView& scalar);
 
   Scope& scope() { return scope_; }
+  Device& device() { return device_; }
   // Whether the device times what it runs from now on (it does at first); the books do not need it.
   void time_events(bool timed) { timed_ = timed; }
 
@@ -162,15 +163,17 @@ class RankContext : private AllocationObserver {
   Tensor workspace_;  // lent to the device
 };
 
-// Sets phase and unit for the enclosed block.
+// Sets phase and unit for the enclosed block, and tells the device.
 class ScopeGuard {
  public:
   ScopeGuard(RankContext& context, Phase phase, int unit)
       : context_(context), saved_(context.scope()) {
+    context.device().enter(phase, unit);
     context.scope().phase = phase;
     context.scope().unit = static_cast<std::int16_t>(unit);
   }
   ~ScopeGuard() {
+    context_.device().leave();
     context_.scope().phase = saved_.phase;
     context_.scope().unit = saved_.unit;
   }

@@ -17,6 +17,9 @@ namespace zl {
 struct WorldOptions {
   int ranks = 1;
   int threads_per_rank = 0;  // 0: the machine's cores divided by ranks, at least 1
+  // Same bits run to run, for every ZeRO stage and recomputation. Where `false`, devices that have
+  // faster ways (CUDA) take them.
+  bool deterministic = true;
 };
 
 struct RankHandle {

@@ -16,7 +16,7 @@ HostStep::HostStep(RankContext& context, const Strategy& strategy, const Paramet
       tier_(make_state_tier(context, strategy, groups_)),
       new_weights_(partition.size()) {
   place_new_weights(strategy.compute_dtype);
-  make_optimizers(strategy);
+  make_optimizers(strategy, seed);
   draw_masters(table, seed);
 }
 
@@ -64,16 +64,19 @@ void HostStep::place_new_weights(DType dtype) {
   }
 }
 
-void HostStep::make_optimizers(const Strategy& strategy) {
+void HostStep::make_optimizers(const Strategy& strategy, std::uint64_t seed) {
+  const StochasticRounding rounding{strategy.stochastic_rounding, seed};
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     auto& optimizer = optimizers_.emplace_back();
     if (!groups_[g].on_host) continue;
     std::vector<UpdateRange> ranges;
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      ranges.push_back({new_weights_[static_cast<std::size_t>(p)], gradients_.owned(p), p});
+      ranges.push_back({new_weights_[static_cast<std::size_t>(p)], gradients_.owned(p), p,
+                        partition_.owned_begin(p)});
     }
-    optimizer = std::make_unique<Optimizer>(context_, strategy.optimizer, std::move(ranges), false,
-                                            OptimizerHome{StreamId::host, tier_->state(g)});
+    optimizer =
+        std::make_unique<Optimizer>(context_, strategy.optimizer, std::move(ranges), false,
+                                    OptimizerHome{StreamId::host, tier_->state(g), rounding});
   }
 }
 

@@ -38,7 +38,7 @@ class HostStep {
     return offload_.delayed_update_after >= 0 && steps_ >= offload_.delayed_update_after;
   }
   void place_new_weights(DType dtype);
-  void make_optimizers(const Strategy& strategy);
+  void make_optimizers(const Strategy& strategy, std::uint64_t seed);
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
   void send(std::size_t group);

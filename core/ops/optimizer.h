@@ -3,6 +3,7 @@
 // result does not depend on how parameters are partitioned: the ground of stage equality.
 #pragma once
 
+#include "core/base/rng.h"
 #include "core/ops/checks.h"
 
 namespace zl {
@@ -60,12 +61,16 @@ struct SquaredSum {
 //   p = fma(m / d, -lr / bias1, p);  copy = p in the copy's type
 // bias1 = 1 - beta1^t and bias2 = 1 - beta2^t come from a double pow on the host (1 without
 // correction). param, m, v: f32[n]; grad: any floating type; copy: absent, or the compute type.
+// stochastic: copy[i] (bf16) = round_stochastically(p[i], random_bits(key, base + i)).
 struct AdamStep {
   static constexpr const char* kName = "adam_step";
   TensorView param, grad, m, v, copy;
   float lr = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
   float bias1 = 1, bias2 = 1, grad_scale = 1;
   bool decoupled = true;
+  bool stochastic = false;
+  RngKey key = {};
+  std::uint64_t base = 0;
 
   void validate() const {
     require(grad.count() == param.count() && m.count() == param.count() &&
@@ -73,6 +78,8 @@ struct AdamStep {
             kName, "param, grad, m, v and copy have one count");
     require(param.dtype == DType::f32 && m.dtype == DType::f32 && v.dtype == DType::f32, kName,
             "param, m and v are f32");
+    require(!stochastic || (!copy.empty() && copy.dtype == DType::bf16), kName,
+            "stochastic rounding is of a bf16 copy");
   }
   Cost cost() const {
     return streaming_cost(*this, 16.0 * static_cast<double>(param.count()), 1, param.count());

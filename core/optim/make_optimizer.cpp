@@ -7,7 +7,7 @@ namespace zl {
 std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
                                           std::vector<UpdateRange> ranges,
                                           const Partition& partition,
-                                          const TensorView& local_gradients) {
+                                          const TensorView& local_gradients, std::uint64_t seed) {
   const OptimizerConfig& config = strategy.optimizer;
   const bool replicated = strategy.zero_stage == 0;
   if (const std::string conflict = stage_conflict(strategy); !conflict.empty()) {
@@ -21,7 +21,9 @@ std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& 
       return std::make_unique<ZeroOneAdam>(context, config, std::move(ranges), partition,
                                            local_gradients);
     default:
-      return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated);
+      return std::make_unique<Optimizer>(
+          context, config, std::move(ranges), replicated,
+          OptimizerHome{.rounding = {strategy.stochastic_rounding, seed}});
   }
 }
 

@@ -27,6 +27,7 @@ Optimizer::Optimizer(RankContext& context, const OptimizerConfig& config,
       config_(config),
       ranges_(std::move(ranges)),
       replicated_(replicated),
+      rounding_(home.rounding),
       stream_(home.stream),
       state_(home.state) {
   for (const UpdateRange& range : ranges_) {
@@ -58,10 +59,11 @@ TensorView Optimizer::master(std::size_t range) const {
 }
 
 void Optimizer::make_pieces() {
+  const bool merge = config_.kind != OptimizerKind::lamb && !rounding_.on;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     Piece piece{master(i), ranges_[i].gradient, has_masters() ? ranges_[i].weights : TensorView{},
-                offsets_[i]};
-    if (!pieces_.empty() && config_.kind != OptimizerKind::lamb) {
+                offsets_[i], i};
+    if (!pieces_.empty() && merge) {
       Piece& last = pieces_.back();
       if (follows(last.param, piece.param) && follows(last.gradient, piece.gradient) &&
           follows(last.copy, piece.copy)) {
@@ -105,7 +107,13 @@ void Optimizer::adam(const StepScalars& scalars) {
     op.bias1 = static_cast<float>(1.0 - std::pow(scalars.beta1, static_cast<double>(steps_)));
     op.bias2 = static_cast<float>(1.0 - std::pow(scalars.beta2, static_cast<double>(steps_)));
   }
+  op.stochastic = rounding_.on;
   for (const Piece& piece : pieces_) {
+    const UpdateRange& range = ranges_[piece.range];
+    // The high bit tells them from dropout's streams.
+    op.key = {rounding_.seed, static_cast<std::uint32_t>(steps_),
+              0x80000000u | static_cast<std::uint32_t>(range.parameter)};
+    op.base = static_cast<std::uint64_t>(range.begin);
     op.param = piece.param;
     op.grad = gradient_of(piece);
     op.copy = piece.copy;

@@ -17,6 +17,7 @@ namespace zl {
 struct UpdateRange {
   TensorView weights, gradient;
   int parameter = 0;
+  std::int64_t begin = 0;  // index of the first element in the parameter
 };
 
 // Hyper-parameters of one step.
@@ -30,11 +31,19 @@ struct OptimizerState {
   TensorView master, first, second;
 };
 
+// Of weights to bf16, the same for every partition: the random words belong to (seed, step,
+// parameter, element).
+struct StochasticRounding {
+  bool on = false;
+  std::uint64_t seed = 0;
+};
+
 // Where an optimizer works: on which stream, and on which state. An empty state: it allocates its
 // own on the device.
 struct OptimizerHome {
   StreamId stream = StreamId::compute;
   OptimizerState state;
+  StochasticRounding rounding;
 };
 
 // Whether an optimizer keeps a first and a second moment (SGD: a momentum, in the first).
@@ -44,8 +53,8 @@ bool has_second_moment(const OptimizerConfig& config);
 class Optimizer {
  public:
   // Ranges keep their order; state is laid out in that order. Contiguous neighbours are updated by
-  // one op, except under LAMB, whose trust ratios are per parameter. replicated: every rank updates
-  // everything (stage 0), so norms need no collective.
+  // one op, except under LAMB, whose trust ratios are per parameter, and stochastic rounding.
+  // replicated: every rank updates everything (stage 0), so norms need no collective.
   Optimizer(RankContext& context, const OptimizerConfig& config, std::vector<UpdateRange> ranges,
             bool replicated, const OptimizerHome& home = {});
   virtual ~Optimizer() = default;
@@ -73,6 +82,7 @@ class Optimizer {
   struct Piece {
     TensorView param, gradient, copy;
     std::int64_t offset = 0;  // into the state
+    std::size_t range = 0;    // the first it is made of
     std::int64_t count() const { return param.count(); }
   };
 
@@ -88,6 +98,7 @@ class Optimizer {
   OptimizerConfig config_;
   std::vector<UpdateRange> ranges_;
   bool replicated_;
+  StochasticRounding rounding_;
   std::vector<std::int64_t> offsets_;  // of each range in the state
   std::vector<Piece> pieces_;
   StreamId stream_;
@@ -104,6 +115,6 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
                                           std::vector<UpdateRange> ranges,
                                           const Partition& partition,
-                                          const TensorView& local_gradients);
+                                          const TensorView& local_gradients, std::uint64_t seed);
 
 }  // namespace zl

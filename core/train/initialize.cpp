@@ -15,6 +15,11 @@ void check(const ModelConfig& model, const Strategy& strategy, std::int64_t sequ
       "strategy.zero_stage: " + std::to_string(strategy.zero_stage) + " is not one of 0, 1, 2, 3");
   require(strategy.micro_batch >= 1 && strategy.gradient_accumulation >= 1,
           "strategy.micro_batch and strategy.gradient_accumulation are at least 1");
+  const OptimizerKind kind = strategy.optimizer.kind;
+  require(!strategy.stochastic_rounding ||
+              (strategy.compute_dtype == DType::bf16 &&
+               (kind == OptimizerKind::adamw || kind == OptimizerKind::adam)),
+          "strategy.stochastic_rounding is for bf16 under AdamW or Adam");
   require(model.position != PositionKind::learned || sequence_length <= model.max_sequence,
           "sequence_length: " + std::to_string(sequence_length) + " is more than the model's " +
               std::to_string(model.max_sequence) + " positions");

@@ -160,6 +160,7 @@ struct Strategy {
 
   // Precision.
   DType compute_dtype = DType::f32;     // f32 | bf16 | f16; masters are always f32
+  bool stochastic_rounding = false;     // of bf16 weights from their masters (Adam and AdamW)
   DType grad_accum_dtype = DType::f32;  // DeepSpeed: model dtype (SPECS 1.3 advice: f32)
   // What crosses the wire for gradients; by default grad_accum_dtype.
   DType communication_dtype = DType::f32;

@@ -56,21 +56,22 @@ Engine::~Engine() {
 void Engine::make_optimizer(std::uint64_t seed) {
   std::vector<UpdateRange> ranges;
   const int on_device = first_host_parameter(partition_, strategy_.offload);
+  const bool whole = strategy_.zero_stage == 0;
   if (gradients_->host() != nullptr) {
     host_step_ = std::make_unique<HostStep>(context_, strategy_, table_, partition_, *weights_,
                                             *gradients_->host(), seed);
   }
   for (int p = 0; p < on_device; ++p) {
-    ranges.push_back({weights_->owned(p), gradients_->owned(p), p});
+    ranges.push_back({weights_->owned(p), gradients_->owned(p), p,
+                      whole ? std::int64_t{0} : partition_.owned_begin(p)});
   }
   if (ranges.empty()) return;
-  optimizer_ =
-      zl::make_optimizer(context_, strategy_, std::move(ranges), partition_, gradients_->local());
+  optimizer_ = zl::make_optimizer(context_, strategy_, std::move(ranges), partition_,
+                                  gradients_->local(), seed);
   if (!optimizer_->has_masters()) return;
   // Masters hold the fp32 draw that the 16-bit weights are rounded from.
   for (std::size_t i = 0; i < static_cast<std::size_t>(on_device); ++i) {
     const int p = static_cast<int>(i);
-    const bool whole = strategy_.zero_stage == 0;
     const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
     const std::int64_t count = whole ? partition_.slot(p).count : partition_.owned_count(p);
     if (count == 0) continue;

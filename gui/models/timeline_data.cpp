@@ -13,7 +13,8 @@ namespace zl::gui {
 namespace {
 
 constexpr double kPicosecond = 1e-12;
-constexpr std::array kStreamNames{"compute", "communication", "copy in", "copy out"};
+constexpr std::array kStreamNames{"compute", "communication", "copy in", "copy out",
+                                  "host",    "file in",       "file out"};
 static_assert(kStreamNames.size() == kStreams);
 constexpr int kPhases = static_cast<int>(Phase::other) + 1;
 

@@ -22,15 +22,15 @@ Gemm gemm(DType in, DType out, std::int64_t m, std::int64_t n, std::int64_t k) {
 
 TEST(GemmKey, HoldsWhatDecidesTheAlgorithm) {
   const Gemm op = gemm(DType::bf16, DType::bf16, 3, 5, 7);
-  const GemmKey key = key_of(op, 1 << 20);
+  const GemmKey key = key_of(product_of(op), 1 << 20);
   EXPECT_EQ(key.m, 3);
   EXPECT_EQ(key.n, 5);
   EXPECT_EQ(key.k, 7);
   EXPECT_EQ(key.epilogue, Epilogue::none);
-  EXPECT_EQ(key, key_of(op, 1 << 20));
+  EXPECT_EQ(key, key_of(product_of(op), 1 << 20));
   std::set<std::size_t> hashes{GemmKeyHash{}(key)};
   const auto differs = [&](const Gemm& other, std::int64_t workspace = 1 << 20) {
-    const GemmKey changed = key_of(other, workspace);
+    const GemmKey changed = key_of(product_of(other), workspace);
     EXPECT_FALSE(changed == key);
     EXPECT_TRUE(hashes.insert(GemmKeyHash{}(changed)).second);
   };
@@ -43,28 +43,36 @@ TEST(GemmKey, HoldsWhatDecidesTheAlgorithm) {
   Gemm adding = op;
   adding.accumulate = true;
   differs(adding);
+  Gemm biased = op;
+  biased.bias = {at(0x40000), DType::bf16, Shape{5}};
+  differs(biased);
 }
 
 TEST(GemmKey, AddressesMatterUpToSixteenBytes) {
   Gemm op = gemm(DType::bf16, DType::bf16, 8, 8, 8);
-  const GemmKey key = key_of(op, 0);
+  const GemmKey key = key_of(product_of(op), 0);
   op.a.data = at(0x10010);  // elsewhere, as well aligned: the same algorithm, the same bits
-  EXPECT_EQ(key_of(op, 0), key);
+  EXPECT_EQ(key_of(product_of(op), 0), key);
   EXPECT_EQ(key.align_a, 16);
   op.a.data = at(0x10006);
   op.b.data = at(0x20008);
   op.c.data = at(0x30004);
-  const GemmKey odd = key_of(op, 0);
+  const GemmKey odd = key_of(product_of(op), 0);
   EXPECT_EQ(odd.align_a, 2);
   EXPECT_EQ(odd.align_b, 8);
   EXPECT_EQ(odd.align_c, 4);
+  EXPECT_FALSE(odd == key);
+  // Where the epilogue's result goes counts, not where the sums would have gone.
+  Product product = product_of(op);
+  product.result.data = at(0x50008);
+  EXPECT_EQ(key_of(product, 0).align_c, 8);
 }
 
 TEST(GemmKey, BiasGoesIntoTheEpilogueWhereTheLibraryTakesIt) {
   const auto epilogue = [](DType in, DType out, DType bias, std::uintptr_t address) {
     Gemm op = gemm(in, out, 4, 8, 4);
     op.bias = {at(address), bias, Shape{8}};
-    return key_of(op, 0).epilogue;
+    return key_of(product_of(op), 0).epilogue;
   };
   EXPECT_EQ(epilogue(DType::bf16, DType::bf16, DType::bf16, 0x100), Epilogue::bias);
   EXPECT_EQ(epilogue(DType::f16, DType::f16, DType::f16, 0x100), Epilogue::bias);
@@ -148,6 +156,7 @@ TEST_F(GemmDescriptorsTest, CarryEpilogueWorkspaceAndReproducibleReductions) {
   key.workspace = 123456;
   key.align_a = 4;
   key.align_b = 2;
+  key.align_c = 8;
   const GemmDescriptors d(key);
   EXPECT_EQ(product<std::uint32_t>(d, CUBLASLT_MATMUL_DESC_EPILOGUE), CUBLASLT_EPILOGUE_BIAS);
   const auto preference = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -161,6 +170,29 @@ TEST_F(GemmDescriptorsTest, CarryEpilogueWorkspaceAndReproducibleReductions) {
   // The library's first matrix is b.
   EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{}), 2u);
   EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{}), 4u);
+  EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{}), 8u);
+  EXPECT_EQ(preference(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{}), 8u);
+}
+
+TEST_F(GemmDescriptorsTest, NameTheEpilogueAndItsOperands) {
+  GemmKey key{4, 16, 8, DType::bf16, DType::bf16};
+  const auto made = [&](Epilogue epilogue) {
+    key.epilogue = epilogue;
+    const GemmDescriptors d(key);
+    const auto aux_ld = product<std::int64_t>(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+    EXPECT_EQ(product<std::int32_t>(d, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), CUDA_R_16BF);
+    return std::pair(product<std::uint32_t>(d, CUBLASLT_MATMUL_DESC_EPILOGUE), aux_ld);
+  };
+  using Made = std::pair<std::uint32_t, std::int64_t>;
+  EXPECT_EQ(made(Epilogue::bias), Made(CUBLASLT_EPILOGUE_BIAS, 0));
+  EXPECT_EQ(made(Epilogue::gelu), Made(CUBLASLT_EPILOGUE_GELU_AUX, 16));
+  EXPECT_EQ(made(Epilogue::gelu_bias), Made(CUBLASLT_EPILOGUE_GELU_AUX_BIAS, 16));
+  EXPECT_EQ(made(Epilogue::gelu_gradient), Made(CUBLASLT_EPILOGUE_DGELU, 16));
+  EXPECT_EQ(made(Epilogue::bias_gradient), Made(CUBLASLT_EPILOGUE_BGRADB, 0));
+  key.out = DType::f32;
+  key.epilogue = Epilogue::bias_gradient;  // a bias gradient has the type of the result
+  EXPECT_EQ(product<std::int32_t>(GemmDescriptors(key), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE),
+            CUDA_R_32F);
 }
 
 TEST_F(GemmDescriptorsTest, AFailingCallIsNamed) {

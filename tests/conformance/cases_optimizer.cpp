@@ -188,7 +188,17 @@ std::vector<Case> cases_of(Tag<AdamStep>) {
   const auto make = [](bool decoupled) {
     return [=](Workspace& w, DType grad) { return make_adam(w, grad, decoupled); };
   };
-  return {{"adamw_step", kFloats, make(true)}, {"adam_step", kFloats, make(false)}};
+  const auto stochastic = [](Workspace& w, DType grad) {
+    auto op = std::get<AdamStep>(make_adam(w, grad, true));
+    op.copy = w.zeros(DType::bf16, {op.param.count()});
+    op.stochastic = true;
+    op.key = {test_seed(), 1, 2};
+    return Op(op);
+  };
+  return {{"adamw_step", kFloats, make(true)},
+          {"adam_step", kFloats, make(false)},
+          // Up to a whole unit of bf16 instead of half of one.
+          {"adamw_stochastic", kFloats, stochastic, 2}};
 }
 
 std::vector<Case> cases_of(Tag<SgdStep>) {

@@ -128,6 +128,25 @@ TEST_P(Partition, AdamStep) {
   }
 }
 
+// Random words belong to elements, not to the piece that asks for them.
+TEST_P(Partition, AdamStepWithStochasticRounding) {
+  const AdamStep op{.param = f32(),
+                    .grad = grad(),
+                    .m = f32(0.1),
+                    .v = w.positive(DType::f32, {kCount}, 0.01),
+                    .copy = w.zeros(DType::bf16, {kCount}),
+                    .lr = 0.01f,
+                    .beta1 = 0.9f,
+                    .beta2 = 0.95f,
+                    .epsilon = 1e-8f,
+                    .stochastic = true,
+                    .key = {test_seed(), 3, 17},
+                    .base = 1001};
+  expect_independent_of_cuts(w, op, [](AdamStep& piece, std::int64_t begin, bool) {
+    piece.base += static_cast<std::uint64_t>(begin);
+  });
+}
+
 TEST_P(Partition, SgdStep) {
   for (const bool nesterov : {true, false}) {
     const SgdStep op{.param = f32(),

@@ -83,6 +83,23 @@ TEST_P(OptimizerBits, Adam) {
   });
 }
 
+TEST_P(OptimizerBits, AdamWithStochasticRounding) {
+  for (const DType grad : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    expect_cpu_bits(w, AdamStep{.param = normal(DType::f32),
+                                .grad = normal(grad),
+                                .m = normal(DType::f32, 0.1),
+                                .v = positive(0.01),
+                                .copy = copy(DType::bf16),
+                                .lr = 0.01f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.95f,
+                                .epsilon = 1e-8f,
+                                .stochastic = true,
+                                .key = {test_seed(), 7, 0x80000003u},
+                                .base = 5 + static_cast<std::uint64_t>(GetParam())});
+  }
+}
+
 TEST_P(OptimizerBits, Sgd) {
   for_types([&](const TensorView& grad, const TensorView& copied) {
     for (const int form : {0, 1, 2, 3}) {

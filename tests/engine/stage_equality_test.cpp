@@ -1,5 +1,5 @@
-// The promise: losses and final weights of ZeRO 0, 1, 2 and 3 are the same bits, with and without overlap,
-// recomputation, prefetch, persistence and reuse.
+// The promise: losses and final weights of ZeRO 0, 1, 2 and 3 are the same bits, with and without
+// overlap, recomputation, prefetch, persistence and reuse.
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -29,18 +29,36 @@ ModelConfig with_dropout(ModelConfig model) {
   return model;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, StageEquality,
-    testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
-                    Case{"llama_fp32", tiny_llama(), DType::f32},
-                    Case{"gpt2_bf16", tiny_gpt2(), DType::bf16},
-                    Case{"llama_bf16", tiny_llama(), DType::bf16},
-                    Case{"gpt2_fp16", tiny_gpt2(), DType::f16},
-                    Case{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
-    [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, StageEquality,
+                         testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                                         Case{"llama_fp32", tiny_llama(), DType::f32},
+                                         Case{"gpt2_bf16", tiny_gpt2(), DType::bf16},
+                                         Case{"llama_bf16", tiny_llama(), DType::bf16},
+                                         Case{"gpt2_fp16", tiny_gpt2(), DType::f16},
+                                         Case{"gpt2_dropout", with_dropout(tiny_gpt2()),
+                                              DType::f32}),
+                         [](const auto& each) { return each.param.name; });
 
-// With accumulation stages 2 and 3 add reduced micro-batches where 0 and 1 reduce the sum: the same up to
-// rounding, and the same bits within each pair.
+// Which way a weight is rounded depends on the seed, the step and the element, not on who owns it.
+TEST(StochasticRounding, AllStagesGiveTheSameBits) {
+  const auto rounded = [](Strategy s, bool stochastic) {
+    s.stochastic_rounding = stochastic;
+    return run_cpu(3, tiny_gpt2(), s, steps(4));
+  };
+  const Finished reference = rounded(strategy(0, DType::bf16), true);
+  const Finished nearest = rounded(strategy(0, DType::bf16), false);
+  EXPECT_NE(reference.result.loss, nearest.result.loss);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(reference.result.loss[i], nearest.result.loss[i], 0.02 * nearest.result.loss[i]);
+  }
+  for (const int stage : {1, 2, 3}) {
+    expect_same_bits(reference, rounded(strategy(stage, DType::bf16), true),
+                     "stage " + std::to_string(stage));
+  }
+}
+
+// With accumulation stages 2 and 3 add reduced micro-batches where 0 and 1 reduce the sum: the same
+// up to rounding, and the same bits within each pair.
 TEST(Accumulation, PairsAreEqualAndStagesAgree) {
   std::vector<Finished> runs;
   for (int stage = 0; stage <= 3; ++stage) {

@@ -553,10 +553,22 @@ TEST(ImportDeepSpeed, Recompute) {
       "contradicts gradient_checkpointing");
 }
 
+TEST(ImportDeepSpeed, StochasticRoundingIsForAdamInBf16) {
+  const std::string on = R"("x-zerolab": {"stochastic_rounding": true})";
+  EXPECT_TRUE(
+      import_text(with(R"("bf16": {"enabled": true}, )" + on)).strategy.stochastic_rounding);
+  EXPECT_FALSE(import_text(with(R"("bf16": {"enabled": true})")).strategy.stochastic_rounding);
+  EXPECT_CONTAINS(rejection(with(on)), "x-zerolab.stochastic_rounding: true is for bf16");
+  EXPECT_CONTAINS(
+      rejection(with(R"("bf16": {"enabled": true}, "optimizer": {"type": "Lamb"}, )" + on)),
+      "x-zerolab.stochastic_rounding: true is for bf16");
+}
+
 TEST(ImportDeepSpeed, CanonicalFormImportsToItself) {
   for (
       const char* body :
-      {R"("zero_optimization": {"stage": 3, "max_reuse_distance": 0}, "bf16": {"enabled": true})",
+      {R"("zero_optimization": {"stage": 3, "max_reuse_distance": 0}, "bf16": {"enabled": true},
+           "x-zerolab": {"stochastic_rounding": true})",
        R"("fp16": {"enabled": true, "loss_scale": 64, "hysteresis": 3}, "prescale_gradients": true,
            "gradient_predivide_factor": 4, "optimizer": {"type": "SGD", "params": {"lr": 0.1,
            "momentum": 0.9, "nesterov": true}})",

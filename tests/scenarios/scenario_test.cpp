@@ -61,6 +61,7 @@ TEST(Scenario, OverridesWin) {
   o.gradient_accumulation = 2;
   o.precision = "bf16";
   o.device_memory = "1GiB";
+  o.deterministic = false;
   o.data = "text.txt";
   o.tokenizer = "folder";
   const Scenario s = load_text(kTiny, o);
@@ -76,6 +77,8 @@ TEST(Scenario, OverridesWin) {
   EXPECT_EQ(s.run.seed, 99u);
   EXPECT_EQ(s.run.sequence_length, 32);
   EXPECT_EQ(s.run.device_memory, std::int64_t{1} << 30);
+  EXPECT_FALSE(s.run.deterministic);
+  EXPECT_TRUE(load_text(kTiny).run.deterministic);
   EXPECT_EQ(s.run.data, "text.txt");
   EXPECT_EQ(s.run.tokenizer, "folder");
 }
@@ -140,6 +143,7 @@ TEST(Scenario, BadInputNamesTheKey) {
   EXPECT_CONTAINS(run("\"sequence_length\": 65"),
                   "run.sequence_length: 65 is above the 64 learned positions");
   EXPECT_CONTAINS(run("\"device_memory\": \"16 parsecs\""), "run.device_memory");
+  EXPECT_CONTAINS(run("\"deterministic\": 1"), "run.deterministic: 1 is not");
   EXPECT_CONTAINS(run("\"precision\": \"fp8\""),
                   "run.precision: \"fp8\" is not one of fp32, bf16, fp16");
   EXPECT_CONTAINS(error_of("{\"modle\": \"gpt2-tiny\"}"),

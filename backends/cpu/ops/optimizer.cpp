@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/cpu/ops/blocks.h"
+#include "backends/cpu/ops/random_fill.h"
 
 namespace zl::cpu {
 namespace {
@@ -76,6 +77,15 @@ void lamb_block(const LambUpdate& op, std::int64_t count, const float* __restric
     const float ratio = (m[i] / bias1) / (std::sqrt(v[i] / bias2) + epsilon);
     update[i] = std::fma(decay, param[i], ratio);
   }
+}
+
+void store_stochastically(const AdamStep& op, std::int64_t first, std::int64_t count,
+                          const float* param) {
+  static_assert(kBlock <= kRandomBlock);
+  std::uint32_t words[kBlock];
+  random_words(op.key, op.base + static_cast<std::uint64_t>(first), count, words);
+  bfloat16* copy = op.copy.as<bfloat16>() + first;
+  for (std::int64_t i = 0; i < count; ++i) copy[i] = round_stochastically(param[i], words[i]);
 }
 
 float trust_ratio(const LambApply& op) {
@@ -183,7 +193,11 @@ void execute(const AdamStep& op, const ExecContext& context) {
     } else {
       adam_block<false>(op, length, grad, param, m, v);
     }
-    if (!op.copy.empty()) store(op.copy, first, length, param);
+    if (op.stochastic) {
+      store_stochastically(op, first, length, param);
+    } else if (!op.copy.empty()) {
+      store(op.copy, first, length, param);
+    }
   });
 }
 

@@ -8,6 +8,9 @@
 
 namespace zl::cuda {
 
+template <class A>
+inline constexpr A kLog2E = static_cast<A>(1.4426950408889634074);  // e^x = 2^(x kLog2E)
+
 __device__ __forceinline__ double power_of_2(double x) { return ::exp2(x); }
 __device__ __forceinline__ float power_of_2(float x) {
 #ifdef __CUDA_ARCH__

@@ -7,14 +7,14 @@
 namespace zl::cuda {
 namespace {
 
-template <class T>
+template <class Tiles>
 struct ForwardArguments {
-  const T* qkv;
-  T* out;
-  Math<T>* lse;
+  typename Tiles::Source qkv;
+  typename Tiles::Target out;
+  typename Tiles::Arithmetic* lse;
   HeadLayout layout;
   TileOrder order;
-  Math<T> scale;
+  typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
 };
 
@@ -112,8 +112,8 @@ struct Owner {
 // keys arrive during softmax and p v, the values during q k^T: one buffer each.
 template <class Tiles, bool kDropout>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
-    attend(ForwardArguments<typename Tiles::Element> a) {
-  using T = typename Tiles::Element;
+    attend(ForwardArguments<Tiles> a) {
+  using Rows = HeadRows<typename Tiles::Source>;
   using A = typename Tiles::Arithmetic;
   auto* queries = dynamic_shared<typename Tiles::Stored>();
   auto* keys = queries + Tiles::kRowTile;
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Owner owner(a.layout, a.order, blockIdx.x, Tiles::kTileRows);
   const int query = owner.first;
   const int sequence = a.layout.sequence, end = min(sequence, query + Tiles::kTileRows);
-  const HeadRows<const T> key_rows = a.layout.key(a.qkv, owner.batch, owner.head / a.layout.group);
-  const HeadRows<const T> value_rows = a.layout.value_of_key(key_rows);
+  const Rows key_rows = a.layout.key(a.qkv, owner.batch, owner.head / a.layout.group);
+  const Rows value_rows = a.layout.value_of_key(key_rows);
 
   tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.qkv, owner.batch, owner.head),
                                         query);
@@ -177,19 +177,22 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
 
 template <class Tiles, bool kDropout>
 void run(const AttentionForward& op, const ExecContext& context) {
-  using T = typename Tiles::Element;
+  using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
   const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
   const std::int64_t planes = shape.batch * shape.heads;
-  const auto element = static_cast<std::int64_t>(sizeof(T));
+  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype));
   const TileOrder order(planes, tiles, 2 * shape.sequence * shape.head_size * element);
   constexpr auto kShared =
       (Tiles::kRowTile + 2 * Tiles::kColumnTile) * std::int64_t{sizeof(typename Tiles::Stored)} +
       Tiles::kScratchBytes;
-  const ForwardArguments<T> arguments{
-      op.qkv.as<T>(),    op.out.as<T>(), op.lse.as<Math<T>>(),
-      HeadLayout(shape), order,          static_cast<Math<T>>(op.scale),
-      op.dropout};
+  const ForwardArguments<Tiles> arguments{Tiles::source(op.qkv),
+                                          Tiles::target(op.out),
+                                          op.lse.as<A>(),
+                                          HeadLayout(shape),
+                                          order,
+                                          static_cast<A>(op.scale),
+                                          op.dropout};
   launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared}, attend<Tiles, kDropout>,
          arguments);
 }
@@ -215,8 +218,8 @@ void execute(const AttentionForward& op, const ExecContext& context) {
                                         : run_fast<T, 128>(op, context);
       }
     }
-    with_fma_tiles<T>(op.shape.head_size,
-                      [&](auto tiles) { run<typename decltype(tiles)::type, true>(op, context); });
+    with_fma_tiles(op.qkv.dtype, op.shape.head_size,
+                   [&](auto tiles) { run<typename decltype(tiles)::type, true>(op, context); });
   });
 }
 

@@ -13,14 +13,14 @@
 namespace zl::cuda {
 namespace {
 
-template <class T>
+template <class Tiles>
 struct BackwardArguments {
-  const T *dout, *qkv;
-  T* dqkv;
-  const Math<T>*lse, *delta;
+  typename Tiles::Source dout, qkv;
+  typename Tiles::Target dqkv;
+  const typename Tiles::Arithmetic *lse, *delta;
   HeadLayout layout;
   TileOrder order;
-  Math<T> scale;
+  typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
 };
 
@@ -56,10 +56,10 @@ __global__ void __launch_bounds__(256) sum_products(const T* dout, const T* out,
 
 // What a query needs to recompute its probabilities: -lse in units of log2, and delta. Queries past
 // the end get probability 0.
-template <class T>
-__device__ __forceinline__ Math<T> query_figure(const BackwardArguments<T>& a, std::int64_t plane,
-                                                int query, bool want_delta) {
-  using A = Math<T>;
+template <class Tiles>
+__device__ __forceinline__ auto query_figure(const BackwardArguments<Tiles>& a, std::int64_t plane,
+                                             int query, bool want_delta) {
+  using A = typename Tiles::Arithmetic;
   if (query >= a.layout.sequence) return want_delta ? A{0} : static_cast<A>(-INFINITY);
   const std::int64_t at = plane * a.layout.sequence + query;
   return want_delta ? a.delta[at] : -a.lse[at] * kLog2E<A>;
@@ -77,8 +77,7 @@ inline constexpr int kFigureCount = 2 * (kKeys ? Tiles::kStages : 1) * kFigures<
 // scale). row_first and column_first: where the tile lies in the sequence. figures: query_figure of
 // the tile's queries, first all without delta.
 template <class Tiles, bool kKeys, bool kDropout, class Scores>
-__device__ __forceinline__ void differentiate(const Tiles& tiles,
-                                              const BackwardArguments<typename Tiles::Element>& a,
+__device__ __forceinline__ void differentiate(const Tiles& tiles, const BackwardArguments<Tiles>& a,
                                               std::int64_t plane, int row_first, int column_first,
                                               const typename Tiles::Arithmetic* figures,
                                               Scores& scores, Scores& dscores) {
@@ -142,8 +141,8 @@ struct Step {
 // heads, head by head; else it owns queries of one head and runs over the keys.
 template <class Tiles, bool kKeys, bool kDropout>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
-    attend_backward(BackwardArguments<typename Tiles::Element> a) {
-  using T = typename Tiles::Element;
+    attend_backward(BackwardArguments<Tiles> a) {
+  using Rows = HeadRows<typename Tiles::Source>;
   using A = typename Tiles::Arithmetic;
   using Stored = typename Tiles::Stored;
   constexpr int kColumns = Tiles::kTileColumns, kStages = Tiles::kStages;
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const int row_first = owner.row_first;
   const int begin = kKeys ? row_first / kColumns * kColumns : 0;
   const int end = kKeys ? layout.sequence : min(layout.sequence, row_first + Tiles::kTileRows);
-  const HeadRows<const T> keys = layout.key(a.qkv, batch, owner.kv_head);
+  const Rows keys = layout.key(a.qkv, batch, owner.kv_head);
   const int thread = static_cast<int>(threadIdx.x);
 
   Step step{owner.head, begin, 0};
@@ -167,9 +166,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const auto fetch = [&](const Step& at) {
     if (at.head >= head_end) return;
     Stored* to = y + at.stage * 2 * Tiles::kColumnTile;
-    const HeadRows<const T> first = kKeys ? layout.query(a.qkv, batch, at.head) : keys;
-    const HeadRows<const T> second =
-        kKeys ? layout.out(a.dout, batch, at.head) : layout.value_of_key(keys);
+    const Rows first = kKeys ? layout.query(a.qkv, batch, at.head) : keys;
+    const Rows second = kKeys ? layout.out(a.dout, batch, at.head) : layout.value_of_key(keys);
     tiles.template copy<kColumns>(to, first, at.column);
     tiles.template copy<kColumns>(to + Tiles::kColumnTile, second, at.column);
     tiles.commit();
@@ -182,9 +180,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
                         (kKeys ? at.column : row_first) + i % kQueries, i >= kQueries);
   };
 
-  const HeadRows<const T> rows1 = kKeys ? keys : layout.query(a.qkv, batch, owner.head);
-  const HeadRows<const T> rows2 =
-      kKeys ? layout.value_of_key(keys) : layout.out(a.dout, batch, owner.head);
+  const Rows rows1 = kKeys ? keys : layout.query(a.qkv, batch, owner.head);
+  const Rows rows2 = kKeys ? layout.value_of_key(keys) : layout.out(a.dout, batch, owner.head);
   tiles.template copy<Tiles::kTileRows>(x1, rows1, row_first);
   tiles.template copy<Tiles::kTileRows>(x2, rows2, row_first);
   fetch(step);
@@ -229,7 +226,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
-  const HeadRows<T> dkeys = layout.key(a.dqkv, same.batch, same.kv_head);
+  const HeadRows<typename Tiles::Target> dkeys = layout.key(a.dqkv, same.batch, same.kv_head);
   tiles.store(sum1, factor, x1, kKeys ? dkeys : layout.query(a.dqkv, same.batch, same.head),
               same.row_first);
   if constexpr (kKeys) {
@@ -250,12 +247,12 @@ void compute_delta(const AttentionBackward& op, const ExecContext& context) {
 
 template <class Tiles, bool kKeys, bool kDropout>
 void run(const AttentionBackward& op, const ExecContext& context) {
-  using T = typename Tiles::Element;
+  using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
   const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
   const std::int64_t planes = shape.batch * (kKeys ? shape.kv_heads : shape.heads);
   const std::int64_t streams = kKeys ? shape.heads / shape.kv_heads : 1;
-  const auto element = static_cast<std::int64_t>(sizeof(T));
+  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype));
   const TileOrder order(planes, tiles, 2 * streams * shape.sequence * shape.head_size * element);
   constexpr auto kShared =
       (2 * Tiles::kRowTile + 2 * Tiles::kStages * Tiles::kColumnTile) *
@@ -263,15 +260,15 @@ void run(const AttentionBackward& op, const ExecContext& context) {
       kFigureCount<Tiles, kKeys> * std::int64_t{sizeof(typename Tiles::Arithmetic)} +
       Tiles::kScratchBytes;
   static_assert(kShared <= 99 * 1024);
-  const BackwardArguments<T> arguments{op.dout.as<T>(),
-                                       op.qkv.as<T>(),
-                                       op.dqkv.as<T>(),
-                                       op.lse.as<Math<T>>(),
-                                       op.delta.as<Math<T>>(),
-                                       HeadLayout(shape),
-                                       order,
-                                       static_cast<Math<T>>(op.scale),
-                                       op.dropout};
+  const BackwardArguments<Tiles> arguments{Tiles::source(op.dout),
+                                           Tiles::source(op.qkv),
+                                           Tiles::target(op.dqkv),
+                                           op.lse.as<A>(),
+                                           op.delta.as<A>(),
+                                           HeadLayout(shape),
+                                           order,
+                                           static_cast<A>(op.scale),
+                                           op.dropout};
   launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared},
          attend_backward<Tiles, kKeys, kDropout>, arguments);
 }
@@ -309,7 +306,7 @@ void execute(const AttentionBackward& op, const ExecContext& context) {
         return run_fast<T>(op, context);
       }
     }
-    with_fma_tiles<T>(op.shape.head_size, [&](auto tiles) {
+    with_fma_tiles(op.qkv.dtype, op.shape.head_size, [&](auto tiles) {
       run<typename decltype(tiles)::type, true, true>(op, context);
       run<typename decltype(tiles)::type, false, true>(op, context);
     });

@@ -1,21 +1,30 @@
 // Tile operations of attention with plain multiply-adds, for every type and for head sizes up to
-// 256: tiles widened to the arithmetic type in shared memory, rows one element longer than kWidth
-// against bank conflicts, kSide x kSide threads with kRows x kRows scores each. About 2 loads of
-// shared memory for 4 multiply-adds: a fifth of the FMA peak is what to expect.
-// Interface: attention_tiles.h. Ownership: nothing. Threads: device code; the kSide threads that
-// share their rows are in one warp.
+// 256; f32 arithmetic for all but f64. Tiles widened to the arithmetic type in shared memory, rows
+// one element longer than kWidth against bank conflicts, kSide x kSide threads with kRows x kRows
+// scores each. About 2 loads of shared memory for 4 multiply-adds: a fifth of the FMA peak is what
+// to expect. Interface: attention_tiles.h. Ownership: nothing. Threads: device code; the kSide
+// threads that share their rows are in one warp.
 #pragma once
 
 #include "backends/cuda/ops/attention_tiles.h"
 
 namespace zl::cuda {
 
-template <class T, int kWidthOf>
+__device__ __forceinline__ float load_at(const AnyFloats& p, int i) { return p.load(i); }
+__device__ __forceinline__ double load_at(const double* p, int i) { return p[i]; }
+__device__ __forceinline__ void store_at(const AnyFloats& p, int i, float x) { p.store(i, x); }
+__device__ __forceinline__ void store_at(double* p, int i, double x) { p[i] = x; }
+
+// A: float or double.
+template <class A, int kWidthOf>
 class FmaTiles {
+  static constexpr bool kWide = std::is_same_v<A, double>;
+
  public:
-  using Element = T;
-  using Arithmetic = Math<T>;
-  using Stored = Arithmetic;
+  using Source = std::conditional_t<kWide, const double*, AnyFloats>;
+  using Target = std::conditional_t<kWide, double*, AnyFloats>;
+  using Arithmetic = A;
+  using Stored = A;
   static constexpr int kWidth = kWidthOf, kStages = 1;
   // Four tiles take 64 KiB.
   static constexpr int kTile = 16384 / (kWidth * static_cast<int>(sizeof(Stored)));
@@ -36,6 +45,21 @@ class FmaTiles {
     const Stored* tile;
   };
 
+  static Source source(const TensorView& view) {
+    if constexpr (kWide) {
+      return view.as<const double>();
+    } else {
+      return AnyFloats(view);
+    }
+  }
+  static Target target(const TensorView& view) {
+    if constexpr (kWide) {
+      return view.as<double>();
+    } else {
+      return AnyFloats(view);
+    }
+  }
+
   // `scratch`: kScratchBytes of shared memory.
   __device__ explicit FmaTiles(std::byte* scratch)
       : thread_(static_cast<int>(threadIdx.x)), scores_(reinterpret_cast<Stored*>(scratch)) {}
@@ -46,12 +70,12 @@ class FmaTiles {
   __device__ __forceinline__ int last_row() const { return kTile - 1; }
 
   template <int kCount>
-  __device__ __forceinline__ void copy(Stored* tile, const HeadRows<const T>& from,
+  __device__ __forceinline__ void copy(Stored* tile, const HeadRows<Source>& from,
                                        int first) const {
     for (int i = thread_; i < kCount * kWidth; i += kThreads) {
       const int line = i / kWidth, d = i % kWidth;
       const bool inside = first + line < from.count && d < from.width;
-      tile[line * (kWidth + 1) + d] = inside ? load_value(from.at(first + line)[d]) : Stored{0};
+      tile[line * (kWidth + 1) + d] = inside ? load_at(from.at(first + line), d) : Stored{0};
     }
   }
   static __device__ __forceinline__ void commit() {}
@@ -101,14 +125,14 @@ class FmaTiles {
   }
 
   __device__ __forceinline__ void store(Values<kWidth>& values, const Stored (&factor)[kRows],
-                                        Stored*, const HeadRows<T>& to, int first) const {
+                                        Stored*, const HeadRows<Target>& to, int first) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (first + row(r) >= to.count) continue;
 #pragma unroll
       for (int c = 0; c < kWidth / kSide; ++c) {
         if (column(c) >= to.width) continue;
-        to.at(first + row(r))[column(c)] = store_value<T>(factor[r] * values.at(r, c));
+        store_at(to.at(first + row(r)), column(c), factor[r] * values.at(r, c));
       }
     }
   }
@@ -118,12 +142,13 @@ class FmaTiles {
   Stored* scores_;
 };
 
-// Calls f(FmaTiles) with room for the head size.
-template <class T, class F>
-void with_fma_tiles(std::int64_t head_size, F&& f) {
-  if (head_size <= 64) return f(std::type_identity<FmaTiles<T, 64>>{});
-  if (head_size <= 128) return f(std::type_identity<FmaTiles<T, 128>>{});
-  f(std::type_identity<FmaTiles<T, 256>>{});
+// Calls f(FmaTiles) with room for the head size. f64 is for tests: one size does.
+template <class F>
+void with_fma_tiles(DType dtype, std::int64_t head_size, F&& f) {
+  if (dtype == DType::f64) return f(std::type_identity<FmaTiles<double, 256>>{});
+  if (head_size <= 64) return f(std::type_identity<FmaTiles<float, 64>>{});
+  if (head_size <= 128) return f(std::type_identity<FmaTiles<float, 128>>{});
+  f(std::type_identity<FmaTiles<float, 256>>{});
 }
 
 }  // namespace zl::cuda

@@ -30,7 +30,8 @@ __device__ __forceinline__ std::uint32_t pack_pair(float low, float high) {
 template <class T, int kWidthOf, int kRowBlocks, int kColumnsOf, bool kHoldRows = false>
 class MmaTiles {
  public:
-  using Element = T;
+  using Source = const T*;
+  using Target = T*;
   using Stored = T;
   using Arithmetic = float;
   static constexpr int kWarps = 4, kThreads = 32 * kWarps, kBlocksPerMultiprocessor = 2;
@@ -54,6 +55,9 @@ class MmaTiles {
     std::uint32_t held[kHoldRows ? kWidth / 16 : 1][kRowBlocks][4] = {};
   };
 
+  static Source source(const TensorView& view) { return view.as<const T>(); }
+  static Target target(const TensorView& view) { return view.as<T>(); }
+
   __device__ explicit MmaTiles(std::byte*)
       : thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
@@ -70,7 +74,7 @@ class MmaTiles {
   __device__ __forceinline__ int last_row() const { return first_row_ + 16 * kRowBlocks - 1; }
 
   template <int kCount>
-  __device__ __forceinline__ void copy(T* tile, const HeadRows<const T>& from, int first) const {
+  __device__ __forceinline__ void copy(T* tile, const HeadRows<Source>& from, int first) const {
     constexpr int kPacks = kWidth / 8, kStep = kThreads / kPacks;  // kStep: a multiple of 8
     static_assert(kCount % kStep == 0);
     const int pack = thread_ % kPacks, top = thread_ / kPacks;
@@ -145,7 +149,7 @@ class MmaTiles {
 
   // `stage`: a row tile whose rows of this warp are no longer needed; whole packs leave from it.
   __device__ __forceinline__ void store(Values<kWidth>& values, const float (&factor)[kRows],
-                                        T* stage, const HeadRows<T>& to, int first) const {
+                                        T* stage, const HeadRows<Target>& to, int first) const {
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {

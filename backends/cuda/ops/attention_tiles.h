@@ -4,6 +4,7 @@
 // each kernel is written once over it. A set gives:
 //   kTileRows, kTileColumns    of a block's score tile; kWidth: the head size it has room for
 //   kRows, kRowLanes           rows of one thread; neighbouring lanes that share these rows
+//   Source, Target             what points at elements in memory: read, written
 //   Values<kColumns>           a thread's part of a [kTileRows, kColumns] matrix: at(r, c), kOwn
 //   row(r), column(c)          where at(r, c) lies in the matrix
 //   copy<kCount>, commit, wait rows of a head into a shared tile, zero past the end
@@ -18,18 +19,51 @@
 
 #include "backends/cuda/kernel/convert.h"
 #include "backends/cuda/kernel/launch.h"
+#include "backends/cuda/kernel/power_of_2.h"
 #include "core/ops/attention.h"
 
 namespace zl::cuda {
 
-// Rows [0, count) of one head of one sequence; `width` elements each, `stride` apart.
-template <class T>
+// Points at f32, bf16 or f16 and finds out which at every access: kernels that are not made for
+// speed exist once for the three.
+class AnyFloats {
+ public:
+  explicit AnyFloats(const TensorView& view) : data_(view.data), dtype_(view.dtype) {}
+
+  __device__ __forceinline__ float load(std::int64_t i) const {
+    if (dtype_ == DType::f32) return reinterpret_cast<const float*>(data_)[i];
+    if (dtype_ == DType::bf16) return load_value(reinterpret_cast<const bfloat16*>(data_)[i]);
+    return load_value(reinterpret_cast<const float16*>(data_)[i]);
+  }
+  __device__ __forceinline__ void store(std::int64_t i, float value) const {
+    if (dtype_ == DType::f32) {
+      reinterpret_cast<float*>(data_)[i] = value;
+    } else if (dtype_ == DType::bf16) {
+      reinterpret_cast<bfloat16*>(data_)[i] = store_value<bfloat16>(value);
+    } else {
+      reinterpret_cast<float16*>(data_)[i] = store_value<float16>(value);
+    }
+  }
+  __device__ __forceinline__ AnyFloats operator+(std::int64_t elements) const {
+    AnyFloats moved = *this;
+    moved.data_ += elements * (dtype_ == DType::f32 ? 4 : 2);
+    return moved;
+  }
+
+ private:
+  std::byte* data_;
+  DType dtype_;
+};
+
+// Rows [0, count) of one head of one sequence; `width` elements each, `stride` apart. Pointer: a
+// plain one or AnyFloats.
+template <class Pointer>
 struct HeadRows {
-  T* data;
+  Pointer data;
   std::int64_t stride;
   int count, width;
 
-  __device__ __forceinline__ T* at(int row) const { return data + row * stride; }
+  __device__ __forceinline__ Pointer at(int row) const { return data + row * stride; }
 };
 
 // The sizes of AttentionShape and the heads' places in its tensors.
@@ -44,26 +78,27 @@ struct HeadLayout {
         sequence(static_cast<int>(s.sequence)),
         head_size(static_cast<int>(s.head_size)) {}
 
-  template <class T>
-  __device__ HeadRows<T> query(T* qkv, std::int64_t batch, int head) const {
+  template <class Pointer>
+  __device__ HeadRows<Pointer> query(Pointer qkv, std::int64_t batch, int head) const {
     return rows(qkv, batch, head, heads + 2 * kv_heads);
   }
-  template <class T>
-  __device__ HeadRows<T> key(T* qkv, std::int64_t batch, int kv_head) const {
+  template <class Pointer>
+  __device__ HeadRows<Pointer> key(Pointer qkv, std::int64_t batch, int kv_head) const {
     return rows(qkv, batch, heads + kv_head, heads + 2 * kv_heads);
   }
-  template <class T>
-  __device__ HeadRows<T> value_of_key(const HeadRows<T>& key) const {
+  template <class Pointer>
+  __device__ HeadRows<Pointer> value_of_key(const HeadRows<Pointer>& key) const {
     return {key.data + std::int64_t{kv_heads} * head_size, key.stride, key.count, key.width};
   }
-  template <class T>
-  __device__ HeadRows<T> out(T* out, std::int64_t batch, int head) const {
+  template <class Pointer>
+  __device__ HeadRows<Pointer> out(Pointer out, std::int64_t batch, int head) const {
     return rows(out, batch, head, heads);
   }
 
  private:
-  template <class T>
-  __device__ HeadRows<T> rows(T* data, std::int64_t batch, int head, int heads_of_row) const {
+  template <class Pointer>
+  __device__ HeadRows<Pointer> rows(Pointer data, std::int64_t batch, int head,
+                                    int heads_of_row) const {
     const std::int64_t stride = std::int64_t{heads_of_row} * head_size;
     return {data + batch * sequence * stride + std::int64_t{head} * head_size, stride, sequence,
             head_size};
@@ -94,18 +129,6 @@ struct TileOrder {
   }
 };
 
-// 2^x; in f32 to 2 units of the last place, results below 2^-126 are 0.
-__device__ __forceinline__ double power_of_2(double x) { return ::exp2(x); }
-__device__ __forceinline__ float power_of_2(float x) {
-#ifdef __CUDA_ARCH__
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return ::exp2f(x);
-#endif
-}
-
 // x, but unknown to the compiler: what is computed from it stays where it is used instead of taking
 // a register for the length of a loop.
 __device__ __forceinline__ int recomputed(int x) {
@@ -114,9 +137,6 @@ __device__ __forceinline__ int recomputed(int x) {
 #endif
   return x;
 }
-
-template <class A>
-inline constexpr A kLog2E = static_cast<A>(1.4426950408889634074);
 
 // Factors of DropoutSpec by element index; one Philox block serves neighbouring indices.
 template <class A>

@@ -17,9 +17,6 @@ constexpr int kSumThreads = 512;
 constexpr int kThreads = 768, kBlocks = 2;  // a multiprocessor's: their rows stay in its cache
 constexpr int kAhead = 2;                   // packs under way in a thread
 
-template <class A>
-inline constexpr A kLog2E = std::numbers::log2e_v<A>;
-
 // 2^shift, at least the largest e^x seen, and the sum of e^x / 2^shift. Milakov & Gimelshein,
 // "Online normalizer calculation for softmax" (2018): one pass. The first shift is finite so that
 // logits of -infinity give 0.

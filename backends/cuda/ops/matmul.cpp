@@ -18,9 +18,10 @@ void execute(const Gemm& op, const ExecContext& context) {
     if (!op.bias.empty()) add_bias(op.c, op.bias, context);
     return;
   }
-  const GemmKey key = key_of(op, context.workspace_bytes);
-  static_cast<Blas*>(context.blas)->run(op, key, context.stream, context.workspace);
-  if (!op.bias.empty() && key.epilogue == Epilogue::none) add_bias(op.c, op.bias, context);
+  const Product product = product_of(op);
+  static_cast<Blas*>(context.blas)
+      ->run(product, context.stream, context.workspace, context.workspace_bytes);
+  if (!op.bias.empty() && !product.adds_bias()) add_bias(op.c, op.bias, context);
 }
 
 }  // namespace zl::cuda

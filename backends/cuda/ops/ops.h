@@ -17,7 +17,8 @@ struct ExecContext {
   std::byte* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
   int multiprocessors = 132;
-  // Same bits for the same inputs on the same device; kernels without a cost for it always are.
+  // As WorldOptions. Our own kernels always give the same bits; the epilogues of GEMMs depend on it
+  // (product.h).
   bool deterministic = true;
   void* blas = nullptr;  // the device's cuBLASLt state (matmul.cpp only)
 };

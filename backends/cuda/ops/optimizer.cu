@@ -2,6 +2,7 @@
 // CPU's, bit for bit, for any split of a flat range.
 #include <math.h>
 
+#include "backends/cuda/kernel/dropout.h"
 #include "backends/cuda/kernel/flat.h"
 
 namespace zl::cuda {
@@ -11,20 +12,43 @@ void require_f32(const TensorView& view, const char* op) {
   require(view.empty() || view.dtype == DType::f32, op, "the optimizer's tensors are f32");
 }
 
-template <class G, class C>
+// The copy under stochastic rounding: bit by bit what the CPU stores.
+struct StochasticCopy {
+  bfloat16* data;
+  bool packed;
+  RngKey key;
+  std::uint64_t base;
+
+  explicit StochasticCopy(const AdamStep& op)
+      : data(op.copy.as<bfloat16>()),
+        packed(aligned_16(op.copy.data)),
+        key(op.key),
+        base(op.base) {}
+  __device__ void store(std::int64_t first, std::int64_t length,
+                        const float (&values)[kRun]) const {
+    std::uint32_t words[kRun];
+    random_run(key, base + static_cast<std::uint64_t>(first), words);
+    float rounded[kRun];  // exactly: storing them does not round again
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) rounded[i] = to_float(round_stochastically(values[i], words[i]));
+    store_run(data + first, length, packed, rounded);
+  }
+};
+
+template <class G, class Target>
 struct AdamBody {
   Gradient<G> grad;
   Flat param, m, v;
-  Copy<C> copy;
+  Target copy;
   float scale, decay, epsilon, beta1, beta2, inverse_root, shrink, step;
   bool decoupled;
 
-  explicit AdamBody(const AdamStep& op)
+  AdamBody(const AdamStep& op, const Target& target)
       : grad(op.grad),
         param(op.param),
         m(op.m),
         v(op.v),
-        copy(op.copy),
+        copy(target),
         scale(op.grad_scale),
         decay(op.weight_decay),
         epsilon(op.epsilon),
@@ -168,9 +192,15 @@ struct LambApplyBody {
 }  // namespace
 
 void execute(const AdamStep& op, const ExecContext& context) {
-  with_two_types(op.grad.dtype, copy_type(op.copy), op.kName, [&](auto g, auto c, auto) {
-    launch_runs(context, op.param.count(), AdamBody<decltype(g), decltype(c)>(op));
-  });
+  const auto run = [&](auto g, const auto& target) {
+    using Target = std::decay_t<decltype(target)>;
+    launch_runs(context, op.param.count(), AdamBody<decltype(g), Target>(op, target));
+  };
+  if (op.stochastic) {
+    return with_float_type(op.grad.dtype, op.kName, [&](auto g) { run(g, StochasticCopy(op)); });
+  }
+  with_two_types(op.grad.dtype, copy_type(op.copy), op.kName,
+                 [&](auto g, auto c, auto) { run(g, Copy<decltype(c)>(op.copy)); });
 }
 
 void execute(const SgdStep& op, const ExecContext& context) {
