@@ -51,9 +51,9 @@ class StoredObject {
 
 struct RankOptions {
   std::int64_t device_memory = 0;  // budget of the device pool; 0: none
-  std::int64_t host_memory = 0;    // of each host pool; 0: none
   bool record_trace = true;
   bool record_accesses = false;  // for find_hazards
+  std::int64_t host_memory = 0;  // budget of each host pool; 0: none
 };
 
 class RankContext : private AllocationObserver {

@@ -13,6 +13,8 @@ std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& 
   if (const std::string conflict = stage_conflict(strategy); !conflict.empty()) {
     throw Error(ErrorCode::invalid, "strategy.zero_stage: " + conflict);
   }
+  OptimizerHome home;
+  home.rounding = {strategy.stochastic_rounding, seed};
   switch (config.kind) {
     case OptimizerKind::onebit_adam:
       return std::make_unique<OnebitAdam>(context, config, std::move(ranges), partition,
@@ -21,9 +23,7 @@ std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& 
       return std::make_unique<ZeroOneAdam>(context, config, std::move(ranges), partition,
                                            local_gradients);
     default:
-      return std::make_unique<Optimizer>(
-          context, config, std::move(ranges), replicated,
-          OptimizerHome{.rounding = {strategy.stochastic_rounding, seed}});
+      return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated, home);
   }
 }
 

@@ -95,8 +95,8 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   }
   RankContext context(handle.device, handle.communicator,
                       {.device_memory = options.device_memory,
-                       .host_memory = options.host_memory,
-                       .record_accesses = options.record_accesses});
+                       .record_accesses = options.record_accesses,
+                       .host_memory = options.host_memory});
   context.use_storage(storage.get());
   Books books;
   Engine engine(context, model, strategy, options.sequence_length, options.seed);

@@ -30,7 +30,8 @@ class OneParameter {
     };
     param_ = tensor(start);
     gradient_ = tensor(0);
-    optimizer_ = make_optimizer(context, strategy, {{param_, gradient_, 0}}, partition_, gradient_);
+    optimizer_ =
+        make_optimizer(context, strategy, {{param_, gradient_, 0}}, partition_, gradient_, 0);
     config_ = strategy.optimizer;
   }
 

@@ -166,8 +166,8 @@ TEST(Timeline, StepsAddUpAndSetupIsApart) {
   EXPECT_EQ(timeline.steps[0].duration, 7 * kMs);
   std::int64_t sum = 0;
   for (const StepPrice& step : timeline.steps) {
-    EXPECT_EQ(step.duration,
-              step.compute + step.exposed_communication + step.optimizer + step.host);
+    EXPECT_EQ(step.duration, step.compute + step.exposed_communication + step.optimizer +
+                                 step.offload_stall + step.host);
     EXPECT_LE(step.low(), step.duration);
     EXPECT_GE(step.high(), step.duration);
     sum += step.duration;

@@ -1,0 +1,113 @@
+// The offload sections of DeepSpeed files: what becomes of every key, and what is refused by name.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/import_deepspeed.h"
+#include "scenarios/strategy_file.h"
+#include "tests/scenarios/message.h"
+
+namespace zl {
+namespace {
+
+ImportedStrategy import_zero(const std::string& zero, const std::string& rest = "") {
+  ImportContext context;
+  context.ranks = 2;
+  return import_deepspeed(
+      "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": " + zero + rest + "}",
+      "offload.json", context);
+}
+
+Effect effect(const ImportedStrategy& imported, const std::string& key) {
+  for (const Effect& each : imported.effects) {
+    if (each.key == key) return each;
+  }
+  ADD_FAILURE() << "no effect of " << key;
+  return {};
+}
+
+constexpr auto kNvme = R"({"stage": 3, "sub_group_size": 1000,
+    "offload_optimizer": {"device": "nvme", "nvme_path": "/nvme", "buffer_count": 4,
+                          "pipeline_read": true, "pipeline_write": true, "ratio": 0.5},
+    "offload_param": {"device": "nvme", "nvme_path": "/nvme", "buffer_count": 3,
+                      "buffer_size": 5000, "max_in_cpu": 7}})";
+
+TEST(ImportOffload, FillsEveryField) {
+  const ImportedStrategy imported = import_zero(
+      kNvme, R"(, "aio": {"block_size": 262144, "queue_depth": 32, "intra_op_parallelism": 2,
+                         "single_submit": true, "overlap_events": false},
+          "x-zerolab": {"recompute": "full"},
+          "activation_checkpointing": {"cpu_checkpointing": true})");
+  ASSERT_TRUE(imported.rejections.empty()) << imported.rejections.front();
+  const OffloadConfig& o = imported.strategy.offload;
+  EXPECT_EQ(o.optimizer, Tier::nvme);
+  EXPECT_EQ(o.parameters, Tier::nvme);
+  EXPECT_TRUE(o.activations);
+  EXPECT_TRUE(o.pin_memory);
+  EXPECT_EQ(o.nvme_path, "/nvme");
+  EXPECT_EQ(o.sub_group_size, 1000);
+  EXPECT_EQ(o.ratio, 0.5);
+  EXPECT_TRUE(o.pipeline_read && o.pipeline_write);
+  EXPECT_EQ(o.parameter_buffer_count, 3);
+  EXPECT_EQ(o.parameter_buffer_size, 5000);
+  EXPECT_EQ(o.max_in_cpu, 7);
+  EXPECT_EQ(o.aio.block_size, 262144);
+  EXPECT_EQ(o.aio.queue_depth, 32);
+  EXPECT_EQ(o.aio.threads, 2);
+  EXPECT_TRUE(o.aio.single_submit);
+  EXPECT_FALSE(o.aio.overlap_events);
+  // Pipelined AdamW needs two sets of three buffers.
+  EXPECT_EQ(effect(imported, "zero_optimization.offload_optimizer.buffer_count").effective, "6");
+}
+
+TEST(ImportOffload, SurvivesBeingWrittenAsAStrategy) {
+  const ImportedStrategy imported = import_zero(kNvme);
+  const std::string text = strategy_to_json(imported.strategy).dump();
+  const ImportedStrategy again = import_deepspeed(text, "again.json", {});
+  EXPECT_EQ(strategy_to_json(again.strategy).dump(), text);
+  EXPECT_EQ(again.strategy.offload.parameters, Tier::nvme);
+}
+
+TEST(ImportOffload, TakesTheOldSpellings) {
+  const OffloadConfig two = import_zero(R"({"stage": 2, "cpu_offload": true,
+      "cpu_offload_use_pin_memory": false})")
+                                .strategy.offload;
+  EXPECT_EQ(two.optimizer, Tier::cpu);
+  EXPECT_FALSE(two.pin_memory);
+  const OffloadConfig three =
+      import_zero(R"({"stage": 3, "cpu_offload": true, "cpu_offload_params": true})")
+          .strategy.offload;
+  EXPECT_EQ(three.parameters, Tier::cpu);
+  EXPECT_EQ(import_zero(R"({"stage": 2})").strategy.offload.any(), false);
+}
+
+TEST(ImportOffload, RefusesByKeyValueAndFix) {
+  const auto rejection = [](const std::string& zero, const std::string& rest = "") {
+    const ImportedStrategy imported = inspect_deepspeed(
+        "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": " + zero + rest + "}",
+        "offload.json", {});
+    return imported.rejections.empty() ? std::string("accepted") : imported.rejections.front();
+  };
+  EXPECT_CONTAINS(rejection(R"({"stage": 0, "offload_optimizer": {"device": "cpu"}})"),
+                  "offload_optimizer.device: needs stage 1, 2 or 3, not 0");
+  EXPECT_CONTAINS(rejection(R"({"stage": 2, "offload_optimizer": {"device": "cpu"},
+      "offload_param": {"device": "cpu"}})"),
+                  "offload_param.device: needs stage 3, not 2");
+  EXPECT_CONTAINS(rejection(R"({"stage": 3, "offload_param": {"device": "cpu"}})"),
+                  "set offload_optimizer.device");
+  EXPECT_CONTAINS(rejection(R"({"stage": 2, "offload_optimizer": {"device": "nvme"}})"),
+                  "nvme_path");
+  EXPECT_CONTAINS(rejection(R"({"stage": 2, "offload_optimizer": {"device": "disk"}})"), "disk");
+  EXPECT_CONTAINS(
+      rejection(R"({"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 1.5}})"), "ratio");
+  EXPECT_CONTAINS(rejection(kNvme, R"(, "aio": {"block_size": 5000})"), "aio.block_size: 5000");
+  EXPECT_CONTAINS(
+      rejection(R"({"stage": 2})", R"(, "activation_checkpointing": {"cpu_checkpointing": true})"),
+      "recompute whole blocks");
+  EXPECT_CONTAINS(rejection(R"({"stage": 2, "offload_optimizer": {"device": "cpu"}})",
+                            R"(, "optimizer": {"type": "Lamb"})"),
+                  "LAMB");
+}
+
+}  // namespace
+}  // namespace zl
