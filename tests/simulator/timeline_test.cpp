@@ -254,8 +254,8 @@ TEST(Timeline, Properties) {
       // Parts add up; no step runs longer than its work alone would take, one after the other.
       std::int64_t sum = 0;
       for (const StepPrice& step : timeline.steps) {
-        ASSERT_EQ(step.duration,
-                  step.compute + step.exposed_communication + step.optimizer + step.host);
+        ASSERT_EQ(step.duration, step.compute + step.exposed_communication + step.optimizer +
+                                     step.offload_stall + step.host);
         sum += step.duration;
       }
       ASSERT_EQ(sum, timeline.total);
