@@ -44,7 +44,7 @@ int OnebitLamb::step_kind() const {
   return steps_ + 1 == config_.onebit.freeze_step ? Kind::freezes : Kind::warm_up;
 }
 
-void OnebitLamb::step(const StepScalars& scalars, std::int64_t) {
+void OnebitLamb::step(const StepScalars& scalars) {
   const bool warm = !frozen();
   ++steps_;
   if (!warm) return compressed(scalars);

@@ -15,7 +15,7 @@ class OnebitLamb : public Optimizer {
   OnebitLamb(RankContext& context, const OptimizerConfig& config, std::vector<UpdateRange> ranges,
              const Partition& partition, const TensorView& local_gradients);
 
-  void step(const StepScalars& scalars, std::int64_t gradient_shift) override;
+  void step(const StepScalars& scalars) override;
   bool averages_gradients() const override { return !frozen(); }
   int step_kind() const override;
 
