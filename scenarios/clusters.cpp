@@ -39,7 +39,10 @@ sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
   sim::ClusterSpec cluster = scenario.cluster_json.empty()
                                  ? load_cluster(scenario.cluster)
                                  : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
-  return sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
+  cluster = sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
+  return scenario.run.link_bandwidth > 0
+             ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)
+             : cluster;
 }
 
 }  // namespace zl

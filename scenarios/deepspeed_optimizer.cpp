@@ -33,6 +33,10 @@ constexpr std::string_view kZeroOneAdamParams =
     "lr betas eps weight_decay bias_correction amsgrad eps_inside_sqrt var_freeze_step "
     "var_update_scaler local_step_scaler local_step_clipper cuda_aware comm_backend_name";
 
+constexpr std::string_view kOnebitLambParams =
+    "lr betas eps weight_decay bias_correction max_coeff min_coeff amsgrad eps_inside_sqrt "
+    "freeze_step coeff_beta factor_max factor_min factor_threshold cuda_aware comm_backend_name";
+
 constexpr auto kNone = OptimizerKind::adamw;
 constexpr std::array kTypes = {
     OptimizerType{"adamw", "AdamW", true, OptimizerKind::adamw, kAdamParams},
@@ -43,7 +47,7 @@ constexpr std::array kTypes = {
     OptimizerType{"onebitadam", "OneBitAdam", true, OptimizerKind::onebit_adam, kOnebitAdamParams},
     OptimizerType{"zerooneadam", "ZeroOneAdam", true, OptimizerKind::zero_one_adam,
                   kZeroOneAdamParams},
-    OptimizerType{"onebitlamb", "OneBitLamb", false, kNone, ""},
+    OptimizerType{"onebitlamb", "OneBitLamb", true, OptimizerKind::onebit_lamb, kOnebitLambParams},
     OptimizerType{"muadam", "MuAdam", false, kNone, ""},
     OptimizerType{"muadamw", "MuAdamW", false, kNone, ""},
     OptimizerType{"musgd", "MuSGD", false, kNone, ""},
@@ -84,7 +88,8 @@ void DeepSpeedBuilder::build_optimizer() {
     return;
   }
   if (!type->implemented) {
-    refuse("optimizer.type", "available are AdamW, Adam, Lamb, SGD, OneBitAdam, ZeroOneAdam");
+    refuse("optimizer.type",
+           "available are AdamW, Adam, Lamb, SGD, OneBitAdam, ZeroOneAdam, OneBitLamb");
     mark_unused("optimizer.params.", "a parameter of " + std::string(type->spelling));
     return;
   }
@@ -120,13 +125,13 @@ void DeepSpeedBuilder::build_optimizer_params(const std::string& type) {
   read_betas();
   o.epsilon = number(params + "eps");
   o.bias_correction = boolean(params + "bias_correction");
-  if (o.kind == OptimizerKind::lamb) {
+  if (o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::onebit_lamb) {
     o.lamb_max_trust = number(params + "max_coeff");
     o.lamb_min_trust = number(params + "min_coeff");
     if (o.lamb_min_trust > o.lamb_max_trust) {
       reject(params + "min_coeff", "above optimizer.params.max_coeff; exchange the two");
     }
-    return;
+    if (o.kind == OptimizerKind::lamb) return;
   }
   if (is_onebit(o.kind)) return build_onebit();
   const bool decoupled = boolean(params + "adam_w_mode");
@@ -153,11 +158,23 @@ void DeepSpeedBuilder::build_onebit() {
     onebit.var_update_scaler = integer(params + "var_update_scaler");
     onebit.local_step_scaler = integer(params + "local_step_scaler", known ? &scaler : nullptr);
     onebit.local_step_clipper = integer(params + "local_step_clipper");
-    o.bias_correction = false;
-    record(params + "bias_correction", false, EffectStatus::honoured,
-           "no effect: 0/1 Adam corrects no bias, nor does DeepSpeed's");
   } else {
     build_freeze();
+  }
+  if (o.kind == OptimizerKind::onebit_lamb) {
+    onebit.coeff_beta = number(params + "coeff_beta");
+    onebit.factor_max = number(params + "factor_max");
+    onebit.factor_min = number(params + "factor_min");
+    onebit.factor_threshold = number(params + "factor_threshold");
+    if (onebit.factor_min > onebit.factor_max) {
+      reject(params + "factor_min", "above optimizer.params.factor_max; exchange the two");
+    }
+  }
+  if (o.kind != OptimizerKind::onebit_adam) {
+    o.bias_correction = false;
+    record(params + "bias_correction", false, EffectStatus::honoured,
+           "no effect: 0/1 Adam and 1-bit LAMB correct no bias, nor do DeepSpeed's");
+  } else {
     onebit.automatic_freeze = boolean("x-zerolab.automatic_freeze");
     onebit.variance_stability = number("x-zerolab.variance_stability");
     onebit.deepspeed_compat = boolean("x-zerolab.deepspeed_compat");

@@ -32,6 +32,16 @@ std::int64_t read_bytes(const Json& value, const std::string& where) {
   }
 }
 
+// 0 means no limit.
+double read_bandwidth(const Json& value, const std::string& where) {
+  if (value.is_number() && value.get<double>() >= 0) return value.get<double>();
+  try {
+    return parse_bandwidth(value.is_string() ? value.get<std::string>() : value.dump());
+  } catch (const Error& error) {
+    throw Error(error.code(), where + ": " + error.what());
+  }
+}
+
 DType read_precision(const Json& value) {
   const std::string text = text_at(value, "run.precision");
   try {
@@ -48,7 +58,7 @@ RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
               "host_memory", "nvme_path", "deterministic", "precision", "micro_batch",
-              "gradient_accumulation"});
+              "gradient_accumulation", "link_bandwidth"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -71,6 +81,9 @@ RunSettings read_run_settings(const Json& object) {
     run.host_memory = read_bytes(object["host_memory"], "run.host_memory");
   }
   if (object.contains("nvme_path")) run.nvme_path = text_at(object["nvme_path"], "run.nvme_path");
+  if (object.contains("link_bandwidth")) {
+    run.link_bandwidth = read_bandwidth(object["link_bandwidth"], "run.link_bandwidth");
+  }
   if (object.contains("deterministic")) {
     run.deterministic = boolean_at(object["deterministic"], "run.deterministic");
   }
@@ -102,6 +115,7 @@ Json run_settings_to_json(const RunSettings& run) {
               {"device_memory", run.device_memory}};
   // Only where it is said: scenarios of before keep their hash.
   if (run.host_memory > 0) out["host_memory"] = run.host_memory;
+  if (run.link_bandwidth > 0) out["link_bandwidth"] = run.link_bandwidth;
   if (!run.deterministic) out["deterministic"] = false;
   return out;
 }

@@ -110,8 +110,13 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   std::unique_ptr<World> world;
   if (!simulated) {
     if (backend == "cpu") check_real_ranks(scenario, backend);
-    world = registry_.make(backend,
-                           {static_cast<int>(scenario.run.ranks), 0, scenario.run.deterministic});
+    if (backend != "cpu" && scenario.run.link_bandwidth > 0) {
+      throw Error(ErrorCode::invalid,
+                  "run.link_bandwidth: the cpu backend and the simulator can be slowed, not " +
+                      backend + "; remove it");
+    }
+    world = registry_.make(backend, {static_cast<int>(scenario.run.ranks), 0,
+                                     scenario.run.deterministic, scenario.run.link_bandwidth});
     if (world->ranks() != scenario.run.ranks) {
       throw Error(ErrorCode::invalid, "run.ranks: " + std::to_string(scenario.run.ranks) +
                                           " is not the " + std::to_string(world->ranks()) +

@@ -111,6 +111,7 @@ void apply_overrides(const ScenarioOverrides& o, Json& document) {
   if (o.device_memory) run["device_memory"] = *o.device_memory;
   if (o.host_memory) run["host_memory"] = *o.host_memory;
   if (o.nvme_path) run["nvme_path"] = *o.nvme_path;
+  if (o.link_bandwidth) run["link_bandwidth"] = *o.link_bandwidth;
   if (o.precision) run["precision"] = *o.precision;
   if (o.deterministic) run["deterministic"] = *o.deterministic;
 }

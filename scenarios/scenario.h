@@ -32,6 +32,9 @@ struct RunSettings {
   std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
   std::string nvme_path;             // empty: what each strategy says
   bool deterministic = true;         // see WorldOptions
+  // Bytes a second that a rank of this machine, or a node of another cluster, sends at most; 0:
+  // what the machine or the cluster has. See sim::with_link_bandwidth.
+  double link_bandwidth = 0;
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -46,7 +49,8 @@ struct ScenarioOverrides {
   std::vector<std::string> strategies;
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
-  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, precision;
+  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path,
+      link_bandwidth, precision;
   std::optional<bool> deterministic;
 };
 

@@ -17,6 +17,15 @@ Json onebit_json(const OptimizerConfig& o, Json params) {
     return {{"type", "ZeroOneAdam"}, {"params", params}};
   }
   params["freeze_step"] = o.onebit.freeze_step;
+  if (o.kind == OptimizerKind::onebit_lamb) {
+    params["max_coeff"] = o.lamb_max_trust;
+    params["min_coeff"] = o.lamb_min_trust;
+    params["coeff_beta"] = o.onebit.coeff_beta;
+    params["factor_max"] = o.onebit.factor_max;
+    params["factor_min"] = o.onebit.factor_min;
+    params["factor_threshold"] = o.onebit.factor_threshold;
+    return {{"type", "OneBitLamb"}, {"params", params}};
+  }
   return {{"type", "OneBitAdam"}, {"params", params}};
 }
 

@@ -17,8 +17,9 @@ constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
 constexpr std::size_t kCommunication = static_cast<std::size_t>(StreamId::communication);
 
 struct Stream {
-  std::int64_t busy_from = 0;  // start of the unbroken work that ends at `ready`
-  std::int64_t ready = 0;
+  std::int64_t busy_from = 0;  // start of the unbroken work that ends at `busy_until`
+  std::int64_t busy_until = 0;
+  std::int64_t ready = 0;      // later than busy_until where a slow link is all that works
   std::int32_t cause = kNone;  // event that set `ready`
 };
 
@@ -89,8 +90,9 @@ class Scheduler {
     const bool late = host_ > stream.ready;
     before_[index_] = late ? host_cause_ : stream.cause;
     const std::int64_t start = std::max(host_, stream.ready);
-    const std::int64_t end = finish(event.stream, start, price.picoseconds);
-    if (start > stream.ready) stream.busy_from = start;
+    if (start > stream.busy_until) stream.busy_from = start;
+    stream.busy_until = finish(event.stream, start, price.picoseconds);
+    const std::int64_t end = std::max(stream.busy_until, start + price.link_picoseconds);
     stream.ready = end;
     stream.cause = static_cast<std::int32_t>(index_);
     timeline_.events[index_] = {start, end};
@@ -124,12 +126,12 @@ class Scheduler {
   std::int64_t finish(std::size_t stream, std::int64_t start, std::int64_t work) const {
     std::int64_t from = INT64_MAX, until = start;
     for (std::size_t other = 0; other < kStreams; ++other) {
-      if (other == stream || streams_[other].ready <= start) continue;
+      if (other == stream || streams_[other].busy_until <= start) continue;
       if (!cluster_.compute_is_host && !(on_multiprocessors(stream) && on_multiprocessors(other))) {
         continue;
       }
       from = std::min(from, std::max(start, streams_[other].busy_from));
-      until = std::max(until, streams_[other].ready);
+      until = std::max(until, streams_[other].busy_until);
     }
     if (until == start || start + work <= from) return start + work;
     const double pace = 1 - model_.overlap_loss();

@@ -9,8 +9,9 @@ namespace zl::cpu {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(ThreadGroup& group, int rank, Device& device)
-      : group_(group), rank_(rank), device_(device) {}
+  // link_bandwidth: as WorldOptions.
+  ThreadCommunicator(ThreadGroup& group, int rank, Device& device, double link_bandwidth)
+      : group_(group), rank_(rank), device_(device), link_bandwidth_(link_bandwidth) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_.ranks(); }
@@ -22,6 +23,7 @@ class ThreadCommunicator final : public Communicator {
   ThreadGroup& group_;
   int rank_;
   Device& device_;
+  double link_bandwidth_;
 };
 
 }  // namespace zl::cpu

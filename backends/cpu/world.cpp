@@ -18,11 +18,11 @@ namespace {
 
 class ThreadWorld final : public World {
  public:
-  ThreadWorld(int ranks, int threads, std::chrono::milliseconds timeout)
+  ThreadWorld(int ranks, int threads, double link_bandwidth, std::chrono::milliseconds timeout)
       : threads_(threads), group_(ranks, timeout) {
     for (int rank = 0; rank < ranks; ++rank) {
       const auto leave = [this, rank](const std::string& why) { group_.leave(rank, why); };
-      ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, leave));
+      ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, link_bandwidth, leave));
     }
   }
 
@@ -43,8 +43,8 @@ class ThreadWorld final : public World {
 
  private:
   struct Rank {
-    Rank(ThreadGroup& group, int rank, int threads, Stream::OnFailure leave)
-        : device(threads, std::move(leave)), communicator(group, rank, device) {}
+    Rank(ThreadGroup& group, int rank, int threads, double link_bandwidth, Stream::OnFailure leave)
+        : device(threads, std::move(leave)), communicator(group, rank, device, link_bandwidth) {}
     Device device;
     ThreadCommunicator communicator;
   };
@@ -84,7 +84,7 @@ std::unique_ptr<World> make_world_with_timeout(const WorldOptions& options,
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads =
       options.threads_per_rank > 0 ? options.threads_per_rank : std::max(1, cores / options.ranks);
-  return std::make_unique<ThreadWorld>(options.ranks, threads, timeout);
+  return std::make_unique<ThreadWorld>(options.ranks, threads, options.link_bandwidth, timeout);
 }
 
 std::unique_ptr<World> make_world(const WorldOptions& options) {

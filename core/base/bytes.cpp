@@ -23,23 +23,55 @@ constexpr std::array<std::pair<std::string_view, double>, 10> kUnits{{{"", 1},
                                                                       {"gib", 0x1p30},
                                                                       {"tib", 0x1p40}}};
 
+struct Quantity {
+  double number = -1;  // negative: not one
+  std::string unit;    // lower case
+};
+
+Quantity read_quantity(std::string_view text) {
+  Quantity quantity;
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status == std::errc()) quantity.number = number;
+  for (const char* c = end; c != text.data() + text.size(); ++c) {
+    if (*c != ' ') quantity.unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+  }
+  return quantity;
+}
+
+// The quantity in bytes; negative: not a byte count.
+double in_bytes(const Quantity& quantity) {
+  for (const auto& [name, scale] : kUnits) {
+    if (quantity.unit == name) return quantity.number * scale;
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::int64_t parse_bytes(std::string_view text) {
-  double number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string unit;
-  for (const char* c = end; c != text.data() + text.size(); ++c) {
-    if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
-  }
-  for (const auto& [name, scale] : kUnits) {
-    if (status == std::errc() && number >= 0 && unit == name && number * scale < 0x1p62) {
-      return static_cast<std::int64_t>(std::llround(number * scale));
-    }
-  }
+  const double bytes = in_bytes(read_quantity(text));
+  if (bytes >= 0 && bytes < 0x1p62) return static_cast<std::int64_t>(std::llround(bytes));
   throw Error(ErrorCode::invalid, "'" + std::string(text) +
                                       "' is not a byte count; write for example 256MiB, 16GiB, "
                                       "40GB (units B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)");
+}
+
+double parse_bandwidth(std::string_view text) {
+  Quantity quantity = read_quantity(text);
+  constexpr std::string_view kBits = "bit";
+  double rate = -1;
+  if (quantity.unit.ends_with(kBits)) {
+    quantity.unit.resize(quantity.unit.size() - kBits.size());
+    quantity.unit += quantity.unit.ends_with('i') ? "?" : "b";  // no binary prefixes
+    rate = in_bytes(quantity) / 8;
+  } else {
+    rate = in_bytes(quantity);
+  }
+  if (rate > 0 && rate < 1e18) return rate;
+  throw Error(ErrorCode::invalid, "'" + std::string(text) +
+                                      "' is not a bandwidth; write for example 4.1Gbit, 100Mbit, "
+                                      "12.5GB (bits or bytes a second)");
 }
 
 std::string format_bytes(std::int64_t bytes) {

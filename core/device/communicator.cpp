@@ -31,6 +31,14 @@ std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks) 
   return 0;
 }
 
+std::int64_t wire_bytes(const Collective& collective, int ranks) {
+  std::int64_t bytes = 0;
+  for (const Segment& segment : collective.segments) {
+    bytes += wire_bytes(collective.kind, segment, ranks);
+  }
+  return bytes;
+}
+
 bool can_reduce(DType dtype, ReduceOp op) {
   switch (dtype) {
     case DType::f64:

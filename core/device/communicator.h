@@ -55,6 +55,9 @@ struct Collective {
 // times the element size. The one formula that every backend and the cost model use.
 std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks);
 
+// Of all segments.
+std::int64_t wire_bytes(const Collective& collective, int ranks);
+
 // fp64, fp32, bf16 and fp16; int32 except for average.
 bool can_reduce(DType dtype, ReduceOp op);
 // Error{failed} when a segment's counts or types do not fit the collective.

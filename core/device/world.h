@@ -20,6 +20,9 @@ struct WorldOptions {
   // Same bits run to run, for every ZeRO stage and recomputation. Where `false`, devices that have
   // faster ways (CUDA) take them.
   bool deterministic = true;
+  // Bytes a second that one rank sends at most: a collective lasts at least its wire bytes over
+  // this. 0: as fast as it goes. The cpu and the recording backend only.
+  double link_bandwidth = 0;
 };
 
 struct RankHandle {

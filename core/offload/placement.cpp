@@ -46,9 +46,12 @@ void check_offload(const Strategy& strategy) {
            "offload_param.device: weights on the host are updated there; set "
            "offload_optimizer.device to \"cpu\" or \"nvme\" too");
   }
-  if (offload.optimizer != Tier::device && strategy.optimizer.kind == OptimizerKind::lamb) {
-    refuse("optimizer.type: LAMB is not updated on the host; use AdamW, Adam or SGD, or remove " +
-           zero + "offload_optimizer");
+  const OptimizerKind kind = strategy.optimizer.kind;
+  if (offload.optimizer != Tier::device && (kind == OptimizerKind::lamb || is_onebit(kind))) {
+    refuse(
+        "optimizer.type: LAMB and one-bit optimizers are not updated on the host; use AdamW, "
+        "Adam or SGD, or remove " +
+        zero + "offload_optimizer");
   }
   if (offload.any() && is_onebit(strategy.optimizer.kind)) {
     refuse("optimizer.type: the 1-bit optimizers exchange momenta on the device; remove " + zero +

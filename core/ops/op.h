@@ -22,6 +22,7 @@
 #include "core/ops/loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
+#include "core/ops/onebit_lamb.h"
 #include "core/ops/optimizer.h"
 
 namespace zl {
@@ -31,7 +32,8 @@ using Op =
                  Rope, AttentionForward, AttentionBackward, ActivationForward, ActivationBackward,
                  CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal, AbsMax, SquaredSum, AdamStep,
                  SgdStep, LambUpdate, LambApply, SignCompress, SignAverage, SignUnpack,
-                 MomentumStep, FrozenAdamStep, LocalAdamStep, DenominatorScale, SharedAdamStep>;
+                 MomentumStep, FrozenAdamStep, LocalAdamStep, DenominatorScale, SharedAdamStep,
+                 OnebitLambUpdate, OnebitLambTrust, ScaledStep>;
 
 template <class T, class Variant>
 struct IndexOf;

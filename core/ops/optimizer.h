@@ -137,16 +137,21 @@ struct LambUpdate {
 
 // LAMB, second half: trust = clamp(|p| / |u|, min_trust, max_trust), 1 when either norm is 0, with
 // the squared norms param_square[0] + [1] and update_square[0] + [1] (f64[2] each, SquaredSum's
-// form); p -= lr * trust * update.
+// form); p -= lr * trust * update. average (absent, or f32[1]): where trust is not 1, average =
+// average_beta * average + (1 - average_beta) * trust.
 struct LambApply {
   static constexpr const char* kName = "lamb_apply";
   TensorView param, update, param_square, update_square, copy;
   float lr = 0, min_trust = 0, max_trust = 0;
+  TensorView average;
+  float average_beta = 0;
 
   void validate() const {
     require(update.count() == param.count(), kName, "param and update have one count");
     require(param_square.count() == 2 && update_square.count() == 2, kName,
             "squared norms are two f64 each");
+    require(average.empty() || (average.count() == 1 && average.dtype == DType::f32), kName,
+            "average is one f32");
   }
   Cost cost() const {
     return streaming_cost(*this, 2.0 * static_cast<double>(param.count()), 1, param.count());
@@ -154,7 +159,7 @@ struct LambApply {
   template <class F>
   void visit(F&& f) const {
     f(param, Access::read_write), f(update, Access::read), f(param_square, Access::read);
-    f(update_square, Access::read), f(copy, Access::write);
+    f(update_square, Access::read), f(copy, Access::write), f(average, Access::read_write);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 #include "core/optim/onebit_adam.h"
+#include "core/optim/onebit_lamb.h"
 #include "core/optim/zero_one_adam.h"
 
 namespace zl {
@@ -22,6 +23,9 @@ std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& 
     case OptimizerKind::zero_one_adam:
       return std::make_unique<ZeroOneAdam>(context, config, std::move(ranges), partition,
                                            local_gradients);
+    case OptimizerKind::onebit_lamb:
+      return std::make_unique<OnebitLamb>(context, config, std::move(ranges), partition,
+                                          local_gradients);
     default:
       return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated, home);
   }

@@ -59,7 +59,9 @@ TensorView Optimizer::master(std::size_t range) const {
 }
 
 void Optimizer::make_pieces() {
-  const bool merge = config_.kind != OptimizerKind::lamb && !rounding_.on;
+  const bool per_parameter =
+      config_.kind == OptimizerKind::lamb || config_.kind == OptimizerKind::onebit_lamb;
+  const bool merge = !per_parameter && !rounding_.on;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     Piece piece{master(i), ranges_[i].gradient, has_masters() ? ranges_[i].weights : TensorView{},
                 offsets_[i], i};
@@ -177,7 +179,9 @@ void Optimizer::lamb(const StepScalars& scalars) {
     context_.run(LambApply{
         piece.param, updates.view.flat(piece.offset, piece.count()), squares.view.flat(4 * i, 2),
         squares.view.flat(4 * i + 2, 2), piece.copy, static_cast<float>(scalars.lr),
-        static_cast<float>(config_.lamb_min_trust), static_cast<float>(config_.lamb_max_trust)});
+        static_cast<float>(config_.lamb_min_trust), static_cast<float>(config_.lamb_max_trust),
+        trust_averages_.view.empty() ? TensorView{} : trust_averages_.view.flat(i, 1),
+        static_cast<float>(config_.onebit.coeff_beta)});
   }
 }
 

@@ -103,6 +103,7 @@ class Optimizer {
   std::vector<Piece> pieces_;
   StreamId stream_;
   Tensor masters_, first_, second_;  // where the state is the optimizer's own
+  Tensor trust_averages_;            // 1-bit LAMB
   OptimizerState state_;
   std::int64_t elements_ = 0;
   std::int64_t steps_ = 0;

@@ -32,6 +32,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--sequence-length", o.sequence_length, "Tokens per sequence");
   app.add_option("--data", o.data, "Text file, .bin of uint16 tokens, bible, or synthetic");
   app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
+  app.add_option("--link-bandwidth", o.link_bandwidth,
+                 "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit");
   app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
   app.add_option("--host-memory", o.host_memory, "Budget of a rank's offload to the host");
   app.add_option("--nvme-path", o.nvme_path, "Folder of what is offloaded to nvme");

@@ -194,6 +194,18 @@ ClusterSpec with_devices(ClusterSpec cluster, int devices) {
   return cluster;
 }
 
+ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second) {
+  if (cluster.shared_cores > 0) {
+    cluster.link_bandwidth = bytes_per_second;
+    return cluster;
+  }
+  const bool several_nodes = cluster.devices > cluster.node_devices;
+  Link& link = several_nodes ? cluster.inter : cluster.intra;
+  link.bandwidth = several_nodes ? bytes_per_second / cluster.node_devices : bytes_per_second;
+  link.efficiency = 1;
+  return cluster;
+}
+
 DeviceProperties device_properties(const ClusterSpec& cluster) {
   DeviceProperties properties;
   properties.name = cluster.device.name;

@@ -34,6 +34,9 @@ struct ClusterSpec {
   double collective_seconds = 0;  // fixed cost of one collective
   // Share of its progress that an op loses while another stream is busy.
   double overlap_loss = 0;
+  // Bytes a second that a rank sends at most, whatever the links and the calibration say: a
+  // collective lasts at least its wire bytes over this, without taking cores. 0: no such limit.
+  double link_bandwidth = 0;
   bool compute_is_host = false;  // the compute stream runs on the host thread (CPU backend)
   // Cores that all ranks share; `device` then describes the whole machine and each rank gets an
   // equal part of it. 0: every rank has a device of its own.
@@ -52,6 +55,11 @@ std::string cluster_json(const ClusterSpec& cluster);
 
 // The same machines with `devices` ranks. Throws Error{invalid} below 1.
 ClusterSpec with_devices(ClusterSpec cluster, int devices);
+
+// The same machines with slower links: the ranks of a shared machine get this limit each; in a
+// cluster of several nodes the adapters of a node have it together; in one node it is every
+// device's link.
+ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second);
 
 // What sim::Device reports for one device of the cluster.
 DeviceProperties device_properties(const ClusterSpec& cluster);

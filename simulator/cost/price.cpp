@@ -40,6 +40,15 @@ CostModel::CostModel(const ClusterSpec& cluster)
 }
 
 Price CostModel::price(const TraceEvent& event) const {
+  Price price = unlimited(event);
+  if (event.type == EventType::collective && cluster_.link_bandwidth > 0) {
+    price.link_picoseconds =
+        picoseconds(static_cast<double>(event.wire_bytes) / cluster_.link_bandwidth);
+  }
+  return price;
+}
+
+Price CostModel::unlimited(const TraceEvent& event) const {
   switch (event.type) {
     case EventType::op:
       return op(event);

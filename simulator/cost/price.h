@@ -12,6 +12,7 @@ struct Price {
   std::int64_t picoseconds = 0;
   double spread = 0;  // relative standard deviation
   CostClass cost_class = CostClass::host;
+  std::int64_t link_picoseconds = 0;  // it lasts at least this long, without work for the cores
 };
 
 // Looks up once what depends on the cluster alone. Ops and collectives that the calibration covers
@@ -29,6 +30,7 @@ class CostModel {
   double overlap_loss() const { return overlap_loss_; }
 
  private:
+  Price unlimited(const TraceEvent& event) const;  // by link_bandwidth
   Price op(const TraceEvent& event) const;
   Price host_op(const TraceEvent& event) const;
   Price fitted(const LinearCost& line, double units, const TraceEvent& event,

@@ -139,6 +139,27 @@ TEST(WireBytes, AllToAllSendsAllButItsOwnChunk) {
   EXPECT_EQ(wire_bytes(CollectiveKind::all_to_all, segment, 1), 0);
 }
 
+// A slow link: a collective lasts at least its wire bytes over the bandwidth, and moves the same.
+TEST(SlowLink, HoldsACollectiveForItsTransferTime) {
+  make_world({.ranks = 3, .threads_per_rank = 1, .link_bandwidth = 1e6})->run([](RankHandle rank) {
+    const int me = rank.communicator.rank();
+    Array whole = input(DType::f32, 3000, me, 0);
+    const Segment segment{whole.part(1000 * me, 1000), whole.view()};
+    Timing timing;
+    rank.communicator.run(StreamId::communication,
+                          {CollectiveKind::all_gather, ReduceOp::sum, Group::data, {&segment, 1}},
+                          &timing);
+    rank.device.synchronize(StreamId::communication);
+    EXPECT_GE(timing.end_ns - timing.start_ns, 8'000'000);  // 2 * 1000 elements of 4 bytes
+    for (int from = 0; from < 3; ++from) {
+      const Array theirs = input(DType::f32, 3000, from, 0);
+      for (std::int64_t i = from * 1000; i < from * 1000 + 1000; ++i) {
+        ASSERT_EQ(whole.get(i), theirs.get(i));
+      }
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveTest,
                          testing::Combine(testing::Range(1, 9),
                                           testing::Values(StreamId::compute,

@@ -66,6 +66,9 @@ std::vector<Case> cases_of(Tag<FrozenAdamStep>);
 std::vector<Case> cases_of(Tag<LocalAdamStep>);
 std::vector<Case> cases_of(Tag<DenominatorScale>);
 std::vector<Case> cases_of(Tag<SharedAdamStep>);
+std::vector<Case> cases_of(Tag<OnebitLambUpdate>);
+std::vector<Case> cases_of(Tag<OnebitLambTrust>);
+std::vector<Case> cases_of(Tag<ScaledStep>);
 
 struct OpCases {
   const char* op;

@@ -86,6 +86,10 @@ Op make_lamb_apply(Workspace& w, DType, bool zero_norm) {
   op.lr = w.uniform(1e-3f, 1e-1f);
   op.min_trust = 0.01f;
   op.max_trust = static_cast<float>(w.pick({1, 10}));
+  if (w.coin()) {
+    op.average = w.positive(DType::f32, {1});
+    op.average_beta = 0.9f;
+  }
   return op;
 }
 

@@ -400,6 +400,9 @@ void reference(const LambApply& op) {
   double trust = 1;
   if (p != 0 && u != 0)
     trust = std::min<double>(std::max<double>(p / u, op.min_trust), op.max_trust);
+  if (!op.average.empty() && trust != 1) {
+    at(op.average, 0) = op.average_beta * at(op.average, 0) + (1.0 - op.average_beta) * trust;
+  }
   for (Index i = 0; i < op.param.count(); ++i) {
     at(op.param, i) -= op.lr * trust * at(op.update, i);
     if (!op.copy.empty()) at(op.copy, i) = at(op.param, i);
@@ -482,6 +485,38 @@ void reference(const SharedAdamStep& op) {
     at(op.param, i) += at(op.moved, i) / (std::sqrt(at(op.v, i)) + op.epsilon);
     at(op.moved, i) = 0;
     at(op.copy, i) = at(op.param, i);
+  }
+}
+
+void reference(const OnebitLambUpdate& op) {
+  const double beta1 = op.beta1, beta2 = op.beta2;
+  for (Index i = 0; i < op.param.count(); ++i) {
+    const double m = at(op.m, i), g = (m - beta1 * at(op.m_last, i)) / (1 - beta1);
+    const double fresh = at(op.v_fresh, i) = beta2 * at(op.v_fresh, i) + (1 - beta2) * g * g;
+    const double d = std::sqrt(at(op.v, i)) + op.epsilon;
+    at(op.direction, i) = m / d;
+    at(op.update, i) = m / d + op.weight_decay * at(op.param, i);
+    at(op.ratio, i) = d / (std::sqrt(fresh) + op.epsilon);
+    at(op.m_last, i) = m;
+  }
+}
+
+void reference(const OnebitLambTrust& op) {
+  const double direction = std::sqrt(at(op.direction_square, 0) + at(op.direction_square, 1));
+  const double update = std::sqrt(at(op.update_square, 0) + at(op.update_square, 1));
+  const double share = update > 0 ? std::min(1.0, direction / update) : 1.0;
+  const double last = at(op.last, 0), threshold = op.threshold;
+  double factor = at(op.largest_ratio, 0) * share + (1 - share);
+  factor = std::max<double>(op.factor_min, std::min<double>(op.factor_max, factor));
+  factor = std::max(last * (1 - threshold), std::min(last * (1 + threshold), factor));
+  at(op.last, 0) = factor;
+  at(op.trust, 0) = at(op.frozen, 0) * factor;
+}
+
+void reference(const ScaledStep& op) {
+  for (Index i = 0; i < op.param.count(); ++i) {
+    at(op.param, i) -= op.lr * at(op.scale, 0) * at(op.update, i);
+    if (!op.copy.empty()) at(op.copy, i) = at(op.param, i);
   }
 }
 

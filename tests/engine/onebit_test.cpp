@@ -75,6 +75,19 @@ TEST(OnebitAdamRuns, BooksAreEqualOnTheRecordingDevice) {
   }
 }
 
+TEST(OnebitAdamRuns, IsNotUpdatedOnTheHost) {
+  Strategy s = onebit(1, DType::bf16, 2);
+  s.offload.optimizer = Tier::cpu;
+  try {
+    run_sim(2, tiny_gpt2(), s, steps(3));
+    FAIL() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("one-bit optimizers are not updated on the host"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(OnebitAdamRuns, NoHazards) {
   Strategy s = onebit(1, DType::bf16, 2);
   s.overlap_comm = true;
@@ -212,6 +225,41 @@ TEST(ZeroOneAdamRuns, StaysCloseToAdamAndRanksAgree) {
   cpu::make_world({4, 1})->run(
       [&](RankHandle handle) { run_rank(handle, tiny_gpt2(), s, data, options); });
   EXPECT_FALSE(first.empty());
+}
+
+Strategy onebit_lamb(DType dtype, std::int64_t freeze_step) {
+  Strategy s = onebit(0, dtype, freeze_step);
+  s.name = "onebit-lamb";
+  s.optimizer.kind = OptimizerKind::onebit_lamb;
+  s.optimizer.bias_correction = false;
+  return s;
+}
+
+TEST(OnebitLambRuns, BooksAreEqualOnTheRecordingDevice) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    ProgramOptions recorded = steps(20);
+    recorded.recorded_steps = kSteadySteps;
+    const Finished real = run_cpu(3, tiny_gpt2(), onebit_lamb(dtype, 7), steps(20));
+    expect_twins(real.result, run_sim(3, tiny_gpt2(), onebit_lamb(dtype, 7), recorded).result,
+                 name_of(dtype));
+  }
+}
+
+TEST(OnebitLambRuns, WarmUpIsLambAndCompressionStaysClose) {
+  Strategy lamb = strategy(0);
+  lamb.optimizer.kind = OptimizerKind::lamb;
+  lamb.optimizer.bias_correction = false;
+  lamb.optimizer.lr = 3e-3;
+  const Finished exact = run_cpu(4, tiny_gpt2(), lamb, steps(30));
+  const Finished run = run_cpu(4, tiny_gpt2(), onebit_lamb(DType::f32, 10), steps(30));
+  for (std::size_t i = 0; i < 30; ++i) {
+    if (i < 11) {
+      EXPECT_EQ(run.result.loss[i], exact.result.loss[i]) << i;
+    } else {
+      EXPECT_NEAR(run.result.loss[i], exact.result.loss[i], 0.02 * exact.result.loss[i]) << i;
+    }
+  }
+  EXPECT_NE(run.result.loss.back(), exact.result.loss.back());
 }
 
 }  // namespace

@@ -440,6 +440,18 @@ TEST(ImportDeepSpeed, OneBitOptimizers) {
   EXPECT_EQ(zero_one.onebit.var_update_scaler, 2);
   EXPECT_EQ(zero_one.onebit.local_step_scaler, 30);
   EXPECT_EQ(zero_one.onebit.local_step_clipper, 4);
+  const OptimizerConfig lamb =
+      import_text(with(R"("optimizer": {"type": "OneBitLamb", "params": {"freeze_step": 7,
+          "max_coeff": 9, "min_coeff": 0.1, "coeff_beta": 0.8, "factor_max": 3, "factor_min": 0.4,
+          "factor_threshold": 0.2}})"))
+          .strategy.optimizer;
+  EXPECT_EQ(lamb.kind, OptimizerKind::onebit_lamb);
+  EXPECT_EQ(lamb.lamb_max_trust, 9);
+  EXPECT_EQ(lamb.onebit.freeze_step, 7);
+  EXPECT_EQ(lamb.onebit.coeff_beta, 0.8);
+  EXPECT_EQ(lamb.onebit.factor_max, 3);
+  EXPECT_EQ(lamb.onebit.factor_min, 0.4);
+  EXPECT_EQ(lamb.onebit.factor_threshold, 0.2);
 }
 
 TEST(ImportDeepSpeed, OneBitOptimizersNeedAStageAndAFreezeWithinTheRun) {

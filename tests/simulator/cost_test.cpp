@@ -160,6 +160,25 @@ TEST(Collective, AllToAllLeavesTheNodeOverItsOwnAdapters) {
                    13e-6 + 2e-5 + 8e6 / 0.1e9);
 }
 
+TEST(Collective, ALinkLimitIsAFloorOfWireBytes) {
+  ClusterSpec cluster = plain_cluster(4);
+  cluster.shared_cores = 2;
+  TraceBuilder builder;
+  const TraceEvent& event = builder.collective(kMain, CollectiveKind::all_gather, 1'000'000, 4);
+  EXPECT_EQ(op_time(event, cluster).link_picoseconds, 0);
+  const ClusterSpec slow = with_link_bandwidth(cluster, 5e8);
+  EXPECT_EQ(op_time(event, slow).link_picoseconds, 2'000'000'000);  // 1 MB at 0.5 GB/s
+  EXPECT_EQ(op_time(event, slow).picoseconds, op_time(event, cluster).picoseconds);
+}
+
+TEST(Collective, ALinkLimitOfACluster) {
+  // Two nodes of 8: the adapters of a node share it; one node: every device's link.
+  const ClusterSpec two = with_link_bandwidth(plain_cluster(16), 4e8);
+  EXPECT_DOUBLE_EQ(two.inter.rate(), 5e7);
+  EXPECT_DOUBLE_EQ(two.intra.rate(), plain_cluster(16).intra.rate());
+  EXPECT_DOUBLE_EQ(with_link_bandwidth(plain_cluster(4), 4e8).intra.rate(), 4e8);
+}
+
 TEST(Collective, SmallAllReducesBetweenNodesUseTrees) {
   const ClusterSpec cluster = plain_cluster(1024);
   // 2 * (7 hops + log2(128) hops between nodes).

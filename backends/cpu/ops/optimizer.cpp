@@ -227,7 +227,11 @@ void execute(const LambUpdate& op, const ExecContext& context) {
 void execute(const LambApply& op, const ExecContext& context) {
   for (const TensorView& view : {op.param, op.update}) require_f32(view, op.kName);
   require_float(op.copy, op.kName);
-  const float step = -op.lr * trust_ratio(op);
+  const float trust = trust_ratio(op), step = -op.lr * trust;
+  if (!op.average.empty() && trust != 1.0f) {
+    float& average = *op.average.as<float>();
+    average = std::fma(1.0f - op.average_beta, trust, op.average_beta * average);
+  }
   for_blocks(context, op.param.count(), [&](std::int64_t first, std::int64_t length) {
     float* __restrict param = op.param.as<float>() + first;
     const float* __restrict update = op.update.as<const float>() + first;

@@ -54,5 +54,8 @@ void execute(const FrozenAdamStep& op, const ExecContext& context);
 void execute(const LocalAdamStep& op, const ExecContext& context);
 void execute(const DenominatorScale& op, const ExecContext& context);
 void execute(const SharedAdamStep& op, const ExecContext& context);
+void execute(const OnebitLambUpdate& op, const ExecContext& context);
+void execute(const OnebitLambTrust& op, const ExecContext& context);
+void execute(const ScaledStep& op, const ExecContext& context);
 
 }  // namespace zl::cuda

@@ -168,6 +168,8 @@ struct LambApplyBody {
   Copy<C> copy;
   const double *param_square, *update_square;
   float lr, min_trust, max_trust;
+  float* average;  // null: absent
+  float average_beta;
 
   __device__ float trust_ratio() const {
     const double param_norm = ::sqrt(param_square[0] + param_square[1]);
@@ -178,7 +180,10 @@ struct LambApplyBody {
   }
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    const float step = -lr * trust_ratio();
+    const float trust = trust_ratio(), step = -lr * trust;
+    if (first == 0 && average != nullptr && trust != 1.0f) {
+      *average = ::fmaf(1.0f - average_beta, trust, average_beta * *average);
+    }
     float p[kRun], u[kRun];
     param.load(first, length, p);
     update.load(first, length, u);
@@ -221,10 +226,11 @@ void execute(const LambApply& op, const ExecContext& context) {
   for (const TensorView& view : {op.param, op.update}) require_f32(view, op.kName);
   with_float_type(copy_type(op.copy), op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(context, op.param.count(),
-                LambApplyBody<C>{Flat(op.param), Flat(op.update), Copy<C>(op.copy),
-                                 op.param_square.as<double>(), op.update_square.as<double>(), op.lr,
-                                 op.min_trust, op.max_trust});
+    launch_runs(
+        context, op.param.count(),
+        LambApplyBody<C>{Flat(op.param), Flat(op.update), Copy<C>(op.copy),
+                         op.param_square.as<double>(), op.update_square.as<double>(), op.lr,
+                         op.min_trust, op.max_trust, op.average.as<float>(), op.average_beta});
   });
 }
 
