@@ -10,11 +10,24 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/io_queue.h"
 #include "backends/cpu/object_file.h"
 #include "core/base/error.h"
 
 namespace zl::cpu {
 namespace {
+
+// Makes and removes a small file.
+bool takes_direct(const std::string& folder) {
+  const std::string path = folder + "/zerolab-probe-" + std::to_string(getpid());
+  const OpenFile file(path, true);
+  unlink(path.c_str());
+  return file.direct();
+}
+
+std::string page_cache_text(bool direct) {
+  return direct ? "O_DIRECT" : "page cache (no O_DIRECT in this folder)";
+}
 
 class FileStorage final : public Storage {
  public:
@@ -39,8 +52,7 @@ class FileStorage final : public Storage {
   }
 
   std::string describe() const override {
-    const bool direct = !objects_.empty() && objects_.front()->direct();
-    return folder_ + " (" + reader_->name() + (direct ? ", O_DIRECT)" : ", page cache)");
+    return folder_ + " (" + reader_->name() + ", " + page_cache_text(takes_direct(folder_)) + ")";
   }
 
   ObjectId create(const std::string& name, const ObjectLayout& layout) override {
@@ -88,7 +100,7 @@ std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
 
 std::uint64_t recover(const std::string& file, const ObjectLayout& layout,
                       std::span<const ObjectPart> parts) {
-  const auto engine = make_plain_engine();
+  const auto engine = make_io_engine(make_plain_queue(), {});
   ObjectFile object = ObjectFile::existing(file, layout);
   const std::uint64_t claims[2] = {object.claimed(*engine, 0), object.claimed(*engine, 1)};
   const int newest = claims[1] > claims[0] ? 1 : 0;
@@ -107,14 +119,9 @@ std::uint64_t recover(const std::string& file, const ObjectLayout& layout,
 
 std::string describe_file_access(const std::string& folder) {
   std::string why_not;
-  const auto engine = make_uring_engine({}, why_not);
-  const std::string path = folder + "/zerolab-probe-" + std::to_string(getpid());
-  const Opened opened = open_object(path, true);
-  close(opened.file);
-  unlink(path.c_str());
-  return std::string(engine ? "io_uring" : "pread/pwrite") +
-         (opened.direct ? ", O_DIRECT" : ", page cache (no O_DIRECT in this folder)") +
-         (engine ? "" : "; " + why_not);
+  const auto ring = make_uring_queue(1, why_not);
+  return (ring ? ring->name() : make_plain_queue()->name()) + ", " +
+         page_cache_text(takes_direct(folder)) + (ring ? "" : "; " + why_not);
 }
 
 }  // namespace zl::cpu

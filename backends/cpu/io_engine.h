@@ -14,15 +14,19 @@
 
 namespace zl::cpu {
 
+// Of whole pages (ObjectLayout::kPage) in file and memory, as O_DIRECT asks for.
 struct IoRequest {
   int file = -1;
   bool write = false;
   std::byte* data = nullptr;
   std::int64_t bytes = 0;
   std::int64_t offset = 0;
+  // Takes the CRC32C of the first `payload` bytes, which is computed while others are under way.
+  std::uint32_t* checksum = nullptr;
+  std::int64_t payload = 0;
 };
 
-// What the system said of one request; code 0: the file ends too early.
+// What the system said of one request; code 0: it moves no more bytes (the file ends too early).
 class IoError : public std::runtime_error {
  public:
   IoError(const IoRequest& request, int code);
@@ -43,11 +47,11 @@ class IoEngine {
   virtual void run(std::span<const IoRequest> requests) = 0;
 };
 
-// pread and pwrite, one request after the other.
-std::unique_ptr<IoEngine> make_plain_engine();
-// io_uring; nullptr, with the reason, where it was not built in or the kernel forbids it.
-std::unique_ptr<IoEngine> make_uring_engine(const AioConfig& config, std::string& why_not);
-// The fastest there is, with config.threads of it side by side.
+class IoQueue;
+
+// Over one queue, which was made for config.queue_depth.
+std::unique_ptr<IoEngine> make_io_engine(std::unique_ptr<IoQueue> queue, const AioConfig& config);
+// Over the fastest queue there is, with config.threads of it side by side.
 std::unique_ptr<IoEngine> make_io_engine(const AioConfig& config);
 
 }  // namespace zl::cpu

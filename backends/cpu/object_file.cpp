@@ -1,12 +1,14 @@
 #include "backends/cpu/object_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "backends/cpu/crc32c.h"
@@ -28,6 +30,11 @@ const char* remedy(int code) {
       return "; free some space or choose another nvme_path";
     case EFBIG:
       return "; the file system or ulimit -f allows no file that large";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit on open files (ulimit -n)";
+    case EIO:
+      return "; the drive failed: see the kernel's log, choose another nvme_path";
     case EROFS:
     case EACCES:
     case EPERM:
@@ -44,11 +51,18 @@ const char* remedy(int code) {
   throw Error(ErrorCode::failed, what + ": " + std::strerror(code) + remedy(code));
 }
 
+// A file above the process's limit would end it by a signal instead of an error.
+int file_size_limit(std::int64_t bytes) {
+  rlimit limit{};
+  const bool known = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known && static_cast<rlim_t>(bytes) > limit.rlim_cur ? EFBIG : 0;
+}
+
 void reserve_room(int file, const std::string& path, std::int64_t bytes) {
-  int status = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
+  int status = file_size_limit(bytes);
+  if (status == 0) status = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
   if (status == EOPNOTSUPP) status = ftruncate(file, bytes) == 0 ? 0 : errno;
   if (status == 0) return;
-  close(file);
   unlink(path.c_str());
   fail(path + ": no room for " + std::to_string(bytes) + " bytes", status);
 }
@@ -64,41 +78,40 @@ struct ObjectFile::Header {
 
 void ObjectFile::FreeHeader::operator()(std::byte* memory) const { std::free(memory); }
 
-Opened open_object(const std::string& path, bool create) {
+OpenFile::OpenFile(const std::string& path, bool create) {
   const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0);
-  Opened opened{open(path.c_str(), flags | O_DIRECT, 0600), true};
-  if (opened.file < 0 && errno == EINVAL) {
-    opened = {open(path.c_str(), flags & ~O_EXCL, 0600), false};
+  constexpr mode_t kOwner = 0600;
+  descriptor_ = open(path.c_str(), flags | O_DIRECT, kOwner);
+  if (descriptor_ < 0 && errno == EINVAL) {  // some file systems make the file, then refuse
+    direct_ = false;
+    descriptor_ = open(path.c_str(), flags & ~O_EXCL, kOwner);
   }
-  if (opened.file < 0) fail(path, errno);
-  return opened;
+  if (descriptor_ >= 0) return;
+  if (!create && errno == ENOENT) {
+    throw Error(ErrorCode::failed, path + ": the file was removed while the run used it");
+  }
+  fail(path, errno);
+}
+
+OpenFile::~OpenFile() {
+  if (descriptor_ >= 0) close(descriptor_);
 }
 
 ObjectFile::ObjectFile(const std::string& path, const ObjectLayout& layout)
-    : ObjectFile(path, layout, open_object(path, true)) {
-  reserve_room(opened_.file, path_, layout_.file_bytes());
+    : ObjectFile(ExistingTag{}, path, layout) {
+  const OpenFile file(path, true);
+  reserve_room(file.descriptor(), path_, layout_.file_bytes());
 }
 
 ObjectFile ObjectFile::existing(const std::string& path, const ObjectLayout& layout) {
-  return {path, layout, open_object(path, false)};
+  return {ExistingTag{}, path, layout};
 }
 
-ObjectFile::ObjectFile(std::string path, const ObjectLayout& layout, Opened opened)
-    : path_(std::move(path)), layout_(layout), opened_(opened) {
+ObjectFile::ObjectFile(ExistingTag, std::string path, const ObjectLayout& layout)
+    : path_(std::move(path)), layout_(layout), found_(static_cast<std::size_t>(layout.blocks())) {
   const auto bytes = static_cast<std::size_t>(layout.header_bytes());
   header_.reset(static_cast<std::byte*>(std::aligned_alloc(ObjectLayout::kPage, bytes)));
-  std::memset(header_.get(), 0, bytes);
-}
-
-ObjectFile::ObjectFile(ObjectFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      layout_(std::move(other.layout_)),
-      opened_(std::exchange(other.opened_, {})),
-      generation_(other.generation_),
-      header_(std::move(other.header_)) {}
-
-ObjectFile::~ObjectFile() {
-  if (opened_.file >= 0) close(opened_.file);
+  if (header_ == nullptr) throw std::bad_alloc();
 }
 
 void ObjectFile::check(std::span<const ObjectPart> parts) const {
@@ -110,19 +123,20 @@ void ObjectFile::check(std::span<const ObjectPart> parts) const {
   }
 }
 
-IoRequest ObjectFile::header_request(int slot, bool write) const {
-  return {opened_.file, write, header_.get(), layout_.header_bytes(), slot * layout_.slot_bytes()};
+IoRequest ObjectFile::header_request(int file, int slot, bool write) const {
+  return {file, write, header_.get(), layout_.header_bytes(), slot * layout_.slot_bytes()};
 }
 
-std::vector<IoRequest> ObjectFile::requests(std::span<const ObjectPart> parts, int slot,
-                                            bool write) const {
+std::vector<IoRequest> ObjectFile::requests(int file, std::span<const ObjectPart> parts, int slot,
+                                            bool write) {
   std::vector<IoRequest> all;
+  all.reserve(found_.size() + 1);  // room for the header's
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::int64_t begin = slot * layout_.slot_bytes() + layout_.part_offset(i);
-    const std::int64_t bytes = padded(parts[i].bytes);
-    for (std::int64_t done = 0; done < bytes; done += layout_.block_size()) {
-      all.push_back({opened_.file, write, parts[i].data + done,
-                     std::min(layout_.block_size(), bytes - done), begin + done});
+    for (std::int64_t done = 0; done < parts[i].bytes; done += layout_.block_size()) {
+      const std::int64_t payload = std::min(layout_.block_size(), parts[i].bytes - done);
+      all.push_back({file, write, parts[i].data + done, padded(payload), begin + done,
+                     &found_[all.size()], payload});
     }
   }
   return all;
@@ -140,84 +154,75 @@ void ObjectFile::run(IoEngine& engine, std::span<const IoRequest> requests) {
   }
 }
 
-// Calls f(index of the block over all parts, its bytes without padding, index of its part).
-template <class F>
-void for_blocks(std::span<const ObjectPart> parts, std::int64_t block_size, F&& f) {
-  std::int64_t block = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    for (std::int64_t done = 0; done < parts[i].bytes; done += block_size) {
-      f(block++, std::span(parts[i].data + done,
-                           static_cast<std::size_t>(std::min(block_size, parts[i].bytes - done))));
-    }
-  }
-}
+ObjectFile::Header& ObjectFile::header() const { return *reinterpret_cast<Header*>(header_.get()); }
 
-void ObjectFile::fill_header(std::span<const ObjectPart> parts, std::uint64_t generation) {
-  auto& header = *reinterpret_cast<Header*>(header_.get());
-  header = {kMagic, generation, layout_.blocks(), 0, 0};
-  for_blocks(parts, layout_.block_size(), [&](std::int64_t block, std::span<std::byte> bytes) {
-    header.block_crcs()[block] = crc32c(bytes.data(), static_cast<std::int64_t>(bytes.size()));
-  });
-  header.own_crc = crc32c(header_.get(), layout_.header_bytes());
+void ObjectFile::fill_header(std::uint64_t generation) {
+  std::memset(header_.get(), 0, static_cast<std::size_t>(layout_.header_bytes()));
+  header() = {kMagic, generation, layout_.blocks(), 0, 0};
+  std::copy(found_.begin(), found_.end(), header().block_crcs());
+  header().own_crc = crc32c(header_.get(), layout_.header_bytes());
 }
 
 bool ObjectFile::header_holds() const {
-  auto& header = *reinterpret_cast<Header*>(header_.get());
-  const std::uint32_t found = std::exchange(header.own_crc, 0);
-  const bool holds = header.magic == kMagic && header.blocks == layout_.blocks() &&
+  const std::uint32_t found = std::exchange(header().own_crc, 0);
+  const bool holds = header().magic == kMagic && header().blocks == layout_.blocks() &&
                      found == crc32c(header_.get(), layout_.header_bytes());
-  header.own_crc = found;
+  header().own_crc = found;
   return holds;
 }
 
-void ObjectFile::verify(std::span<const ObjectPart> parts, int slot) const {
-  auto& header = *reinterpret_cast<Header*>(header_.get());
-  for_blocks(parts, layout_.block_size(), [&](std::int64_t block, std::span<std::byte> bytes) {
-    const std::uint32_t found = crc32c(bytes.data(), static_cast<std::int64_t>(bytes.size()));
-    if (found == header.block_crcs()[block]) return;
-    throw Error(ErrorCode::failed, path_ + ": the checksum of block " + std::to_string(block) +
-                                       " of slot " + std::to_string(slot) +
-                                       " does not match: the file was changed or the drive failed");
-  });
+void ObjectFile::verify(std::span<const IoRequest> requests, int slot) const {
+  const std::uint32_t* expected = header().block_crcs();
+  const auto wrong = std::mismatch(found_.begin(), found_.end(), expected).first;
+  if (wrong == found_.end()) return;
+  const auto block = static_cast<std::size_t>(wrong - found_.begin());
+  throw Error(ErrorCode::failed, path_ + ": the checksum of block " + std::to_string(block) +
+                                     " of slot " + std::to_string(slot) + " (" +
+                                     std::to_string(requests[block].payload) + " bytes at offset " +
+                                     std::to_string(requests[block].offset) +
+                                     ") does not match: the file was changed or the drive failed");
 }
 
 void ObjectFile::write(IoEngine& engine, std::span<const ObjectPart> parts) {
   check(parts);
+  const OpenFile file(path_, false);
   const std::uint64_t next = generation_ + 1;
-  fill_header(parts, next);
-  run(engine, requests(parts, slot_of(next), true));
+  run(engine, requests(file.descriptor(), parts, slot_of(next), true));
+  fill_header(next);
   // Only now: a header is never there before its blocks.
-  const IoRequest header = header_request(slot_of(next), true);
-  run(engine, {&header, 1});
+  const IoRequest last = header_request(file.descriptor(), slot_of(next), true);
+  run(engine, {&last, 1});
   generation_ = next;
 }
 
 void ObjectFile::read(IoEngine& engine, std::span<const ObjectPart> parts) {
   ZL_CHECK(generation_ > 0, "an object is written before it is read");
   read_slot(engine, slot_of(generation_), parts);
-  const auto found = reinterpret_cast<const Header*>(header_.get())->generation;
+  const std::uint64_t found = header().generation;
   if (found == generation_) return;
   throw Error(ErrorCode::failed, path_ + ": holds generation " + std::to_string(found) +
                                      " instead of " + std::to_string(generation_) +
-                                     ": somebody else wrote to the file");
+                                     ": a write was lost or somebody else wrote to the file");
 }
 
 std::uint64_t ObjectFile::claimed(IoEngine& engine, int slot) {
-  const IoRequest header = header_request(slot, false);
-  run(engine, {&header, 1});
-  return header_holds() ? reinterpret_cast<const Header*>(header_.get())->generation : 0;
+  const OpenFile file(path_, false);
+  const IoRequest request = header_request(file.descriptor(), slot, false);
+  run(engine, {&request, 1});
+  return header_holds() ? header().generation : 0;
 }
 
 void ObjectFile::read_slot(IoEngine& engine, int slot, std::span<const ObjectPart> parts) {
   check(parts);
-  std::vector<IoRequest> all = requests(parts, slot, false);
-  all.push_back(header_request(slot, false));
+  const OpenFile file(path_, false);
+  std::vector<IoRequest> all = requests(file.descriptor(), parts, slot, false);
+  all.push_back(header_request(file.descriptor(), slot, false));
   run(engine, all);
   if (!header_holds()) {
     throw Error(ErrorCode::failed, path_ + ": the header of slot " + std::to_string(slot) +
                                        " is not one of zerolab's or its checksum does not match");
   }
-  verify(parts, slot);
+  verify(all, slot);
 }
 
 }  // namespace zl::cpu

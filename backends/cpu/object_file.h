@@ -1,5 +1,6 @@
 // One object's file: two slots of a header and the parts (see ObjectLayout).
-// Ownership: owns the open file, not its name. Threads: one call at a time.
+// Ownership: owns the room in the file, not its name; the file is open only while it is used, so
+// that objects may outnumber the descriptors of the process. Threads: one call at a time.
 #pragma once
 
 #include <string>
@@ -10,13 +11,23 @@
 
 namespace zl::cpu {
 
-// How a new file is opened.
-struct Opened {
-  int file = -1;
-  bool direct = false;  // O_DIRECT
+// An open file, closed at the end.
+class OpenFile {
+ public:
+  // With O_DIRECT where the file system takes it. Error{failed} naming the path. `create`: it must
+  // not exist.
+  OpenFile(const std::string& path, bool create);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  bool direct() const { return direct_; }
+
+ private:
+  int descriptor_ = -1;
+  bool direct_ = true;
 };
-// Error{failed} naming the path. `create`: it must not exist.
-Opened open_object(const std::string& path, bool create);
 
 class ObjectFile {
  public:
@@ -24,12 +35,8 @@ class ObjectFile {
   ObjectFile(const std::string& path, const ObjectLayout& layout);
   // An existing file.
   static ObjectFile existing(const std::string& path, const ObjectLayout& layout);
-  ObjectFile(ObjectFile&& other) noexcept;
-  ObjectFile& operator=(ObjectFile&&) = delete;
-  ~ObjectFile();
 
   const std::string& path() const { return path_; }
-  bool direct() const { return opened_.direct; }
   std::uint64_t generation() const { return generation_; }
 
   // Error{failed} naming file, offset and cause.
@@ -45,22 +52,26 @@ class ObjectFile {
   struct FreeHeader {
     void operator()(std::byte* memory) const;
   };
+  struct ExistingTag {};
 
-  ObjectFile(std::string path, const ObjectLayout& layout, Opened opened);
+  ObjectFile(ExistingTag, std::string path, const ObjectLayout& layout);
   void check(std::span<const ObjectPart> parts) const;
-  std::vector<IoRequest> requests(std::span<const ObjectPart> parts, int slot, bool write) const;
-  IoRequest header_request(int slot, bool write) const;
+  // In the order of the blocks; each leaves its checksum in found_.
+  std::vector<IoRequest> requests(int file, std::span<const ObjectPart> parts, int slot,
+                                  bool write);
+  IoRequest header_request(int file, int slot, bool write) const;
   void run(IoEngine& engine, std::span<const IoRequest> requests);
-  void fill_header(std::span<const ObjectPart> parts, std::uint64_t generation);
+  Header& header() const;
+  void fill_header(std::uint64_t generation);
   bool header_holds() const;
-  void verify(std::span<const ObjectPart> parts, int slot) const;
+  void verify(std::span<const IoRequest> requests, int slot) const;
   int slot_of(std::uint64_t generation) const { return static_cast<int>(generation % 2); }
 
   std::string path_;
   ObjectLayout layout_;
-  Opened opened_;
   std::uint64_t generation_ = 0;  // of the valid slot; 0: nothing was written
   std::unique_ptr<std::byte, FreeHeader> header_;
+  std::vector<std::uint32_t> found_;  // CRC32C of each block as it was last moved
 };
 
 }  // namespace zl::cpu

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "backends/cpu/io_engine.h"
+#include "backends/cpu/io_queue.h"
 
 namespace zl::test {
 
@@ -30,7 +30,7 @@ class FaultyEngine final : public cpu::IoEngine {
 
  private:
   std::shared_ptr<IoCount> count_;
-  std::unique_ptr<cpu::IoEngine> real_ = cpu::make_plain_engine();
+  std::unique_ptr<cpu::IoEngine> real_ = cpu::make_io_engine(cpu::make_plain_queue(), {});
 };
 
 }  // namespace zl::test

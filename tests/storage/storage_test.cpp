@@ -15,66 +15,14 @@
 #include "backends/cpu/crc32c.h"
 #include "backends/cpu/file_storage.h"
 #include "backends/cpu/object_file.h"
-#include "core/base/error.h"
 #include "tests/storage/faulty_engine.h"
+#include "tests/storage/object_parts.h"
 
 namespace zl::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
-// Memory for the parts of an object, as the interface asks for it.
-class Parts {
- public:
-  Parts(const std::vector<std::int64_t>& sizes, unsigned seed) {
-    for (const std::int64_t bytes : sizes) {
-      const std::int64_t padded = (bytes + 4095) / 4096 * 4096;
-      memory_.emplace_back(
-          static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(padded))),
-          &std::free);
-      const auto values = random_bytes(static_cast<std::size_t>(bytes), seed++);
-      std::memcpy(memory_.back().get(), values.data(), values.size());
-      parts_.push_back({memory_.back().get(), bytes});
-    }
-  }
-  std::span<const ObjectPart> span() const { return parts_; }
-  friend bool operator==(const Parts& a, const Parts& b) {
-    bool same = a.parts_.size() == b.parts_.size();
-    for (std::size_t i = 0; same && i < a.parts_.size(); ++i) {
-      same = a.parts_[i].bytes == b.parts_[i].bytes &&
-             std::memcmp(a.parts_[i].data, b.parts_[i].data,
-                         static_cast<std::size_t>(a.parts_[i].bytes)) == 0;
-    }
-    return same;
-  }
-
- private:
-  std::vector<std::unique_ptr<std::byte, void (*)(void*)>> memory_;
-  std::vector<ObjectPart> parts_;
-};
-
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-class Folder : public testing::Test {
- protected:
-  Folder() { fs::create_directories(path); }
-  ~Folder() override { fs::remove_all(path); }
-  std::string path = testing::TempDir() + "storage-" + std::to_string(getpid());
-};
 using StorageTest = Folder;
 
 TEST(Crc32c, HasTheValuesOfRfc3720) {
@@ -160,7 +108,7 @@ TEST_F(StorageTest, LosesNoGenerationWhenAWriteStopsAnywhere) {
   for (std::int64_t n = 0; n < layout.requests(); ++n) {
     const std::string file = path + "/object";
     cpu::ObjectFile object(file, layout);
-    const auto plain = cpu::make_plain_engine();
+    const auto plain = cpu::make_io_engine(cpu::make_plain_queue(), {});
     const Parts before(sizes, 1), between(sizes, 2), after(sizes, 3);
     object.write(*plain, before.span());
     object.write(*plain, between.span());
@@ -186,7 +134,7 @@ TEST_F(StorageTest, NamesTheBlockThatAFlippedBitIsIn) {
   const ObjectLayout layout(sizes, 4096);
   const std::string file = path + "/object";
   cpu::ObjectFile object(file, layout);
-  const auto plain = cpu::make_plain_engine();
+  const auto plain = cpu::make_io_engine(cpu::make_plain_queue(), {});
   Parts parts(sizes, 1);
   object.write(*plain, parts.span());  // generation 1: slot 1
   const int raw = open(file.c_str(), O_RDWR);
@@ -207,7 +155,7 @@ TEST_F(StorageTest, SaysThatAFileEndsTooEarly) {
   const ObjectLayout layout({20000}, 4096);
   const std::string file = path + "/object";
   cpu::ObjectFile object(file, layout);
-  const auto plain = cpu::make_plain_engine();
+  const auto plain = cpu::make_io_engine(cpu::make_plain_queue(), {});
   Parts parts({20000}, 1);
   object.write(*plain, parts.span());
   fs::resize_file(file, static_cast<std::uintmax_t>(layout.slot_bytes() + 8192));
@@ -215,7 +163,8 @@ TEST_F(StorageTest, SaysThatAFileEndsTooEarly) {
   EXPECT_NE(message.find(file + ": cannot read"), std::string::npos) << message;
   EXPECT_NE(message.find("ends too early"), std::string::npos) << message;
   std::string why_not;
-  if (const auto uring = cpu::make_uring_engine({}, why_not)) {
+  if (auto queue = cpu::make_uring_queue(8, why_not)) {
+    const auto uring = cpu::make_io_engine(std::move(queue), {});
     EXPECT_NE(message_of([&] { object.read(*uring, parts.span()); }).find("ends too early"),
               std::string::npos);
   }
