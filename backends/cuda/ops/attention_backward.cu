@@ -198,8 +198,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     static_assert(!kKeys || 2 * kQueries <= Tiles::kThreads);
     const bool brings = kKeys && thread < 2 * kQueries;
     const A next_figure = brings ? figure_at(next, thread) : A{0};
-    const bool mine = kKeys ? step.column + kColumns > row_first + tiles.first_row()
-                            : step.column <= row_first + tiles.last_row();
+    const int first = recomputed(row_first);
+    const bool mine = kKeys ? step.column + kColumns > first + tiles.first_row()
+                            : step.column <= first + tiles.last_row();
     if (mine) {
       typename Tiles::template Values<kColumns> scores, dscores;
       tiles.multiply(left1, y1, layout.head_size, scores);
