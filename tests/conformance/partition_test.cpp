@@ -183,7 +183,8 @@ TEST_P(Partition, Lamb) {
                         .copy = copy(),
                         .lr = 0.01f,
                         .min_trust = 0.01f,
-                        .max_trust = 10.0f};
+                        .max_trust = 10.0f,
+                        .average = {}};
   expect_independent_of_cuts(w, apply, kUnchanged);
 }
 
