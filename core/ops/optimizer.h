@@ -143,7 +143,7 @@ struct LambApply {
   static constexpr const char* kName = "lamb_apply";
   TensorView param, update, param_square, update_square, copy;
   float lr = 0, min_trust = 0, max_trust = 0;
-  TensorView average;
+  TensorView average = {};
   float average_beta = 0;
 
   void validate() const {

@@ -183,8 +183,7 @@ TEST_P(Partition, Lamb) {
                         .copy = copy(),
                         .lr = 0.01f,
                         .min_trust = 0.01f,
-                        .max_trust = 10.0f,
-                        .average = {}};
+                        .max_trust = 10.0f};
   expect_independent_of_cuts(w, apply, kUnchanged);
 }
 
