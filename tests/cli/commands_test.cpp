@@ -33,7 +33,7 @@ TEST(Commands, ShowScenarioCanBeRunAgain) {
 
 TEST(Commands, ListsNameTheCatalogue) {
   const Home home;
-  EXPECT_EQ(json_of(home, {"show", "models"}).size(), 27u);
+  EXPECT_EQ(json_of(home, {"show", "models"}).size(), 28u);
   EXPECT_CONTAINS(zerolab(home, {"show", "strategies"}).out, "zero-0");
   EXPECT_CONTAINS(zerolab(home, {"show", "studies"}).out, "demo");
   EXPECT_CONTAINS(zerolab(home, {"show", "clusters"}).out, "h100");

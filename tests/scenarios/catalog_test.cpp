@@ -29,6 +29,7 @@ const std::map<std::string, std::int64_t> kParameters = {
     {"qwen2.5-3b", 3'085'938'688},      {"qwen2.5-7b", 7'615'616'512},
     {"qwen2.5-14b", 14'770'033'664},    {"qwen2.5-32b", 32'763'876'352},
     {"qwen2.5-72b", 72'706'203'648},    {"gpt2-3m", 3'290'624},
+    {"bert-large", 334'096'384},
 };
 
 TEST(Catalog, ParameterCountsAreExact) {

@@ -13,7 +13,7 @@ const std::string kFolder = std::string(ZL_SOURCE_DIR) + "/scenarios/catalog/clu
 
 ClusterSources catalogue() {
   ClusterSources sources;
-  sources.gpus = {"v100", "a100-40", "a100-80", "h100", "h200", "b200"};
+  sources.gpus = {"v100", "v100-ethernet", "a100-40", "a100-80", "h100", "h200", "b200"};
   sources.text = [](const std::string& gpu) { return read_file(kFolder + gpu + ".json"); };
   return sources;
 }
@@ -40,7 +40,7 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
   for (const std::string& gpu : catalogue().gpus) {
     const ClusterSpec cluster = find_cluster(gpu, catalogue());
     EXPECT_EQ(cluster.devices, 1);
-    EXPECT_EQ(cluster.node_devices, 8);
+    EXPECT_EQ(cluster.node_devices, gpu == "v100-ethernet" ? 4 : 8) << gpu;
     EXPECT_GT(cluster.device.memory, std::int64_t{30} << 30);
     EXPECT_EQ(device_properties(cluster).workspace, 64 << 20);  // as the CUDA backend asks
     EXPECT_GT(cluster.device.rate(DType::f16).peak, 1e14);
