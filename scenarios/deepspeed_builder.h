@@ -48,6 +48,7 @@ class DeepSpeedBuilder {
   // deepspeed_sections.cpp
   void build_zero();
   void build_zero_stage();
+  void build_quantized();
   void build_stage3();
   std::int64_t sized_by_hidden(const char* name, int power, double factor, const char* formula);
   void build_precision();

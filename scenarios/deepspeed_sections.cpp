@@ -46,6 +46,7 @@ void DeepSpeedBuilder::build_zero() {
       given(kZero + "elastic_checkpoint")->value->get<bool>()) {
     reject(kZero + "elastic_checkpoint", "true is not possible with stage 3");
   }
+  build_quantized();
   if (stage3) return build_stage3();
   for (const char* name :
        {"prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
@@ -53,6 +54,23 @@ void DeepSpeedBuilder::build_zero() {
     if (const GivenKey* key = given(kZero + name)) {
       record(key->path, *key->value, EffectStatus::honoured, "no effect: only stage 3 uses it");
     }
+  }
+}
+
+void DeepSpeedBuilder::build_quantized() {
+  Strategy& s = out_.strategy;
+  const std::string weights = kZero + "zero_quantized_weights";
+  const std::string gradients = kZero + "zero_quantized_gradients";
+  s.quantized_weights = boolean(weights);
+  s.quantized_gradients = boolean(gradients);
+  if (s.quantized_weights && s.zero_stage != 3) {
+    reject(weights, "true needs stage 3, which gathers weights; remove it");
+  }
+  if (s.quantized_gradients && s.zero_stage == 0) {
+    reject(gradients, "true needs stage 1, 2 or 3, which scatter gradients; remove it");
+  } else if (s.quantized_gradients) {
+    record(gradients, true, EffectStatus::honoured,
+           "8 bits and one all-to-all; DeepSpeed sends 4 bits, within nodes first");
   }
 }
 

@@ -102,6 +102,8 @@ Json zero_json(const Strategy& s) {
   Json zero = {{"stage", s.zero_stage},
                {"overlap_comm", s.overlap_comm},
                {"reduce_bucket_size", s.reduce_bucket_size}};
+  if (s.quantized_weights) zero["zero_quantized_weights"] = true;
+  if (s.quantized_gradients) zero["zero_quantized_gradients"] = true;
   if (s.zero_stage == 3) {
     zero["prefetch_bucket_size"] = s.prefetch_bucket_size;
     zero["param_persistence_threshold"] = s.param_persistence_threshold;

@@ -24,6 +24,7 @@
 #include "core/ops/norm.h"
 #include "core/ops/onebit_lamb.h"
 #include "core/ops/optimizer.h"
+#include "core/ops/quantize.h"
 
 namespace zl {
 
@@ -33,7 +34,7 @@ using Op =
                  CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal, AbsMax, SquaredSum, AdamStep,
                  SgdStep, LambUpdate, LambApply, SignCompress, SignAverage, SignUnpack,
                  MomentumStep, FrozenAdamStep, LocalAdamStep, DenominatorScale, SharedAdamStep,
-                 OnebitLambUpdate, OnebitLambTrust, ScaledStep>;
+                 OnebitLambUpdate, OnebitLambTrust, ScaledStep, BlockQuantize, BlockDequantize, BlockSum>;
 
 template <class T, class Variant>
 struct IndexOf;

@@ -167,6 +167,9 @@ struct Strategy {
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1.0;
   bool sum_gradients = false;  // gradient_allreduce_op: sum
+  // ZeRO++: what crosses the wire in blocks of signed bytes.
+  bool quantized_weights = false;    // stage 3's gathers
+  bool quantized_gradients = false;  // reduce-scatters (stages 1 to 3)
   LossScalerConfig loss_scaler;
 
   // Batch (per rank) and optimizer.

@@ -1,4 +1,5 @@
 #include "core/zero/gradient_store.h"
+#include "core/zero/quantized_collectives.h"
 
 namespace zl {
 
@@ -53,7 +54,16 @@ Tensor GradientReducer::all_reduce(StreamId stream, const std::vector<Item>& ite
   return storage;
 }
 
+// ZeRO++: signed bytes cross the wire, the sum is in f32, so nothing is scaled before it.
+Tensor GradientReducer::quantized(StreamId stream, const std::vector<Item>& items) {
+  std::vector<QuantizedSum> sums;
+  for (const Item& item : items) sums.push_back({item.padded, item.destination, item.add});
+  const double factor = strategy_.sum_gradients ? 1.0 : 1.0 / partition_.ranks();
+  return quantized_reduce_scatter(context_, stream, sums, factor);
+}
+
 Tensor GradientReducer::reduce_scatter(StreamId stream, const std::vector<Item>& items) {
+  if (strategy_.quantized_gradients) return quantized(stream, items);
   Tensor storage;
   std::vector<Segment> segments;
   const std::vector<TensorView> wire = to_wire(stream, items, storage);

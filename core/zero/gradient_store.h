@@ -68,6 +68,7 @@ class GradientReducer {
  private:
   // Views in the communication type: the gradients themselves, or copies in `storage`.
   std::vector<TensorView> to_wire(StreamId stream, const std::vector<Item>& items, Tensor& storage);
+  Tensor quantized(StreamId stream, const std::vector<Item>& items);
   ReduceOp reduce_op() const;
   double scale_before() const;
   double scale_after() const;

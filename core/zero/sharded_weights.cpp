@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/offload/placement.h"
+#include "core/zero/quantized_collectives.h"
 
 namespace zl {
 
@@ -141,6 +142,7 @@ void ShardedWeights::enter(int unit, Pass pass) {
     if (gathered.readable || !reads(visit, gathered)) continue;
     if (gathered.event >= 0) context_.wait(StreamId::compute, gathered.event);
     gathered.readable = true;
+    gathered.wire.reset();
     ahead_elements_ -= gathered.elements;
   }
   if (strategy_.overlap_comm) prefetch();
@@ -187,7 +189,11 @@ void ShardedWeights::start_gather(std::size_t visit) {
   // The block may have been used by earlier work of the compute stream.
   if (strategy_.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
   const std::vector<Segment> segments = bring(stream, gathered.parameters);
-  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+  if (strategy_.quantized_weights) {
+    gathered.wire = quantized_all_gather(context_, stream, segments);
+  } else {
+    context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+  }
   if (strategy_.overlap_comm) gathered.event = context_.record(stream);
   live_elements_ += gathered.elements;
   ahead_elements_ += gathered.elements;

@@ -36,6 +36,7 @@ class ShardedWeights : public WeightStore {
     Tensor storage;
     std::vector<int> parameters;
     std::int64_t elements = 0;
+    Tensor wire;  // quantized chunks, until it is readable
     EventId event = -1;
     bool readable = false;  // the compute stream has waited for it
   };

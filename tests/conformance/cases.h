@@ -69,6 +69,9 @@ std::vector<Case> cases_of(Tag<SharedAdamStep>);
 std::vector<Case> cases_of(Tag<OnebitLambUpdate>);
 std::vector<Case> cases_of(Tag<OnebitLambTrust>);
 std::vector<Case> cases_of(Tag<ScaledStep>);
+std::vector<Case> cases_of(Tag<BlockQuantize>);
+std::vector<Case> cases_of(Tag<BlockDequantize>);
+std::vector<Case> cases_of(Tag<BlockSum>);
 
 struct OpCases {
   const char* op;

@@ -520,6 +520,54 @@ void reference(const ScaledStep& op) {
   }
 }
 
+double signed_byte(const TensorView& q, Index i) {
+  const double byte = at(q, i);
+  return byte < 128 ? byte : byte - 256;
+}
+
+// The quotient in f32, as the op says: in f64 ties would fall to another side.
+void reference(const BlockQuantize& op) {
+  const Index columns = op.q.columns(), blocks = op.scales.columns();
+  for (Index row = 0; row < op.q.rows(); ++row) {
+    for (Index block = 0; block < blocks; ++block) {
+      const Index begin = row * columns + block * op.block;
+      const Index end = std::min(begin + op.block, (row + 1) * columns);
+      float largest = 0;
+      bool finite = true;
+      for (Index i = begin; i < end; ++i) {
+        finite = finite && std::isfinite(at(op.x, i));
+        if (finite) largest = std::max(largest, static_cast<float>(std::abs(at(op.x, i))));
+      }
+      at(op.scales, row * blocks + block) =
+          finite ? double{largest} / 127 : std::numeric_limits<double>::infinity();
+      const float inverse = finite && largest > 0 ? 127.0f / largest : 0.0f;
+      for (Index i = begin; i < end; ++i) {
+        const double q = finite ? std::nearbyint(static_cast<float>(at(op.x, i)) * inverse) : 0;
+        at(op.q, i) = q < 0 ? q + 256 : q;
+      }
+    }
+  }
+}
+
+void reference(const BlockDequantize& op) {
+  const Index columns = op.q.columns(), blocks = op.scales.columns();
+  for (Index i = 0; i < op.q.count(); ++i) {
+    at(op.y, i) =
+        signed_byte(op.q, i) * at(op.scales, i / columns * blocks + i % columns / op.block);
+  }
+}
+
+void reference(const BlockSum& op) {
+  const Index columns = op.q.columns(), blocks = op.scales.columns();
+  for (Index i = 0; i < columns; ++i) {
+    double sum = 0;
+    for (Index row = 0; row < op.q.rows(); ++row) {
+      sum += signed_byte(op.q, row * columns + i) * at(op.scales, row * blocks + i / op.block);
+    }
+    put(op.out, i, op.factor * sum, op.accumulate);
+  }
+}
+
 }  // namespace
 
 void run_reference(const Op& op, const Round& round) {

@@ -487,7 +487,7 @@ TEST(ImportDeepSpeed, OneBitOptimizersNeedAStageAndAFreezeWithinTheRun) {
 
 TEST(ImportDeepSpeed, WhatWouldTrainSomethingElseIsRefused) {
   for (const char* body :
-       {R"("zero_optimization": {"stage": 3, "zero_quantized_weights": true})",
+       {R"("zero_optimization": {"stage": 3, "zero_quantized_nontrainable_weights": true})",
         R"("zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8})",
         R"("optimizer": {"type": "Lion", "params": {"lr": 1e-4}})",
         R"("curriculum_learning": {"enabled": true, "curriculum_type": "seqlen"})",

@@ -45,5 +45,8 @@ void execute(const SharedAdamStep& op, const ExecContext& context);
 void execute(const OnebitLambUpdate& op, const ExecContext& context);
 void execute(const OnebitLambTrust& op, const ExecContext& context);
 void execute(const ScaledStep& op, const ExecContext& context);
+void execute(const BlockQuantize& op, const ExecContext& context);
+void execute(const BlockDequantize& op, const ExecContext& context);
+void execute(const BlockSum& op, const ExecContext& context);
 
 }  // namespace zl::cpu

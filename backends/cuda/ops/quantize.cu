@@ -1,0 +1,140 @@
+// Eight-bit blocks: a warp takes a block to quantize; sums and copies back are element-wise.
+#include <float.h>
+#include <math.h>
+
+#include <algorithm>
+
+#include "backends/cuda/kernel/reduce.h"
+#include "backends/cuda/kernel/runs.h"
+
+namespace zl::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr float kLargest = 127.0f;
+
+// Infinity for infinity and NaN.
+__device__ __forceinline__ float magnitude(float value) {
+  const float size = ::fabsf(value);
+  return size <= FLT_MAX ? size : INFINITY;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    quantize_blocks(const T* x, std::int64_t rows, std::int64_t columns, std::int64_t block,
+                    std::int64_t blocks, signed char* q, float* scales) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * kWarps;
+  std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  for (; index < rows * blocks; index += warps) {
+    const std::int64_t row = index / blocks, first = index % blocks * block;
+    const std::int64_t length = columns - first < block ? columns - first : block;
+    const T* source = x + row * columns + first;
+    float largest = 0;
+    for (std::int64_t i = lane; i < length; i += 32) {
+      largest = MaxOf{}(largest, magnitude(static_cast<float>(load_value(source[i]))));
+    }
+    largest = warp_reduce(largest, MaxOf{});
+    const bool finite = largest <= FLT_MAX;
+    const float inverse = finite && largest > 0 ? kLargest / largest : 0.0f;
+    for (std::int64_t i = lane; i < length; i += 32) {
+      const auto value = static_cast<float>(load_value(source[i]));
+      q[row * columns + first + i] =
+          finite ? static_cast<signed char>(::rintf(value * inverse)) : 0;
+    }
+    if (lane == 0) scales[index] = finite ? largest / kLargest : INFINITY;
+  }
+}
+
+template <class Y>
+struct DequantizeBody {
+  const signed char* q;
+  const float* scales;
+  Y* y;
+  std::int64_t columns, block, blocks;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    for (std::int64_t i = first; i < first + length; ++i) {
+      const float scale = scales[i / columns * blocks + i % columns / block];
+      y[i] = store_value<Y>(static_cast<float>(q[i]) * scale);
+    }
+  }
+};
+
+template <class Y>
+struct SumBody {
+  const signed char* q;
+  const float* scales;
+  Y* out;
+  std::int64_t rows, columns, block, blocks;
+  float factor;
+  bool accumulate;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    for (std::int64_t i = first; i < first + length; ++i) {
+      float sum = 0;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const float value = static_cast<float>(q[row * columns + i]);
+        sum = add_rounded(sum, value * scales[row * blocks + i / block]);
+      }
+      sum *= factor;
+      if (accumulate) sum = add_rounded(static_cast<float>(load_value(out[i])), sum);
+      out[i] = store_value<Y>(sum);
+    }
+  }
+
+  // a + b rounded on its own: the product before it is not contracted into it.
+  static __device__ __forceinline__ float add_rounded(float a, float b) {
+#ifdef __CUDA_ARCH__
+    return __fadd_rn(a, b);
+#else
+    return a + b;
+#endif
+  }
+};
+
+template <class F>
+void with_narrow_type(DType dtype, const char* op, F&& f) {
+  with_float_type(dtype, op, [&](auto type) {
+    if constexpr (std::is_same_v<decltype(type), double>) {
+      throw Error(ErrorCode::failed, std::string(op) + ": f64 is not quantized");
+    } else {
+      f(type);
+    }
+  });
+}
+
+}  // namespace
+
+void execute(const BlockQuantize& op, const ExecContext& context) {
+  const std::int64_t blocks = op.scales.columns(), all = op.q.rows() * blocks;
+  if (all == 0) return;
+  const std::int64_t most = std::int64_t{8} * context.multiprocessors;
+  const std::int64_t grid = std::min(blocks_for(all, kWarps), most);
+  with_narrow_type(op.x.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    launch(context.stream, {grid, 1, kThreads, 0}, quantize_blocks<T>, op.x.as<T>(), op.q.rows(),
+           op.q.columns(), op.block, blocks, op.q.as<signed char>(), op.scales.as<float>());
+  });
+}
+
+void execute(const BlockDequantize& op, const ExecContext& context) {
+  with_narrow_type(op.y.dtype, op.kName, [&](auto type) {
+    using Y = decltype(type);
+    launch_runs(context, op.q.count(),
+                DequantizeBody<Y>{op.q.as<signed char>(), op.scales.as<float>(), op.y.as<Y>(),
+                                  op.q.columns(), op.block, op.scales.columns()});
+  });
+}
+
+void execute(const BlockSum& op, const ExecContext& context) {
+  with_narrow_type(op.out.dtype, op.kName, [&](auto type) {
+    using Y = decltype(type);
+    launch_runs(
+        context, op.q.columns(),
+        SumBody<Y>{op.q.as<signed char>(), op.scales.as<float>(), op.out.as<Y>(), op.q.rows(),
+                   op.q.columns(), op.block, op.scales.columns(), op.factor, op.accumulate});
+  });
+}
+
+}  // namespace zl::cuda
