@@ -26,7 +26,7 @@ const Layer kGpt2{"gpt2-124m", {64, 1024, 12, 12, 64}, 3072,
                   50304,       NormKind::layer_norm,   ActivationKind::gelu_tanh};
 const Layer kLlama{"llama-1b", {8, 4096, 32, 4, 64}, 5632,
                    32000,      NormKind::rms_norm,   ActivationKind::swiglu};
-constexpr std::int64_t kChunk = 8192;  // rows of logits at a time
+constexpr std::int64_t kLogitRows = 8192;  // rows of logits at a time
 constexpr std::int64_t kParameters = 124'000'000;
 
 template <class T>
@@ -183,9 +183,9 @@ void time_ends(Bench& b, Table& table, const Layer& layer) {
                                .dwpe = learned ? b.zeros(kF32, {sequence, c}) : TensorView{},
                                .sequence = sequence,
                                .dropout = {}});
-  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kChunk, layer.vocab}),
-                                      .targets = b.tokens(kChunk, layer.vocab),
-                                      .losses = b.empty(kF32, {kChunk}),
+  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kLogitRows, layer.vocab}),
+                                      .targets = b.tokens(kLogitRows, layer.vocab),
+                                      .losses = b.empty(kF32, {kLogitRows}),
                                       .vocab = layer.vocab,
                                       .grad_scale = 1e-4f});
   b.clear();
