@@ -1,8 +1,13 @@
 // What the parts of the acceptance run share, where no GPU is needed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/error.h"
 #include "scenarios/model_file.h"
+#include "simulator/device.h"
+#include "tests/gpu/kernels/table.h"
 #include "tests/gpu/process.h"
 #include "tests/gpu/training.h"
 
@@ -62,6 +67,39 @@ TEST(GpuTraining, EveryShapeIsPredictedAndOutOfMemoryIsAResult) {
   const Json small = run_zerolab(ZL_PROGRAM, kTrainingShapes[0], "sim", 1, 4, 60,
                                  {"--cluster", "h200", "--device-memory", "1000000"});
   EXPECT_EQ(small.at("outcome"), "out_of_memory");
+}
+
+// Tensors that are not there, ops that are checked and not run.
+class DryBench final : public Bench {
+ public:
+  ~DryBench() override { clear(); }
+  double seconds(const std::function<void()>&) override { return 0.5; }
+  cuda::ExecContext context() const override { return {}; }
+
+ private:
+  Device& device() override { return device_; }
+  sim::Device device_{{}, {}};
+};
+
+TEST(GpuKernels, EveryOpHasAValidRow) {
+  DryBench bench;
+  const std::vector<Row> rows = measure_table(bench, {4e12, 8e14, 5e13});
+  for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
+    const std::string start = std::string(op_name(kind)) + " ";
+    EXPECT_TRUE(std::any_of(rows.begin(), rows.end(),
+                            [&](const Row& row) { return row.name.starts_with(start); }))
+        << start << "is not in the table";
+  }
+  // 124 M parameters: four f32 read, three f32 and a bf16 written.
+  const auto adam = std::find_if(rows.begin(), rows.end(),
+                                 [](const Row& row) { return row.name.starts_with("adam_step"); });
+  ASSERT_NE(adam, rows.end());
+  EXPECT_DOUBLE_EQ(adam->achieved, 124e6 * 30 / 0.5);
+  EXPECT_DOUBLE_EQ(adam->share, 124e6 * 30 / 0.5 / 4e12);
+  for (const Row& row : rows) {
+    EXPECT_EQ(row.share == 0, row.limit == Limit::launch) << row.name;
+    EXPECT_TRUE(std::isfinite(row.achieved)) << row.name;
+  }
 }
 
 TEST(GpuReport, ASkippedPartIsNeitherPassedNorFailed) {

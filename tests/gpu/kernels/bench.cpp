@@ -27,21 +27,21 @@ Event make_event() {
 
 }  // namespace
 
-Bench::Bench() : workspace_{nullptr, cuda::kWorkspace} {
-  workspace_.memory = device_.reserve(MemorySpace::device, workspace_.bytes);
-  ZL_CHECK(workspace_.memory != nullptr, "the GPU has room for one workspace");
-  device_.lend_workspace(workspace_.memory, workspace_.bytes);
+GpuBench::GpuBench() {
+  workspace_ = device_.reserve(MemorySpace::device, cuda::kWorkspace);
+  ZL_CHECK(workspace_ != nullptr, "the GPU has room for one workspace");
+  device_.lend_workspace(workspace_, cuda::kWorkspace);
 }
 
-Bench::~Bench() {
+GpuBench::~GpuBench() {
   clear();
   device_.lend_workspace(nullptr, 0);
-  device_.release(MemorySpace::device, workspace_.memory, workspace_.bytes);
+  device_.release(MemorySpace::device, workspace_, cuda::kWorkspace);
 }
 
 TensorView Bench::empty(DType dtype, const Shape& shape) {
   const TensorView sized{nullptr, dtype, shape};
-  std::byte* memory = device_.reserve(MemorySpace::device, sized.bytes());
+  std::byte* memory = device().reserve(MemorySpace::device, sized.bytes());
   if (memory == nullptr) {
     throw Error(ErrorCode::failed, "no room on the GPU for " + std::string(name_of(dtype)) +
                                        shape.text() + "; end other programs that use it");
@@ -69,18 +69,18 @@ TensorView Bench::tokens(std::int64_t count, std::int64_t below) {
   std::vector<std::int32_t> host(static_cast<std::size_t>(count));
   std::generate(host.begin(), host.end(), [&] { return pick(random); });
   const TensorView tensor = empty(DType::i32, {count});
-  device_.copy(StreamId::compute, tensor.data, reinterpret_cast<const std::byte*>(host.data()),
-               tensor.bytes(), nullptr);
-  device_.synchronize(StreamId::compute);
+  device().copy(StreamId::compute, tensor.data, reinterpret_cast<const std::byte*>(host.data()),
+                tensor.bytes(), nullptr);
+  device().synchronize(StreamId::compute);
   return tensor;
 }
 
 void Bench::clear() {
-  for (const Slab& slab : slabs_) device_.release(MemorySpace::device, slab.memory, slab.bytes);
+  for (const Slab& slab : slabs_) device().release(MemorySpace::device, slab.memory, slab.bytes);
   slabs_.clear();
 }
 
-double Bench::timed(const std::function<void()>& enqueue, int launches) {
+double GpuBench::timed(const std::function<void()>& enqueue, int launches) {
   const Event start = make_event(), stop = make_event();
   cudaStream_t stream = device_.stream(StreamId::compute);
   check(cudaEventRecord(start.get(), stream), "cudaEventRecord");
@@ -92,7 +92,7 @@ double Bench::timed(const std::function<void()>& enqueue, int launches) {
   return static_cast<double>(milliseconds) * 1e-3 / launches;
 }
 
-double Bench::seconds(const std::function<void()>& enqueue) {
+double GpuBench::seconds(const std::function<void()>& enqueue) {
   constexpr double kFill = 0.01;
   constexpr int kMostLaunches = 1000;
   timed(enqueue, 3);

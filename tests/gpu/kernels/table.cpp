@@ -26,7 +26,7 @@ const Layer kGpt2{"gpt2-124m", {64, 1024, 12, 12, 64}, 3072,
                   50304,       NormKind::layer_norm,   ActivationKind::gelu_tanh};
 const Layer kLlama{"llama-1b", {8, 4096, 32, 4, 64}, 5632,
                    32000,      NormKind::rms_norm,   ActivationKind::swiglu};
-constexpr std::int64_t kChunk = 8192;  // rows of logits at a time
+constexpr std::int64_t kLogitRows = 8192;  // rows of logits at a time
 constexpr std::int64_t kParameters = 124'000'000;
 
 template <class T>
@@ -39,34 +39,39 @@ std::string shape_of(const T& op) {
   return text;
 }
 
+template <class T>
+Limit limit_of(const Cost& cost) {
+  constexpr bool compute = std::is_same_v<T, Gemm> || std::is_same_v<T, AttentionForward> ||
+                           std::is_same_v<T, AttentionBackward>;
+  if (compute) return Limit::compute;
+  constexpr std::int64_t kSmall = 1 << 20;
+  return cost.bytes_read + cost.bytes_written < kSmall ? Limit::launch : Limit::memory;
+}
+
 class Table {
  public:
-  Table(Bench& bench, const Ceilings& ceilings, std::vector<std::size_t>& kinds)
-      : bench_(bench), ceilings_(ceilings), kinds_(kinds) {}
+  Table(Bench& bench, const Ceilings& ceilings) : bench_(bench), ceilings_(ceilings) {}
 
   std::vector<Row> rows;
 
   template <class T>
   void time(const std::string& what, const T& op) {
-    const bool compute = std::is_same_v<T, Gemm> || std::is_same_v<T, AttentionForward> ||
-                         std::is_same_v<T, AttentionBackward>;
     const Cost cost = op.cost();
-    const double work =
-        compute ? cost.flops : static_cast<double>(cost.bytes_read + cost.bytes_written);
-    kinds_.push_back(kOpKind<T>);
-    add({std::string(T::kName) + " " + what, shape_of(op), bench_.seconds(Op(op)), 0, 0, compute},
-        work);
+    const Limit limit = limit_of<T>(cost);
+    const auto bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);
+    add({std::string(T::kName) + " " + what, shape_of(op), limit, bench_.seconds(Op(op)), 0, 0},
+        limit == Limit::compute ? cost.flops : bytes);
   }
   void add(Row row, double work) {
     row.achieved = work / row.seconds;
-    row.share = row.achieved / (row.compute ? ceilings_.gemm_bf16 : ceilings_.copy);
+    if (row.limit == Limit::memory) row.share = row.achieved / ceilings_.copy;
+    if (row.limit == Limit::compute) row.share = row.achieved / ceilings_.gemm_bf16;
     rows.push_back(std::move(row));
   }
 
  private:
   Bench& bench_;
   const Ceilings& ceilings_;
-  std::vector<std::size_t>& kinds_;
 };
 
 void time_norms(Bench& b, Table& table, const Layer& layer) {
@@ -178,9 +183,9 @@ void time_ends(Bench& b, Table& table, const Layer& layer) {
                                .dwpe = learned ? b.zeros(kF32, {sequence, c}) : TensorView{},
                                .sequence = sequence,
                                .dropout = {}});
-  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kChunk, layer.vocab}),
-                                      .targets = b.tokens(kChunk, layer.vocab),
-                                      .losses = b.empty(kF32, {kChunk}),
+  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kLogitRows, layer.vocab}),
+                                      .targets = b.tokens(kLogitRows, layer.vocab),
+                                      .losses = b.empty(kF32, {kLogitRows}),
                                       .vocab = layer.vocab,
                                       .grad_scale = 1e-4f});
   b.clear();
@@ -221,7 +226,8 @@ void time_optimizers(Bench& b, Table& table) {
                              .copy = copy,
                              .lr = 1e-4f,
                              .min_trust = 0.01f,
-                             .max_trust = 10});
+                             .max_trust = 10,
+                             .average = {}});
   table.time(what, AbsMax{.x = g, .out = one});
   table.time(what, SquaredSum{.x = g, .bound = one, .out = squares, .total_count = kParameters});
   table.time(what + ", fp32 to bf16", Axpy{.x = p, .y = copy});
@@ -230,6 +236,43 @@ void time_optimizers(Bench& b, Table& table) {
   table.time(what, RandomNormal{.x = p, .std = 0.02, .key = {}});
   table.time(what, Dropout{.x = copy, .y = copy, .spec = {.p = 0.1f, .key = {}}});
   table.time(what, Sum{.x = g, .out = one});
+  b.clear();
+}
+
+// Momenta in one-bit messages: what 1-bit Adam, 0/1 Adam and 1-bit LAMB add, on eight ranks'
+// chunks.
+void time_messages(Bench& b, Table& table) {
+  constexpr std::int64_t kRanks = 8, kChunk = kParameters / kRanks;
+  const std::string what = "124 M parameters, 8 ranks";
+  const TensorView x = b.normal(kF32, {kRanks, kChunk});
+  const TensorView packed = b.zeros(DType::u8, {kRanks, packed_bytes(kChunk)});
+  const TensorView square = b.zeros(DType::f64, {2}), scale = b.zeros(kF32, {1});
+  const TensorView scales = b.normal(kF32, {kRanks, 1});
+  table.time(what, SignCompress{x, square, packed, scale, kParameters, kParameters});
+  table.time(what, SignAverage{packed, scales, b.zeros(kF32, {kChunk}), 0, kChunk});
+  table.time(what, SignUnpack{packed, scales, x, 0, kParameters});
+  b.clear();
+}
+
+void time_onebit_steps(Bench& b, Table& table) {
+  const std::string what = "124 M parameters";
+  const Shape flat{kParameters};
+  const TensorView p = b.normal(kF32, flat, 0.02), g = b.normal(kF32, flat, 1e-3);
+  const TensorView m = b.normal(kF32, flat, 1e-3), v = b.zeros(kF32, flat);
+  const TensorView moved = b.zeros(kF32, flat), copy = b.empty(kBf16, flat);
+  const TensorView update = b.empty(kF32, flat), ratio = b.empty(kF32, flat);
+  const TensorView one = b.zeros(kF32, {1}), last = b.zeros(kF32, {1});
+  const TensorView square = b.zeros(DType::f64, {2});
+  table.time(what, MomentumStep{m, g, 0.9f, 1});
+  table.time(what, FrozenAdamStep{p, m, v, copy, 1e-5f, 1e-3f, 0.1f, 1, 1});
+  table.time(what, LocalAdamStep{p, m, v, moved, copy, 1e-5f, 1e-3f, 0.1f});
+  table.time(what, DenominatorScale{moved, v, 1});
+  table.time(what, SharedAdamStep{p, m, v, moved, copy, 1, 1});
+  table.time(what, OnebitLambUpdate{p, m, moved, v, b.zeros(kF32, flat), b.empty(kF32, flat),
+                                    update, ratio, 0.9f, 0.95f, 1e-3f, 0.1f});
+  table.time(what,
+             OnebitLambTrust{one, square, square, one, last, b.zeros(kF32, {1}), 0.5f, 4, 0.1f});
+  table.time(what, ScaledStep{p, update, one, copy, 1e-5f});
   b.clear();
 }
 
@@ -244,7 +287,7 @@ void time_reduction(Bench& b, Table& table) {
   const double seconds = b.seconds([&] {
     cuda::reduce(b.context(), kBf16, ReduceOp::average, ranks, kRanks, ranks, kRanks, kCount);
   });
-  table.add({"all_reduce of 4 ranks on one card", "bf16[33554432]", seconds, 0, 0, false},
+  table.add({"all_reduce of 4 ranks on one card", "bf16[33554432]", Limit::memory, seconds, 0, 0},
             2.0 * kRanks * kCount * static_cast<double>(size_of(kBf16)));
   b.clear();
 }
@@ -275,9 +318,8 @@ Ceilings measure_ceilings(Bench& b) {
   return {2.0 * kBytes / seconds, gemm_peak(b, kBf16), gemm_peak(b, kF32)};
 }
 
-std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings,
-                               std::vector<std::size_t>& kinds) {
-  Table table(bench, ceilings, kinds);
+std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings) {
+  Table table(bench, ceilings);
   for (const Layer& layer : {kGpt2, kLlama}) {
     time_norms(bench, table, layer);
     time_mlp(bench, table, layer);
@@ -285,6 +327,8 @@ std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings,
     time_ends(bench, table, layer);
   }
   time_optimizers(bench, table);
+  time_messages(bench, table);
+  time_onebit_steps(bench, table);
   time_reduction(bench, table);
   return table.rows;
 }

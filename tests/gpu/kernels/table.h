@@ -15,18 +15,20 @@ struct Ceilings {
 };
 Ceilings measure_ceilings(Bench& bench);
 
+// What bounds a kernel's speed: the copy's bandwidth, the GEMM's rate, or how soon one can start.
+enum class Limit { memory, compute, launch };
+
 struct Row {
-  std::string name;  // what and where: "norm_forward gpt2"
+  std::string name;  // what and where: "norm_forward gpt2-124m"
   std::string shape;
+  Limit limit = Limit::memory;
   double seconds = 0;
-  double achieved = 0;  // bytes/s or, where `compute`, FLOP/s
-  double share = 0;     // of the ceiling
-  bool compute = false;
+  double achieved = 0;  // bytes/s or, by `limit`, FLOP/s
+  double share = 0;     // of the ceiling; 0 for Limit::launch
 };
 
-// All rows; `kinds` gets the kind of every op that was timed.
-std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings,
-                               std::vector<std::size_t>& kinds);
+// At least one row for every op of the variant, named after it.
+std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings);
 
 struct AttentionCase {
   std::int64_t batch, heads, sequence, head_size;
