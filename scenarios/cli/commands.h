@@ -20,6 +20,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_paths(CLI::App& app, Action& action);

@@ -6,7 +6,9 @@
 #include <sstream>
 #include <string>
 
+#include "backends/cpu/file_storage.h"
 #include "core/base/bytes.h"
+#include "core/base/error.h"
 #include "core/base/nearest.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
@@ -53,6 +55,15 @@ int openmp_threads() {
 #else
   return 1;
 #endif
+}
+
+// How the file tier would reach files in the working folder.
+std::string file_access() {
+  try {
+    return cpu::describe_file_access(".");
+  } catch (const Error& error) {
+    return std::string("unknown: ") + error.what();
+  }
 }
 
 Json backends_json(const BackendRegistry& registry) {
@@ -109,7 +120,8 @@ int devices(const std::string& format_text) {
               {"memory_bytes", environment.memory_bytes},
               {"instruction_sets", instruction_sets()},
               {"gemm", gemm_library()},
-              {"openmp_threads", openmp_threads()}};
+              {"openmp_threads", openmp_threads()},
+              {"files", file_access()}};
   const Runner runner;
   const Json backends = backends_json(runner.backends());
   const Json cuda = describe_cuda();

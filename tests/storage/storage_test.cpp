@@ -2,12 +2,9 @@
 // refuses.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -178,27 +175,6 @@ TEST(StorageFolder, IsNamedWhenItCannotBeUsed) {
   EXPECT_NE(missing.find("make the folder or choose another"), std::string::npos) << missing;
   const std::string forbidden = message_of([] { cpu::make_file_storage("/proc", 0, AioConfig{}); });
   EXPECT_NE(forbidden.find("/proc/zerolab-"), std::string::npos) << forbidden;
-}
-
-// In a process of its own, which may make no file above 64 KiB.
-TEST_F(StorageTest, SaysThatThereIsNoRoomAndLeavesNoFile) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{65536, 65536};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    std::string message;
-    {
-      const auto storage = cpu::make_file_storage(path, 0, AioConfig{});
-      message = message_of([&] { storage->create("big", ObjectLayout({1 << 20}, 4096)); });
-    }
-    const bool named = message.find("big: no room for") != std::string::npos &&
-                       message.find("ulimit -f") != std::string::npos;
-    _exit(named && fs::is_empty(path) ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace
