@@ -118,6 +118,12 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
 }
 
 void ScatterPlot::draw_front(QPainter& painter, const Frame& frame) const {
+  if (data_.diagonal) {
+    const double end = std::min(frame.x_max, frame.y_max);
+    painter.setPen(QPen(faint(palette()), 1.5));
+    painter.drawLine(frame.at(0, 0), frame.at(end, end));
+    return;
+  }
   QPolygonF line;
   for (const std::size_t i : pareto_front(data_.points)) {
     const QPointF next = frame.at(data_.points[i].x, data_.points[i].y);

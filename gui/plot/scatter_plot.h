@@ -20,6 +20,7 @@ struct ScatterData {
   std::vector<ScatterPoint> points;
   std::optional<double> x_limit;
   QString limit_text;
+  bool diagonal = false;  // x = y in place of the Pareto front: prediction against measurement
 };
 
 // Indices of the feasible points that no other beats with less x and more y, by rising x.
