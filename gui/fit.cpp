@@ -153,7 +153,15 @@ std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& s
     const auto changes_a = a.candidate->changes.size(), changes_b = b.candidate->changes.size();
     return changes_a != changes_b ? changes_a < changes_b : a.step_time < b.step_time;
   });
-  return advice;
+  // What an earlier one beats in time and memory, with no more changes, is no advice.
+  std::vector<FitAdvice> useful;
+  for (const FitAdvice& each : advice) {
+    const bool beaten = std::any_of(useful.begin(), useful.end(), [&](const FitAdvice& other) {
+      return other.step_time <= each.step_time && other.peak <= each.peak;
+    });
+    if (!beaten) useful.push_back(each);
+  }
+  return useful;
 }
 
 }  // namespace zl::gui

@@ -33,7 +33,8 @@ struct FitAdvice {
   std::int64_t peak = 0;  // device bytes
 };
 
-// The candidates that fit, fewest changes first, then the cheapest.
+// The candidates that fit, fewest changes first, then the cheapest, without those that another one
+// with no more changes beats in both time and memory.
 std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& strategy,
                                   const std::vector<FitCandidate>& candidates);
 

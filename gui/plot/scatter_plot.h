@@ -52,6 +52,7 @@ class ScatterPlot : public Plot {
   Frame frame(const QRectF& area, const QFontMetricsF& metrics) const;
   void draw_axes(QPainter& painter, const Frame& frame) const;
   void draw_front(QPainter& painter, const Frame& frame) const;
+  void draw_labels(QPainter& painter, const Frame& frame) const;
   void draw_points(QPainter& painter, const Frame& frame, std::vector<Mark>& marks) const;
 
   ScatterData data_;

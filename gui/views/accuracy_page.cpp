@@ -79,7 +79,7 @@ void AccuracyPage::refill() {
                           number(each.wire_bytes_error), each.measured_run, each.simulated_run});
     if (!std::isfinite(each.step_time_error)) continue;
     chart.points.push_back({QString::fromStdString(each.strategy), each.measured_step_time,
-                           each.simulated_step_time, true});
+                            each.simulated_step_time, true});
     errors.push_back(std::abs(each.step_time_error));
   }
   std::sort(errors.begin(), errors.end());

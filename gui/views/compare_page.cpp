@@ -22,6 +22,7 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
   memory_ = new LinePlot(tr("Memory of A and B over time"));
   message_ = new QLabel;
   message_->setWordWrap(true);
+  message_->hide();
   auto* bar = new QHBoxLayout;
   for (std::size_t i = 0; i < sides_.size(); ++i) {
     Side& side = sides_[i];
@@ -33,7 +34,7 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
     bar->addWidget(side.choice, 1);
     connect(side.choice, &QComboBox::activated, this, [this, i] { choose(sides_[i]); });
     connect(side.session, &Session::study_changed, this, &ComparePage::show_comparison);
-    connect(side.session, &Session::failed, message_, &QLabel::setText);
+    connect(side.session, &Session::failed, this, &ComparePage::show_message);
   }
   auto* upper = new QSplitter(Qt::Horizontal);
   upper->addWidget(titled(tr("What changes"), make_table_view(metrics_, tr("Metrics"), this)));
@@ -127,11 +128,12 @@ void ComparePage::choose(Side& side) {
   if (!subject.isValid()) return;
   side.label = side.choice->currentText();
   side.result.reset();
-  message_->clear();
+  show_message({});
   try {
     if (subject.typeId() == QMetaType::QString) {
       const auto study = session_.study();
-      const StrategyStudy* strategy = study ? study->find(subject.toString().toStdString()) : nullptr;
+      const StrategyStudy* strategy =
+          study ? study->find(subject.toString().toStdString()) : nullptr;
       if (strategy) side.session->open(one_strategy_document(*study, *strategy));
       return;
     }
@@ -143,8 +145,13 @@ void ComparePage::choose(Side& side) {
           Document::parse(runs_.scenario_json(run.scenario_hash), run.scenario_name));
     }
   } catch (const Error& error) {
-    message_->setText(error.what());
+    show_message(error.what());
   }
+}
+
+void ComparePage::show_message(const QString& message) {
+  message_->setText(message);
+  message_->setVisible(!message.isEmpty());
 }
 
 void ComparePage::show_comparison() {

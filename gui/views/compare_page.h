@@ -45,6 +45,7 @@ class ComparePage : public QWidget {
   void list_subjects();
   void choose(Side& side);
   void choose_data(Side& side, const QVariant& subject);
+  void show_message(const QString& message);
   void show_comparison();
   void show_memory();
 

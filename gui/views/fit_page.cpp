@@ -26,13 +26,14 @@ FitPage::FitPage(Session& session, QWidget* parent)
   auto* bar = new QHBoxLayout;
   bar->addWidget(new QLabel(tr("Make it fit:")));
   bar->addWidget(strategy_);
-  bar->addWidget(state_, 1);
+  bar->addStretch(1);
   bar->addWidget(button);
   table_ = new TableModel(this);
   view_ = make_table_view(table_, tr("Changes that make it fit"), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);
+  layout->addWidget(state_);
   layout->addWidget(view_, 1);
   const auto apply_current = [this] {
     const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
