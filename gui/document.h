@@ -37,7 +37,7 @@ class Document {
   bool operator==(const Document&) const = default;
 
  private:
-  std::string text_, source_;
+  std::string text_ = "{}", source_;
 };
 
 }  // namespace zl::gui

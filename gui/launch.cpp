@@ -11,6 +11,7 @@
 #include "gui/main_window.h"
 #include "gui/session.h"
 #include "gui/theme.h"
+#include "results/paths.h"
 
 namespace zl::gui {
 namespace {
@@ -55,6 +56,7 @@ void add_options(QCommandLineParser& parser) {
                      {"screenshot", "Write a PNG of the window and end.", "file"},
                      {"size", "Size of the window.", "WxH", "1280x800"},
                      {"scale", "Pixels per point of the screenshot.", "factor", "1"},
+                     {"db", "Result database (see zerolab paths).", "file"},
                      {"select", "Strategies to select, separated by commas.", "names"},
                      {"baseline", "Strategy to compare with.", "name"},
                      {"dark", "Dark colours."},
@@ -67,6 +69,8 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
   if (!session.error().isEmpty()) return fail(ErrorCode::invalid, session.error().toStdString());
   window.show();
   QCoreApplication::processEvents();
+  // Pages that evaluate for themselves begin when they are shown.
+  for (Session* own : window.findChildren<Session*>()) own->wait();
   if (window.grab().save(file)) return 0;
   return fail(ErrorCode::failed, file.toStdString() + ": cannot be written as a picture");
 }
@@ -83,9 +87,17 @@ int start(const QCommandLineParser& parser) {
   if (scenario.isEmpty() && !parser.positionalArguments().isEmpty()) {
     scenario = parser.positionalArguments().first();
   }
-  session.open(Document::open(scenario.isEmpty() ? kFirstStudy : scenario.toStdString()));
-  MainWindow window(session);
-  window.resize(parse_size(parser.value("size")));
+  WindowOptions options;
+  options.database =
+      parser.isSet("db") ? parser.value("db").toStdString() : database_path().string();
+  if (!screenshot) {
+    options.settings = QString::fromStdString((config_folder() / "dashboard.ini").string());
+  }
+  MainWindow window(session, options);
+  if (!scenario.isEmpty() || !window.restore()) {
+    session.open(Document::open(scenario.isEmpty() ? kFirstStudy : scenario.toStdString()));
+  }
+  if (screenshot || parser.isSet("size")) window.resize(parse_size(parser.value("size")));
   if (parser.isSet("view") && !window.show_view(parser.value("view"))) {
     return fail(ErrorCode::usage, "--view: \"" + parser.value("view").toStdString() +
                                       "\" is not one of " +

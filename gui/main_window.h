@@ -3,35 +3,76 @@
 #pragma once
 
 #include <QMainWindow>
+#include <filesystem>
 
 #include "gui/session.h"
 
 class QLabel;
+class QMenu;
 class QTabWidget;
 
 namespace zl::gui {
 
+class ComparePage;
+class RunsPage;
 class StrategyView;
+class TableModel;
+class TrainPage;
+
+struct WindowOptions {
+  std::filesystem::path database;
+  QString settings;  // file that remembers layout and document; empty: nothing is remembered
+};
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
 
  public:
-  explicit MainWindow(Session& session, QWidget* parent = nullptr);
+  MainWindow(Session& session, const WindowOptions& options, QWidget* parent = nullptr);
 
   // "overview", "memory", ...: the names of --view. False for another.
   bool show_view(const QString& name);
   static QStringList view_names();
+  QWidget* view(const QString& name) const;
   StrategyView& strategies() const { return *strategies_; }
+  RunsPage& runs() const { return *runs_; }
+  TrainPage& training() const { return *training_; }
+  ComparePage& comparison() const { return *comparison_; }
+
+  // A scenario, model, strategy or database; what became of it is in the status bar.
+  void open_file(const QString& file);
+  QString command() const;  // "Copy as command"
+  // Layout and document of the last session; false when there was none.
+  bool restore();
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
 
  private:
   void add_view(const QString& name, const QString& title, QWidget* view);
+  void add_docks();
   void build_menus();
+  void build_file_menu(QMenu& menu);
+  void build_view_menu(QMenu& menu);
+  void show_keys();
+  void show_shortcuts();
+  void say(const QString& message);
   void update_status();
+  void export_current();
+  void toggle_table();
+  void save_scenario();
+  void choose_file(const QString& title, const QString& filter);
 
   Session& session_;
+  WindowOptions options_;
   QTabWidget* tabs_;
-  StrategyView* strategies_;
+  StrategyView* strategies_ = nullptr;
+  RunsPage* runs_ = nullptr;
+  TrainPage* training_ = nullptr;
+  ComparePage* comparison_ = nullptr;
+  TableModel* keys_ = nullptr;
   QLabel* status_;
 };
 

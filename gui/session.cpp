@@ -120,6 +120,10 @@ void Session::set_baseline(const QString& strategy) {
   Q_EMIT baseline_changed();
 }
 
+void Session::notify_views() {
+  if (study_) Q_EMIT study_changed();
+}
+
 void Session::wait() {
   while (evaluating_) {
     QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents |

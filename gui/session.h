@@ -46,6 +46,8 @@ class Session : public QObject {
   const QString& baseline() const { return baseline_; }
   void set_baseline(const QString& strategy);  // again: removes it
 
+  // Everything shown is to be written anew, in another unit.
+  void notify_views();
   // Blocks until the current document is evaluated; for screenshots and tests.
   void wait();
 

@@ -153,7 +153,31 @@ RunSummary read_summary(SQLite::Statement& row) {
   run.step_time_median = number_or_nan(row.getColumn("step_time_median_ps")) / 1e12;
   run.peak_device_bytes = row.getColumn("peak_device_bytes").getInt64();
   run.wire_bytes_per_step = row.getColumn("wire_bytes_per_step").getInt64();
+  run.note = row.getColumn("note").getString();
+  run.tags = row.getColumn("tags").getString();
   return run;
+}
+
+Prediction read_prediction(SQLite::Statement& row) {
+  const auto seconds = [&row](const char* column) {
+    return number_or_nan(row.getColumn(column)) / 1e12;
+  };
+  const auto share = [&row](const char* column) {
+    return number_or_nan(row.getColumn(column)) / 100;
+  };
+  Prediction out;
+  out.scenario_hash = row.getColumn("scenario_hash").getString();
+  out.scenario_name = row.getColumn("scenario").getString();
+  out.strategy = row.getColumn("strategy").getString();
+  out.backend = row.getColumn("measured_backend").getString();
+  out.measured_run = row.getColumn("measured_run").getInt64();
+  out.simulated_run = row.getColumn("simulated_run").getInt64();
+  out.measured_step_time = seconds("measured_step_time_ps");
+  out.simulated_step_time = seconds("simulated_step_time_ps");
+  out.step_time_error = share("step_time_error_percent");
+  out.peak_device_error = share("peak_device_error_percent");
+  out.wire_bytes_error = share("wire_bytes_error_percent");
+  return out;
 }
 
 }  // namespace
@@ -185,10 +209,13 @@ std::int64_t Store::save(const RunResult& run, const ScenarioRecord& scenario,
 
 std::vector<RunSummary> Store::list(const RunFilter& filter) {
   return guarded(database_->getFilename(), [&] {
-    SQLite::Statement select(*database_,
-                             "SELECT * FROM run_table WHERE ?1 IN ('', scenario_hash)"
-                             " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
-                             " AND ?4 IN ('', backend) ORDER BY run DESC LIMIT ?5");
+    SQLite::Statement select(
+        *database_,
+        "SELECT run_table.*, coalesce(note, '') AS note, coalesce(tags, '') AS tags"
+        " FROM run_table LEFT JOIN notes USING (run)"
+        " WHERE ?1 IN ('', scenario_hash)"
+        " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
+        " AND ?4 IN ('', backend) ORDER BY run DESC LIMIT ?5");
     select.bind(1, filter.scenario_hash);
     select.bind(2, filter.scenario_name);
     select.bind(3, filter.strategy);
@@ -216,6 +243,43 @@ std::optional<RunResult> Store::latest(const std::string& scenario_hash,
                           .limit = 1});
   if (runs.empty()) return std::nullopt;
   return load(runs[0].id);
+}
+
+std::string Store::scenario_json(const std::string& hash) {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Statement select(*database_, "SELECT json FROM scenarios WHERE hash = ?");
+    select.bind(1, hash);
+    if (select.executeStep()) return select.getColumn(0).getString();
+    throw Error(ErrorCode::invalid, database_->getFilename() + ": no scenario " + hash);
+  });
+}
+
+std::vector<Prediction> Store::predictions() {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Statement select(*database_,
+                             "SELECT * FROM sim_vs_measured ORDER BY scenario, scenario_hash,"
+                             " strategy, measured_backend");
+    std::vector<Prediction> rows;
+    while (select.executeStep()) rows.push_back(read_prediction(select));
+    return rows;
+  });
+}
+
+void Store::annotate(std::int64_t id, const std::string& note, const std::string& tags) {
+  guarded(database_->getFilename(), [&] {
+    SQLite::Statement write(*database_,
+                            "INSERT INTO notes (run, note, tags) VALUES (?1, ?2, ?3)"
+                            " ON CONFLICT (run) DO UPDATE SET note = ?2, tags = ?3");
+    write.bind(1, id);
+    write.bind(2, note);
+    write.bind(3, tags);
+    return write.exec();
+  });
+}
+
+std::int64_t Store::data_version() {
+  return guarded(database_->getFilename(),
+                 [&] { return database_->execAndGet("PRAGMA data_version").getInt64(); });
 }
 
 }  // namespace zl

@@ -21,8 +21,8 @@ class Database;
 namespace zl {
 
 struct ScenarioRecord {
-  std::string hash;  // of the content with one strategy, without backend: what simulated and measured
-                     // runs of the same scenario share
+  std::string hash;  // of the content with one strategy, without backend: what simulated and
+                     // measured runs of the same scenario share
   std::string name;
   std::string json;  // strict JSON, without comments
 };
@@ -49,6 +49,17 @@ struct RunSummary {
   double step_time_median = 0;  // seconds
   std::int64_t peak_device_bytes = 0;
   std::int64_t wire_bytes_per_step = 0;
+  std::string note, tags;  // as annotate() set them
+};
+
+// A prediction beside the measurement of the same scenario, one row of the view sim_vs_measured.
+// Errors are relative to the measurement; NaN where one of the two is not ok.
+struct Prediction {
+  std::string scenario_hash, scenario_name;
+  std::string strategy, backend;  // of the measurement
+  std::int64_t measured_run = 0, simulated_run = 0;
+  double measured_step_time = 0, simulated_step_time = 0;  // seconds
+  double step_time_error = 0, peak_device_error = 0, wire_bytes_error = 0;
 };
 
 // Every function throws Error{failed} (file system, locked for 30 s) or Error{invalid} (damaged
@@ -79,6 +90,18 @@ class Store {
   // The newest run of this key, whatever its outcome.
   std::optional<RunResult> latest(const std::string& scenario_hash, const std::string& strategy,
                                   const std::string& backend);
+
+  // The JSON of a stored scenario.
+  std::string scenario_json(const std::string& hash);
+
+  // Everything that was both predicted and measured, by scenario and strategy.
+  std::vector<Prediction> predictions();
+
+  // Replaces a run's note and tags.
+  void annotate(std::int64_t id, const std::string& note, const std::string& tags);
+
+  // A number that changes when another connection has written.
+  std::int64_t data_version();
 
  private:
   explicit Store(std::unique_ptr<SQLite::Database> database);

@@ -113,8 +113,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     }
     const auto start = Clock::now();
     const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
-    const StepMetrics metrics = take_step(engine, context, data, options.sequence_length, stop);
+    StepMetrics metrics = take_step(engine, context, data, options.sequence_length, stop);
     const double seconds = seconds_since(start);
+    metrics.peak_device = context.ledger().peak(MemorySpace::device);
     append(result, metrics, seconds);
     if (options.on_step && context.rank() == 0) options.on_step(step, metrics, seconds);
     books.close_step(context.trace());

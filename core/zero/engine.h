@@ -27,7 +27,8 @@ struct StepMetrics {
   double lr = 0;          // used by this step
   double loss_scale = 1;  // used by this step
   bool skipped = false;
-  bool stop = false;  // some rank asked to stop
+  bool stop = false;             // some rank asked to stop
+  std::int64_t peak_device = 0;  // bytes of this rank so far; filled by the rank program
 };
 
 class Engine : private ParameterAccess {

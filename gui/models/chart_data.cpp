@@ -15,21 +15,21 @@ QString capacity_text(const Study& study) {
   return QObject::tr("capacity ") + bytes_text(static_cast<double>(study.budget));
 }
 
-const TaggedBytes& peak_of(const RunResult& run, Tier tier) {
-  if (tier == Tier::host) return run.peak_host;
-  return tier == Tier::nvme ? run.peak_nvme : run.peak_device;
+const TaggedBytes& peak_of(const RunResult& run, MemoryTier tier) {
+  if (tier == MemoryTier::host) return run.peak_host;
+  return tier == MemoryTier::nvme ? run.peak_nvme : run.peak_device;
 }
 
 }  // namespace
 
-BarData memory_bars(const Study& study, const Strategies& shown, Tier tier) {
+BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier) {
   BarData data;
   data.rows_name = "strategy";
   data.unit = Unit::bytes;
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
     data.series.emplace_back(zl::name_of(static_cast<MemoryTag>(i)));
   }
-  if (tier == Tier::device && study.budget > 0) {
+  if (tier == MemoryTier::device && study.budget > 0) {
     data.limit = static_cast<double>(study.budget);
     data.limit_text = capacity_text(study);
   }
@@ -37,7 +37,7 @@ BarData memory_bars(const Study& study, const Strategies& shown, Tier tier) {
     const TaggedBytes& peak = peak_of(each->result, tier);
     BarRow row{name_of(*each), {}, {}, false};
     for (const std::int64_t bytes : peak.tag) row.values.push_back(static_cast<double>(bytes));
-    if (tier == Tier::device && !each->fits()) {
+    if (tier == MemoryTier::device && !each->fits()) {
       row.note = QObject::tr("✗ does not fit");
       row.bad = true;
     }

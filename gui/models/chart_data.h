@@ -10,12 +10,12 @@
 
 namespace zl::gui {
 
-enum class Tier : std::uint8_t { device, host, nvme };
+enum class MemoryTier : std::uint8_t { device, host, nvme };
 
 using Strategies = std::vector<const StrategyStudy*>;
 
 // Peak bytes of one rank by tag, with the capacity of the device.
-BarData memory_bars(const Study& study, const Strategies& shown, Tier tier);
+BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier);
 // Where one step's time goes.
 BarData time_bars(const Strategies& shown);
 // Wire bytes that one rank sends in a step, by collective, group and link; per parameter of the

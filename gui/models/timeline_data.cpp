@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
-#include "core/device/device.h"
+#include "core/device/thread_group.h"
 #include "core/ops/op.h"
 #include "gui/units.h"
 #include "simulator/cost/price.h"
@@ -13,9 +14,6 @@ namespace zl::gui {
 namespace {
 
 constexpr double kPicosecond = 1e-12;
-constexpr std::array kStreamNames{"compute", "communication", "copy in", "copy out",
-                                  "host",    "file in",       "file out"};
-static_assert(kStreamNames.size() == kStreams);
 constexpr int kPhases = static_cast<int>(Phase::other) + 1;
 
 bool takes_time(const TraceEvent& event) {
@@ -68,7 +66,7 @@ TimelineData timeline_data(const Study& study, const StrategyStudy& strategy) {
                             : QObject::tr("rank 0: ");
   for (std::size_t i = 0; i < kStreams; ++i) {
     if (lanes[i].spans.empty()) continue;
-    lanes[i].name = ranks + QObject::tr(kStreamNames[i]);
+    lanes[i].name = ranks + QString(name_of(static_cast<StreamId>(i)));
     data.lanes.push_back(std::move(lanes[i]));
   }
   for (const sim::MemoryPoint& point : strategy.memory) {
@@ -130,9 +128,9 @@ Table live_table(const StrategyStudy& strategy, double at) {
   Table table;
   table.columns = {{"tag", Align::left},
                    {"what", Align::left},
-                   {"unit", Align::right},
+                   {"bytes", Align::right, Unit::bytes},
                    {"blocks", Align::right},
-                   {"bytes", Align::right, Unit::bytes}};
+                   {"units", Align::right}};
   const auto picoseconds = static_cast<std::int64_t>(std::llround(at / kPicosecond));
   const auto after = std::partition_point(
       strategy.memory.begin(), strategy.memory.end(),
@@ -145,12 +143,28 @@ Table live_table(const StrategyStudy& strategy, double at) {
     --point;
     if (point->total() >= highest->total()) highest = point;
   }
+  struct Group {
+    int first = 0, last = 0;
+    std::int64_t count = 0, bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Group> groups;
   for (const sim::LiveBlock& block :
        sim::live_after(strategy.recording->trace, highest->event, MemorySpace::device)) {
-    table.rows.push_back({std::string(name_of(block.tag)), std::string(block.what),
-                          block.unit < 0 ? Cell() : Cell(std::int64_t{block.unit}), block.count,
-                          block.bytes});
+    const auto [found, added] = groups.try_emplace({name_of(block.tag), block.what});
+    Group& group = found->second;
+    group.first = added ? block.unit : std::min(group.first, block.unit);
+    group.last = added ? block.unit : std::max(group.last, block.unit);
+    group.count += block.count;
+    group.bytes += block.bytes;
   }
+  for (const auto& [key, group] : groups) {
+    std::string units = group.first < 0 ? "" : std::to_string(group.first);
+    if (group.last > group.first) units += "–" + std::to_string(group.last);
+    table.rows.push_back({key.first, key.second, group.bytes, group.count, units});
+  }
+  std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
+    return std::get<std::int64_t>(a[kLiveBytes]) > std::get<std::int64_t>(b[kLiveBytes]);
+  });
   return table;
 }
 

@@ -113,11 +113,22 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
   const double at = frame.at(*data_.x_limit, 0).x();
   painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
   painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()));
-  painter.drawText(QRectF(at - 300, box.top() - frame.line - 4, 300, frame.line),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.limit_text);
+  // Left of the line, unless the name of the axis is there.
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double text = metrics.horizontalAdvance(data_.limit_text) + 2;
+  const double taken = frame.box.left() + metrics.horizontalAdvance(data_.y_name) + 16;
+  const double left = at - text > taken ? at - text : std::max(taken, at - text / 2);
+  painter.drawText(QRectF(left, box.top() - frame.line - 4, text, frame.line),
+                   Qt::AlignLeft | Qt::AlignVCenter, data_.limit_text);
 }
 
 void ScatterPlot::draw_front(QPainter& painter, const Frame& frame) const {
+  if (data_.diagonal) {
+    const double end = std::min(frame.x_max, frame.y_max);
+    painter.setPen(QPen(faint(palette()), 1.5));
+    painter.drawLine(frame.at(0, 0), frame.at(end, end));
+    return;
+  }
   QPolygonF line;
   for (const std::size_t i : pareto_front(data_.points)) {
     const QPointF next = frame.at(data_.points[i].x, data_.points[i].y);
@@ -132,8 +143,7 @@ void ScatterPlot::draw_front(QPainter& painter, const Frame& frame) const {
 
 void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
                               std::vector<Mark>& marks) const {
-  const QFontMetricsF metrics(painter.font(), painter.device());
-  std::vector<QRectF> taken;
+  draw_labels(painter, frame);
   for (std::size_t i = 0; i < data_.points.size(); ++i) {
     const ScatterPoint& point = data_.points[i];
     const QPointF centre = frame.at(point.x, point.y);
@@ -147,10 +157,23 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
       painter.drawLine(symbol.topLeft(), symbol.bottomRight());
       painter.drawLine(symbol.topRight(), symbol.bottomLeft());
     }
-    // The label goes right of its symbol, or left where there is no room, and below others.
-    const double text = metrics.horizontalAdvance(point.label) + 2;
-    const bool left = symbol.right() + 4 + text > frame.box.right() + 10;
-    QRectF label(left ? symbol.left() - 4 - text : symbol.right() + 4, centre.y() - frame.line / 2,
+    marks.push_back({symbol,
+                     point.label + ": " + value_text(point.x, data_.x_unit) + " " + data_.x_name +
+                         ", " + value_text(point.y, data_.y_unit) + " " + data_.y_name +
+                         (point.feasible ? "" : tr(" (does not fit)")),
+                     static_cast<int>(i)});
+  }
+}
+
+// A label goes right of its symbol, or left where there is no room, and below others.
+void ScatterPlot::draw_labels(QPainter& painter, const Frame& frame) const {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  std::vector<QRectF> taken;
+  for (const ScatterPoint& point : data_.points) {
+    const QPointF centre = frame.at(point.x, point.y);
+    const double text = metrics.horizontalAdvance(point.label) + 2, gap = kRadius + 4;
+    const bool left = centre.x() + gap + text > frame.box.right() + 10;
+    QRectF label(left ? centre.x() - gap - text : centre.x() + gap, centre.y() - frame.line / 2,
                  text, frame.line);
     for (const QRectF& other : taken) {
       if (label.intersects(other)) label.moveTop(other.bottom());
@@ -159,11 +182,6 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
     painter.fillRect(label, palette().base());
     painter.setPen(point.feasible ? palette().text().color() : bad(palette()));
     painter.drawText(label, Qt::AlignLeft | Qt::AlignVCenter, point.label);
-    marks.push_back({symbol,
-                     point.label + ": " + value_text(point.x, data_.x_unit) + " " + data_.x_name +
-                         ", " + value_text(point.y, data_.y_unit) + " " + data_.y_name +
-                         (point.feasible ? "" : tr(" (does not fit)")),
-                     static_cast<int>(i)});
   }
 }
 

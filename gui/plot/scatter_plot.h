@@ -20,6 +20,7 @@ struct ScatterData {
   std::vector<ScatterPoint> points;
   std::optional<double> x_limit;
   QString limit_text;
+  bool diagonal = false;  // x = y in place of the Pareto front: prediction against measurement
 };
 
 // Indices of the feasible points that no other beats with less x and more y, by rising x.
@@ -51,6 +52,7 @@ class ScatterPlot : public Plot {
   Frame frame(const QRectF& area, const QFontMetricsF& metrics) const;
   void draw_axes(QPainter& painter, const Frame& frame) const;
   void draw_front(QPainter& painter, const Frame& frame) const;
+  void draw_labels(QPainter& painter, const Frame& frame) const;
   void draw_points(QPainter& painter, const Frame& frame, std::vector<Mark>& marks) const;
 
   ScatterData data_;

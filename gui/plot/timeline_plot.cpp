@@ -210,7 +210,7 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   painter.setPen(QPen(series_color(0), 1));
   painter.drawPolyline(line);
   painter.setPen(faint(palette()));
-  painter.drawText(row.adjusted(4, 2, -4, 0), Qt::AlignTop | Qt::AlignLeft,
+  painter.drawText(row.adjusted(4, 2, -4, -3), Qt::AlignBottom | Qt::AlignLeft,
                    tr("highest: ") +
                        bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end())));
   if (data_.limit && *data_.limit <= highest) {

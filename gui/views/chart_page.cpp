@@ -96,4 +96,18 @@ QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWid
   return view;
 }
 
+QWidget* titled(const QString& title, QWidget* widget) {
+  auto* box = new QWidget;
+  auto* layout = new QVBoxLayout(box);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->setSpacing(2);
+  auto* label = new QLabel(title);
+  QFont bold = label->font();
+  bold.setBold(true);
+  label->setFont(bold);
+  layout->addWidget(label);
+  layout->addWidget(widget);
+  return box;
+}
+
 }  // namespace zl::gui

@@ -26,10 +26,10 @@ class ChartPage : public QWidget {
   void add_control(QWidget* control);
   void show_as_table(bool table);
   bool shows_table() const;
+  void export_as();  // asks for the file
   QTableView* table_view() const { return view_; }
 
  private:
-  void export_as();
   void refill();
 
   Plot* plot_;
@@ -42,5 +42,8 @@ class ChartPage : public QWidget {
 
 // A table that sorts by raw value, with right-aligned numbers and keyboard selection.
 QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent);
+
+// A widget under a bold line of text.
+QWidget* titled(const QString& title, QWidget* widget);
 
 }  // namespace zl::gui

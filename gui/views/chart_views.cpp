@@ -41,7 +41,7 @@ ChartPage* make_memory_page(Session& session, QWidget* parent) {
   page->add_control(tier);
   page->add_control(share);
   const auto fill = [plot, tier](const Study& study, const Strategies& shown) {
-    plot->set_data(memory_bars(study, shown, static_cast<Tier>(tier->currentIndex())));
+    plot->set_data(memory_bars(study, shown, static_cast<MemoryTier>(tier->currentIndex())));
   };
   follow(session, page, fill);
   QObject::connect(tier, &QComboBox::currentIndexChanged, page, [&session, fill] {

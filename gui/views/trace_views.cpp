@@ -38,16 +38,6 @@ const StrategyStudy* chosen(const Session& session, const QComboBox* combo) {
   return session.study() ? session.study()->find(combo->currentText().toStdString()) : nullptr;
 }
 
-QWidget* titled(const QString& title, QWidget* widget) {
-  auto* box = new QWidget;
-  auto* layout = new QVBoxLayout(box);
-  layout->setContentsMargins(4, 4, 4, 4);
-  layout->setSpacing(2);
-  layout->addWidget(new QLabel(title));
-  layout->addWidget(widget);
-  return box;
-}
-
 }  // namespace
 
 MemoryTimePage::MemoryTimePage(Session& session, QWidget* parent)
@@ -105,7 +95,7 @@ void MemoryTimePage::show_live() {
   if (strategy == nullptr || !plot_->cursor()) return live_->set_table({});
   Table live = live_table(*strategy, *plot_->cursor());
   std::int64_t total = 0;
-  for (const auto& row : live.rows) total += std::get<std::int64_t>(row.back());
+  for (const auto& row : live.rows) total += std::get<std::int64_t>(row[kLiveBytes]);
   moment_->setText(
       tr("Live at %1: %2")
           .arg(seconds_text(*plot_->cursor()), bytes_text(static_cast<double>(total))));

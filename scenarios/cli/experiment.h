@@ -34,8 +34,6 @@ class Experiment {
 
  private:
   void store(RunResult& result, const ImportedStrategy& strategy);
-  RunResult attempt(const ImportedStrategy& strategy, const std::string& backend,
-                    const RunHooks& hooks) const;
 
   const Runner& runner_;
   Scenario scenario_;

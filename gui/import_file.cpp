@@ -1,0 +1,96 @@
+#include "gui/import_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/nearest.h"
+#include "scenarios/json_reading.h"
+#include "scenarios/model_file.h"
+#include "scenarios/scenario.h"
+
+namespace zl::gui {
+namespace {
+
+bool is_database(const std::string& path) {
+  char head[16] = {};
+  std::ifstream(path, std::ios::binary).read(head, sizeof head);
+  return std::string_view(head, 15) == "SQLite format 3";
+}
+
+bool has_any(const Json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (object.contains(key)) return true;
+  }
+  return false;
+}
+
+ImportedFile import_model(const std::string& path, const Document& current) {
+  const ModelConfig model = load_model(path);
+  return {ImportedFile::Kind::model,
+          current.with("model", path),
+          "model " + model.name + " from " + path,
+          {}};
+}
+
+ImportedFile import_strategy(const std::string& path, const std::string& text,
+                             const Document& current) {
+  ImportContext context;
+  try {
+    const Scenario scenario = scenario_from_json(current.text(), current.source());
+    context.ranks = scenario.run.ranks;
+    const ImportedStrategy strategy = inspect_deepspeed(text, path, context);
+    ImportedFile out{ImportedFile::Kind::strategy, std::nullopt, {}, effects_table(strategy)};
+    std::vector<std::string> problems = strategy.rejections;
+    problems.insert(problems.end(), strategy.refusals.begin(), strategy.refusals.end());
+    if (!problems.empty()) {
+      out.message = path + " was not taken: " + join(problems, "; ");
+      return out;
+    }
+    std::vector<std::string> names = current.strategies();
+    if (names.empty()) {
+      for (const ImportedStrategy& each : scenario.strategies) names.push_back(each.strategy.name);
+    }
+    names.push_back(path);
+    out.document = current.with_strategies(names);
+    out.message = "strategy " + strategy.strategy.name + " from " + path;
+    return out;
+  } catch (const Error& error) {
+    throw Error(error.code(), path + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+ImportedFile import_file(const std::string& file, const Document& current) {
+  const std::string path = std::filesystem::absolute(file).string();
+  if (is_database(path)) return {ImportedFile::Kind::database, {}, "database " + path, {}};
+  const std::string text = read_text_file(path);
+  const Json json = parse_json(text, path);
+  if (!json.is_object()) throw Error(ErrorCode::invalid, path + ": not a JSON object");
+  if (has_any(json, {"model", "strategies"})) {
+    return {ImportedFile::Kind::scenario, Document::parse(text, path), "scenario " + path, {}};
+  }
+  if (has_any(json, {"model_type", "architectures", "hidden", "hidden_size", "n_embd", "family"})) {
+    return import_model(path, current);
+  }
+  return import_strategy(path, text, current);
+}
+
+Table effects_table(const ImportedStrategy& strategy) {
+  Table table;
+  table.columns = {{"key", Align::left},
+                   {"given", Align::left},
+                   {"in force", Align::left},
+                   {"status", Align::left},
+                   {"why", Align::left}};
+  const auto text = [](const std::string& value) { return value.empty() ? Cell() : Cell(value); };
+  for (const Effect& effect : strategy.effects) {
+    table.rows.push_back({effect.key, text(effect.given), text(effect.effective),
+                          std::string(name_of(effect.status)), text(effect.why)});
+  }
+  return table;
+}
+
+}  // namespace zl::gui

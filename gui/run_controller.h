@@ -1,0 +1,60 @@
+// Runs strategies for real in a thread of its own, one after the other, and stores each result.
+// Ownership: owns the thread; the destructor cancels and waits for the step under way. Threads: GUI
+// thread; signals arrive there.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "core/train/run_result.h"
+#include "scenarios/runner.h"
+
+namespace zl::gui {
+
+struct RunProgress {
+  int index = 0;  // of the strategy in the batch
+  std::int64_t step = 0;
+  double loss = 0, seconds = 0, tokens_per_second = 0;
+  std::int64_t peak_device = 0;  // bytes of rank 0
+};
+
+class RunController : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit RunController(QObject* parent = nullptr);
+  ~RunController() override;
+
+  bool running() const { return running_; }
+  // Backends that this build knows, "sim" last.
+  static QStringList backends();
+
+  // Nothing while a batch runs. `database` empty: results are not stored.
+  void start(const Scenario& scenario, const std::vector<std::string>& strategies,
+             const std::string& backend, const std::filesystem::path& database);
+  void cancel();  // after the step under way
+
+ Q_SIGNALS:
+  void started(const QStringList& strategies, qint64 steps);
+  void progressed(const zl::gui::RunProgress& progress);
+  void strategy_finished(int index, const zl::RunResult& result);
+  // "" or why the batch ended early.
+  void finished(const QString& message);
+
+ private:
+  void work(Scenario scenario, std::string backend, std::filesystem::path database);
+  void run_all(const Scenario& scenario, const std::string& backend,
+               const std::filesystem::path& database);
+  template <class Call>
+  void post(Call call);
+
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  bool running_ = false;
+};
+
+}  // namespace zl::gui

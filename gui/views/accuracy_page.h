@@ -1,0 +1,32 @@
+// Simulated beside measured: every scenario of the database that has both, with its errors.
+// Ownership: refers to the model of the database. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+
+#include "gui/models/run_model.h"
+
+class QLabel;
+
+namespace zl::gui {
+
+class ScatterPlot;
+class TableModel;
+
+class AccuracyPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit AccuracyPage(RunModel& runs, QWidget* parent = nullptr);
+  TableModel* table() const { return table_; }
+
+ private:
+  void refill();
+
+  RunModel& runs_;
+  QLabel* summary_;
+  ScatterPlot* plot_;
+  TableModel* table_;
+};
+
+}  // namespace zl::gui

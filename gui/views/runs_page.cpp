@@ -1,0 +1,155 @@
+#include "gui/views/runs_page.h"
+
+#include <QHBoxLayout>
+#include <QItemSelectionModel>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTableView>
+#include <QTimer>
+#include <QVBoxLayout>
+
+#include "core/base/error.h"
+#include "gui/plot/line_plot.h"
+#include "gui/views/chart_page.h"
+
+namespace zl::gui {
+
+constexpr int kRefreshMilliseconds = 1000;
+
+RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWidget* parent)
+    : QWidget(parent), session_(session), model_(new RunModel(this)) {
+  view_ = make_table_view(model_, tr("Runs"), this);
+  filter_ = static_cast<QSortFilterProxyModel*>(view_->model());
+  filter_->setFilterKeyColumn(-1);
+  filter_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  auto* filter = new QLineEdit;
+  filter->setPlaceholderText(tr("Filter by scenario, strategy, backend, outcome, tag or note"));
+  filter->setAccessibleName(tr("Filter the runs"));
+  filter->setClearButtonEnabled(true);
+  auto* open_button = new QPushButton(tr("&Open its scenario"));
+  auto* compare_button = new QPushButton(tr("Compare &two"));
+  compare_button->setToolTip(tr("The two selected runs on the Compare page"));
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(filter, 1);
+  bar->addWidget(open_button);
+  bar->addWidget(compare_button);
+  message_ = new QLabel;
+  message_->setWordWrap(true);
+  losses_ = new LinePlot(tr("Loss of the selected runs"));
+  auto* top = new QWidget;
+  auto* top_layout = new QVBoxLayout(top);
+  top_layout->setContentsMargins(4, 4, 4, 0);
+  top_layout->addLayout(bar);
+  top_layout->addWidget(message_);
+  top_layout->addWidget(view_, 1);
+  auto* splitter = new QSplitter(Qt::Vertical);
+  splitter->addWidget(top);
+  splitter->addWidget(new ChartPage(losses_));
+  splitter->setStretchFactor(0, 3);
+  splitter->setStretchFactor(1, 2);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(splitter);
+  timer_ = new QTimer(this);
+  connect(timer_, &QTimer::timeout, model_, &RunModel::refresh);
+  connect(filter, &QLineEdit::textChanged, filter_, &QSortFilterProxyModel::setFilterFixedString);
+  connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+          &RunsPage::show_losses);
+  connect(model_, &RunModel::failed, this, &RunsPage::show_message);
+  connect(model_, &RunModel::runs_changed, this, [this] {
+    show_message({});
+    show_losses();
+    Q_EMIT database_changed();
+  });
+  connect(open_button, &QPushButton::clicked, this, &RunsPage::open_scenario);
+  connect(compare_button, &QPushButton::clicked, this, [this] {
+    const auto ids = selected();
+    if (ids.size() == 2) Q_EMIT compare(ids[0], ids[1]);
+    if (ids.size() != 2) show_message(tr("Select exactly two runs to compare them."));
+  });
+  open(database);
+  timer_->start(kRefreshMilliseconds);
+}
+
+void RunsPage::open(const std::filesystem::path& database) {
+  cache_.clear();
+  model_->open(database);
+  if (model_->error().isEmpty()) show_message({});
+}
+
+void RunsPage::show_message(const QString& message) {
+  QString text = message;
+  if (text.isEmpty() && model_->rowCount() == 0) {
+    text = tr("No runs in %1 yet: start one on the Train page, or with `zerolab run`.")
+               .arg(QString::fromStdString(model_->path().string()));
+  }
+  message_->setText(text);
+  message_->setVisible(!text.isEmpty());
+}
+
+std::vector<std::int64_t> RunsPage::selected() const {
+  std::vector<std::int64_t> ids;
+  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
+    ids.push_back(model_->run(filter_->mapToSource(index).row()).id);
+  }
+  return ids;
+}
+
+const RunResult* RunsPage::loaded(std::int64_t id) {
+  const auto found = cache_.find(id);
+  if (found != cache_.end()) return &found->second;
+  try {
+    return &(cache_[id] = model_->load(id));
+  } catch (const Error& error) {
+    cache_.erase(id);
+    show_message(error.what());
+    return nullptr;
+  }
+}
+
+// Without a selection: the newest real runs.
+std::vector<std::int64_t> RunsPage::selected_or_newest() const {
+  constexpr std::size_t kNewest = 4;
+  std::vector<std::int64_t> ids = selected();
+  if (!ids.empty()) return ids;
+  for (int row = 0; row < model_->rowCount() && ids.size() < kNewest; ++row) {
+    const RunSummary& run = model_->run(row);
+    if (run.backend != "sim" && run.outcome == Outcome::ok) ids.push_back(run.id);
+  }
+  return ids;
+}
+
+void RunsPage::show_losses() {
+  LineData chart;
+  chart.x_name = tr("step");
+  chart.y_name = tr("loss");
+  chart.from_zero = false;
+  for (const std::int64_t id : selected_or_newest()) {
+    const RunResult* result = loaded(id);
+    // The recording device answers a constant loss.
+    if (result == nullptr || result->backend == "sim") continue;
+    Curve curve{tr("%1: %2").arg(id).arg(QString::fromStdString(result->strategy)), {}, {}};
+    for (std::size_t i = 0; i < result->loss.size(); ++i) {
+      curve.x.push_back(static_cast<double>(i + 1));
+      curve.y.push_back(result->loss[i]);
+    }
+    chart.curves.push_back(std::move(curve));
+  }
+  losses_->set_data(std::move(chart));
+}
+
+void RunsPage::open_scenario() {
+  const auto rows = view_->selectionModel()->selectedRows();
+  if (rows.isEmpty()) return show_message(tr("Select the run whose scenario to open."));
+  const RunSummary& run = model_->run(filter_->mapToSource(rows.first()).row());
+  try {
+    session_.open(Document::parse(model_->scenario_json(run.scenario_hash), run.scenario_name));
+  } catch (const Error& error) {
+    show_message(error.what());
+  }
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,57 @@
+// The run browser: every stored run, live while other programs write, with loss curves, tags and
+// notes.
+// Ownership: owns the model of the database; refers to the session. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+#include <map>
+
+#include "gui/models/run_model.h"
+#include "gui/session.h"
+
+class QLabel;
+class QLineEdit;
+class QSortFilterProxyModel;
+class QTableView;
+class QTimer;
+
+namespace zl::gui {
+
+class LinePlot;
+
+class RunsPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  RunsPage(Session& session, const std::filesystem::path& database, QWidget* parent = nullptr);
+
+  RunModel& model() { return *model_; }
+  QTableView* table() const { return view_; }
+  LinePlot* losses() const { return losses_; }
+  void open(const std::filesystem::path& database);
+  // Ids of the selected rows.
+  std::vector<std::int64_t> selected() const;
+  void open_scenario();
+
+ Q_SIGNALS:
+  // Two runs to put side by side.
+  void compare(qint64 a, qint64 b);
+  void database_changed();
+
+ private:
+  void show_message(const QString& message);
+  std::vector<std::int64_t> selected_or_newest() const;
+  void show_losses();
+  const RunResult* loaded(std::int64_t id);
+
+  Session& session_;
+  RunModel* model_;
+  QSortFilterProxyModel* filter_ = nullptr;
+  QTableView* view_;
+  QLabel* message_;
+  LinePlot* losses_;
+  QTimer* timer_;
+  std::map<std::int64_t, RunResult> cache_;  // of what was selected
+};
+
+}  // namespace zl::gui

@@ -1,0 +1,130 @@
+#include "gui/views/train_page.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "gui/models/table_model.h"
+#include "gui/plot/line_plot.h"
+#include "gui/views/chart_page.h"
+
+namespace zl::gui {
+
+TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QWidget* parent)
+    : QWidget(parent),
+      session_(session),
+      database_(database),
+      controller_(new RunController(this)) {
+  backend_ = new QComboBox;
+  backend_->addItems(RunController::backends());
+  backend_->setAccessibleName(tr("Backend of the run"));
+  start_ = new QPushButton(tr("Start the selected &strategies"));
+  cancel_ = new QPushButton(tr("&Cancel"));
+  cancel_->setEnabled(false);
+  cancel_->setToolTip(tr("Ends after the step under way; what was cut short is not stored"));
+  state_ =
+      new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
+                    "Without a selection: all its strategies."));
+  state_->setWordWrap(true);
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Backend")));
+  bar->addWidget(backend_);
+  bar->addWidget(start_);
+  bar->addWidget(cancel_);
+  bar->addWidget(state_, 1);
+  losses_ = new LinePlot(tr("Loss"));
+  progress_ = new TableModel(this);
+  auto* splitter = new QSplitter(Qt::Vertical);
+  splitter->addWidget(new ChartPage(losses_));
+  splitter->addWidget(make_table_view(progress_, tr("Progress of the runs"), this));
+  splitter->setStretchFactor(0, 3);
+  splitter->setStretchFactor(1, 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addLayout(bar);
+  layout->addWidget(splitter, 1);
+  connect(start_, &QPushButton::clicked, this, &TrainPage::start);
+  connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
+  connect(controller_, &RunController::started, this, &TrainPage::begin);
+  connect(controller_, &RunController::progressed, this, [this](const RunProgress& progress) {
+    Row& row = rows_[static_cast<std::size_t>(progress.index)];
+    row.last = progress;
+    row.loss.push_back(progress.loss);
+    row.state = tr("running");
+    show_rows();
+  });
+  connect(controller_, &RunController::strategy_finished, this,
+          [this](int index, const RunResult& result) {
+            Row& row = rows_[static_cast<std::size_t>(index)];
+            row.state = result.outcome == Outcome::ok
+                            ? (result.run_id ? tr("stored as run %1").arg(result.run_id) : tr("ok"))
+                            : QString(name_of(result.outcome)) + ": " +
+                                  QString::fromStdString(result.message);
+            show_rows();
+          });
+  connect(controller_, &RunController::finished, this, [this](const QString& message) {
+    start_->setEnabled(true);
+    cancel_->setEnabled(false);
+    state_->setText(message.isEmpty() ? tr("Finished; the runs are in the Runs page.") : message);
+  });
+}
+
+void TrainPage::start() {
+  const auto study = session_.study();
+  if (!study || controller_->running()) return;
+  std::vector<std::string> names;
+  for (const StrategyStudy* each : session_.shown()) names.push_back(each->name());
+  controller_->start(study->scenario, names, backend_->currentText().toStdString(), database_);
+}
+
+void TrainPage::cancel() {
+  controller_->cancel();
+  state_->setText(tr("Ending after this step…"));
+}
+
+void TrainPage::begin(const QStringList& strategies, qint64 steps) {
+  rows_.clear();
+  steps_ = steps;
+  for (const QString& name : strategies) rows_.push_back({name, {}, {}, tr("waiting")});
+  start_->setEnabled(false);
+  cancel_->setEnabled(true);
+  state_->setText(tr("Training %1 strategies for %2 steps each").arg(rows_.size()).arg(steps));
+  show_rows();
+}
+
+void TrainPage::show_rows() {
+  LineData chart;
+  chart.x_name = tr("step");
+  chart.y_name = tr("loss");
+  chart.from_zero = false;
+  Table table;
+  table.columns = {{"strategy", Align::left},
+                   {"step", Align::right},
+                   {"of", Align::right},
+                   {"loss", Align::right},
+                   {"step time", Align::right, Unit::seconds},
+                   {"tokens/s", Align::right},
+                   {"peak device", Align::right, Unit::bytes},
+                   {"state", Align::left}};
+  for (const Row& row : rows_) {
+    Curve curve{row.strategy, {}, row.loss};
+    for (std::size_t i = 0; i < row.loss.size(); ++i) {
+      curve.x.push_back(static_cast<double>(i + 1));
+    }
+    chart.curves.push_back(std::move(curve));
+    const bool begun = row.last.step > 0;
+    const auto number = [begun](double value) { return begun ? Cell(value) : Cell(); };
+    table.rows.push_back(
+        {row.strategy.toStdString(), row.last.step, std::int64_t{steps_}, number(row.last.loss),
+         number(row.last.seconds), number(row.last.tokens_per_second),
+         number(static_cast<double>(row.last.peak_device)), row.state.toStdString()});
+  }
+  losses_->set_data(std::move(chart));
+  progress_->set_table(std::move(table));
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,57 @@
+// Starts real runs of the selected strategies and shows them while they train.
+// Ownership: owns the run controller; refers to the session. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+#include <filesystem>
+
+#include "gui/run_controller.h"
+#include "gui/session.h"
+
+class QComboBox;
+class QLabel;
+class QPushButton;
+
+namespace zl::gui {
+
+class LinePlot;
+class TableModel;
+
+class TrainPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  TrainPage(Session& session, const std::filesystem::path& database, QWidget* parent = nullptr);
+
+  RunController& controller() { return *controller_; }
+  void set_database(const std::filesystem::path& database) { database_ = database; }
+  LinePlot* losses() const { return losses_; }
+  TableModel* progress() const { return progress_; }
+  QComboBox* backend() const { return backend_; }
+  void start();
+  void cancel();
+
+ private:
+  struct Row {
+    QString strategy;
+    std::vector<double> loss;
+    RunProgress last;
+    QString state;
+  };
+  void begin(const QStringList& strategies, qint64 steps);
+  void show_rows();
+
+  Session& session_;
+  std::filesystem::path database_;
+  RunController* controller_;
+  QComboBox* backend_;
+  QPushButton* start_;
+  QPushButton* cancel_;
+  QLabel* state_;
+  LinePlot* losses_;
+  TableModel* progress_;
+  std::vector<Row> rows_;
+  qint64 steps_ = 0;
+};
+
+}  // namespace zl::gui

@@ -1,0 +1,233 @@
+// What people do from beginning to end.
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
+#include <QFile>
+#include <QLineEdit>
+#include <QSlider>
+#include <QTableView>
+
+#include "gui/models/strategy_model.h"
+#include "gui/models/table_model.h"
+#include "gui/plot/bar_plot.h"
+#include "gui/plot/export.h"
+#include "gui/plot/line_plot.h"
+#include "gui/views/chart_page.h"
+#include "gui/views/compare_page.h"
+#include "gui/views/fit_page.h"
+#include "gui/views/hardware_panel.h"
+#include "gui/views/runs_page.h"
+#include "gui/views/scenario_dock.h"
+#include "gui/views/strategy_view.h"
+#include "gui/views/trace_views.h"
+#include "gui/views/train_page.h"
+#include "tests/gui/helpers.h"
+
+namespace zl::gui {
+namespace {
+
+BarPlot* memory_plot(MainWindow& window) {
+  return qobject_cast<BarPlot*>(static_cast<ChartPage*>(window.view("memory"))->plot());
+}
+
+double total_of(const BarPlot* plot, std::size_t row) {
+  return std::get<double>(plot->table().rows[row].back());
+}
+
+void type(ScenarioDock& dock, const char* key, const QString& text) {
+  auto* line = qobject_cast<QLineEdit*>(dock.field(key));
+  ASSERT_NE(line, nullptr);
+  line->setFocus();
+  line->selectAll();
+  QTest::keyClicks(line, text);
+  QTest::keyClick(line, Qt::Key_Return);
+}
+
+TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
+  test::Desk desk(test::llama_on_a_node());
+  auto* dock = desk.window.findChild<ScenarioDock*>();
+  const BarPlot* plot = memory_plot(desk.window);
+  const double before = total_of(plot, 4);
+  type(*dock, "run.micro_batch", "2");
+  desk.session.wait();
+  EXPECT_GT(total_of(plot, 4), before);
+  EXPECT_EQ(desk.session.study()->strategies[0].imported.strategy.micro_batch, 2);
+  EXPECT_EQ(desk.window.strategies().model().rowCount(), 5);
+  desk.session.undo().undo();
+  desk.session.wait();
+  EXPECT_EQ(total_of(plot, 4), before);
+  desk.session.undo().redo();
+  desk.session.wait();
+  EXPECT_GT(total_of(plot, 4), before);
+}
+
+TEST(Journey, AWrongValueIsMarkedAtItsFieldAndTheStudyStays) {
+  test::Desk desk(test::llama_on_a_node());
+  auto* dock = desk.window.findChild<ScenarioDock*>();
+  const auto study = desk.session.study();
+  const std::pair<const char*, const char*> wrong[] = {
+      {"run.micro_batch", "0"}, {"run.ranks", "many"}, {"run.device_memory", "16 bananas"}};
+  for (const auto& [key, text] : wrong) {
+    type(*dock, key, text);
+    desk.session.wait();
+    EXPECT_FALSE(dock->error_at(key).isEmpty()) << key;
+    EXPECT_EQ(desk.session.study(), study);
+    desk.session.undo().undo();
+    desk.session.wait();
+    EXPECT_TRUE(dock->error_at(key).isEmpty()) << key;
+  }
+  desk.session.edit_key("model", "llama3-8c");
+  desk.session.wait();
+  EXPECT_TRUE(dock->error_at("model").contains("llama3-8b"));
+}
+
+TEST(Journey, ASliderOnlyPricesAgainAndOneUndoTakesItBack) {
+  test::Desk desk(test::llama_on_a_node());
+  auto* panel = desk.window.findChild<HardwarePanel*>();
+  const double before = desk.session.study()->strategies[2].result.step_time.median;
+  constexpr int kFlops = 1;
+  for (int tick = 1; tick <= 8; ++tick) panel->slider(kFlops)->setValue(tick);
+  desk.session.wait();
+  const auto& after = *desk.session.study();
+  EXPECT_EQ(after.recorded, 0);
+  EXPECT_LT(after.strategies[2].result.step_time.median, before);
+  EXPECT_EQ(after.scenario.run.ranks, 8);
+  EXPECT_EQ(desk.session.undo().count(), 1);
+  desk.session.undo().undo();
+  desk.session.wait();
+  EXPECT_EQ(desk.session.study()->strategies[2].result.step_time.median, before);
+  EXPECT_EQ(panel->slider(kFlops)->value(), 0);
+}
+
+TEST(Journey, SelectCompareExport) {
+  test::Desk desk(test::llama_on_a_node());
+  StrategyView& table = desk.window.strategies();
+  table.table()->selectionModel()->select(
+      table.table()->model()->index(0, 0),
+      QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  table.table()->selectionModel()->select(table.table()->model()->index(3, 0),
+                                          QItemSelectionModel::Select | QItemSelectionModel::Rows);
+  EXPECT_EQ(desk.session.selection(), (QStringList{"zero-0", "zero-3"}));
+  EXPECT_EQ(memory_plot(desk.window)->data().rows.size(), 2u) << "the charts follow the selection";
+  desk.window.show_view("compare");
+  ComparePage& page = desk.window.comparison();
+  page.compare_strategies("zero-0", "zero-3");
+  ASSERT_TRUE(test::eventually([&] {
+    return page.memory()->data().curves.size() == 2 &&
+           page.memory()->data().curves[1].name.contains("zero-3");
+  }));
+  EXPECT_GT(page.metrics()->rowCount(), 5);
+  EXPECT_GT(page.configuration()->rowCount(), 0);
+  EXPECT_GT(page.contributors()->rowCount(), 0);
+  const QString file = desk.folder.filePath("memory.csv");
+  save_plot(*memory_plot(desk.window), file);
+  QFile csv(file);
+  ASSERT_TRUE(csv.open(QIODevice::ReadOnly));
+  EXPECT_EQ(csv.readAll().count('\n'), 3);
+  EXPECT_EQ(table.as_tsv().count('\n'), 3);
+  EXPECT_TRUE(table.as_markdown().contains("| zero-3"));
+}
+
+TEST(Journey, ARealRunTrainsBeforeTheEyesAndLandsInTheDatabase) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}).with("run.steps", "6"));
+  TrainPage& page = desk.window.training();
+  desk.window.show_view("train");
+  std::vector<std::size_t> seen;
+  QObject::connect(&page.controller(), &RunController::progressed, &page,
+                   [&] { seen.push_back(page.losses()->data().curves.at(0).y.size()); });
+  page.backend()->setCurrentText("cpu");
+  page.start();
+  EXPECT_TRUE(page.controller().running());
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  EXPECT_EQ(seen, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6})) << "the curve grew step by step";
+  RunsPage& runs = desk.window.runs();
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 1);
+  EXPECT_EQ(runs.model().run(0).outcome, Outcome::ok);
+  EXPECT_EQ(runs.losses()->data().curves.at(0).y, page.losses()->data().curves.at(0).y);
+  page.backend()->setCurrentText("sim");
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  EXPECT_EQ(runs.model().predictions().size(), 1u) << "predicted and measured are one scenario";
+}
+
+TEST(Journey, ACancelledRunIsNotStored) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
+  TrainPage& page = desk.window.training();
+  int steps = 0;
+  QObject::connect(&page.controller(), &RunController::progressed, &page, [&] {
+    if (++steps == 2) page.cancel();
+  });
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  EXPECT_LT(steps, 1000);
+  desk.window.runs().model().refresh();
+  EXPECT_EQ(desk.window.runs().model().rowCount(), 0);
+}
+
+TEST(Journey, ClosingDuringARunEndsIt) {
+  auto desk = std::make_unique<test::Desk>(
+      test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
+  desk->window.training().start();
+  desk->window.close();
+  desk.reset();  // waits for the step under way, no longer
+}
+
+TEST(Journey, ADeepSpeedFileJoinsTheStrategiesOrSaysWhyNot) {
+  test::Desk desk(test::llama_on_a_node());
+  const std::string good = desk.path("mine.json"), bad = desk.path("typo.json");
+  test::write_file(good, R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+                             "zero_optimization": {"stage": 2}})");
+  test::write_file(bad, R"({"zero_optimisation": {"stage": 2}})");
+  desk.window.open_file(QString::fromStdString(good));
+  desk.session.wait();
+  ASSERT_EQ(desk.session.study()->strategies.size(), 6u);
+  EXPECT_EQ(desk.session.study()->strategies[5].name(), "mine");
+  EXPECT_TRUE(desk.window.command().contains("mine.json"));
+  desk.window.open_file(QString::fromStdString(bad));
+  desk.session.wait();
+  EXPECT_EQ(desk.session.study()->strategies.size(), 6u);
+  const auto* keys = qobject_cast<QTableView*>(desk.window.view("keys"));
+  bool named = false;
+  for (int row = 0; row < keys->model()->rowCount(); ++row) {
+    named = named || keys->model()->index(row, 0).data().toString() == "zero_optimisation";
+  }
+  EXPECT_TRUE(named) << "an unknown key is shown, not dropped";
+  const std::string model = desk.path("config.json");
+  test::write_file(model, R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2,
+                              "n_positions": 128, "vocab_size": 300})");
+  desk.window.open_file(QString::fromStdString(model));
+  desk.session.wait();
+  EXPECT_EQ(desk.session.study()->scenario.model.hidden, 64);
+}
+
+TEST(Journey, OneClickMakesAStrategyFit) {
+  test::Desk desk(test::llama_on_a_node());
+  ASSERT_FALSE(desk.session.study()->strategies[0].fits());
+  desk.window.show_view("fit");
+  auto* page = qobject_cast<FitPage*>(desk.window.view("fit"));
+  ASSERT_TRUE(test::eventually([&] { return page->table()->rowCount() > 0; }));
+  page->apply(0);
+  desk.session.wait();
+  EXPECT_TRUE(desk.session.study()->strategies[0].fits());
+  desk.session.undo().undo();
+  desk.session.wait();
+  EXPECT_FALSE(desk.session.study()->strategies[0].fits());
+}
+
+TEST(Journey, AMomentOfTheMemoryCurveSaysWhatIsLive) {
+  test::Desk desk(test::llama_on_a_node());
+  desk.window.show_view("over-time");
+  auto* page = qobject_cast<MemoryTimePage*>(desk.window.view("over-time"));
+  ASSERT_TRUE(page->plot()->cursor()) << "it starts at the peak";
+  EXPECT_GT(page->live()->rowCount(), 3);
+  const int at_peak = page->live()->rowCount();
+  page->plot()->set_cursor(0);
+  EXPECT_LT(page->live()->rowCount(), at_peak) << "before the first step there is little";
+}
+
+}  // namespace
+}  // namespace zl::gui

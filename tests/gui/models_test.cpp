@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QSignalSpy>
+
+#include "gui/models/comparison.h"
+#include "gui/models/run_model.h"
+#include "gui/models/strategy_model.h"
+#include "gui/models/table_model.h"
+#include "gui/models/timeline_data.h"
+#include "tests/gui/helpers.h"
+#include "tests/results/fixtures.h"
+
+namespace zl::gui {
+namespace {
+
+using Mode = QAbstractItemModelTester::FailureReportingMode;
+
+TEST(Models, TableKeepsTheRules) {
+  TableModel model;
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  model.set_table({{{"a", Align::left}, {"b", Align::right, Unit::bytes}},
+                   {{std::string("x"), std::int64_t{2048}}, {std::string("y"), Cell()}}});
+  EXPECT_EQ(model.data(model.index(0, 1), Qt::DisplayRole).toString(), "2.00 KiB");
+  EXPECT_EQ(model.data(model.index(0, 1), kSortRole).toLongLong(), 2048);
+  EXPECT_EQ(model.data(model.index(1, 1), Qt::DisplayRole).toString(), "-");
+  model.set_table({});
+  EXPECT_EQ(model.rowCount(), 0);
+}
+
+TEST(Models, StrategiesFollowTheStudyAndTheBaseline) {
+  Session session;
+  StrategyModel model(session);
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  session.open(test::llama_on_a_node());
+  session.wait();
+  ASSERT_EQ(model.rowCount(), 5);
+  const int columns = model.columnCount();
+  const int row = model.row_of("zero-3");
+  ASSERT_GE(row, 0);
+  session.set_baseline("zero-3");
+  EXPECT_EQ(model.columnCount(), columns + 4);
+  // Deltas against itself are left out; those of others are relative.
+  for (int column = 0; column < model.columnCount(); ++column) {
+    const QString name = model.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString();
+    if (name != "Δ peak device") continue;
+    EXPECT_EQ(model.data(model.index(row, column), Qt::DisplayRole).toString(), "-");
+    const auto& study = *session.study();
+    const double base = static_cast<double>(study.find("zero-3")->result.peak_device.total());
+    const double other = static_cast<double>(study.find("zero-1")->result.peak_device.total());
+    EXPECT_DOUBLE_EQ(model.data(model.index(1, column), kSortRole).toDouble(), other / base - 1);
+  }
+  session.set_baseline("zero-3");
+  EXPECT_EQ(model.columnCount(), columns);
+}
+
+TEST(Models, RunsKeepUpWithOtherWriters) {
+  const zl::test::TempFolder folder;
+  const auto path = folder / "runs.db";
+  Store writer = Store::open(path, Store::Mode::read_write);
+  RunModel model;
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  ASSERT_TRUE(model.open(path));
+  EXPECT_EQ(model.rowCount(), 0);
+  const auto id =
+      writer.save(zl::test::a_full_run(), zl::test::a_scenario(), zl::test::an_environment());
+  model.refresh();
+  ASSERT_EQ(model.rowCount(), 1);
+  EXPECT_EQ(model.run(0).id, id);
+  EXPECT_TRUE(model.setData(model.index(0, RunModel::tags), "keep", Qt::EditRole));
+  EXPECT_EQ(writer.list()[0].tags, "keep");
+  EXPECT_FALSE(model.setData(model.index(0, RunModel::loss), 1, Qt::EditRole));
+}
+
+TEST(Models, LiveBlocksAddUpToTheCurve) {
+  Session session;
+  session.open(test::llama_on_a_node());
+  session.wait();
+  for (const StrategyStudy& strategy : session.study()->strategies) {
+    const auto peak = sim::peak_point(strategy.memory);
+    const auto& point = strategy.memory[static_cast<std::size_t>(peak)];
+    const Table live = live_table(strategy, static_cast<double>(point.time) * 1e-12);
+    std::int64_t total = 0;
+    for (const auto& row : live.rows) total += std::get<std::int64_t>(row[kLiveBytes]);
+    EXPECT_EQ(total, strategy.result.peak_device.total()) << strategy.name();
+  }
+}
+
+TEST(Models, ContributorsExplainTheWholeDifference) {
+  Session session;
+  session.open(test::llama_on_a_node());
+  session.wait();
+  const StrategyStudy& a = *session.study()->find("zero-0");
+  const StrategyStudy& b = *session.study()->find("zero-3");
+  std::int64_t explained = 0;
+  for (const auto& row : memory_contributors(a, b).rows) {
+    explained += std::get<std::int64_t>(row.back());
+  }
+  EXPECT_EQ(explained, b.result.peak_device.total() - a.result.peak_device.total());
+  const Table changed = configuration_differences(one_strategy_document(*session.study(), a),
+                                                  one_strategy_document(*session.study(), b));
+  bool stage = false;
+  for (const auto& row : changed.rows) {
+    if (std::get<std::string>(row[0]) != "strategy.zero_optimization.stage") continue;
+    stage = true;
+    EXPECT_EQ(std::get<std::string>(row[1]), "0");
+    EXPECT_EQ(std::get<std::string>(row[2]), "3");
+  }
+  EXPECT_TRUE(stage);
+}
+
+}  // namespace
+}  // namespace zl::gui

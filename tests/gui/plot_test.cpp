@@ -1,0 +1,288 @@
+// Properties of the charts: lengths, order, reachability, focus, and every mark inside the chart.
+#include <gtest/gtest.h>
+
+#include <QAbstractButton>
+#include <QFile>
+#include <QFontMetricsF>
+#include <QLabel>
+#include <random>
+
+#include "core/base/error.h"
+#include "gui/plot/bar_plot.h"
+#include "gui/plot/decimate.h"
+#include "gui/plot/export.h"
+#include "gui/plot/line_plot.h"
+#include "gui/plot/scatter_plot.h"
+#include "gui/plot/timeline_plot.h"
+#include "gui/theme.h"
+#include "gui/units.h"
+#include "tests/gui/helpers.h"
+
+namespace zl::gui {
+namespace {
+
+BarData three_bars() {
+  BarData data;
+  data.rows_name = "strategy";
+  data.series = {"parameter", "gradient"};
+  data.unit = Unit::bytes;
+  data.rows = {{"small", {1e9, 2e9}, {}, false},
+               {"large", {4e9, 8e9}, {}, false},
+               {"larger", {16e9, 5e9}, "does not fit", true}};
+  data.limit = 12e9;
+  data.limit_text = "capacity";
+  return data;
+}
+
+TEST(BarPlot, LengthsAreProportionalToTheBytes) {
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  plot.set_data(three_bars());
+  plot.grab();
+  ASSERT_EQ(plot.marks().size(), 6u);
+  const double per_byte = plot.marks()[0].area.width() / 1e9;
+  const double bytes[] = {1e9, 2e9, 4e9, 8e9, 16e9, 5e9};
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(plot.marks()[i].area.width(), bytes[i] * per_byte, 1e-6 * bytes[i] * per_byte);
+  }
+  // Stacked: each begins where the one before it ends.
+  EXPECT_NEAR(plot.marks()[1].area.left(), plot.marks()[0].area.right(), 1e-6);
+  const Table table = plot.table();
+  EXPECT_EQ(std::get<double>(table.rows[2].back()), 21e9);
+}
+
+TEST(BarPlot, SharesFillTheWidth) {
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  plot.set_data(three_bars());
+  plot.set_share(true);
+  plot.grab();
+  for (std::size_t row = 0; row < 3; ++row) {
+    const auto& marks = plot.marks();
+    EXPECT_NEAR(marks[2 * row].area.width() + marks[2 * row + 1].area.width(),
+                marks[0].area.width() + marks[1].area.width(), 1e-6);
+  }
+}
+
+TEST(Plot, ArrowsMoveOverThePartsAndFocusIsVisible) {
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  plot.set_data(three_bars());
+  plot.show();
+  const QImage before = plot.grab().toImage();
+  plot.setFocus();
+  plot.activateWindow();
+  ASSERT_TRUE(test::eventually([&] { return plot.hasFocus(); }));
+  EXPECT_NE(plot.grab().toImage(), before) << "a ring around the chart with the focus";
+  QTest::keyClick(&plot, Qt::Key_Right);
+  EXPECT_EQ(plot.current(), 0);
+  QTest::keyClick(&plot, Qt::Key_Right);
+  QTest::keyClick(&plot, Qt::Key_Right);
+  EXPECT_EQ(plot.current(), 2);
+  EXPECT_TRUE(plot.accessibleDescription().startsWith("large, parameter"));
+  QTest::keyClick(&plot, Qt::Key_End);
+  EXPECT_EQ(plot.current(), 5);
+  int activated = -1;
+  QObject::connect(&plot, &Plot::activated, &plot, [&](int row) { activated = row; });
+  QTest::keyClick(&plot, Qt::Key_Return);
+  EXPECT_EQ(activated, 2);
+}
+
+TEST(ScatterPlot, TheFrontIsWhatNoPointBeats) {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> value(0, 30);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<ScatterPoint> points;
+    for (int i = 0; i < 12; ++i) {
+      points.push_back({"", double(value(random)), double(value(random)), value(random) > 5});
+    }
+    const auto front = pareto_front(points);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      bool beaten = !points[i].feasible;
+      bool twin = false;
+      for (std::size_t j = 0; j < points.size(); ++j) {
+        if (!points[j].feasible || j == i) continue;
+        const bool as_good = points[j].x <= points[i].x && points[j].y >= points[i].y;
+        const bool same = points[j].x == points[i].x && points[j].y == points[i].y;
+        beaten = beaten || (as_good && !same);
+        twin = twin || same;
+      }
+      const bool on_front = std::find(front.begin(), front.end(), i) != front.end();
+      if (!twin) EXPECT_EQ(on_front, !beaten);
+      if (on_front) EXPECT_FALSE(beaten);
+    }
+  }
+}
+
+TEST(Decimate, KeepsTheExtremesOfEveryColumn) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> value(0, 10);
+  std::vector<double> x, y;
+  for (int i = 0; i < 100'000; ++i) {
+    x.push_back(i);
+    y.push_back(value(random));
+  }
+  const Scale scale{0, 0.005, 0, 1};  // 500 columns
+  const QPolygonF line = decimate(x, y, 0, x.size(), scale, false);
+  EXPECT_LE(line.size(), 4 * 501);
+  double low = 0, high = 0;
+  for (const QPointF& point : line) {
+    low = std::min(low, point.y());
+    high = std::max(high, point.y());
+  }
+  EXPECT_EQ(low, *std::min_element(y.begin(), y.end()));
+  EXPECT_EQ(high, *std::max_element(y.begin(), y.end()));
+}
+
+TimelineData two_lanes(int spans) {
+  TimelineData data;
+  data.categories = {"forward", "backward"};
+  data.describe = [](std::int32_t event) { return QString("op %1").arg(event); };
+  data.lanes.resize(2);
+  for (std::size_t lane = 0; lane < 2; ++lane) {
+    data.lanes[lane].name = lane == 0 ? "compute" : "communication";
+    for (int i = 0; i < spans; ++i) {
+      data.lanes[lane].spans.push_back({i + 0.25 * double(lane), i + 0.5,
+                                        std::int32_t(2 * i) + std::int32_t(lane),
+                                        std::uint8_t(i % 2)});
+    }
+  }
+  return data;
+}
+
+TEST(TimelinePlot, ZoomHasAHistoryAndKeysMove) {
+  TimelinePlot plot("Timeline");
+  plot.resize(800, 300);
+  plot.set_data(two_lanes(100));
+  plot.show();
+  plot.grab();
+  const auto whole = plot.visible();
+  plot.zoom_to({10, 20});
+  plot.zoom_to({12, 14});
+  plot.zoom_back();
+  EXPECT_EQ(plot.visible().from, 10);
+  plot.zoom_forward();
+  EXPECT_EQ(plot.visible().from, 12);
+  plot.zoom_back();
+  plot.zoom_back();
+  EXPECT_EQ(plot.visible(), whole);
+  QTest::keyClick(&plot, Qt::Key_W);
+  EXPECT_LT(plot.visible().length(), whole.length());
+  const double from = plot.visible().from;
+  QTest::keyClick(&plot, Qt::Key_D);
+  EXPECT_GT(plot.visible().from, from);
+  QTest::keyClick(&plot, Qt::Key_0);
+  EXPECT_EQ(plot.visible(), whole);
+}
+
+TEST(TimelinePlot, ArrowsSelectSpansAndSearchWraps) {
+  TimelinePlot plot("Timeline");
+  plot.resize(800, 300);
+  plot.set_data(two_lanes(100));
+  plot.show();
+  plot.grab();
+  std::int32_t event = -1;
+  QObject::connect(&plot, &TimelinePlot::span_selected, &plot, [&](int e) { event = e; });
+  QTest::keyClick(&plot, Qt::Key_Right);
+  EXPECT_EQ(event, 0);
+  QTest::keyClick(&plot, Qt::Key_Right);
+  EXPECT_EQ(event, 2);
+  QTest::keyClick(&plot, Qt::Key_Down);
+  EXPECT_EQ(event, 3) << "the span of the other lane at the same time";
+  EXPECT_TRUE(plot.find_next("op 150"));
+  EXPECT_EQ(event, 150);
+  EXPECT_TRUE(plot.find_next("op 4"));
+  EXPECT_FALSE(plot.find_next("no such op"));
+  QTest::keyClick(&plot, Qt::Key_M);
+  ASSERT_TRUE(plot.measured());
+  EXPECT_DOUBLE_EQ(plot.measured()->length(),
+                   plot.data().lanes[plot.selected()->lane].spans[plot.selected()->span].end -
+                       plot.data().lanes[plot.selected()->lane].spans[plot.selected()->span].start);
+}
+
+TEST(TimelinePlot, AMillionSpansArePainted) {
+  TimelinePlot plot("Timeline");
+  plot.resize(1200, 300);
+  plot.set_data(two_lanes(500'000));
+  EXPECT_FALSE(plot.grab().isNull());
+  plot.zoom_to({250'000, 250'010});
+  plot.grab();
+  EXPECT_LE(plot.table().rows.size(), 25u) << "the table shows what is visible";
+}
+
+TEST(Export, EveryKindOfFileIsWrittenAndAnotherIsRefused) {
+  const QTemporaryDir folder;
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  plot.set_data(three_bars());
+  const auto head = [&](const char* name, int bytes) {
+    const QString path = folder.filePath(name);
+    save_plot(plot, path);
+    QFile file(path);
+    EXPECT_TRUE(file.open(QIODevice::ReadOnly)) << name;
+    return bytes > 0 ? file.read(bytes) : file.readAll();
+  };
+  EXPECT_EQ(head("a.png", 4), QByteArray("\x89PNG", 4));
+  EXPECT_TRUE(head("a.svg", 0).contains("capacity")) << "text stays text";
+  EXPECT_EQ(head("a.pdf", 5), "%PDF-");
+  EXPECT_TRUE(head("a.csv", 0).startsWith("strategy,parameter,gradient,total\n"));
+  EXPECT_TRUE(head("a.json", 1).startsWith("["));
+  EXPECT_THROW(save_plot(plot, folder.filePath("a.docx")), Error);
+  EXPECT_THROW(save_plot(plot, folder.filePath("no/such/folder/a.png")), Error);
+}
+
+TEST(Units, GibAndGbAndTicks) {
+  EXPECT_EQ(bytes_text(80.0 * (1 << 30)), "80.00 GiB");
+  set_byte_unit(ByteUnit::decimal);
+  EXPECT_EQ(bytes_text(80e9), "80.00 GB");
+  set_byte_unit(ByteUnit::binary);
+  EXPECT_EQ(tick_text(50.0 * (1 << 30), Unit::bytes), "50 GiB");
+  for (const double maximum : {0.003, 1.0, 7.0, 99.0, 12345.0, 3e11}) {
+    for (const Unit unit : {Unit::none, Unit::bytes}) {
+      if (unit == Unit::bytes && maximum < 10) continue;
+      const double step = tick_step(maximum, 5, unit);
+      EXPECT_LE(maximum / step, 5 + 1e-9) << maximum;
+      EXPECT_GE(maximum / step, 1) << maximum;
+    }
+  }
+}
+
+TEST(Theme, FontsAreRealAndSeriesDiffer) {
+  ASSERT_TRUE(has_fonts());
+  for (std::size_t a = 0; a < 8; ++a) {
+    for (std::size_t b = 0; b < a; ++b) EXPECT_NE(series_color(a), series_color(b));
+  }
+}
+
+// Every page at two sizes and both colours: marks inside their chart, no label cut.
+TEST(Window, NothingIsClipped) {
+  test::Desk desk(test::llama_on_a_node());
+  for (const QSize size : {QSize(1280, 800), QSize(2560, 1600)}) {
+    desk.window.resize(size);
+    for (const QString& name : MainWindow::view_names()) {
+      ASSERT_TRUE(desk.window.show_view(name));
+      desk.window.grab();
+      for (const Plot* plot : desk.window.view(name)->findChildren<Plot*>()) {
+        if (!plot->isVisible()) continue;
+        EXPECT_FALSE(plot->accessibleName().isEmpty());
+        for (const Mark& mark : plot->marks()) {
+          EXPECT_TRUE(QRectF(plot->rect()).adjusted(-1, -1, 1, 1).contains(mark.area))
+              << name.toStdString() << ": " << mark.text.toStdString();
+        }
+      }
+    }
+    for (const QLabel* label : desk.window.findChildren<QLabel*>()) {
+      if (!label->isVisible() || label->wordWrap() || label->text().isEmpty()) continue;
+      if (label->sizePolicy().horizontalPolicy() == QSizePolicy::Ignored) continue;
+      EXPECT_GE(label->width() + 1, label->sizeHint().width()) << label->text().toStdString();
+    }
+    for (const QAbstractButton* button : desk.window.findChildren<QAbstractButton*>()) {
+      if (!button->isVisible() || button->text().isEmpty()) continue;
+      EXPECT_GE(button->width() + 1, button->minimumSizeHint().width())
+          << button->text().toStdString();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zl::gui
