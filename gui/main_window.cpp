@@ -74,9 +74,15 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   resize(1280, 800);
 }
 
+// A window smaller than a view scrolls it.
 void MainWindow::add_view(const QString& name, const QString& title, QWidget* view) {
-  view->setObjectName(name);
-  tabs_->addTab(view, title);
+  auto* area = new QScrollArea;
+  area->setObjectName(name);
+  area->setWidget(view);
+  area->setWidgetResizable(true);
+  area->setFrameShape(QFrame::NoFrame);
+  area->setFocusPolicy(Qt::NoFocus);
+  tabs_->addTab(area, title);
 }
 
 void MainWindow::add_docks() {
@@ -106,16 +112,14 @@ QStringList MainWindow::view_names() {
 }
 
 QWidget* MainWindow::view(const QString& name) const {
-  for (int i = 0; i < tabs_->count(); ++i) {
-    if (tabs_->widget(i)->objectName() == name) return tabs_->widget(i);
-  }
-  return nullptr;
+  const auto* area = tabs_->findChild<QScrollArea*>(name);
+  return area ? area->widget() : nullptr;
 }
 
 bool MainWindow::show_view(const QString& name) {
-  QWidget* found = view(name);
-  if (found) tabs_->setCurrentWidget(found);
-  return found != nullptr;
+  auto* area = tabs_->findChild<QScrollArea*>(name);
+  if (area) tabs_->setCurrentWidget(area);
+  return area != nullptr;
 }
 
 void MainWindow::show_keys() {

@@ -102,7 +102,8 @@ void StrategyModel::refill() {
       table_.columns.push_back({delta_name(metric), Align::right, Unit::fraction});
     }
   }
-  for (const StrategyStudy& each : study ? study->strategies : std::vector<StrategyStudy>{}) {
+  const std::vector<StrategyStudy> none;
+  for (const StrategyStudy& each : study ? study->strategies : none) {
     std::vector<Cell> row{each.name(), std::string(each.fits() ? "✓ yes" : "✗ no")};
     for (const Metric& metric : kMetrics) {
       const double value = metric.value(*study, each);

@@ -66,10 +66,10 @@ TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
 TEST(Journey, AWrongValueIsMarkedAtItsFieldAndTheStudyStays) {
   test::Desk desk(test::llama_on_a_node());
   auto* dock = desk.window.findChild<ScenarioDock*>();
-  const auto study = desk.session.study();
   const std::pair<const char*, const char*> wrong[] = {
       {"run.micro_batch", "0"}, {"run.ranks", "many"}, {"run.device_memory", "16 bananas"}};
   for (const auto& [key, text] : wrong) {
+    const auto study = desk.session.study();
     type(*dock, key, text);
     desk.session.wait();
     EXPECT_FALSE(dock->error_at(key).isEmpty()) << key;
