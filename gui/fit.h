@@ -3,31 +3,20 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "gui/study.h"
+#include "gui/variation.h"
 
 namespace zl::gui {
 
-struct FitCandidate {
-  std::string name;                  // of the changed strategy, unique
-  std::string json;                  // DeepSpeed form
-  std::vector<std::string> changes;  // "ZeRO stage 1 -> 2"
-};
-
 // Every combination of changes that this build accepts, the global batch kept.
-std::vector<FitCandidate> fit_candidates(const Study& study, const StrategyStudy& strategy);
+std::vector<Variation> fit_candidates(const Study& study, const StrategyStudy& strategy);
 
 // The study's document with the candidates as its strategies.
-Document fit_document(const Study& study, const std::vector<FitCandidate>& candidates);
-
-// The study's document with the candidate in place of the strategy.
-Document with_candidate(const Study& study, const StrategyStudy& strategy,
-                        const FitCandidate& candidate);
+Document fit_document(const Study& study, const std::vector<Variation>& candidates);
 
 struct FitAdvice {
-  const FitCandidate* candidate = nullptr;
+  const Variation* candidate = nullptr;
   double step_time = 0;   // seconds
   double price = 0;       // of the step time, relative to the strategy as it is (had it the memory)
   std::int64_t peak = 0;  // device bytes
@@ -36,6 +25,6 @@ struct FitAdvice {
 // The candidates that fit, fewest changes first, then the cheapest, without those that another one
 // with no more changes beats in both time and memory.
 std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& strategy,
-                                  const std::vector<FitCandidate>& candidates);
+                                  const std::vector<Variation>& candidates);
 
 }  // namespace zl::gui

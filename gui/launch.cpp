@@ -11,6 +11,7 @@
 #include "gui/main_window.h"
 #include "gui/session.h"
 #include "gui/theme.h"
+#include "gui/views/explore_page.h"
 #include "results/paths.h"
 
 namespace zl::gui {
@@ -71,6 +72,7 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
   QCoreApplication::processEvents();
   // Pages that evaluate for themselves begin when they are shown.
   for (Session* own : window.findChildren<Session*>()) own->wait();
+  for (ExplorePage* page : window.findChildren<ExplorePage*>()) page->wait();
   if (window.grab().save(file)) return 0;
   return fail(ErrorCode::failed, file.toStdString() + ": cannot be written as a picture");
 }

@@ -7,6 +7,7 @@
 #include <QMimeData>
 #include <QScrollArea>
 #include <QSettings>
+#include <QSplitter>
 #include <QStatusBar>
 #include <QTabWidget>
 #include <QTableView>
@@ -20,6 +21,7 @@
 #include "gui/views/accuracy_page.h"
 #include "gui/views/chart_views.h"
 #include "gui/views/compare_page.h"
+#include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
@@ -52,6 +54,7 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   add_view("timeline", tr("Timeline"), new TimelinePage(session, this));
   add_view("compare", tr("Compare"), comparison_);
   add_view("fit", tr("Make it fit"), new FitPage(session, this));
+  add_view("explore", tr("Explore"), new ExplorePage(session, this));
   add_view("keys", tr("Keys"), make_table_view(keys_, tr("Keys of the strategy"), this));
   add_view("train", tr("Train"), training_);
   add_view("runs", tr("Runs"), runs_);
@@ -66,6 +69,11 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
     comparison_->compare_runs(a, b);
     show_view("compare");
   });
+  connect(runs_, &RunsPage::run_again, this,
+          [this](const Scenario& scenario, const QString& strategy, const QString& backend) {
+            show_view("train");
+            training_->start(scenario, {strategy.toStdString()}, backend.toStdString());
+          });
   connect(&session, &Session::evaluation_started, this, &MainWindow::update_status);
   connect(&session, &Session::study_changed, this, &MainWindow::update_status);
   connect(&session, &Session::failed, this, &MainWindow::update_status);
@@ -78,7 +86,11 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
 void MainWindow::add_view(const QString& name, const QString& title, QWidget* view) {
   auto* area = new QScrollArea;
   area->setObjectName(name);
-  area->setWidget(view);
+  // A splitter in between has no layout: labels that wrap would else claim the height they have at
+  // their narrowest.
+  auto* holder = new QSplitter;
+  holder->addWidget(view);
+  area->setWidget(holder);
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
   area->setFocusPolicy(Qt::NoFocus);
@@ -107,13 +119,13 @@ void MainWindow::add_docks() {
 }
 
 QStringList MainWindow::view_names() {
-  return {"overview", "memory", "time", "tradeoff", "traffic", "over-time", "timeline",
-          "compare",  "fit",    "keys", "train",    "runs",    "accuracy"};
+  return {"overview", "memory", "time",    "tradeoff", "traffic", "over-time", "timeline",
+          "compare",  "fit",    "explore", "keys",     "train",   "runs",      "accuracy"};
 }
 
 QWidget* MainWindow::view(const QString& name) const {
   const auto* area = tabs_->findChild<QScrollArea*>(name);
-  return area ? area->widget() : nullptr;
+  return area ? static_cast<QSplitter*>(area->widget())->widget(0) : nullptr;
 }
 
 bool MainWindow::show_view(const QString& name) {

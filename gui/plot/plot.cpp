@@ -12,7 +12,12 @@
 
 namespace zl::gui {
 
-Plot::Plot(const QString& title, QWidget* parent) : QWidget(parent), title_(title) {
+Plot::Plot(const QString& title, QWidget* parent)
+    : QWidget(parent),
+      title_(title),
+      empty_text_(
+          tr("Nothing to show yet: choose a model, a cluster and strategies in the scenario "
+             "panel.")) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(title);
   setAccessibleDescription(tr("Chart. Arrow keys move over its parts; its table has every value."));
@@ -27,7 +32,7 @@ void Plot::render_into(QPainter& painter, const QRectF& area) {
   if (is_empty()) {
     painter.setPen(faint(palette()));
     painter.drawText(area.adjusted(12, 12, -12, -12), Qt::AlignCenter | Qt::TextWordWrap,
-                     empty_text());
+                     empty_text_);
     return;
   }
   painter.setRenderHint(QPainter::Antialiasing, false);
@@ -47,10 +52,6 @@ void Plot::paintEvent(QPaintEvent*) {
   if (current_ < 0 || current_ >= static_cast<int>(marks_.size())) return;
   painter.setPen(QPen(palette().text().color(), 2));
   painter.drawRect(marks_[static_cast<std::size_t>(current_)].area.adjusted(-2, -2, 2, 2));
-}
-
-QString Plot::empty_text() const {
-  return tr("Nothing to show yet: choose a model, a cluster and strategies in the scenario panel.");
 }
 
 void Plot::data_has_changed() {

@@ -27,6 +27,8 @@ class Plot : public QWidget {
   explicit Plot(const QString& title, QWidget* parent = nullptr);
 
   const QString& title() const { return title_; }
+  // What to do when there is nothing to draw.
+  void set_empty_text(const QString& text) { empty_text_ = text; }
   // What is drawn, as numbers: for "show as table", CSV and tests.
   virtual Table table() const = 0;
   // Paints the chart into a rectangle of any device, marks aside.
@@ -47,7 +49,6 @@ class Plot : public QWidget {
  protected:
   // Fills `marks` with what can be pointed at, in the order of the arrow keys.
   virtual void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) = 0;
-  virtual QString empty_text() const;
   virtual bool is_empty() const = 0;
   void data_has_changed();  // repaints and forgets the current mark
 
@@ -60,7 +61,7 @@ class Plot : public QWidget {
   int mark_at(const QPointF& position) const;
 
  private:
-  QString title_;
+  QString title_, empty_text_;
   std::vector<Mark> marks_;
   int current_ = -1;
 };

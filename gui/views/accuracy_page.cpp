@@ -35,6 +35,7 @@ AccuracyPage::AccuracyPage(RunModel& runs, QWidget* parent) : QWidget(parent), r
   summary_ = new QLabel;
   summary_->setWordWrap(true);
   plot_ = new ScatterPlot(tr("Predicted against measured step time"));
+  plot_->set_empty_text(tr("A point for each strategy that was both simulated and measured."));
   table_ = new TableModel(this);
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(new ChartPage(plot_));

@@ -38,7 +38,7 @@ class FitPage : public QWidget {
   Session& session_;
   Session* evaluation_;
   std::shared_ptr<const Study> asked_;  // the study the candidates belong to
-  std::vector<FitCandidate> candidates_;
+  std::vector<Variation> candidates_;
   std::vector<FitAdvice> advice_;
   QComboBox* strategy_;
   QLabel* state_;

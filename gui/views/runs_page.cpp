@@ -10,9 +10,12 @@
 #include <QTableView>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <cmath>
+#include <set>
 
 #include "core/base/error.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
 
 namespace zl::gui {
@@ -30,15 +33,27 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
   filter->setAccessibleName(tr("Filter the runs"));
   filter->setClearButtonEnabled(true);
   auto* open_button = new QPushButton(tr("&Open its scenario"));
+  auto* again_button = new QPushButton(tr("Run a&gain"));
+  again_button->setToolTip(tr("The selected run's scenario and strategy, on its backend"));
   auto* compare_button = new QPushButton(tr("Compare &two"));
   compare_button->setToolTip(tr("The two selected runs on the Compare page"));
   auto* bar = new QHBoxLayout;
   bar->addWidget(filter, 1);
   bar->addWidget(open_button);
+  bar->addWidget(again_button);
   bar->addWidget(compare_button);
   message_ = new QLabel;
   message_->setWordWrap(true);
   losses_ = new LinePlot(tr("Loss of the selected runs"));
+  losses_->set_empty_text(tr("Select real runs to see their loss; simulated runs have none."));
+  parallel_ = new ParallelPlot(tr("The runs side by side"));
+  parallel_->set_empty_text(tr("Every listed run is a line here."));
+  parallel_->setToolTip(tr("Drag along an axis to select the runs in a range"));
+  auto* charts = new QSplitter(Qt::Horizontal);
+  charts->addWidget(new ChartPage(losses_));
+  charts->addWidget(new ChartPage(parallel_));
+  charts->setStretchFactor(0, 2);
+  charts->setStretchFactor(1, 3);
   auto* top = new QWidget;
   auto* top_layout = new QVBoxLayout(top);
   top_layout->setContentsMargins(4, 4, 4, 0);
@@ -47,7 +62,7 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
   top_layout->addWidget(view_, 1);
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(top);
-  splitter->addWidget(new ChartPage(losses_));
+  splitter->addWidget(charts);
   splitter->setStretchFactor(0, 3);
   splitter->setStretchFactor(1, 2);
   auto* layout = new QVBoxLayout(this);
@@ -55,16 +70,22 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
   layout->addWidget(splitter);
   timer_ = new QTimer(this);
   connect(timer_, &QTimer::timeout, model_, &RunModel::refresh);
-  connect(filter, &QLineEdit::textChanged, filter_, &QSortFilterProxyModel::setFilterFixedString);
+  connect(filter, &QLineEdit::textChanged, this, [this](const QString& text) {
+    filter_->setFilterFixedString(text);
+    show_parallel();
+  });
   connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &RunsPage::show_losses);
+  connect(parallel_, &ParallelPlot::brushed, this, &RunsPage::select);
   connect(model_, &RunModel::failed, this, &RunsPage::show_message);
   connect(model_, &RunModel::runs_changed, this, [this] {
     show_message({});
     show_losses();
+    show_parallel();
     Q_EMIT database_changed();
   });
   connect(open_button, &QPushButton::clicked, this, &RunsPage::open_scenario);
+  connect(again_button, &QPushButton::clicked, this, &RunsPage::train_again);
   connect(compare_button, &QPushButton::clicked, this, [this] {
     const auto ids = selected();
     if (ids.size() == 2) Q_EMIT compare(ids[0], ids[1]);
@@ -123,11 +144,18 @@ std::vector<std::int64_t> RunsPage::selected_or_newest() const {
 }
 
 void RunsPage::show_losses() {
+  std::vector<int> lines;
+  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
+    lines.push_back(index.row());
+  }
+  parallel_->set_highlighted(lines);
   LineData chart;
   chart.x_name = tr("step");
   chart.y_name = tr("loss");
   chart.from_zero = false;
+  constexpr std::size_t kCurves = 12;  // more cannot be told apart
   for (const std::int64_t id : selected_or_newest()) {
+    if (chart.curves.size() == kCurves) break;
     const RunResult* result = loaded(id);
     // The recording device answers a constant loss.
     if (result == nullptr || result->backend == "sim") continue;
@@ -141,12 +169,70 @@ void RunsPage::show_losses() {
   losses_->set_data(std::move(chart));
 }
 
+// One line per listed run, in the order of the table's model.
+void RunsPage::show_parallel() {
+  const auto text = [](const std::string& value) { return QString::fromStdString(value); };
+  std::set<QString> strategies, backends;
+  for (int row = 0; row < filter_->rowCount(); ++row) {
+    const RunSummary& run = model_->run(filter_->mapToSource(filter_->index(row, 0)).row());
+    strategies.insert(text(run.strategy));
+    backends.insert(text(run.backend));
+  }
+  const auto place = [](const std::set<QString>& names, const QString& name) {
+    return static_cast<double>(std::distance(names.begin(), names.find(name)));
+  };
+  const auto positive = [](double value) { return value > 0 ? value : NAN; };
+  ParallelData chart;
+  chart.axes = {{tr("backend"), Unit::none, {backends.begin(), backends.end()}},
+                {tr("strategy"), Unit::none, {strategies.begin(), strategies.end()}},
+                {tr("ranks")},
+                {tr("peak device"), Unit::bytes},
+                {tr("wire/step"), Unit::bytes},
+                {tr("step time"), Unit::seconds},
+                {tr("tokens/s")}};
+  for (int row = 0; row < filter_->rowCount(); ++row) {
+    const RunSummary& run = model_->run(filter_->mapToSource(filter_->index(row, 0)).row());
+    chart.lines.push_back(
+        {tr("run %1: %2, %3").arg(run.id).arg(text(run.scenario_name), text(run.strategy)),
+         {place(backends, text(run.backend)), place(strategies, text(run.strategy)),
+          static_cast<double>(run.ranks), static_cast<double>(run.peak_device_bytes),
+          static_cast<double>(run.wire_bytes_per_step), positive(run.step_time_median),
+          positive(run.tokens_per_second)},
+         run.outcome == Outcome::ok});
+  }
+  parallel_->set_data(std::move(chart));
+}
+
+void RunsPage::select(const std::vector<int>& rows) {
+  QItemSelection selection;
+  for (const int row : rows) {
+    const QModelIndex index = filter_->index(row, 0);
+    selection.select(index, index);
+  }
+  view_->selectionModel()->select(selection,
+                                  QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+}
+
 void RunsPage::open_scenario() {
   const auto rows = view_->selectionModel()->selectedRows();
   if (rows.isEmpty()) return show_message(tr("Select the run whose scenario to open."));
   const RunSummary& run = model_->run(filter_->mapToSource(rows.first()).row());
   try {
     session_.open(Document::parse(model_->scenario_json(run.scenario_hash), run.scenario_name));
+  } catch (const Error& error) {
+    show_message(error.what());
+  }
+}
+
+void RunsPage::train_again() {
+  const auto rows = view_->selectionModel()->selectedRows();
+  if (rows.size() != 1) return show_message(tr("Select the one run to train again."));
+  const RunSummary& run = model_->run(filter_->mapToSource(rows.first()).row());
+  try {
+    const Scenario scenario =
+        scenario_from_json(model_->scenario_json(run.scenario_hash), run.scenario_name);
+    Q_EMIT run_again(scenario, QString::fromStdString(run.strategy),
+                     QString::fromStdString(run.backend));
   } catch (const Error& error) {
     show_message(error.what());
   }

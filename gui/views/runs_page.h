@@ -18,6 +18,7 @@ class QTimer;
 namespace zl::gui {
 
 class LinePlot;
+class ParallelPlot;
 
 class RunsPage : public QWidget {
   Q_OBJECT
@@ -28,20 +29,26 @@ class RunsPage : public QWidget {
   RunModel& model() { return *model_; }
   QTableView* table() const { return view_; }
   LinePlot* losses() const { return losses_; }
+  ParallelPlot* parallel() const { return parallel_; }
   void open(const std::filesystem::path& database);
   // Ids of the selected rows.
   std::vector<std::int64_t> selected() const;
   void open_scenario();
+  void train_again();
 
  Q_SIGNALS:
   // Two runs to put side by side.
   void compare(qint64 a, qint64 b);
+  // A stored run to train once more.
+  void run_again(const zl::Scenario& scenario, const QString& strategy, const QString& backend);
   void database_changed();
 
  private:
   void show_message(const QString& message);
   std::vector<std::int64_t> selected_or_newest() const;
   void show_losses();
+  void show_parallel();
+  void select(const std::vector<int>& rows);  // of the filtered table
   const RunResult* loaded(std::int64_t id);
 
   Session& session_;
@@ -50,6 +57,7 @@ class RunsPage : public QWidget {
   QTableView* view_;
   QLabel* message_;
   LinePlot* losses_;
+  ParallelPlot* parallel_;
   QTimer* timer_;
   std::map<std::int64_t, RunResult> cache_;  // of what was selected
 };

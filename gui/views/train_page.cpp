@@ -37,6 +37,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   bar->addWidget(cancel_);
   bar->addWidget(state_, 1);
   losses_ = new LinePlot(tr("Loss"));
+  losses_->set_empty_text(tr("The loss of each strategy appears here while it trains."));
   progress_ = new TableModel(this);
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(new ChartPage(losses_));
@@ -47,7 +48,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);
   layout->addWidget(splitter, 1);
-  connect(start_, &QPushButton::clicked, this, &TrainPage::start);
+  connect(start_, &QPushButton::clicked, this, [this] { start(); });
   connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
   connect(controller_, &RunController::started, this, &TrainPage::begin);
   connect(controller_, &RunController::progressed, this, [this](const RunProgress& progress) {
@@ -75,10 +76,16 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
 
 void TrainPage::start() {
   const auto study = session_.study();
-  if (!study || controller_->running()) return;
+  if (!study) return;
   std::vector<std::string> names;
   for (const StrategyStudy* each : session_.shown()) names.push_back(each->name());
-  controller_->start(study->scenario, names, backend_->currentText().toStdString(), database_);
+  start(study->scenario, names, backend_->currentText().toStdString());
+}
+
+void TrainPage::start(const Scenario& scenario, const std::vector<std::string>& strategies,
+                      const std::string& backend) {
+  if (controller_->running()) return state_->setText(tr("A run is under way: cancel it first."));
+  controller_->start(scenario, strategies, backend, database_);
 }
 
 void TrainPage::cancel() {

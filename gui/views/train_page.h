@@ -28,7 +28,10 @@ class TrainPage : public QWidget {
   LinePlot* losses() const { return losses_; }
   TableModel* progress() const { return progress_; }
   QComboBox* backend() const { return backend_; }
+  // The strategies that the session shows.
   void start();
+  void start(const Scenario& scenario, const std::vector<std::string>& strategies,
+             const std::string& backend);
   void cancel();
 
  private:

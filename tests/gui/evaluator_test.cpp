@@ -55,14 +55,14 @@ TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
   ASSERT_FALSE(misfit.fits());
   const auto candidates = fit_candidates(*study, misfit);
   std::set<std::string> names;
-  for (const FitCandidate& each : candidates) EXPECT_TRUE(names.insert(each.name).second);
+  for (const Variation& each : candidates) EXPECT_TRUE(names.insert(each.name).second);
   const auto evaluated = evaluator.evaluate(fit_document(*study, candidates), kGoOn);
   const auto advice = fit_advice(*evaluated, misfit, candidates);
   ASSERT_FALSE(advice.empty());
   for (std::size_t i = 1; i < advice.size(); ++i) {
     EXPECT_LE(advice[i - 1].candidate->changes.size(), advice[i].candidate->changes.size());
   }
-  const Document changed = with_candidate(*study, misfit, *advice.front().candidate);
+  const Document changed = with_variation(*study, misfit, *advice.front().candidate);
   const auto after = evaluator.evaluate(changed, kGoOn);
   const StrategyStudy& fixed = after->strategies.front();
   EXPECT_TRUE(fixed.fits());

@@ -14,8 +14,10 @@
 #include "gui/plot/bar_plot.h"
 #include "gui/plot/export.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/compare_page.h"
+#include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
 #include "gui/views/hardware_panel.h"
 #include "gui/views/runs_page.h"
@@ -216,6 +218,63 @@ TEST(Journey, OneClickMakesAStrategyFit) {
   desk.session.undo().undo();
   desk.session.wait();
   EXPECT_FALSE(desk.session.study()->strategies[0].fits());
+}
+
+TEST(Journey, ASweepIsBrushedAndOneCombinationJoinsTheScenario) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}));
+  desk.window.show_view("explore");
+  auto* page = qobject_cast<ExplorePage*>(desk.window.view("explore"));
+  ASSERT_NE(page, nullptr);
+  page->wait();
+  const auto study = desk.session.study();
+  const auto all = sweep_variations(*study, study->strategies[0]);
+  // Stages 0-3, three recomputations and five micro-batches without offload, and more with it.
+  EXPECT_GT(all.size() + 1, 4u * 3 * 5);
+  EXPECT_EQ(page->plot()->table().rows.size(), all.size() + 1) << "and the strategy as it is";
+  page->plot()->brush(0, ParallelPlot::Range(2.5, 3.5));  // stage 3
+  const int rows = page->table()->rowCount();
+  EXPECT_GT(rows, 0);
+  EXPECT_LT(rows, static_cast<int>(all.size()));
+  page->add(0);
+  desk.session.wait();
+  ASSERT_EQ(desk.session.study()->strategies.size(), 2u);
+  const StrategyStudy& added = desk.session.study()->strategies[1];
+  EXPECT_EQ(added.imported.strategy.zero_stage, 3);
+  // The sweep's number is the scenario's number.
+  page->wait();
+  for (const auto& row : page->plot()->table().rows) {
+    if (std::get<std::string>(row[0]) != added.name()) continue;
+    EXPECT_EQ(std::get<double>(row[5]), static_cast<double>(added.result.peak_device.total()));
+    return;
+  }
+  FAIL() << added.name() << " is not in the sweep any more";
+}
+
+TEST(Journey, AStoredRunIsRunAgain) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
+  TrainPage& page = desk.window.training();
+  RunsPage& runs = desk.window.runs();
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 2);
+  EXPECT_EQ(runs.parallel()->table().rows.size(), 2u);
+  int row = runs.model().run(0).strategy == "zero-1" ? 0 : 1;
+  runs.table()->selectRow(row);
+  desk.session.open(test::llama_on_a_node());  // what is open now does not matter
+  runs.train_again();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 3);
+  int of_zero_1 = 0;
+  double loss = 0;
+  for (row = 0; row < 3; ++row) {
+    const RunSummary& run = runs.model().run(row);
+    if (run.strategy != "zero-1") continue;
+    EXPECT_TRUE(++of_zero_1 == 1 || run.final_loss == loss) << "the same run again";
+    loss = run.final_loss;
+  }
+  EXPECT_EQ(of_zero_1, 2);
 }
 
 TEST(Journey, AMomentOfTheMemoryCurveSaysWhatIsLive) {

@@ -5,6 +5,7 @@
 #include <QFile>
 #include <QFontMetricsF>
 #include <QLabel>
+#include <cmath>
 #include <random>
 
 #include "core/base/error.h"
@@ -12,6 +13,7 @@
 #include "gui/plot/decimate.h"
 #include "gui/plot/export.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
 #include "gui/plot/scatter_plot.h"
 #include "gui/plot/timeline_plot.h"
 #include "gui/theme.h"
@@ -112,6 +114,66 @@ TEST(ScatterPlot, TheFrontIsWhatNoPointBeats) {
       EXPECT_TRUE(on_front || beaten || twin);
     }
   }
+}
+
+ParallelData three_runs() {
+  ParallelData data;
+  data.axes = {{"stage", Unit::none, {"0", "1"}}, {"memory", Unit::bytes}, {"time", Unit::seconds}};
+  data.lines = {{"a", {0, 100, 1.0}}, {"b", {1, 200, NAN}, false}, {"c", {1, 300, 3.0}}};
+  return data;
+}
+
+TEST(ParallelPlot, RangesKeepTheLinesThatPassThroughAll) {
+  ParallelPlot plot("Runs");
+  plot.set_data(three_runs());
+  std::vector<int> told;
+  QObject::connect(&plot, &ParallelPlot::brushed,
+                   [&told](const std::vector<int>& lines) { told = lines; });
+  EXPECT_EQ(plot.kept(), (std::vector{0, 1, 2}));
+  plot.brush(1, ParallelPlot::Range(150, 300));
+  EXPECT_EQ(told, (std::vector{1, 2}));
+  plot.brush(2, ParallelPlot::Range(0, 10));  // a line without a value is not in any range
+  EXPECT_EQ(told, (std::vector{2}));
+  plot.brush(1, std::nullopt);
+  EXPECT_EQ(told, (std::vector{0, 2}));
+  QTest::keyClick(&plot, Qt::Key_Escape);
+  EXPECT_EQ(told, (std::vector{0, 1, 2}));
+}
+
+TEST(ParallelPlot, ADragOnAnAxisIsARangeAndAClickTakesItAway) {
+  ParallelPlot plot("Runs");
+  plot.set_data(three_runs());
+  plot.resize(600, 400);
+  plot.grab();
+  // The last axis ends where the marks are; its values fall from top to bottom.
+  ASSERT_EQ(plot.marks().size(), 3u);
+  const QPointF low = plot.marks()[0].area.center(), high = plot.marks()[2].area.center();
+  EXPECT_DOUBLE_EQ(low.x(), high.x());
+  EXPECT_GT(low.y(), high.y());
+  const QPoint from(static_cast<int>(high.x()), static_cast<int>(high.y()) - 4);
+  QTest::mousePress(&plot, Qt::LeftButton, {}, from);
+  QTest::mouseMove(&plot, from + QPoint(0, 60));
+  QTest::mouseRelease(&plot, Qt::LeftButton, {}, from + QPoint(0, 60));
+  EXPECT_EQ(plot.kept(), (std::vector{2}));
+  QTest::mouseClick(&plot, Qt::LeftButton, {}, from);
+  EXPECT_EQ(plot.kept(), (std::vector{0, 1, 2}));
+}
+
+TEST(ParallelPlot, TheTableHasEveryValueAndTheCacheFollowsTheData) {
+  ParallelPlot plot("Runs");
+  plot.resize(600, 400);
+  plot.set_data(three_runs());
+  const Table table = plot.table();
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(std::get<std::string>(table.rows[1][1]), "1");
+  EXPECT_EQ(std::get<double>(table.rows[1][2]), 200);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(table.rows[1][3]));
+  const QImage before = plot.grab().toImage();
+  EXPECT_EQ(before, plot.grab().toImage());
+  ParallelData other = three_runs();
+  other.lines[0].values[1] = 250;
+  plot.set_data(other);
+  EXPECT_NE(before, plot.grab().toImage());
 }
 
 TEST(Decimate, KeepsTheExtremesOfEveryColumn) {

@@ -7,6 +7,7 @@
 
 #include "gui/main_window.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
 #include "gui/plot/timeline_plot.h"
 #include "gui/session.h"
 #include "gui/theme.h"
@@ -81,6 +82,28 @@ void BM_MemoryLines(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_MemoryLines)->Unit(benchmark::kMillisecond);
+
+// On screen the lines come from a cache; a brush draws them anew.
+void BM_ParallelRuns(benchmark::State& state) {
+  ParallelData chart;
+  for (int axis = 0; axis < 8; ++axis) chart.axes.push_back({QString::number(axis)});
+  for (int run = 0; run < 500; ++run) {
+    ParallelLine line{QString("run %1").arg(run), {}};
+    for (int axis = 0; axis < 8; ++axis) line.values.push_back((run * (axis + 3)) % 101);
+    chart.lines.push_back(std::move(line));
+  }
+  ParallelPlot plot("Runs");
+  plot.set_data(std::move(chart));
+  plot.resize(1600, 500);
+  QImage image(1600, 500, QImage::Format_ARGB32_Premultiplied);
+  const bool brushes = state.range(0) == 1;
+  double low = 0;
+  for (auto _ : state) {
+    if (brushes) plot.brush(0, ParallelPlot::Range(low = low < 50 ? low + 1 : 0, 100));
+    plot.render(&image);
+  }
+}
+BENCHMARK(BM_ParallelRuns)->ArgName("brush")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // An edit of the micro-batch (records anew) or of the cluster (prices again), until the window is
 // painted with the new numbers.

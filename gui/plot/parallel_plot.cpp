@@ -1,0 +1,256 @@
+#include "gui/plot/parallel_plot.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/theme.h"
+#include "gui/units.h"
+
+namespace zl::gui {
+
+void ParallelPlot::set_data(ParallelData chart) {
+  data_ = std::move(chart);
+  limits_.assign(data_.axes.size(), {0, 1});
+  for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+    if (!data_.axes[axis].categories.empty()) {
+      limits_[axis] = {-0.5, static_cast<double>(data_.axes[axis].categories.size()) - 0.5};
+      continue;
+    }
+    double low = INFINITY, high = -INFINITY;
+    for (const ParallelLine& line : data_.lines) {
+      if (std::isnan(line.values[axis])) continue;
+      low = std::min(low, line.values[axis]);
+      high = std::max(high, line.values[axis]);
+    }
+    if (low < high) limits_[axis] = {low, high};
+    if (low == high)
+      limits_[axis] = {low - std::max(1.0, std::abs(low)) / 2,
+                       low + std::max(1.0, std::abs(low)) / 2};
+  }
+  std::erase_if(ranges_, [this](const auto& each) {
+    return each.first >= static_cast<int>(data_.axes.size());
+  });
+  highlighted_.clear();
+  cached_ = {};
+  data_has_changed();
+}
+
+Table ParallelPlot::table() const {
+  Table table;
+  table.columns = {{"run", Align::left}};
+  for (const ParallelAxis& axis : data_.axes) {
+    const bool text = !axis.categories.empty();
+    table.columns.push_back(
+        {axis.name.toStdString(), text ? Align::left : Align::right, axis.unit});
+  }
+  for (const ParallelLine& line : data_.lines) {
+    std::vector<Cell> row{line.label.toStdString()};
+    for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+      const double value = line.values[axis];
+      if (std::isnan(value)) {
+        row.emplace_back();
+      } else if (data_.axes[axis].categories.empty()) {
+        row.emplace_back(value);
+      } else {
+        row.emplace_back(text_of(axis, value).toStdString());
+      }
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void ParallelPlot::brush(int axis, std::optional<Range> range) {
+  ranges_.erase(axis);
+  if (range) ranges_[axis] = *range;
+  cached_ = {};
+  update();
+  Q_EMIT brushed(kept());
+}
+
+std::vector<int> ParallelPlot::kept() const {
+  std::vector<int> lines;
+  for (std::size_t i = 0; i < data_.lines.size(); ++i) {
+    const bool inside = std::all_of(ranges_.begin(), ranges_.end(), [&](const auto& each) {
+      const double value = data_.lines[i].values[static_cast<std::size_t>(each.first)];
+      return value >= each.second.first && value <= each.second.second;
+    });
+    if (inside) lines.push_back(static_cast<int>(i));
+  }
+  return lines;
+}
+
+void ParallelPlot::set_highlighted(const std::vector<int>& lines) {
+  highlighted_ = lines;
+  update();
+}
+
+QString ParallelPlot::text_of(std::size_t axis, double value) const {
+  const auto& categories = data_.axes[axis].categories;
+  if (categories.empty()) return value_text(value, data_.axes[axis].unit);
+  return categories[static_cast<std::size_t>(value)];
+}
+
+double ParallelPlot::x_of(std::size_t axis, const QRectF& box) const {
+  const std::size_t gaps = std::max<std::size_t>(1, data_.axes.size() - 1);
+  return box.left() + box.width() * static_cast<double>(axis) / static_cast<double>(gaps);
+}
+
+double ParallelPlot::y_of(std::size_t axis, double value, const QRectF& box) const {
+  const auto& [low, high] = limits_[axis];
+  return box.bottom() - (value - low) / (high - low) * box.height();
+}
+
+double ParallelPlot::value_at(std::size_t axis, double y, const QRectF& box) const {
+  const auto& [low, high] = limits_[axis];
+  return low + (box.bottom() - y) / box.height() * (high - low);
+}
+
+QPolygonF ParallelPlot::path(std::size_t line, const QRectF& box) const {
+  QPolygonF points;
+  for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+    const double value = data_.lines[line].values[axis];
+    if (!std::isnan(value)) points << QPointF(x_of(axis, box), y_of(axis, value, box));
+  }
+  return points;
+}
+
+void ParallelPlot::draw_lines(QPainter& painter, const QRectF& box) const {
+  painter.setRenderHint(QPainter::Antialiasing);
+  std::vector<bool> keep(data_.lines.size(), false);
+  for (const int line : kept()) keep[static_cast<std::size_t>(line)] = true;
+  for (const bool kept_ones : {false, true}) {
+    for (std::size_t i = 0; i < data_.lines.size(); ++i) {
+      if (keep[i] != kept_ones) continue;
+      QColor color = data_.lines[i].feasible ? series_color(0) : bad(palette());
+      if (!kept_ones) color = grid(palette());
+      if (kept_ones && data_.lines.size() > 20) color.setAlphaF(0.55F);
+      QPen pen(color, 1.2);
+      if (!data_.lines[i].feasible) pen.setStyle(Qt::DashLine);
+      painter.setPen(pen);
+      painter.drawPolyline(path(i, box));
+    }
+  }
+}
+
+void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& box) const {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double x = x_of(axis, box), line = metrics.height();
+  painter.setPen(QPen(palette().text().color(), 1));
+  painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()));
+  // The outer names stay inside; the inner ones stand over their axis.
+  const auto put = [&](double y, const QString& text, const QColor& color, bool framed) {
+    const double width = metrics.horizontalAdvance(text) + 4;
+    const double left =
+        std::clamp(x - width / 2, box.left() - 36, std::max(box.left(), box.right() + 36 - width));
+    const QRectF place(left, y, width, line);
+    if (framed) painter.fillRect(place, palette().base());
+    painter.setPen(color);
+    painter.drawText(place, Qt::AlignCenter, text);
+  };
+  put(box.top() - 2 * line - 4, data_.axes[axis].name, palette().text().color(), false);
+  if (data_.axes[axis].categories.empty()) {
+    put(box.top() - line - 2, text_of(axis, limits_[axis].second), faint(palette()), false);
+    put(box.bottom() + 2, text_of(axis, limits_[axis].first), faint(palette()), false);
+  }
+  const auto& categories = data_.axes[axis].categories;
+  const double room = box.height() / std::max(1.0, static_cast<double>(categories.size()));
+  for (std::size_t i = 0; room >= line && i < categories.size(); ++i) {
+    const double y = y_of(axis, static_cast<double>(i), box);
+    put(y - line / 2, categories[i], palette().text().color(), true);
+  }
+  const auto range = ranges_.find(static_cast<int>(axis));
+  if (range == ranges_.end()) return;
+  const double top = y_of(axis, range->second.second, box);
+  const double bottom = y_of(axis, range->second.first, box);
+  QColor fill = palette().highlight().color();
+  painter.setPen(fill);
+  fill.setAlpha(70);
+  painter.setBrush(fill);
+  painter.drawRect(QRectF(x - 7, top, 14, bottom - top));
+  painter.setBrush(Qt::NoBrush);
+}
+
+void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const double line = metrics.height();
+  const QRectF box = area.adjusted(40, 2 * line + 6, -40, -line - 6);
+  const bool on_screen = painter.device() == this;
+  if (!on_screen) {
+    draw_lines(painter, box);
+  } else {
+    const QSize pixels = area.size().toSize() * devicePixelRatioF();
+    if (cached_.size() != pixels) {
+      cached_ = QPixmap(pixels);
+      cached_.setDevicePixelRatio(devicePixelRatioF());
+      cached_.fill(Qt::transparent);
+      QPainter into(&cached_);
+      draw_lines(into, box.translated(-area.topLeft()));
+    }
+    painter.drawPixmap(area.topLeft(), cached_);
+    box_ = box;
+  }
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (const int row : highlighted_) {
+    painter.setPen(QPen(series_color(1), 2.5));
+    painter.drawPolyline(path(static_cast<std::size_t>(row), box));
+  }
+  for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) draw_axis(painter, axis, box);
+  for (const int row : kept()) {
+    const QPolygonF points = path(static_cast<std::size_t>(row), box);
+    if (points.isEmpty()) continue;
+    QString text = data_.lines[static_cast<std::size_t>(row)].label;
+    for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+      const double value = data_.lines[static_cast<std::size_t>(row)].values[axis];
+      if (!std::isnan(value)) text += "\n" + data_.axes[axis].name + ": " + text_of(axis, value);
+    }
+    marks.push_back({QRectF(points.back() - QPointF(4, 3), QSizeF(8, 6)), text, row});
+  }
+}
+
+int ParallelPlot::axis_at(double x) const {
+  for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+    if (std::abs(x_of(axis, box_) - x) <= 10) return static_cast<int>(axis);
+  }
+  return -1;
+}
+
+void ParallelPlot::mousePressEvent(QMouseEvent* event) {
+  const int axis = axis_at(event->position().x());
+  if (axis < 0 || event->button() != Qt::LeftButton) return Plot::mousePressEvent(event);
+  drag_ = Drag{axis, event->position().y(), event->position().y()};
+}
+
+void ParallelPlot::mouseMoveEvent(QMouseEvent* event) {
+  if (!drag_) return;
+  drag_->to = event->position().y();
+  const auto axis = static_cast<std::size_t>(drag_->axis);
+  const double a = value_at(axis, drag_->from, box_), b = value_at(axis, drag_->to, box_);
+  brush(drag_->axis, Range(std::min(a, b), std::max(a, b)));
+}
+
+// A click without a drag takes the range away.
+void ParallelPlot::mouseReleaseEvent(QMouseEvent*) {
+  if (!drag_) return;
+  const Drag drag = *drag_;
+  drag_.reset();
+  if (std::abs(drag.to - drag.from) < 3) brush(drag.axis, std::nullopt);
+}
+
+void ParallelPlot::keyPressEvent(QKeyEvent* event) {
+  if (event->key() != Qt::Key_Escape || ranges_.empty()) return Plot::keyPressEvent(event);
+  ranges_.clear();
+  cached_ = {};
+  update();
+  Q_EMIT brushed(kept());
+}
+
+void ParallelPlot::changeEvent(QEvent* event) {
+  cached_ = {};  // palette or font
+  Plot::changeEvent(event);
+}
+
+}  // namespace zl::gui

@@ -1,0 +1,195 @@
+#include "gui/views/explore_page.h"
+
+#include <QComboBox>
+#include <QCoreApplication>
+#include <QEventLoop>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/nearest.h"
+#include "gui/models/table_model.h"
+#include "gui/plot/parallel_plot.h"
+#include "gui/views/chart_page.h"
+
+namespace zl::gui {
+namespace {
+
+// The distinct texts of a column, sorted, as an axis; `value` finds a text's place on it.
+struct Categories {
+  std::vector<QString> names;
+
+  void add(const QString& name) {
+    const auto at = std::lower_bound(names.begin(), names.end(), name);
+    if (at == names.end() || *at != name) names.insert(at, name);
+  }
+  double value(const QString& name) const {
+    return static_cast<double>(std::lower_bound(names.begin(), names.end(), name) - names.begin());
+  }
+};
+
+double or_none(double value) { return value > 0 ? value : NAN; }
+
+}  // namespace
+
+ExplorePage::ExplorePage(Session& session, QWidget* parent)
+    : QWidget(parent), session_(session), sweep_(new Sweep(this)) {
+  strategy_ = new QComboBox;
+  strategy_->setAccessibleName(tr("Strategy to vary"));
+  strategy_->setMinimumContentsLength(20);
+  state_ = new QLabel;
+  auto* button = new QPushButton(tr("&Add to the scenario"));
+  button->setToolTip(tr("Enter or double click in the table; undo takes it back"));
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Vary:")));
+  bar->addWidget(strategy_);
+  bar->addWidget(state_, 1);
+  bar->addWidget(button);
+  plot_ = new ParallelPlot(tr("Every combination"));
+  plot_->set_empty_text(tr("The combinations appear here while they are tried."));
+  plot_->setToolTip(tr("Drag along an axis to keep a range; click it to let go"));
+  table_ = new TableModel(this);
+  view_ = make_table_view(table_, tr("Combinations"), this);
+  auto* splitter = new QSplitter(Qt::Vertical);
+  splitter->addWidget(new ChartPage(plot_));
+  splitter->addWidget(view_);
+  splitter->setStretchFactor(0, 3);
+  splitter->setStretchFactor(1, 2);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addLayout(bar);
+  layout->addWidget(splitter, 1);
+  const auto current_row = [this] {
+    const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+    const QModelIndex index = view_->currentIndex();
+    return index.isValid() ? sorted->mapToSource(index).row() : -1;
+  };
+  connect(button, &QPushButton::clicked, this, [this, current_row] { add(current_row()); });
+  connect(view_, &QTableView::activated, this, [this, current_row] { add(current_row()); });
+  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this, current_row] {
+    const int row = current_row();
+    plot_->set_highlighted(row < 0 ? std::vector<int>{}
+                                   : std::vector{listed_[static_cast<std::size_t>(row)]});
+  });
+  connect(strategy_, &QComboBox::activated, this, &ExplorePage::start);
+  connect(plot_, &ParallelPlot::brushed, this, &ExplorePage::show_table);
+  connect(&session, &Session::study_changed, this, [this] {
+    if (isVisible()) start();
+  });
+  connect(sweep_, &Sweep::found, this, &ExplorePage::take);
+  connect(sweep_, &Sweep::finished, this, &ExplorePage::show_rows);
+}
+
+void ExplorePage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  if (asked_ != session_.study()) start();
+}
+
+void ExplorePage::start() {
+  asked_ = session_.study();
+  rows_.clear();
+  show_rows();
+  if (!asked_) return;
+  const QString before = strategy_->currentText();
+  strategy_->clear();
+  for (const StrategyStudy& each : asked_->strategies) {
+    strategy_->addItem(QString::fromStdString(each.name()));
+  }
+  strategy_->setCurrentIndex(std::max(0, strategy_->findText(before)));
+  sweep_->start(asked_, strategy_->currentText().toStdString());
+}
+
+void ExplorePage::wait() {
+  while (sweep_->running()) {
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents |
+                                    QEventLoop::ExcludeUserInputEvents);
+  }
+}
+
+void ExplorePage::take(const std::vector<SweepRow>& rows, int of) {
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  state_->setText(tr("%1 of %2 combinations").arg(rows_.size()).arg(of));
+  show_rows();
+}
+
+void ExplorePage::show_rows() {
+  Categories recompute, offload;
+  for (const SweepRow& row : rows_) {
+    recompute.add(QString::fromStdString(row.recompute));
+    offload.add(QString::fromStdString(row.offload));
+  }
+  ParallelData chart;
+  chart.axes = {{tr("ZeRO stage"), Unit::none, {"0", "1", "2", "3"}},
+                {tr("recomputation"), Unit::none, recompute.names},
+                {tr("offload"), Unit::none, offload.names},
+                {tr("micro-batch")},
+                {tr("peak device"), Unit::bytes},
+                {tr("step time"), Unit::seconds},
+                {tr("tokens/s")}};
+  if (rows_.empty()) chart.axes.clear();
+  int fitting = 0;
+  for (const SweepRow& row : rows_) {
+    fitting += row.fits ? 1 : 0;
+    chart.lines.push_back(
+        {QString::fromStdString(row.variation.name),
+         {static_cast<double>(row.stage), recompute.value(QString::fromStdString(row.recompute)),
+          offload.value(QString::fromStdString(row.offload)), static_cast<double>(row.micro_batch),
+          or_none(static_cast<double>(row.peak_device)), or_none(row.step_time),
+          or_none(row.tokens_per_second)},
+         row.fits});
+  }
+  plot_->set_data(std::move(chart));
+  show_table(plot_->kept());
+  if (!rows_.empty() && !sweep_->running()) {
+    state_->setText(tr("%1 of %2 combinations fit").arg(fitting).arg(rows_.size()));
+  }
+}
+
+// Those that fit first, the fastest of them on top.
+void ExplorePage::show_table(const std::vector<int>& kept) {
+  listed_ = kept;
+  const auto row = [this](int i) -> const SweepRow& { return rows_[static_cast<std::size_t>(i)]; };
+  std::stable_sort(listed_.begin(), listed_.end(), [&](int a, int b) {
+    if (row(a).fits != row(b).fits) return row(a).fits;
+    return row(a).tokens_per_second > row(b).tokens_per_second;
+  });
+  Table table;
+  table.columns = {{"fits", Align::left},
+                   {"tokens/s", Align::right},
+                   {"step time", Align::right, Unit::seconds},
+                   {"peak device", Align::right, Unit::bytes},
+                   {"headroom", Align::right, Unit::bytes},
+                   {"changes", Align::left}};
+  for (const int i : listed_) {
+    const SweepRow& each = row(i);
+    const auto& changes = each.variation.changes;
+    table.rows.push_back({std::string(each.fits ? "✓ yes" : "✗ no"), each.tokens_per_second,
+                          each.step_time, each.peak_device,
+                          asked_->budget > 0 ? Cell(asked_->budget - each.peak_device) : Cell(),
+                          changes.empty() ? tr("as it is").toStdString() : join(changes, ", ")});
+  }
+  table_->set_table(std::move(table));
+}
+
+void ExplorePage::add(int row) {
+  if (row < 0 || row >= static_cast<int>(listed_.size())) return;
+  const Variation variation =
+      rows_[static_cast<std::size_t>(listed_[static_cast<std::size_t>(row)])].variation;
+  if (variation.changes.empty()) return;  // it is there already
+  std::vector<std::string> strategies = asked_->document.strategies();
+  if (strategies.empty()) {
+    for (const StrategyStudy& each : asked_->strategies) strategies.push_back(each.name());
+  }
+  strategies.push_back(variation.json);
+  session_.edit(asked_->document.with_strategies(strategies),
+                tr("Add %1").arg(QString::fromStdString(variation.name)));
+}
+
+}  // namespace zl::gui
