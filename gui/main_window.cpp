@@ -47,13 +47,13 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   keys_ = new TableModel(this);
   add_view("overview", tr("Overview"), make_overview(session, this));
   add_view("memory", tr("Memory"), make_memory_page(session, this));
-  add_view("time", tr("Step time"), make_time_page(session, this));
+  add_view("time", tr("Time"), make_time_page(session, this));
   add_view("tradeoff", tr("Trade-off"), make_tradeoff_page(session, this));
   add_view("traffic", tr("Traffic"), make_traffic_page(session, this));
   add_view("over-time", tr("Over time"), new MemoryTimePage(session, this));
   add_view("timeline", tr("Timeline"), new TimelinePage(session, this));
   add_view("compare", tr("Compare"), comparison_);
-  add_view("fit", tr("Make it fit"), new FitPage(session, this));
+  add_view("fit", tr("Fit"), new FitPage(session, this));
   add_view("explore", tr("Explore"), new ExplorePage(session, this));
   add_view("keys", tr("Keys"), make_table_view(keys_, tr("Keys of the strategy"), this));
   add_view("train", tr("Train"), training_);

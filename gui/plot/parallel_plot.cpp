@@ -122,16 +122,14 @@ void ParallelPlot::draw_lines(QPainter& painter, const QRectF& box) const {
   painter.setRenderHint(QPainter::Antialiasing);
   std::vector<bool> keep(data_.lines.size(), false);
   for (const int line : kept()) keep[static_cast<std::size_t>(line)] = true;
-  for (const bool kept_ones : {false, true}) {
+  // What was brushed away lies below, then what does not fit.
+  const auto layer = [&](std::size_t i) { return !keep[i] ? 0 : data_.lines[i].feasible ? 2 : 1; };
+  for (int now = 0; now <= 2; ++now) {
+    QColor color = now == 0 ? grid(palette()) : now == 1 ? bad(palette()) : series_color(0);
+    if (now > 0 && data_.lines.size() > 20) color.setAlphaF(0.55F);
+    painter.setPen(QPen(color, 1.2, now == 1 ? Qt::DashLine : Qt::SolidLine));
     for (std::size_t i = 0; i < data_.lines.size(); ++i) {
-      if (keep[i] != kept_ones) continue;
-      QColor color = data_.lines[i].feasible ? series_color(0) : bad(palette());
-      if (!kept_ones) color = grid(palette());
-      if (kept_ones && data_.lines.size() > 20) color.setAlphaF(0.55F);
-      QPen pen(color, 1.2);
-      if (!data_.lines[i].feasible) pen.setStyle(Qt::DashLine);
-      painter.setPen(pen);
-      painter.drawPolyline(path(i, box));
+      if (layer(i) == now) painter.drawPolyline(path(i, box));
     }
   }
 }
