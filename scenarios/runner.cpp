@@ -1,7 +1,9 @@
 #include "scenarios/runner.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "backends/cpu/file_storage.h"
@@ -10,6 +12,7 @@
 #include "scenarios/cuda_backend.h"
 #include "scenarios/measure.h"
 #include "scenarios/simulate.h"
+#include "scenarios/strategy_file.h"
 #include "simulator/world.h"
 
 namespace zl {
@@ -21,6 +24,27 @@ ProgramOptions hooked_options(const Scenario& scenario, const RunHooks& hooks) {
   options.on_step = hooks.on_step;
   options.at_end = hooks.at_end;
   return options;
+}
+
+// A run may be resumed by the same run only, but longer, elsewhere, or under another name.
+CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strategy,
+                               CheckpointConfig config) {
+  if (config.folder.empty()) return config;
+  config.folder = (std::filesystem::path(config.folder) / strategy.name).string();
+  Scenario alone = scenario;
+  alone.name.clear();
+  alone.cluster = "local";
+  alone.strategies.clear();
+  const RunSettings own = std::move(alone.run);
+  alone.run = {};
+  alone.run.ranks = own.ranks;
+  alone.run.seed = own.seed;
+  alone.run.sequence_length = own.sequence_length;
+  alone.run.data = own.data;
+  alone.run.tokenizer = own.tokenizer;
+  alone.run.precision = own.precision;
+  config.identity = canonical_json(alone) + strategy_to_json(strategy).dump();
+  return config;
 }
 
 TokenSource open_data(const Scenario& scenario) {
@@ -83,6 +107,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
   const TokenSource data = open_data(scenario);
   ProgramOptions options = hooked_options(scenario, hooks);
   options.keep_trace = static_cast<bool>(hooks.on_trace);
+  options.checkpoint = checkpoint_of(scenario, strategy, hooks.checkpoint);
   options.make_storage = [](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
   };

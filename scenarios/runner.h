@@ -20,6 +20,8 @@ struct RunHooks {
   StepObserver on_step;                     // rank 0, after every step
   const std::atomic<bool>* stop = nullptr;  // ends the run after the current step
   std::function<void(Engine&)> at_end;      // on every rank, the engine still alive
+  // Of real runs. The folder gets one folder per strategy; the identity is filled in.
+  CheckpointConfig checkpoint = {};
   // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a
   // simulated one.
   std::function<void(const Trace&)> on_trace;

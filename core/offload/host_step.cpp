@@ -151,6 +151,27 @@ bool HostStep::settle() {
   return true;
 }
 
+void HostStep::archive(StateArchive& archive) {
+  ZL_CHECK(!pending_, "a delayed update is not archived");
+  archive.integer("host_optimizer.steps", steps_);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (!groups_[g].on_host) continue;
+    const std::string prefix = "host_optimizer." + std::to_string(g) + ".";
+    tier_->fetch(g);
+    context_.synchronize(StreamId::host);
+    const OptimizerState state = tier_->state(g);
+    archive.tensor(prefix + "master", state.master, StateArchive::Place::host);
+    archive.tensor(prefix + "first_moment", state.first, StateArchive::Place::host);
+    archive.tensor(prefix + "second_moment", state.second, StateArchive::Place::host);
+    optimizers_[g]->archive(archive, prefix);
+    if (archive.restores()) {
+      tier_->store(g);
+    } else {
+      tier_->release(g, context_.record(StreamId::host));
+    }
+  }
+}
+
 void HostStep::read_master(int parameter, const TensorView& destination) {
   std::size_t group = 0;
   while (groups_[group].last <= parameter) ++group;

@@ -30,6 +30,8 @@ class HostStep {
   // As Optimizer's: a delayed update and one that is not are of two kinds.
   int step_kind() const { return delays() ? 1 : 0; }
   void skip() { ++steps_; }
+  // No update may be pending.
+  void archive(StateArchive& archive);
   // The fp32 value of this rank's chunk, to the device, on the compute stream.
   void read_master(int parameter, const TensorView& destination);
 

@@ -20,6 +20,11 @@ CompressedAllReduce::CompressedAllReduce(RankContext& context, const Partition& 
   clear_errors();
 }
 
+void CompressedAllReduce::archive(StateArchive& archive, const std::string& prefix) {
+  archive.tensor(prefix + "worker_error", worker_error_.view);
+  archive.tensor(prefix + "server_error", server_error_.view);
+}
+
 void CompressedAllReduce::clear_errors() {
   if (partition_.ranks() == 1) return;
   context_.run(Fill{worker_error_, 0});

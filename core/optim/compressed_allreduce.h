@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "core/checkpoint/state_archive.h"
 #include "core/device/rank_context.h"
 #include "core/zero/partition.h"
 
@@ -27,6 +28,7 @@ class CompressedAllReduce {
   // are.
   void run(const TensorView& values);
   void clear_errors();
+  void archive(StateArchive& archive, const std::string& prefix);
 
   TensorView worker_error() const { return worker_error_; }  // f32 [full elements]
   TensorView server_error() const { return server_error_; }  // f32 [shard elements]

@@ -79,6 +79,15 @@ void OnebitAdam::freeze() {
   first_.reset();
 }
 
+void OnebitAdam::archive(StateArchive& archive, const std::string& prefix) {
+  archive.integer(prefix + "frozen_at", frozen_at_);
+  archive.number(prefix + "last_variance", last_variance_);
+  if (archive.restores() && frozen() && !replicated_) first_.reset();  // as freeze() left it
+  Optimizer::archive(archive, prefix);
+  archive.tensor(prefix + "whole_first_moment", whole_momentum_.view);
+  all_reduce_.archive(archive, prefix);
+}
+
 TensorView OnebitAdam::momentum(std::size_t range) const {
   if (replicated_) return first_.view.flat(offsets_[range], ranges_[range].weights.count());
   return partition_.chunk_of(whole_momentum_, ranges_[range].parameter);

@@ -18,6 +18,7 @@ class OnebitAdam : public Optimizer {
   void step(const StepScalars& scalars) override;
   bool averages_gradients() const override { return !frozen(); }
   int step_kind() const override;
+  void archive(StateArchive& archive, const std::string& prefix) override;
 
   // From the first step whose momenta are compressed.
   bool frozen() const { return frozen_at_ > 0; }

@@ -52,6 +52,17 @@ void OnebitLamb::step(const StepScalars& scalars) {
   if (frozen()) freeze();
 }
 
+void OnebitLamb::archive(StateArchive& archive, const std::string& prefix) {
+  Optimizer::archive(archive, prefix);
+  all_reduce_.archive(archive, prefix);
+  archive.tensor(prefix + "fresh_second_moment", fresh_second_.view);
+  archive.tensor(prefix + "last_first_moment", last_first_.view);
+  archive.tensor(prefix + "last_factors", last_factors_.view);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    archive.number(prefix + "weight_of_momenta_" + std::to_string(i), weights_[i]);
+  }
+}
+
 OnebitLamb::Scratch OnebitLamb::allocate_scratch() {
   const auto count = static_cast<std::int64_t>(parameters());
   const auto scratch = [&](DType dtype, std::int64_t elements) {

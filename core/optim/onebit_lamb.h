@@ -18,6 +18,7 @@ class OnebitLamb : public Optimizer {
   void step(const StepScalars& scalars) override;
   bool averages_gradients() const override { return !frozen(); }
   int step_kind() const override;
+  void archive(StateArchive& archive, const std::string& prefix) override;
 
  private:
   // One parameter's share of a step, without padding.

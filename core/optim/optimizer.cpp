@@ -58,6 +58,14 @@ TensorView Optimizer::master(std::size_t range) const {
   return has_masters() ? state_.master.flat(offsets_[range], weights.count()) : weights;
 }
 
+void Optimizer::archive(StateArchive& archive, const std::string& prefix) {
+  archive.integer(prefix + "steps", steps_);
+  archive.tensor(prefix + "master", masters_.view);
+  archive.tensor(prefix + "first_moment", first_.view);
+  archive.tensor(prefix + "second_moment", second_.view);
+  archive.tensor(prefix + "average_trust_ratios", trust_averages_.view);
+}
+
 void Optimizer::make_pieces() {
   const bool per_parameter =
       config_.kind == OptimizerKind::lamb || config_.kind == OptimizerKind::onebit_lamb;

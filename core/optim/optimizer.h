@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/checkpoint/state_archive.h"
 #include "core/device/rank_context.h"
 #include "core/train/strategy.h"
 #include "core/zero/partition.h"
@@ -77,6 +78,8 @@ class Optimizer {
   virtual int step_kind() const { return 0; }
   // Counts a step that the recording device does not run because it knows its kind.
   virtual void skip() { ++steps_; }
+  // What is the optimizer's own: state that its home gave it is the home's.
+  virtual void archive(StateArchive& archive, const std::string& prefix);
 
  protected:
   struct Piece {

@@ -98,4 +98,15 @@ void ZeroOneAdam::share() {
                               rates > 0 ? static_cast<float>(rates) : 1.0f});
 }
 
+void ZeroOneAdam::archive(StateArchive& archive, const std::string& prefix) {
+  Optimizer::archive(archive, prefix);
+  all_reduce_.archive(archive, prefix);
+  archive.tensor(prefix + "movement", moved_.view);
+  archive.number(prefix + "learning_rate_sum", lr_sum_);
+  archive.integer(prefix + "variance_interval", variance_interval_);
+  archive.integer(prefix + "variance_updates", variance_updates_);
+  archive.integer(prefix + "local_interval", local_interval_);
+  archive.integer(prefix + "local_steps", local_steps_);
+}
+
 }  // namespace zl

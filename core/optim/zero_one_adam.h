@@ -20,6 +20,7 @@ class ZeroOneAdam : public Optimizer {
   bool averages_gradients() const override;
   int step_kind() const override;
   void skip() override;
+  void archive(StateArchive& archive, const std::string& prefix) override;
 
  private:
   std::int64_t coming() const { return steps_ + 1; }

@@ -83,6 +83,25 @@ class StepPlan {
   std::vector<const Taken*> like_;              // per step
 };
 
+// The steps that need not be taken again.
+std::int64_t begin_from_checkpoint(const ProgramOptions& options, RankContext& context,
+                                   Engine& engine) {
+  const CheckpointConfig& config = options.checkpoint;
+  if (config.folder.empty() || !config.resume) return 0;
+  if (!restore_checkpoint(config, context, engine)) return 0;
+  if (engine.steps() < options.steps) return engine.steps();
+  throw Error(ErrorCode::invalid, config.folder + ": step " + std::to_string(engine.steps()) +
+                                      " of " + std::to_string(options.steps) +
+                                      " is done, nothing is left to resume");
+}
+
+void keep_checkpoint(const CheckpointConfig& config, bool last, RankContext& context,
+                     Engine& engine) {
+  if (config.folder.empty()) return;
+  const bool due = config.every > 0 && engine.steps() % config.every == 0;
+  if (last || due) save_checkpoint(config, context, engine);
+}
+
 }  // namespace
 
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
@@ -104,7 +123,13 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   StepPlan plan(options.recorded_steps, engine.step_kind());
   const bool keep_trace = options.keep_trace || options.recorded_steps > 0;
   Trace previous;  // its last collectives may still run: freed one step later
-  for (std::int64_t step = 1; step <= options.steps; ++step) {
+  const std::int64_t resumed = begin_from_checkpoint(options, context, engine);
+  if (resumed > 0) {
+    result.warnings.push_back("resumed after step " + std::to_string(resumed) + " from " +
+                              options.checkpoint.folder);
+  }
+  const std::int64_t steps = options.steps - resumed;
+  for (std::int64_t step = 1; step <= steps; ++step) {
     if (!plan.takes(step, engine.step_kind())) {
       engine.skip_step();
       books.repeat(plan.stand_in());
@@ -117,9 +142,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     const double seconds = seconds_since(start);
     metrics.peak_device = context.ledger().peak(MemorySpace::device);
     append(result, metrics, seconds);
-    if (options.on_step && context.rank() == 0) options.on_step(step, metrics, seconds);
+    if (options.on_step && context.rank() == 0) options.on_step(resumed + step, metrics, seconds);
     books.close_step(context.trace());
-    if (step == std::min(options.steps, kSteadySteps)) {
+    if (step == std::min(steps, kSteadySteps)) {
       result.op_sequence_hash = context.trace().sequence_hash();
     }
     if (!keep_trace && step >= kSteadySteps) {
@@ -129,6 +154,8 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
       books.restart_trace();
       context.time_events(false);  // nobody sees the later steps' events
     }
+    const bool last = metrics.stop || step == steps;
+    keep_checkpoint(options.checkpoint, last, context, engine);
     if (metrics.stop) break;
   }
   context.synchronize(StreamId::communication);

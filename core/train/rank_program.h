@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/training_checkpoint.h"
 #include "core/data/token_source.h"
 #include "core/device/world.h"
 #include "core/model/model_config.h"
@@ -39,7 +40,8 @@ struct ProgramOptions {
   StepObserver on_step;
   // The file tier of a rank, for strategies that use one.
   std::function<std::unique_ptr<Storage>(const Strategy&, int rank)> make_storage;
-  // Runs on every rank after the last step, with the engine alive: tests and checkpoints.
+  CheckpointConfig checkpoint = {};
+  // Runs on every rank after the last step, with the engine alive: for tests.
   std::function<void(Engine&)> at_end;
 };
 

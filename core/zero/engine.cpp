@@ -107,7 +107,7 @@ void Engine::forward(std::span<const std::int32_t> tokens, std::span<const std::
   ZL_CHECK(micro_ < strategy_.gradient_accumulation,
            "step() is due: gradient_accumulation micro-batches are done");
   ScopeGuard scope(context_, Phase::forward, -1);
-  context_.scope().step = static_cast<std::int32_t>(step_ + 1);
+  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
   upload(tokens, targets);
   gradients_->set_averaging(averages_gradients());
   gradients_->begin_micro_batch(micro_ == 0, micro_ + 1 == strategy_.gradient_accumulation);
@@ -173,6 +173,42 @@ void Engine::skip_step() {
   if (host_step_) host_step_->skip();
   schedule_.step();
   ++step_;
+}
+
+void Engine::archive(StateArchive& archive) {
+  ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
+  const OffloadConfig& offload = strategy_.offload;
+  if (offload.parameters == Tier::nvme || offload.delayed_update_after >= 0) {
+    const bool files = offload.parameters == Tier::nvme;
+    throw Error(ErrorCode::invalid,
+                std::string(files ? "zero_optimization.offload_param.device nvme"
+                                  : "zero_optimization.offload_optimizer.delayed_param_update") +
+                    ": such runs cannot be checkpointed; " +
+                    (files ? "use device cpu" : "leave it out") + " or run without --checkpoint");
+  }
+  archive.integer("engine.steps", step_);
+  std::int64_t index = schedule_.index();
+  archive.integer("schedule.index", index);
+  schedule_.restore(index);
+  LossScaler::State scale = scaler_.state();
+  archive.number("loss_scale.scale", scale.scale);
+  archive.integer("loss_scale.hysteresis_left", scale.hysteresis_left);
+  archive.integer("loss_scale.last_overflow", scale.last_overflow);
+  archive.integer("loss_scale.iteration", scale.iteration);
+  scaler_.restore(scale);
+  for (const StreamId stream : {StreamId::compute, StreamId::communication, StreamId::copy_in}) {
+    context_.synchronize(stream);
+  }
+  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
+    archive.tensor(
+        "weights." + table_.specs[static_cast<std::size_t>(p)].name, weights_->owned(p),
+        weights_->tier(p) == Tier::cpu ? StateArchive::Place::host : StateArchive::Place::device);
+  }
+  if (optimizer_) optimizer_->archive(archive, "optimizer.");
+  if (host_step_) host_step_->archive(archive);
+  if (!archive.restores()) return;
+  first_step_ = step_;
+  weights_->publish();
 }
 
 // This rank's share of the reduced gradients on the device, together with what is on the host the

@@ -18,16 +18,18 @@ namespace {
 struct RunOptions {
   ScenarioOptions scenario;
   DatabaseOptions database;
+  CheckpointConfig checkpoint;
   std::string format = "table";
 };
 
 RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend) {
+                  const std::string& backend, const CheckpointConfig& checkpoint) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
   log_info(fmt::format("{}: {} ranks, {} steps", label, settings.ranks, settings.steps));
   ProgressBar bar(label, settings.steps);
   RunHooks hooks;
+  hooks.checkpoint = checkpoint;
   if (backend != "sim") {
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
       bar.clear();
@@ -87,7 +89,7 @@ int run(const RunOptions& options) {
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
     for (const std::string& backend : backends) {
       if (experiment.interrupted()) break;
-      results.push_back(run_one(experiment, strategy, backend));
+      results.push_back(run_one(experiment, strategy, backend, options.checkpoint));
     }
   }
   if (format == Format::json) {
@@ -101,6 +103,18 @@ int run(const RunOptions& options) {
   return experiment.exit_code(results);
 }
 
+void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint) {
+  CLI::Option* folder =
+      app.add_option("--checkpoint", checkpoint.folder,
+                     "Keep the state of real runs in this folder, after the last step and when "
+                     "interrupted");
+  app.add_option("--checkpoint-every", checkpoint.every, "And every so many steps")
+      ->check(CLI::PositiveNumber)
+      ->needs(folder);
+  app.add_flag("--resume", checkpoint.resume, "Go on from the newest checkpoint, if there is one")
+      ->needs(folder);
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
@@ -108,6 +122,7 @@ void add_run(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RunOptions>();
   add_scenario_options(*sub, options->scenario);
   add_database_options(*sub, options->database);
+  add_checkpoint(*sub, options->checkpoint);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });
