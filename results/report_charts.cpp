@@ -79,7 +79,8 @@ std::pair<double, double> rate_interval(const RunResult& run) {
 bool is_timed(const ReportRun& run) { return is_ok(run.result) && run.result.step_time.median > 0; }
 
 std::string series_name(const CollectiveTotals& totals) {
-  return totals.collective + " (" + totals.group + ", " + totals.link + ")";
+  // Between tiers the direction matters; the link of a real run and of its simulation differ.
+  return totals.collective + " (" + (totals.group == "tiers" ? totals.link : totals.group) + ")";
 }
 
 double per_step(const CollectiveTotals& totals, const RunResult& run) {
@@ -139,7 +140,7 @@ ReportSection memory_section(const ReportScenario& scenario) {
   const std::string text =
       "Of the rank with the highest peak, at that moment. The owners add up to \"device\"; "
       "\"reserved\" is what the memory pool took for them.";
-  return {"Memory", {{"", text, svg_bars(chart), memory_table(scenario)}}};
+  return {"Memory", {{"", text, svg_bars(chart), without_empty_columns(memory_table(scenario))}}};
 }
 
 ReportSection step_time_section(const ReportScenario& scenario) {
@@ -181,7 +182,7 @@ ReportSection step_time_section(const ReportScenario& scenario) {
   const std::string text =
       "The median step. Simulated: low and high hold nine out of ten if errors are normal. "
       "Measured: the fastest and the slowest step after the first.";
-  return {"Step time", {{"", text, svg_bars(chart), table}}};
+  return {"Step time", {{"", text, svg_bars(chart), without_empty_columns(std::move(table))}}};
 }
 
 ReportSection throughput_section(const ReportScenario& scenario) {

@@ -14,7 +14,7 @@ constexpr const char* kStyle = R"css(
 @media (prefers-color-scheme: dark) { :root { --page: #191c21; --ink: #e4e7eb; --faint: #9aa4b2;
   --grid: #343a44; --head: #22262c; --bad: #ff7b6b; --link: #7db8f0; } }
 body { background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif;
-  margin: 0 auto; max-width: 1040px; padding: 24px 20px 60px; }
+  margin: 0 auto; max-width: 1080px; padding: 24px 20px 60px; }
 h1 { font-size: 26px; margin: 0 0 4px; }
 h2 { font-size: 21px; margin: 44px 0 8px; padding-top: 12px; border-top: 2px solid var(--grid); }
 h3 { font-size: 17px; margin: 28px 0 6px; }
@@ -24,16 +24,17 @@ a { color: var(--link); }
 .faint, footer { color: var(--faint); }
 nav ul { columns: 2; margin: 8px 0; padding-left: 20px; }
 .scroll { overflow-x: auto; margin: 8px 0 16px; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--faint); padding-bottom: 3px; }
-th, td { padding: 3px 10px; border-bottom: 1px solid var(--grid); text-align: left;
+table { border-collapse: collapse; font-size: 12.5px; font-variant-numeric: tabular-nums; }
+caption { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+th, td { padding: 3px 8px; border-bottom: 1px solid var(--grid); text-align: left;
   vertical-align: top; white-space: nowrap; }
 td.long { white-space: normal; min-width: 26ch; }
 th { background: var(--head); font-weight: 600; }
 .number { text-align: right; }
 svg.chart { display: block; width: 100%; height: auto; margin: 8px 0; }
 svg.hatches { position: absolute; }
-svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
+svg text { font: 12px system-ui, sans-serif; fill: var(--ink); paint-order: stroke;
+  stroke: var(--page); stroke-width: 3px; }
 svg text.faint { fill: var(--faint); font-size: 11px; }
 svg text.bad { fill: var(--bad); font-weight: 600; }
 svg .grid { stroke: var(--grid); }

@@ -41,6 +41,13 @@ std::string best_text(const ReportScenario& scenario, bool predicted) {
                      format_bytes(smallest->result.peak_device.total()));
 }
 
+// "2026-11-21 13:46" of an ISO 8601 time.
+std::string minute_of(const std::string& time) {
+  std::string text = time.substr(0, 16);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
+}
+
 // Whether a run fitted is known of those that ran and of those that ran out of memory.
 bool judges_memory(const RunResult& run) {
   return is_ok(run) || run.outcome == Outcome::out_of_memory;
@@ -52,6 +59,20 @@ std::string run_label(const RunResult& run) { return run.strategy + ", " + run.b
 bool is_predicted(const RunResult& run) { return run.backend == "sim"; }
 bool is_ok(const RunResult& run) { return run.outcome == Outcome::ok; }
 Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
+
+Table without_empty_columns(Table table) {
+  const auto is_empty = [](const Cell& cell) {
+    return cell == Cell() || cell == Cell(0.0) || cell == Cell(std::int64_t{0}) ||
+           cell == Cell(std::string());
+  };
+  for (std::size_t i = table.columns.size(); i-- > 0;) {
+    const auto empty = [&](const auto& row) { return is_empty(row[i]); };
+    if (!std::all_of(table.rows.begin(), table.rows.end(), empty)) continue;
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return table;
+}
 
 ReportSection summary_section(const ReportScenario& scenario) {
   Table table{{{"strategy", Align::left},
@@ -74,7 +95,7 @@ ReportSection summary_section(const ReportScenario& scenario) {
         {result.strategy, result.backend, std::string(name_of(result.outcome)), result.steps,
          has_loss ? Cell(result.loss.back()) : Cell(), positive(result.tokens_per_second),
          positive(result.step_time.median), ran ? Cell(result.peak_device.total()) : Cell(),
-         ran ? Cell(result.wire_bytes_per_step) : Cell(), result.run_id, run.saved_at});
+         ran ? Cell(result.wire_bytes_per_step) : Cell(), result.run_id, minute_of(run.saved_at)});
   }
   std::string text =
       fmt::format("The newest run of each strategy and backend, {} in all.", scenario.runs.size());
@@ -105,7 +126,7 @@ ReportSection fits_section(const ReportScenario& scenario) {
   std::string text = capacity > 0
                          ? "A rank has " + format_bytes(capacity) + " of device memory."
                          : "No limit of device memory is known, so every strategy that runs fits.";
-  return {"What fits", {{"", text, "", table}}};
+  return {"What fits", {{"", text, "", without_empty_columns(std::move(table))}}};
 }
 
 ReportSection accuracy_section(const ReportScenario& scenario) {
@@ -177,7 +198,8 @@ Table environment_table(const std::vector<ReportEnvironment>& environments) {
     const Environment& e = each.environment;
     table.rows.push_back({e.host, e.cpu, std::int64_t{e.cores}, e.memory_bytes, text(e.gpu),
                           text(e.driver), e.os, e.kernel, e.compiler, e.build, e.commit,
-                          fmt::format("{}", fmt::join(each.runs, ", ")), each.first, each.last});
+                          fmt::format("{}", fmt::join(each.runs, ", ")), minute_of(each.first),
+                          minute_of(each.last)});
   }
   return table;
 }

@@ -41,5 +41,7 @@ std::string run_label(const RunResult& run);  // "zero-2, sim"
 bool is_predicted(const RunResult& run);
 bool is_ok(const RunResult& run);
 Cell positive(double value);  // none for 0, which is "not measured"
+// Columns in which every cell is 0, "" or no value say nothing.
+Table without_empty_columns(Table table);
 
 }  // namespace zl

@@ -39,12 +39,21 @@ void draw_lane(Svg& svg, const Scale& scale, const ChartLane& lane, double top) 
   }
 }
 
+// Names of the series that some span has; the others are blank.
+std::vector<std::string> shown_series(const LaneChart& chart) {
+  std::vector<std::string> names(chart.series.size());
+  for (const ChartLane& lane : chart.lanes) {
+    for (const ChartSpan& span : lane.spans) names[span.series] = chart.series[span.series];
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string svg_lanes(const LaneChart& chart) {
   Svg svg;
   const Scale scale{chart.duration > 0 ? chart.duration : 1};
-  const double top = svg.legend(kChartTop, chart.series, "");
+  const double top = svg.legend(kChartTop, shown_series(chart), "");
   const double bottom = top + kRow * static_cast<double>(chart.lanes.size());
   svg.axis(scale, top, bottom, Unit::seconds);
   for (std::size_t i = 0; i < chart.lanes.size(); ++i) {

@@ -30,10 +30,9 @@ std::string shortened(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)) + "…";
 }
 
-// Of 1, 2, 5 times a power of ten (bytes: a power of two), the smallest that makes at most five
-// steps.
+// Of 1, 2, 5 times a power of ten (bytes: of the powers of two) the smallest that makes few steps.
 double round_step(double most, Unit unit) {
-  if (unit == Unit::bytes) return std::exp2(std::ceil(std::log2(most / 5)));
+  if (unit == Unit::bytes) return std::exp2(std::ceil(std::log2(most / 8)));
   const double power = std::pow(10, std::floor(std::log10(most / 5)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (most / (factor * power) <= 5) return factor * power;
@@ -104,7 +103,11 @@ double Svg::legend(double y, const std::vector<std::string>& series, const std::
     text(x + 18, y + 11, name, Anchor::start);
     return std::exchange(x, x + width);
   };
-  for (std::size_t i = 0; i < series.size(); ++i) rectangle(place(series[i]), y, 13, 13, i);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].empty()) continue;
+    const double at = place(series[i]);
+    rectangle(at, y, 13, 13, i);
+  }
   if (!mark.empty()) {
     const double at = place(mark);
     diamond(at + 7, y + 7);

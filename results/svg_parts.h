@@ -34,7 +34,8 @@ class Svg {
   void diamond(double x, double y);
   // Grid lines over [top, bottom] at round values, named below.
   void axis(const Scale& scale, double top, double bottom, Unit unit);
-  // Swatches of the series and, if named, the diamond from `y` down; returns the y below.
+  // Swatches of the series that have a name and, if it has one, the diamond, from `y` down; returns
+  // the y below.
   double legend(double y, const std::vector<std::string>& series, const std::string& mark);
 
   void append(std::string_view markup) { body_ += markup; }
