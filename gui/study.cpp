@@ -55,12 +55,6 @@ const StrategyStudy* Study::find(const std::string& strategy) const {
   return nullptr;
 }
 
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
-  const std::int64_t budget = scenario.run.device_memory, device = cluster.device.memory;
-  if (budget == 0 || device == 0) return std::max(budget, device);
-  return std::min(budget, device);
-}
-
 Evaluator::Shared Evaluator::record(const Scenario& scenario, const ImportedStrategy& imported,
                                     const DeviceProperties& device) {
   const std::string key = key_of(scenario, imported, device);

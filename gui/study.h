@@ -56,7 +56,4 @@ class Evaluator {
   int recorded_ = 0;
 };
 
-// Device bytes of one rank that a scenario may use; 0: unlimited.
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
-
 }  // namespace zl::gui

@@ -18,6 +18,8 @@ struct Environment {
   std::string compiler;     // "GNU 12.2.0"
   std::string build;        // CMake build type
   std::string commit;       // of the sources at configure time; "unknown" outside git
+
+  bool operator==(const Environment&) const = default;
 };
 
 // Everything but `gpu` and `driver`. What cannot be read is "unknown" or 0.

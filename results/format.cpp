@@ -115,7 +115,7 @@ std::string render_markdown(const Table& table) {
   std::vector<TextRow> rows = readable_rows(table);
   for (TextRow& row : rows) {
     for (std::string& cell : row) {
-      for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) {
+      for (std::size_t at = 0; (at = cell.find_first_of("|<", at)) != std::string::npos; at += 2) {
         cell.insert(at, "\\");
       }
     }

@@ -123,6 +123,23 @@ std::int64_t environment_row(SQLite::Database& database, const Environment& envi
   return select.getColumn(0).getInt64();
 }
 
+Environment read_environment(SQLite::Statement& row) {
+  const auto text = [&row](const char* column) { return row.getColumn(column).getString(); };
+  Environment out;
+  out.host = text("host");
+  out.os = text("os");
+  out.kernel = text("kernel");
+  out.cpu = text("cpu");
+  out.cores = row.getColumn("cores").getInt();
+  out.memory_bytes = row.getColumn("memory_bytes").getInt64();
+  out.gpu = text("gpu");
+  out.driver = text("driver");
+  out.compiler = text("compiler");
+  out.build = text("build");
+  out.commit = text("git_commit");
+  return out;
+}
+
 void insert_scenario(SQLite::Database& database, const ScenarioRecord& scenario) {
   SQLite::Statement insert(database,
                            "INSERT INTO scenarios (hash, name, json) VALUES (?, ?, ?)"
@@ -231,6 +248,17 @@ RunResult Store::load(std::int64_t id) {
   return guarded(database_->getFilename(), [&] {
     SQLite::Transaction snapshot(*database_);  // all tables as of one moment
     return read_run(*database_, id);
+  });
+}
+
+Environment Store::environment(std::int64_t id) {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Statement select(*database_,
+                             "SELECT e.* FROM runs r JOIN environments e ON e.id = r.environment"
+                             " WHERE r.id = ?");
+    select.bind(1, id);
+    if (select.executeStep()) return read_environment(select);
+    throw Error(ErrorCode::invalid, database_->getFilename() + ": no run " + std::to_string(id));
   });
 }
 

@@ -87,6 +87,9 @@ class Store {
   // back rounded to one; NaN comes back as NaN.
   RunResult load(std::int64_t id);
 
+  // The machine and build of a run.
+  Environment environment(std::int64_t id);
+
   // The newest run of this key, whatever its outcome.
   std::optional<RunResult> latest(const std::string& scenario_hash, const std::string& strategy,
                                   const std::string& backend);

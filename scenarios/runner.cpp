@@ -77,8 +77,7 @@ Scenario with_ranks(const Scenario& scenario) {
 RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   DeviceProperties device = sim::device_properties(cluster);
-  const std::int64_t budget = scenario.run.device_memory;
-  if (budget > 0 && (device.memory == 0 || budget < device.memory)) device.memory = budget;
+  device.memory = memory_budget(scenario, cluster);
   const Recording recording =
       record_run(scenario, strategy, device, hooked_options(scenario, hooks));
   RunResult result = price_run(scenario, recording, cluster);

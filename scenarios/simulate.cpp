@@ -1,5 +1,6 @@
 #include "scenarios/simulate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -8,6 +9,12 @@
 #include "simulator/world.h"
 
 namespace zl {
+
+std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
+  const std::int64_t budget = scenario.run.device_memory, device = cluster.device.memory;
+  if (budget == 0 || device == 0) return std::max(budget, device);
+  return std::min(budget, device);
+}
 
 ProgramOptions program_options(const Scenario& scenario) {
   ProgramOptions options;

@@ -17,6 +17,9 @@ struct Recording {
   std::vector<std::int64_t> stand_ins;  // RankOutcome's
 };
 
+// Device bytes of one rank that a scenario may use on the cluster; 0: unlimited.
+std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
+
 // What the scenario says about the program of a rank.
 ProgramOptions program_options(const Scenario& scenario);
 

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "core/base/log.h"
+#include "results/run_tables.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/experiment.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
-#include "scenarios/cli/run_tables.h"
 
 namespace zl::cli {
 namespace {

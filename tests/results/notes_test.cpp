@@ -23,7 +23,6 @@ TEST(Notes, AreListedWithTheRunAndReplaced) {
   EXPECT_THROW(store.annotate(99, "no such run", ""), Error);
 }
 
-
 TEST(Scenarios, ComeBackAsStored) {
   const TempFolder folder;
   Store store = Store::open(folder / "runs.db", Store::Mode::read_write);

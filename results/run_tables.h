@@ -7,7 +7,7 @@
 #include "core/train/run_result.h"
 #include "results/format.h"
 
-namespace zl::cli {
+namespace zl {
 
 // For people: one row per strategy and backend; memory tags that no run uses are left out, and so
 // is the simulator's loss, which is no prediction.
@@ -19,4 +19,4 @@ Table flat_table(std::span<const RunResult> results);
 // Each simulated run beside the measured run of the same strategy. No rows: nothing to compare.
 Table prediction_table(std::span<const RunResult> results);
 
-}  // namespace zl::cli
+}  // namespace zl

@@ -1,11 +1,11 @@
-#include "scenarios/cli/run_tables.h"
+#include "results/run_tables.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace zl::cli {
+namespace zl {
 namespace {
 
 bool simulated(const RunResult& run) { return run.backend == "sim"; }
@@ -139,4 +139,4 @@ Table prediction_table(std::span<const RunResult> results) {
   return table;
 }
 
-}  // namespace zl::cli
+}  // namespace zl

@@ -1,0 +1,207 @@
+#include "results/report_sections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/bytes.h"
+#include "results/run_tables.h"
+
+namespace zl {
+namespace {
+
+Table facts_table(const ReportScenario& scenario) {
+  Table table{{{"what", Align::left}, {"value", Align::left}}, {}};
+  for (const auto& [name, value] : scenario.facts) table.rows.push_back({name, value});
+  return table;
+}
+
+const ReportRun* best(const ReportScenario& scenario, bool predicted, auto less) {
+  const ReportRun* found = nullptr;
+  for (const ReportRun& run : scenario.runs) {
+    if (!is_ok(run.result) || is_predicted(run.result) != predicted) continue;
+    if (found == nullptr || less(run.result, found->result)) found = &run;
+  }
+  return found;
+}
+
+// "Measured: fastest zero-1 at 194.4 ms a step, smallest zero-3 with 54.7 MiB."
+std::string best_text(const ReportScenario& scenario, bool predicted) {
+  const ReportRun* fastest = best(scenario, predicted, [](const RunResult& a, const RunResult& b) {
+    return a.tokens_per_second > b.tokens_per_second;
+  });
+  const ReportRun* smallest = best(scenario, predicted, [](const RunResult& a, const RunResult& b) {
+    return a.peak_device.total() < b.peak_device.total();
+  });
+  if (fastest == nullptr || fastest->result.tokens_per_second <= 0) return "";
+  return fmt::format(" {}: fastest is {} with {:.0f} tokens/s, smallest is {} with {}.",
+                     predicted ? "Simulated" : "Measured", fastest->result.strategy,
+                     fastest->result.tokens_per_second, smallest->result.strategy,
+                     format_bytes(smallest->result.peak_device.total()));
+}
+
+// "2026-11-21 13:46" of an ISO 8601 time.
+std::string minute_of(const std::string& time) {
+  std::string text = time.substr(0, 16);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
+}
+
+// Whether a run fitted is known of those that ran and of those that ran out of memory.
+bool judges_memory(const RunResult& run) {
+  return is_ok(run) || run.outcome == Outcome::out_of_memory;
+}
+
+}  // namespace
+
+std::string run_label(const RunResult& run) { return run.strategy + ", " + run.backend; }
+bool is_predicted(const RunResult& run) { return run.backend == "sim"; }
+bool is_ok(const RunResult& run) { return run.outcome == Outcome::ok; }
+Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
+
+Table without_empty_columns(Table table) {
+  const auto is_empty = [](const Cell& cell) {
+    return cell == Cell() || cell == Cell(0.0) || cell == Cell(std::int64_t{0}) ||
+           cell == Cell(std::string());
+  };
+  for (std::size_t i = table.columns.size(); i-- > 0;) {
+    const auto empty = [&](const auto& row) { return is_empty(row[i]); };
+    if (!std::all_of(table.rows.begin(), table.rows.end(), empty)) continue;
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return table;
+}
+
+ReportSection summary_section(const ReportScenario& scenario) {
+  Table table{{{"strategy", Align::left},
+               {"backend", Align::left},
+               {"outcome", Align::left},
+               {"steps"},
+               {"loss"},
+               {"tokens/s"},
+               {"step time", Align::right, Unit::seconds},
+               {"peak memory", Align::right, Unit::bytes},
+               {"wire/step", Align::right, Unit::bytes},
+               {"run"},
+               {"saved at", Align::left}},
+              {}};
+  for (const ReportRun& run : scenario.runs) {
+    const RunResult& result = run.result;
+    const bool ran = result.steps > 0;
+    const bool has_loss = !is_predicted(result) && !result.loss.empty();
+    table.rows.push_back(
+        {result.strategy, result.backend, std::string(name_of(result.outcome)), result.steps,
+         has_loss ? Cell(result.loss.back()) : Cell(), positive(result.tokens_per_second),
+         positive(result.step_time.median), ran ? Cell(result.peak_device.total()) : Cell(),
+         ran ? Cell(result.wire_bytes_per_step) : Cell(), result.run_id, minute_of(run.saved_at)});
+  }
+  std::string text =
+      fmt::format("The newest run of each strategy and backend, {} in all.", scenario.runs.size());
+  text += best_text(scenario, false) + best_text(scenario, true);
+  return {"Summary", {{"Scenario", "", "", facts_table(scenario)}, {"Runs", text, "", table}}};
+}
+
+ReportSection fits_section(const ReportScenario& scenario) {
+  Table table{{{"strategy", Align::left},
+               {"backend", Align::left},
+               {"fits", Align::left},
+               {"needs", Align::right, Unit::bytes},
+               {"capacity", Align::right, Unit::bytes},
+               {"headroom", Align::right, Unit::bytes},
+               {"why not", Align::left}},
+              {}};
+  const std::int64_t capacity = scenario.capacity;
+  for (const ReportRun& run : scenario.runs) {
+    if (!judges_memory(run.result)) continue;
+    const bool fits = is_ok(run.result);
+    const std::int64_t needed = fits ? run.result.peak_device.total() : run.needed;
+    const bool known = needed > 0;
+    table.rows.push_back({run.result.strategy, run.result.backend, std::string(fits ? "yes" : "NO"),
+                          known ? Cell(needed) : Cell(), capacity > 0 ? Cell(capacity) : Cell(),
+                          known && capacity > 0 ? Cell(capacity - needed) : Cell(),
+                          run.result.message});
+  }
+  std::string text = capacity > 0
+                         ? "A rank has " + format_bytes(capacity) + " of device memory."
+                         : "No limit of device memory is known, so every strategy that runs fits.";
+  return {"What fits", {{"", text, "", without_empty_columns(std::move(table))}}};
+}
+
+ReportSection accuracy_section(const ReportScenario& scenario) {
+  std::map<std::string, std::vector<RunResult>> by_scenario;
+  for (const ReportRun& run : scenario.runs) by_scenario[run.scenario_hash].push_back(run.result);
+  ReportPart part;
+  BarChart chart;
+  chart.unit = Unit::seconds;
+  chart.series = {"simulated step time"};
+  chart.mark_text = "measured";
+  for (const ReportRun& run : scenario.runs) {
+    if (is_predicted(run.result) || !is_ok(run.result)) continue;
+    for (const RunResult& twin : by_scenario[run.scenario_hash]) {
+      if (!is_predicted(twin) || !is_ok(twin)) continue;
+      const Table pair = prediction_table(std::vector{run.result, twin});
+      part.table.columns = pair.columns;
+      for (const auto& row : pair.rows) {
+        part.table.rows.push_back(row);
+        chart.bars.push_back({run_label(run.result),
+                              {twin.step_time.median},
+                              twin.step_time_low,
+                              twin.step_time_high,
+                              run.result.step_time.median,
+                              std::get<std::string>(row[3]),
+                              std::get<std::string>(row[4]) == "NO"});
+      }
+    }
+  }
+  if (part.table.rows.empty()) {
+    part.text = "Nothing of this scenario was both simulated and measured.";
+    part.table = {};
+    return {"Simulated and measured", {part}};
+  }
+  part.text =
+      "The error is that of the simulated step time, relative to the measured one; error bars hold "
+      "nine out of ten if errors are normal. Memory and traffic are compared to the byte.";
+  chart.text = {"Simulated against measured step time of " + scenario.name,
+                "One bar per strategy: the simulated step time with its error bar; a diamond is "
+                "the measured one. The table has the same numbers."};
+  part.svg = svg_bars(chart);
+  return {"Simulated and measured", {part}};
+}
+
+std::vector<ReportSection> report_sections(const ReportScenario& scenario) {
+  return {summary_section(scenario),    fits_section(scenario),
+          memory_section(scenario),     step_time_section(scenario),
+          throughput_section(scenario), communication_section(scenario),
+          timeline_section(scenario),   accuracy_section(scenario)};
+}
+
+Table environment_table(const std::vector<ReportEnvironment>& environments) {
+  Table table{{{"host", Align::left},
+               {"processor", Align::left},
+               {"cores"},
+               {"memory", Align::right, Unit::bytes},
+               {"GPU", Align::left},
+               {"driver", Align::left},
+               {"system", Align::left},
+               {"kernel", Align::left},
+               {"compiler", Align::left},
+               {"build", Align::left},
+               {"commit", Align::left},
+               {"runs", Align::left},
+               {"first", Align::left},
+               {"last", Align::left}},
+              {}};
+  const auto text = [](const std::string& value) { return value.empty() ? Cell() : Cell(value); };
+  for (const ReportEnvironment& each : environments) {
+    const Environment& e = each.environment;
+    table.rows.push_back({e.host, e.cpu, std::int64_t{e.cores}, e.memory_bytes, text(e.gpu),
+                          text(e.driver), e.os, e.kernel, e.compiler, e.build, e.commit,
+                          fmt::format("{}", fmt::join(each.runs, ", ")), minute_of(each.first),
+                          minute_of(each.last)});
+  }
+  return table;
+}
+
+}  // namespace zl

@@ -1,0 +1,47 @@
+// The parts of a report that both pages have: a heading, text, charts and tables.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/report.h"
+
+namespace zl {
+
+struct ReportPart {
+  std::string heading;  // of the part, or of one chart and table within it
+  std::string text;
+  std::string svg;  // empty: no chart
+  Table table;      // no columns: none
+};
+
+struct ReportSection {
+  std::string title;
+  std::vector<ReportPart> parts;
+};
+
+// Summary, fits, memory, step time, throughput, communication, timeline, simulated and measured.
+std::vector<ReportSection> report_sections(const ReportScenario& scenario);
+
+Table environment_table(const std::vector<ReportEnvironment>& environments);
+
+// In the order of report_sections:
+ReportSection summary_section(const ReportScenario& scenario);
+ReportSection fits_section(const ReportScenario& scenario);
+ReportSection memory_section(const ReportScenario& scenario);
+ReportSection step_time_section(const ReportScenario& scenario);
+ReportSection throughput_section(const ReportScenario& scenario);
+ReportSection communication_section(const ReportScenario& scenario);
+ReportSection timeline_section(const ReportScenario& scenario);
+ReportSection accuracy_section(const ReportScenario& scenario);
+
+// What several of them need.
+std::string run_label(const RunResult& run);  // "zero-2, sim"
+bool is_predicted(const RunResult& run);
+bool is_ok(const RunResult& run);
+Cell positive(double value);  // none for 0, which is "not measured"
+// Columns in which every cell is 0, "" or no value say nothing.
+Table without_empty_columns(Table table);
+
+}  // namespace zl

@@ -1,0 +1,67 @@
+// Charts as SVG elements for a page that brings their style and hatches: see svg_hatches() and the
+// classes of report_html.cpp.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/format.h"
+
+namespace zl {
+
+// Series repeat after this many.
+inline constexpr std::size_t kSeries = 8;
+
+struct ChartText {
+  std::string title;        // accessible name
+  std::string description;  // what a reader who cannot see it needs to know
+};
+
+struct ChartBar {
+  std::string label;
+  std::vector<double> values;  // stacked, one per series
+  double low = 0, high = 0;    // error bar around the whole; both 0: none
+  double mark = 0;             // a diamond; 0: none
+  std::string note;            // after the bar, in place of its total
+  bool bad = false;            // the note is a warning
+};
+
+struct BarChart {
+  ChartText text;
+  Unit unit = Unit::none;
+  std::vector<std::string> series;
+  std::vector<ChartBar> bars;
+  double limit = 0;  // a vertical line; 0: none
+  std::string limit_text;
+  std::string mark_text;  // what the diamonds are; empty: there are none
+};
+
+struct ChartSpan {
+  double start = 0, end = 0;  // seconds
+  std::size_t series = 0;
+};
+
+struct ChartLane {
+  std::string name;
+  std::vector<ChartSpan> spans;  // in order of time
+};
+
+struct LaneChart {
+  ChartText text;
+  double duration = 0;  // seconds; spans lie in [0, duration]
+  std::vector<std::string> series;
+  std::vector<ChartLane> lanes;
+};
+
+// Bar lengths are proportional to their values; the axis begins at 0.
+std::string svg_bars(const BarChart& chart);
+
+// Neighbours of one series closer than a pixel are drawn as one.
+std::string svg_lanes(const LaneChart& chart);
+
+// The fills "url(#hatch-0)" ... of the series: a colour and a pattern each, so that colour is never
+// the only difference. Once per page.
+std::string svg_hatches();
+
+}  // namespace zl

@@ -1,0 +1,126 @@
+#include "results/svg_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "results/xml.h"
+
+namespace zl {
+namespace {
+
+constexpr double kCharacter = 6.8;  // average advance at the page's 12 px
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  if (characters(text) <= most) return std::string(text);
+  std::size_t end = 0, seen = 0;
+  while (end < text.size() && seen < most) {
+    ++end;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+    ++seen;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+// Of 1, 2, 5 times a power of ten (bytes: of the powers of two) the smallest that makes few steps.
+double round_step(double most, Unit unit) {
+  if (unit == Unit::bytes) return std::exp2(std::ceil(std::log2(most / 8)));
+  const double power = std::pow(10, std::floor(std::log10(most / 5)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (most / (factor * power) <= 5) return factor * power;
+  }
+  return 10 * power;
+}
+
+// Round values of one axis share a unit, so their zeros say nothing.
+std::string tick_text(double value, Unit unit) {
+  if (value == 0) return "0";
+  std::string text = readable(value, unit);
+  const std::size_t point = text.find('.'), space = text.find(' ');
+  if (point == std::string::npos || space == std::string::npos) return text;
+  std::string number = text.substr(0, space);
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.back() == '.') number.pop_back();
+  return number + text.substr(space);
+}
+
+}  // namespace
+
+void Svg::label(double y, std::string_view label) {
+  const auto most = static_cast<std::size_t>((kChartLeft - 14) / kCharacter);
+  text(kChartLeft - 8, y, shortened(label, most), Anchor::end);
+}
+
+void Svg::text(double x, double y, std::string_view text, Anchor anchor, const char* style) {
+  constexpr const char* kAnchors[] = {"start", "middle", "end"};
+  body_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" class="{}">{}</text>)", x, y,
+                       kAnchors[static_cast<std::size_t>(anchor)], style, xml_escaped(text)) +
+           "\n";
+}
+
+void Svg::line(double x1, double y1, double x2, double y2, const char* style) {
+  body_ += fmt::format(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>)", x1,
+                       y1, x2, y2, style) +
+           "\n";
+}
+
+void Svg::rectangle(double x, double y, double width, double height, std::size_t series) {
+  body_ +=
+      fmt::format(R"(<rect x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.1f}" class="bar s{}"/>)",
+                  x, y, width, height, series % kSeries) +
+      "\n";
+}
+
+void Svg::diamond(double x, double y) {
+  body_ += fmt::format(R"(<path d="M{:.1f} {:.1f}l6 6-6 6-6-6z" class="mark"/>)", x, y - 6) + "\n";
+}
+
+void Svg::axis(const Scale& scale, double top, double bottom, Unit unit) {
+  const double step = round_step(scale.most, unit);
+  for (double value = 0; value <= scale.most * (1 + 1e-9); value += step) {
+    line(scale.x(value), top, scale.x(value), bottom, "grid");
+    text(scale.x(value), bottom + 16, tick_text(value, unit), Anchor::middle, "faint");
+  }
+}
+
+double Svg::legend(double y, const std::vector<std::string>& series, const std::string& mark) {
+  constexpr double kRow = 20;
+  double x = kChartLeft;
+  const auto place = [&](const std::string& name) {
+    const double width = 26 + kCharacter * static_cast<double>(characters(name)) + 14;
+    if (x > kChartLeft && x + width > kChartWidth) {
+      x = kChartLeft;
+      y += kRow;
+    }
+    text(x + 18, y + 11, name, Anchor::start);
+    return std::exchange(x, x + width);
+  };
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].empty()) continue;
+    const double at = place(series[i]);
+    rectangle(at, y, 13, 13, i);
+  }
+  if (!mark.empty()) {
+    const double at = place(mark);
+    diamond(at + 7, y + 7);
+  }
+  return y + kRow + 6;
+}
+
+std::string Svg::finish(const ChartText& text, double height) const {
+  const std::string title = xml_escaped(text.title);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" "
+      "class=\"chart\" aria-label=\"{}\">\n<title>{}</title>\n<desc>{}</desc>\n{}</svg>\n",
+      kChartWidth, height, title, title, xml_escaped(text.description), body_);
+}
+
+}  // namespace zl

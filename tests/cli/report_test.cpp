@@ -1,0 +1,148 @@
+// `zerolab report` from the command line: what was run is what the page says.
+#include <sqlite3.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "tests/cli/program.h"
+#include "tests/results/xml_reader.h"
+
+namespace zl::cli_test {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+test::Element page_of(const Home& home, std::vector<std::string> arguments) {
+  const std::string file = home.path("report.html");
+  arguments.insert(arguments.begin(), "report");
+  arguments.insert(arguments.end(), {"--output", file});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_EQ(output.out, "");
+  return test::XmlReader::read(contents(file));
+}
+
+void execute(const Home& home, const std::string& sql) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(home.path("zerolab/results.db").c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+}
+
+double number(const test::Rows& rows, std::size_t row, const std::string& column) {
+  for (std::size_t i = 0; i < rows.at(0).size(); ++i) {
+    if (rows[0][i].text == column) return test::number_of(rows.at(row)[i]);
+  }
+  return std::nan("");
+}
+
+TEST(ReportCommand, ThePageSaysWhatTheRunsSaid) {
+  const Home home;
+  const Output run = zerolab(home, {"run", "tiny-gpt2", "--backend", "cpu,sim", "-o", "json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const test::Element page = page_of(home, {});
+  const Json results = Json::parse(run.out);
+  const auto runs = test::table_rows(page, "Summary: Runs");
+  const auto memory = test::table_rows(page, "Memory");
+  ASSERT_EQ(runs.size(), 11u);
+  for (std::size_t i = 1; i < runs.size(); ++i) {  // by strategy, then cpu before sim
+    const Json& result = results[(i - 1) % 2]["results"][(i - 1) / 2];
+    EXPECT_EQ(runs[i][0].text, result["strategy"]);
+    EXPECT_EQ(number(runs, i, "run"), result["run_id"]);
+    EXPECT_EQ(number(runs, i, "tokens/s"), result["tokens_per_second"]);
+    EXPECT_NEAR(number(runs, i, "step time"), result["step_time_seconds"]["median"], 1e-12);
+    EXPECT_EQ(number(memory, i, "activation"), result["peak_bytes"]["device"]["activation"]);
+  }
+  // The timeline is a new simulation of the stored scenario: to the last picosecond the same step.
+  const double predicted = results[1]["results"][3]["step_time_seconds"]["median"];
+  const auto lanes = test::table_rows(page, "Timeline of one step: zero-3");
+  ASSERT_GE(lanes.size(), 3u) << "compute and communication";
+  EXPECT_NEAR(number(lanes, 1, "busy") / number(lanes, 1, "share of the step"), predicted, 1e-11);
+  EXPECT_EQ(test::table_rows(page, "Simulated and measured").size(), 6u);
+}
+
+TEST(ReportCommand, WhatDoesNotFitSaysWhatItNeeds) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-0", "--device-memory",
+                 "1MiB"});
+  const auto fits = test::table_rows(page_of(home, {}), "What fits");
+  const Output unlimited = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy",
+                                          "zero-0", "--no-db", "-o", "json"});
+  const Json needed = Json::parse(unlimited.out)["results"][0]["peak_bytes"]["device"]["total"];
+  EXPECT_EQ(number(fits, 1, "needs"), needed);
+  EXPECT_EQ(number(fits, 1, "headroom"), (1 << 20) - needed.get<double>());
+}
+
+TEST(ReportCommand, ScenariosHaveSectionsAndFiltersChoose) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"});
+  zerolab(home, {"run", "tiny-llama", "--backend", "sim"});
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--ranks", "4"});
+  const test::Element all = page_of(home, {});
+  const auto sections = all.all("h2");
+  ASSERT_EQ(sections.size(), 4u) << "three scenarios and the environment";
+  EXPECT_EQ(sections[0]->text, "tiny-gpt2") << "the last one first";
+  EXPECT_EQ(sections[1]->text, "tiny-llama");
+  const test::Element one =
+      page_of(home, {"--scenario", "tiny-llama", "--strategy", "zero-1,zero-3"});
+  EXPECT_EQ(one.all("h2").size(), 2u);
+  EXPECT_EQ(test::table_rows(one, "Summary: Runs").size(), 3u);
+  EXPECT_CONTAINS(refused(home, {"report", "--scenario", "tiny-lama"}, 3), "\"tiny-llama\"");
+  EXPECT_CONTAINS(refused(home, {"report", "--strategy", "zero-9"}, 3), "zero-9");
+}
+
+TEST(ReportCommand, ACrashDoesNotHideAResult) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-0"});
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-0"});
+  execute(home, "UPDATE runs SET outcome = 'failed' WHERE id = 2");
+  EXPECT_EQ(number(test::table_rows(page_of(home, {}), "Summary: Runs"), 1, "run"), 1);
+}
+
+TEST(ReportCommand, AScenarioOfAnotherVersionIsStillReported) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-0"});
+  execute(home, "UPDATE scenarios SET json = '{\"schema\": 9}'");
+  const test::Element page = page_of(home, {});
+  EXPECT_GT(number(test::table_rows(page, "Summary: Runs"), 1, "tokens/s"), 0);
+  EXPECT_CONTAINS(page.text, "Not simulated: ");
+}
+
+TEST(ReportCommand, MarkdownGoesToStdoutAndIntoMdFiles) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"});
+  const Output text = zerolab(home, {"report"});
+  EXPECT_EQ(text.out.rfind("# zerolab report\n", 0), 0u);
+  EXPECT_CONTAINS(text.out, "### What fits");
+  const std::string file = home.path("report.md");
+  EXPECT_EQ(zerolab(home, {"report", "--output", file}).code, 0);
+  EXPECT_EQ(contents(file).rfind("# zerolab report\n", 0), 0u);
+  EXPECT_EQ(zerolab(home, {"report", "--format", "html"}).out.rfind("<!DOCTYPE html>", 0), 0u);
+  refused(home, {"report", "--format", "pdf"}, 2);
+}
+
+TEST(ReportCommand, BadDatabasesAndFilesAreOneError) {
+  const Home home;
+  const std::string missing = home.path("none.db");
+  EXPECT_CONTAINS(refused(home, {"report", missing}, 1), "none.db");
+  EXPECT_FALSE(std::filesystem::exists(missing)) << "a report creates no database";
+  const std::string text = home.file("text.db", std::string(4096, 'x'));
+  EXPECT_CONTAINS(refused(home, {"report", text}, 3), "text.db");
+  ASSERT_EQ(zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"}).code, 0);
+  const std::string old = home.file("kept.html", "old");
+  EXPECT_CONTAINS(refused(home, {"report", "--output", home.path("no/such/r.html")}, 1), "r.html");
+  EXPECT_CONTAINS(refused(home, {"report", "--output", home.folder().string()}, 1),
+                  home.folder().string());
+  execute(home, "DELETE FROM runs");
+  EXPECT_CONTAINS(refused(home, {"report", "--output", old}, 3), "no runs to report");
+  EXPECT_EQ(contents(old), "old");
+  execute(home, "PRAGMA user_version = 999");
+  EXPECT_CONTAINS(refused(home, {"report", "--output", old}, 3), "newer");
+}
+
+}  // namespace
+}  // namespace zl::cli_test

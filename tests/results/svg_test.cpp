@@ -1,0 +1,104 @@
+// Charts: lengths are proportional to values; XML is well-formed whatever is in a label.
+#include "results/svg.h"
+
+#include <gtest/gtest.h>
+
+#include "results/xml.h"
+#include "tests/results/xml_reader.h"
+
+namespace zl::test {
+namespace {
+
+std::vector<double> widths(const Element& svg, const std::string& series) {
+  std::vector<double> out;
+  for (const Element* bar : svg.all("rect")) {
+    if (bar->attribute("class") == "bar " + series && bar->attribute("height") == "20.0") {
+      out.push_back(std::stod(bar->attribute("width")));
+    }
+  }
+  return out;
+}
+
+BarChart two_bars() {
+  BarChart chart;
+  chart.text = {"title", "what it shows"};
+  chart.series = {"first", "second", "never"};
+  chart.bars = {{"a", {1, 3}, 0, 0, 0, "", false}, {"b", {2, 0}, 1.5, 2.5, 0, "", false}};
+  return chart;
+}
+
+TEST(Svg, BarsAreAsLongAsTheirValues) {
+  const Element svg = XmlReader::read(svg_bars(two_bars()));
+  const auto first = widths(svg, "s0"), second = widths(svg, "s1");
+  ASSERT_EQ(first.size(), 2u);
+  ASSERT_EQ(second.size(), 1u) << "no bar for nothing";
+  EXPECT_NEAR(first[1] / first[0], 2, 1e-3);
+  EXPECT_NEAR(second[0] / first[0], 3, 1e-3);
+}
+
+TEST(Svg, ErrorBarSpansItsInterval) {
+  const Element svg = XmlReader::read(svg_bars(two_bars()));
+  const double unit = widths(svg, "s0")[0];
+  for (const Element* line : svg.all("line")) {
+    const double length = std::stod(line->attribute("x2")) - std::stod(line->attribute("x1"));
+    if (line->attribute("class") != "whisker" || length == 0) continue;
+    EXPECT_NEAR(length, unit, 0.2);
+  }
+}
+
+TEST(Svg, TheLimitIsOnTheScaleOfTheBars) {
+  BarChart chart = two_bars();
+  chart.limit = 8;
+  chart.limit_text = "capacity";
+  const Element svg = XmlReader::read(svg_bars(chart));
+  const double unit = widths(svg, "s0")[0];
+  double zero = 0, limit = 0;
+  for (const Element* each : svg.all("rect")) {
+    if (each->attribute("height") == "20.0" && zero == 0) zero = std::stod(each->attribute("x"));
+  }
+  for (const Element* line : svg.all("line")) {
+    if (line->attribute("class") == "limit") limit = std::stod(line->attribute("x1"));
+  }
+  EXPECT_NEAR(limit - zero, 8 * unit, 0.2);
+}
+
+TEST(Svg, TheLegendNamesWhatIsShown) {
+  const std::string svg = svg_bars(two_bars());
+  EXPECT_NE(svg.find(">second<"), std::string::npos);
+  EXPECT_EQ(svg.find(">never<"), std::string::npos);
+}
+
+TEST(Svg, AnEmptyChartIsStillOne) {
+  EXPECT_EQ(XmlReader::read(svg_bars({})).name, "svg");
+  EXPECT_EQ(XmlReader::read(svg_lanes({})).name, "svg");
+}
+
+TEST(Svg, ThousandsOfSpansStaySmall) {
+  LaneChart chart;
+  chart.text = {"t", "d"};
+  chart.duration = 1;
+  chart.series = {"work"};
+  ChartLane lane{"compute", {}};
+  constexpr int kSpans = 100000;
+  for (int i = 0; i < kSpans; ++i) lane.spans.push_back({i * 1e-5, i * 1e-5 + 9e-6, 0});
+  chart.lanes = {lane};
+  const std::string svg = svg_lanes(chart);
+  EXPECT_LT(svg.size(), 20000u);
+  // Drawn as one block over the whole width.
+  const Element root = XmlReader::read(svg);
+  EXPECT_NE(root.all("path").at(0)->attribute("d").find("h620.00"), std::string::npos);
+}
+
+TEST(Xml, EscapesMarkupAndReplacesWhatIsNoUtf8) {
+  EXPECT_EQ(xml_escaped("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(xml_escaped("ü€𝄞"), "ü€𝄞");
+  EXPECT_EQ(xml_escaped(std::string("a\0b\n\x7f", 5)), "a b  ");
+  const std::string replacement = "\xef\xbf\xbd";
+  EXPECT_EQ(xml_escaped("\xc0\xaf"), replacement + replacement) << "overlong";
+  EXPECT_EQ(xml_escaped("\xed\xa0\x80"), replacement + replacement + replacement) << "surrogate";
+  EXPECT_EQ(xml_escaped("\xe2\x82"), replacement + replacement) << "cut short";
+  EXPECT_EQ(xml_escaped("\xf5\x80"), replacement + replacement);
+}
+
+}  // namespace
+}  // namespace zl::test
