@@ -1,6 +1,7 @@
 #include "backends/cuda/device.h"
 
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <exception>
@@ -60,6 +61,12 @@ struct ProfilerRange {
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 };
 
+std::byte* map_host(std::int64_t bytes) {
+  void* slab = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return slab == MAP_FAILED ? nullptr : static_cast<std::byte*>(slab);
+}
+
 bool is_host(StreamId stream) { return index_of(stream) >= kDeviceStreams; }
 
 }  // namespace
@@ -116,12 +123,30 @@ DeviceProperties Device::properties() const {
 
 std::byte* Device::reserve(MemorySpace space, std::int64_t bytes) {
   refuse_after_failure();
-  return slabs_.reserve(space, bytes);
+  if (space == MemorySpace::host) return map_host(bytes);
+  void* slab = nullptr;
+  const auto size = static_cast<std::size_t>(bytes);
+  const cudaError_t status = space == MemorySpace::device
+                                 ? cudaMalloc(&slab, size)
+                                 : cudaHostAlloc(&slab, size, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // the pool reports it; launches must not trip over it
+    return nullptr;
+  }
+  check(status, space == MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
+  return static_cast<std::byte*>(slab);
 }
 
 void Device::release(MemorySpace space, std::byte* slab, std::int64_t bytes) {
   drain();
-  slabs_.release(space, slab, bytes);
+  if (space == MemorySpace::device) {
+    cudaFree(slab);
+  } else if (space == MemorySpace::pinned_host) {
+    cudaFreeHost(slab);
+  } else {
+    munmap(slab, static_cast<std::size_t>(bytes));
+  }
+  cudaGetLastError();  // after a failed kernel nothing can be given back
 }
 
 void Device::lend_workspace(std::byte* memory, std::int64_t bytes) {
@@ -232,10 +257,6 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
       stream, "copy", [&] { return "copy of " + std::to_string(bytes) + " bytes"; },
       [&](Stream target) {
         if (bytes == 0) return;
-        // CUDA may read pageable memory before the work in front of the copy has written it.
-        if (slabs_.is_pageable(source) || slabs_.is_pageable(destination)) {
-          check(cudaStreamSynchronize(target), "cudaStreamSynchronize");
-        }
         check(cudaMemcpyAsync(destination, source, static_cast<std::size_t>(bytes),
                               cudaMemcpyDefault, target),
               "cudaMemcpyAsync");

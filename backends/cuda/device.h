@@ -11,7 +11,8 @@
 // earlier work of the GPU enqueued and under way. A flag in pinned memory that the GPU polls would
 // let it run ahead, but CUDA does not see that order and may put the waiting stream and the one it
 // waits for, by way of the host, into one hardware queue: a deadlock that ranks which share a GPU
-// could meet.
+// could meet. Copies to and from pageable memory (pin_memory: false) do not run beside the rank's
+// thread, which CUDA keeps until such memory is read or written.
 // No CUDA graphs: dropout's keys, the loss scale and the optimizer's scalars are kernel arguments
 // that change from step to step, and ranks that share a GPU meet at host barriers in between, so a
 // captured step could rarely be replayed as it is. Nothing is read back between a step's first op
@@ -32,7 +33,6 @@
 
 #include "backends/cuda/availability.h"
 #include "backends/cuda/ops/ops.h"
-#include "backends/cuda/slabs.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
 #include "core/device/host_streams.h"
@@ -115,7 +115,6 @@ class Device final : public zl::Device {
   bool deterministic_, synchronous_ = false;
   int multiprocessors_ = 0;
   std::string failure_;  // the first one: CUDA refuses everything after it
-  Slabs slabs_;
   std::array<Stream, kDeviceStreams> streams_{};
   std::array<std::byte*, kDeviceStreams> workspaces_{};
   std::array<std::int64_t, kDeviceStreams> workspace_bytes_{};
