@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/device.h"
 #include "scenarios/catalog.h"
 #include "scenarios/runner.h"
 
@@ -28,7 +29,10 @@ static std::string availability() {
 static std::vector<GpuDescription> describe_gpus() { return {}; }
 static std::string driver_version() { return "none"; }
 static SoftwareDescription describe_software() { return {}; }
-static std::unique_ptr<World> make_world(const WorldOptions&) { return nullptr; }
+template <class HostOps>
+std::unique_ptr<World> make_world(const WorldOptions&, const HostOps&) {
+  return nullptr;
+}
 }  // namespace zl::cuda
 #endif
 
@@ -57,7 +61,9 @@ int gpus_used(int ranks) {
 }  // namespace
 
 void add_cuda(BackendRegistry& registry) {
-  registry.add("cuda", cuda::make_world, [] { return std::string(cuda::availability()); });
+  registry.add(
+      "cuda", [](const WorldOptions& options) { return cuda::make_world(options, cpu::run_op); },
+      [] { return std::string(cuda::availability()); });
 }
 
 std::string catalogue_gpu(const std::string& device_name, std::int64_t memory) {

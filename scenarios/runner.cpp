@@ -148,11 +148,6 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
                                           std::to_string(world->ranks()));
     }
   }
-  if (backend == "cuda" && imported.strategy.offload.any()) {
-    throw Error(ErrorCode::unavailable, "strategy " + imported.strategy.name +
-                                            ": offload is not implemented on the cuda backend "
-                                            "yet; use --backend cpu or sim");
-  }
   RunResult result;
   try {
     const Strategy strategy =

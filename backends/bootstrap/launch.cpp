@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kPort = 29501;
 
-// The variables of one launcher. `local_ranks` tells whether all ranks are on this node.
+// The variables of one launcher. Slurm says how many nodes there are, not ranks of this one.
 struct Names {
   const char *launcher, *rank, *ranks, *local_rank, *local_ranks;
 };
@@ -58,6 +58,16 @@ std::string with_port(const std::string& host, int port) {
   return host + ":" + std::to_string(port);
 }
 
+// Without the launcher's word: as if ranks were spread evenly, or all were here.
+int local_ranks(const Variables& variables, const Names& names, int ranks) {
+  if (names.local_ranks != nullptr && variables.has(names.local_ranks)) {
+    return variables.number(names.local_ranks, 1, ranks, names.launcher);
+  }
+  if (!variables.has("SLURM_STEP_NUM_NODES")) return ranks;
+  const int nodes = variables.number("SLURM_STEP_NUM_NODES", 1, ranks, names.launcher);
+  return (ranks + nodes - 1) / nodes;
+}
+
 bool one_node(const Variables& variables, const Names& names, int ranks) {
   if (names.local_ranks == nullptr) return variables.text("SLURM_STEP_NUM_NODES") == "1";
   return variables.text(names.local_ranks) == std::to_string(ranks);
@@ -101,6 +111,7 @@ std::optional<Launch> detect_launch(const VariableLookup& lookup) {
     if (launch.ranks == 1) return std::nullopt;
     launch.rank = variables.number(names.rank, 0, launch.ranks - 1, names.launcher);
     launch.local_rank = variables.number(names.local_rank, 0, launch.rank, names.launcher);
+    launch.local_ranks = local_ranks(variables, names, launch.ranks);
     launch.rendezvous = rendezvous(variables, names, launch.ranks);
     return launch;
   }

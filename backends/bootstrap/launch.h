@@ -12,6 +12,7 @@ namespace zl {
 struct Launch {
   int rank = 0, ranks = 1;
   int local_rank = 0;      // among the processes of this node: the GPU it takes
+  int local_ranks = 1;     // the processes of this node
   std::string launcher;    // "torchrun", "Open MPI", "MPICH", "Slurm"
   std::string rendezvous;  // host:port where rank 0 answers, for NCCL_COMM_ID
 };

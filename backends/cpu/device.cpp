@@ -11,6 +11,10 @@
 
 #include "backends/cpu/ops/ops.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace zl::cpu {
 namespace {
 
@@ -41,14 +45,21 @@ StreamId stream_of(EventId event) {
 }
 std::int64_t task_of(EventId event) { return event / static_cast<EventId>(kStreams); }
 
-void execute_op(const Op& op, const ExecContext& context) {
-  std::visit([&](const auto& each) { execute(each, context); }, op);
+// Libraries that open teams of their own find one thread on a stream's thread.
+void limit_threads() {
+#ifdef _OPENMP
+  omp_set_num_threads(1);
+#endif
 }
 
 }  // namespace
 
-Device::Device(int threads, Stream::OnFailure on_failure)
-    : threads_(threads), on_failure_(std::move(on_failure)) {}
+void run_op(const Op& op, int threads) {
+  std::visit([&](const auto& each) { execute(each, ExecContext{threads}); }, op);
+}
+
+Device::Device(int threads, HostStream::OnFailure on_failure)
+    : threads_(threads), on_failure_(std::move(on_failure)), workers_(on_failure_, limit_threads) {}
 
 Device::~Device() { drain(); }
 
@@ -83,10 +94,11 @@ void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
   if (stream == StreamId::compute) {
-    run_timed([&] { execute_op(op, {threads_}); }, timing);
+    run_timed([&] { run_op(op, threads_); }, timing);
   } else {
     const int threads = stream == StreamId::host ? threads_ : 1;
-    worker(stream).enqueue([op, threads] { execute_op(op, {threads}); }, timing);
+    workers_.enqueue(
+        stream, [op, threads] { run_op(op, threads); }, timing);
   }
 }
 
@@ -97,28 +109,23 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
 }
 
 EventId Device::record(StreamId stream) {
-  rethrow_failures();
+  workers_.rethrow();
   if (stream == StreamId::compute) return make_event(stream, ++compute_events_);
-  worker(stream).enqueue([] {}, nullptr);
-  return make_event(stream, worker(stream).last());
+  return make_event(stream, workers_.mark(stream));
 }
 
 void Device::wait(StreamId stream, EventId event) {
-  rethrow_failures();
-  if (stream_of(event) == StreamId::compute || stream_of(event) == stream) return;
-  Stream& source = worker(stream_of(event));
-  if (stream == StreamId::compute) {
-    source.wait(task_of(event));
-    rethrow_failures();
-  } else {
-    worker(stream).enqueue([&source, task = task_of(event)] { source.wait(task); }, nullptr);
-  }
+  workers_.rethrow();
+  const StreamId source = stream_of(event);
+  if (source == StreamId::compute) return;
+  if (stream != StreamId::compute) return workers_.wait(stream, source, task_of(event));
+  workers_.wait(source, task_of(event));
+  workers_.rethrow();
 }
 
 void Device::synchronize(StreamId stream) {
-  const auto& started = workers_.at(static_cast<std::size_t>(stream));
-  if (started) started->wait(started->last());
-  rethrow_failures();
+  workers_.synchronize(stream);
+  workers_.rethrow();
 }
 
 double Device::read(StreamId stream, ProbeKind, const TensorView& scalar) {
@@ -131,43 +138,17 @@ void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing
   if (stream == StreamId::compute) {
     run_timed(work, timing);
   } else {
-    worker(stream).enqueue(std::move(work), timing);
+    workers_.enqueue(stream, std::move(work), timing);
   }
 }
 
 void Device::drain() {
-  for (const auto& stream : workers_) {
-    if (!stream || stream->idle()) continue;
-    // The work may be a collective whose other ranks will never come.
-    if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
-    stream->wait(stream->last());
-  }
+  if (workers_.idle()) return;
+  // The work may be a collective whose other ranks will never come.
+  if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
+  workers_.synchronize();
 }
 
-std::vector<std::exception_ptr> Device::finish() {
-  drain();
-  std::vector<std::exception_ptr> failures;
-  for (const auto& stream : workers_) {
-    if (!stream) continue;
-    try {
-      stream->rethrow();
-    } catch (...) {
-      failures.push_back(std::current_exception());
-    }
-  }
-  return failures;
-}
-
-Stream& Device::worker(StreamId stream) {
-  auto& slot = workers_.at(static_cast<std::size_t>(stream));
-  if (!slot) slot = std::make_unique<Stream>(on_failure_);
-  return *slot;
-}
-
-void Device::rethrow_failures() {
-  for (const auto& stream : workers_) {
-    if (stream) stream->rethrow();
-  }
-}
+std::vector<std::exception_ptr> Device::finish() { return workers_.finish(); }
 
 }  // namespace zl::cpu

@@ -3,23 +3,24 @@
 // Ownership: owns streams; slabs belong to whoever reserved them. Threads: as in core/device.
 #pragma once
 
-#include <array>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <vector>
 
-#include "backends/cpu/stream.h"
 #include "core/device/device.h"
+#include "core/device/host_streams.h"
 
 namespace zl::cpu {
+
+// Runs a validated op on the calling thread and `threads` - 1 others.
+void run_op(const Op& op, int threads);
 
 class Device final : public zl::Device {
  public:
   // threads: OpenMP threads of ops on the compute stream. on_failure: called when a task on another
   // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
   // for it.
-  explicit Device(int threads, Stream::OnFailure on_failure = {});
+  explicit Device(int threads, HostStream::OnFailure on_failure = {});
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -40,18 +41,16 @@ class Device final : public zl::Device {
 
   // Any work on a stream: at once on the compute stream, later on the others.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
-  // Waits for all work and returns the failures nobody has asked for.
+  // Waits for all work and returns the failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 
  private:
-  Stream& worker(StreamId stream);
   void drain();
-  void rethrow_failures();
 
   int threads_;
-  Stream::OnFailure on_failure_;
+  HostStream::OnFailure on_failure_;
   std::int64_t compute_events_ = 0;
-  std::array<std::unique_ptr<Stream>, kStreams> workers_;  // [compute] stays empty
+  HostStreams workers_;  // all but the compute stream
 };
 
 }  // namespace zl::cpu

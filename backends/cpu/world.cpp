@@ -1,6 +1,5 @@
 #include "backends/cpu/world.h"
 
-#include <algorithm>
 #include <exception>
 #include <string>
 #include <thread>
@@ -43,7 +42,8 @@ class ThreadWorld final : public World {
 
  private:
   struct Rank {
-    Rank(ThreadGroup& group, int rank, int threads, double link_bandwidth, Stream::OnFailure leave)
+    Rank(ThreadGroup& group, int rank, int threads, double link_bandwidth,
+         HostStream::OnFailure leave)
         : device(threads, std::move(leave)), communicator(group, rank, device, link_bandwidth) {}
     Device device;
     ThreadCommunicator communicator;
@@ -81,10 +81,8 @@ std::unique_ptr<World> make_world_with_timeout(const WorldOptions& options,
                                         " is not between 1 and " + std::to_string(kMaxRanks) +
                                         ", what the cpu backend can run");
   }
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int threads =
-      options.threads_per_rank > 0 ? options.threads_per_rank : std::max(1, cores / options.ranks);
-  return std::make_unique<ThreadWorld>(options.ranks, threads, options.link_bandwidth, timeout);
+  return std::make_unique<ThreadWorld>(options.ranks, threads_per_rank(options, options.ranks),
+                                       options.link_bandwidth, timeout);
 }
 
 std::unique_ptr<World> make_world(const WorldOptions& options) {

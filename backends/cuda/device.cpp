@@ -31,7 +31,7 @@ static_assert(kWorkspace - (static_cast<std::int64_t>(kDeviceStreams) - 1) * kOt
 std::size_t index_of(StreamId stream) { return static_cast<std::size_t>(stream); }
 
 EventId make_event(StreamId stream, std::int64_t number) {
-  return number * static_cast<EventId>(kDeviceStreams) + static_cast<EventId>(stream);
+  return number * static_cast<EventId>(kStreams) + static_cast<EventId>(stream);
 }
 
 bool debug_synchronous() {
@@ -67,16 +67,21 @@ std::byte* map_host(std::int64_t bytes) {
   return slab == MAP_FAILED ? nullptr : static_cast<std::byte*>(slab);
 }
 
+bool is_host(StreamId stream) { return index_of(stream) >= kDeviceStreams; }
+
 }  // namespace
 
-Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic)
+Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
+               RunOnHost run_on_host)
     : ordinal_(ordinal),
       rank_(rank),
       on_failure_(std::move(on_failure)),
+      run_on_host_(std::move(run_on_host)),
       deterministic_(deterministic),
       synchronous_(debug_synchronous()),
       timer_(std::make_unique<Timer>()),
-      blas_(std::make_unique<Blas>()) {
+      blas_(std::make_unique<Blas>()),
+      workers_(on_failure_, [ordinal] { cudaSetDevice(ordinal); }) {
   if (!availability().empty()) throw Error(ErrorCode::unavailable, availability());
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
@@ -201,6 +206,11 @@ void Device::enter(Phase phase, int unit) {
 void Device::leave() { nvtxRangePop(); }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
+  if (is_host(stream)) {
+    ZL_CHECK(run_on_host_ != nullptr, "this device was made with a way to run ops on the host");
+    return run_host(
+        stream, [run = run_on_host_, op] { run(op); }, timing);
+  }
   const auto* gemm = std::get_if<Gemm>(&op);
   if (stream != StreamId::compute || synchronous_) return enqueue_op(stream, op, timing);
   if (held_ && fuse_with_held(op, timing)) return;
@@ -254,8 +264,10 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
       timing);
 }
 
-void Device::run_host(StreamId, std::function<void()>, Timing*) {
-  throw Error(ErrorCode::unavailable, "offload is not implemented on the cuda backend yet");
+void Device::run_host(StreamId stream, std::function<void()> work, Timing* timing) {
+  refuse_after_failure();
+  ZL_CHECK(is_host(stream), "work of the host runs on the host's streams");
+  workers_.enqueue(stream, std::move(work), timing);
 }
 
 void Device::enqueue(StreamId stream, const std::string& what,
@@ -265,6 +277,10 @@ void Device::enqueue(StreamId stream, const std::string& what,
 }
 
 EventId Device::record(StreamId stream) {
+  if (is_host(stream)) {
+    refuse_after_failure();
+    return make_event(stream, workers_.mark(stream));
+  }
   EventId event = 0;
   guarded(
       stream, "record", [] { return "recording an event"; },
@@ -274,16 +290,36 @@ EventId Device::record(StreamId stream) {
 }
 
 void Device::wait(StreamId stream, EventId event) {
-  constexpr auto kCount = static_cast<EventId>(kDeviceStreams);
+  constexpr auto kCount = static_cast<EventId>(kStreams);
+  const auto source = static_cast<StreamId>(event % kCount);
+  const std::int64_t mark = event / kCount;
+  if (is_host(source) && !is_host(stream)) return wait_for_worker(source, mark);
+  if (is_host(stream)) {
+    refuse_after_failure();
+    if (is_host(source)) return workers_.wait(stream, source, mark);
+    const auto passed = [event = events_[index_of(source)]->share(mark)] {
+      check(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
+    };
+    return workers_.enqueue(stream, passed, nullptr);
+  }
   guarded(
       stream, "wait", [] { return "waiting for an event"; },
-      [&](Stream target) {
-        events_[static_cast<std::size_t>(event % kCount)]->wait(target, event / kCount);
-      },
-      nullptr);
+      [&](Stream target) { events_[index_of(source)]->wait(target, mark); }, nullptr);
+}
+
+// All that the GPU can do meanwhile is enqueued first.
+void Device::wait_for_worker(StreamId source, std::int64_t mark) {
+  refuse_after_failure();
+  enqueue_held();
+  workers_.wait(source, mark);
+  workers_.rethrow();
 }
 
 void Device::synchronize(StreamId stream) {
+  if (is_host(stream)) {
+    workers_.synchronize(stream);
+    return workers_.rethrow();
+  }
   guarded(
       stream, "synchronize", [] { return "synchronising a stream"; },
       [&](Stream target) {
@@ -319,12 +355,14 @@ void Device::fail(const std::string& what, const Error& error) {
   throw Error(error.code(), message);
 }
 
-void Device::refuse_after_failure() const {
+void Device::refuse_after_failure() {
+  workers_.rethrow();
   if (failure_.empty()) return;
   throw Error(ErrorCode::failed, "the GPU takes no more work after the first failure: " + failure_);
 }
 
 bool Device::has_work() const {
+  if (!workers_.idle()) return true;
   for (const Stream stream : streams_) {
     const cudaError_t status = stream == nullptr ? cudaSuccess : cudaStreamQuery(stream);
     if (status == cudaErrorNotReady) {
@@ -343,23 +381,8 @@ void Device::drain() {
   if (!has_work()) return;
   // The work may be a collective whose other ranks will never come.
   if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
+  workers_.synchronize();
   for (const Stream stream : streams_) cudaStreamSynchronize(stream);
-}
-
-std::string Device::finish() noexcept {
-  try {
-    enqueue_held();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  drain();
-  cudaGetLastError();
-  if (!failure_.empty()) return failure_;
-  for (const Stream stream : streams_) {
-    const cudaError_t status = cudaStreamQuery(stream);
-    if (status != cudaSuccess) return "rank " + std::to_string(rank_) + ": " + reason(status);
-  }
-  return "";
 }
 
 }  // namespace zl::cuda

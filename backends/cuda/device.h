@@ -1,11 +1,18 @@
-// One CUDA device as a rank sees it: four streams, events, slabs and ops. Several ranks may share
-// one GPU: each has streams of its own.
+// One CUDA device as a rank sees it: four streams of the GPU and three of the host, events, slabs
+// and ops. Several ranks may share one GPU: each has streams of its own.
 // Ownership: owns streams, events and the cuBLASLt handle; slabs belong to whoever reserved them;
 // the workspace is lent. Threads: made, used and destroyed on one rank's thread, whose current
 // device it sets.
 // A matrix product waits for the next op of the compute stream, which its epilogue may take over
 // (product.h). All that could show the difference enqueues it first: events, copies, reads, other
 // ops. Of two ops in one launch the first is given the time, the second a time of zero length.
+// What the host computes or reads from files (offload) runs on threads; these wait for CUDA events.
+// Where a stream of the GPU has to wait for such a thread, the rank's own thread waits, with all
+// earlier work of the GPU enqueued and under way. A flag in pinned memory that the GPU polls would
+// let it run ahead, but CUDA does not see that order and may put the waiting stream and the one it
+// waits for, by way of the host, into one hardware queue: a deadlock that ranks which share a GPU
+// could meet. Copies to and from pageable memory (pin_memory: false) do not run beside the rank's
+// thread, which CUDA keeps until such memory is read or written.
 // No CUDA graphs: dropout's keys, the loss scale and the optimizer's scalars are kernel arguments
 // that change from step to step, and ranks that share a GPU meet at host barriers in between, so a
 // captured step could rarely be replayed as it is. Nothing is read back between a step's first op
@@ -17,15 +24,18 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/availability.h"
 #include "backends/cuda/ops/ops.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/device/host_streams.h"
 
 namespace zl::cuda {
 
@@ -33,14 +43,20 @@ class Blas;
 class EventRing;
 class Timer;
 
+// Runs a validated op over host memory, on the calling thread and its team.
+using RunOnHost = std::function<void(const Op& op)>;
+
 class Device final : public zl::Device {
  public:
-  // Told when an exception ends the rank while work is under way, before anything waits for that
-  // work: it may be a collective whose other ranks will never come.
-  using OnFailure = std::function<void(const std::string& why)>;
+  // Told when work of the host fails, on its thread, and when an exception ends the rank while work
+  // is under way, before anything waits for that work: it may be a collective whose other ranks
+  // will never come.
+  using OnFailure = HostStream::OnFailure;
 
-  // ordinal: CUDA's number of the GPU. rank: for messages. Throws Error{unavailable}.
-  Device(int ordinal, int rank, OnFailure on_failure = {}, bool deterministic = true);
+  // ordinal: CUDA's number of the GPU. rank: for messages. run_on_host: for the host stream's ops.
+  // Throws Error{unavailable}.
+  Device(int ordinal, int rank, OnFailure on_failure = {}, bool deterministic = true,
+         RunOnHost run_on_host = {});
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -54,7 +70,6 @@ class Device final : public zl::Device {
   void run(StreamId stream, const Op& op, Timing* timing) override;
   void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
             Timing* timing) override;
-  // Error{unavailable}: the host's streams are not built on this backend yet.
   void run_host(StreamId stream, std::function<void()> work, Timing* timing) override;
   EventId record(StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
@@ -71,8 +86,8 @@ class Device final : public zl::Device {
   // to profilers like an op. `what` says it in messages, "all_reduce of 3 tensors".
   void enqueue(StreamId stream, const std::string& what, const std::function<void(Stream)>& work,
                Timing* timing);
-  // Waits for all streams and returns "" or what went wrong; never throws.
-  std::string finish() noexcept;
+  // Waits for the host's streams and returns their failures that nobody has been told of.
+  std::vector<std::exception_ptr> finish() { return workers_.finish(); }
 
  private:
   // Runs `work`, timed and shown to profilers as `name`. What fails is reported as describe().
@@ -84,8 +99,9 @@ class Device final : public zl::Device {
   // Whether `op` went into the launch of the held product.
   bool fuse_with_held(const Op& op, Timing* timing);
   [[noreturn]] void fail(const std::string& what, const Error& error);
-  void refuse_after_failure() const;
+  void refuse_after_failure();
   bool has_work() const;
+  void wait_for_worker(StreamId source, std::int64_t mark);
   void drain();
 
   struct HeldProduct {
@@ -95,6 +111,7 @@ class Device final : public zl::Device {
 
   int ordinal_, rank_;
   OnFailure on_failure_;
+  RunOnHost run_on_host_;
   bool deterministic_, synchronous_ = false;
   int multiprocessors_ = 0;
   std::string failure_;  // the first one: CUDA refuses everything after it
@@ -106,6 +123,7 @@ class Device final : public zl::Device {
   std::unique_ptr<Blas> blas_;
   std::optional<HeldProduct> held_;  // of the compute stream
   double* scalar_ = nullptr;         // pinned: where read() puts what it reads
+  HostStreams workers_;              // the host's streams
 };
 
 }  // namespace zl::cuda

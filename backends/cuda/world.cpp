@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/nccl_communicator.h"
@@ -14,20 +15,53 @@ namespace {
 
 constexpr std::chrono::minutes kTimeout{1};
 
-void run_rank(RankGroup& group, int ordinal, int rank, bool deterministic,
-              const std::function<void(RankHandle)>& program) {
-  Device device(
-      ordinal, rank, [&](const std::string& why) { group.leave(rank, why); }, deterministic);
+// What the ranks of a process have in common.
+struct Settings {
+  bool deterministic = true;
+  RunOnHost run_on_host;
+};
+
+Settings make_settings(const WorldOptions& options, const HostOps& host_ops, int local_ranks) {
+  Settings settings{options.deterministic, {}};
+  if (host_ops) {
+    settings.run_on_host = [host_ops, threads = threads_per_rank(options, local_ranks)](
+                               const Op& op) { host_ops(op, threads); };
+  }
+  return settings;
+}
+
+void run_program(RankGroup& group, Device& device, int rank,
+                 const std::function<void(RankHandle)>& program) {
   const std::unique_ptr<Communicator> communicator = group.join(device, rank);
   program({device, *communicator});
-  for (std::size_t stream = 0; stream < kDeviceStreams; ++stream) {
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
     device.synchronize(static_cast<StreamId>(stream));
+  }
+}
+
+void run_rank(RankGroup& group, int ordinal, int rank, const Settings& settings,
+              const std::function<void(RankHandle)>& program, Failures& failures) {
+  const auto fail = [&] {
+    failures.add(std::current_exception());
+    group.leave(rank, message_of(std::current_exception()));
+  };
+  try {
+    const auto leave = [&](const std::string& why) { group.leave(rank, why); };
+    Device device(ordinal, rank, leave, settings.deterministic, settings.run_on_host);
+    try {
+      run_program(group, device, rank, program);
+    } catch (...) {
+      fail();
+    }
+    for (const std::exception_ptr& error : device.finish()) failures.add(error);
+  } catch (...) {
+    fail();
   }
 }
 
 class GpuWorld final : public World {
  public:
-  GpuWorld(int ranks, bool deterministic) : ranks_(ranks), deterministic_(deterministic) {}
+  GpuWorld(int ranks, Settings settings) : ranks_(ranks), settings_(std::move(settings)) {}
 
   int ranks() const override { return ranks_; }
   int executed_ranks() const override { return ranks_; }
@@ -41,12 +75,7 @@ class GpuWorld final : public World {
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < ranks_; ++rank) {
         threads.emplace_back([&, rank] {
-          try {
-            run_rank(*group, own_gpus ? rank : 0, rank, deterministic_, program);
-          } catch (...) {
-            failures.add(std::current_exception());
-            group->leave(rank, message_of(std::current_exception()));
-          }
+          run_rank(*group, own_gpus ? rank : 0, rank, settings_, program, failures);
         });
       }
     }
@@ -55,14 +84,14 @@ class GpuWorld final : public World {
 
  private:
   int ranks_;
-  bool deterministic_;
+  Settings settings_;
 };
 
 // This process is one rank; the others are processes that a launcher started, here or elsewhere.
 class ProcessWorld final : public World {
  public:
-  ProcessWorld(const Launch& launch, bool deterministic)
-      : launch_(launch), deterministic_(deterministic) {}
+  ProcessWorld(const Launch& launch, Settings settings)
+      : launch_(launch), settings_(std::move(settings)) {}
 
   int ranks() const override { return launch_.ranks; }
   int executed_ranks() const override { return 1; }
@@ -75,31 +104,29 @@ class ProcessWorld final : public World {
                       std::to_string(device_count()) + " GPUs; start one process a GPU");
     }
     const auto group = make_nccl_process_group(launch_, kTimeout);
-    try {
-      run_rank(*group, launch_.local_rank, launch_.rank, deterministic_, program);
-    } catch (...) {
-      group->leave(launch_.rank, message_of(std::current_exception()));
-      throw;
-    }
+    Failures failures;
+    run_rank(*group, launch_.local_rank, launch_.rank, settings_, program, failures);
+    failures.rethrow();
   }
 
  private:
   Launch launch_;
-  bool deterministic_;
+  Settings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<World> make_world(const WorldOptions& options) {
+std::unique_ptr<World> make_world(const WorldOptions& options, HostOps host_ops) {
   if (const auto launch = detect_launch()) {
-    return std::make_unique<ProcessWorld>(*launch, options.deterministic);
+    return std::make_unique<ProcessWorld>(*launch,
+                                          make_settings(options, host_ops, launch->local_ranks));
   }
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
                                         " is not between 1 and " + std::to_string(kMaxRanks) +
                                         ", what the cuda backend can run");
   }
-  return std::make_unique<GpuWorld>(options.ranks, options.deterministic);
+  return std::make_unique<GpuWorld>(options.ranks, make_settings(options, host_ops, options.ranks));
 }
 
 }  // namespace zl::cuda

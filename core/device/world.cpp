@@ -1,8 +1,16 @@
 #include "core/device/world.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "core/base/error.h"
 
 namespace zl {
+
+int threads_per_rank(const WorldOptions& options, int ranks) {
+  if (options.threads_per_rank > 0) return options.threads_per_rank;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
+}
 
 std::vector<std::string> BackendRegistry::names() const {
   std::vector<std::string> names;

@@ -25,6 +25,10 @@ struct WorldOptions {
   double link_bandwidth = 0;
 };
 
+// How many threads each of `ranks` ranks of this machine takes: what the options say, or its share
+// of the processors.
+int threads_per_rank(const WorldOptions& options, int ranks);
+
 struct RankHandle {
   Device& device;
   Communicator& communicator;

@@ -114,5 +114,17 @@ TEST(Launch, FirstHostOfASlurmList) {
   EXPECT_EQ(first_host("a[3,5],b"), "a3");
 }
 
+TEST(Launch, CountsTheRanksOfItsNode) {
+  EXPECT_EQ(detect(kTorchrun)->local_ranks, 4);
+  const Table slurm{{"SLURM_PROCID", "3"},
+                    {"SLURM_STEP_NUM_TASKS", "7"},
+                    {"SLURM_LOCALID", "0"},
+                    {"SLURM_STEP_NUM_NODES", "2"},
+                    {"SLURM_STEP_NODELIST", "a"}};
+  EXPECT_EQ(detect(slurm)->local_ranks, 4) << "7 on 2 nodes";
+  EXPECT_NE(error_of(with(kTorchrun, "LOCAL_WORLD_SIZE", "9")).find("LOCAL_WORLD_SIZE: '9'"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace zl

@@ -1,8 +1,9 @@
-// Training on the GPU: ZeRO 0-3 on ranks that share one card give the same bits, the same losses as
-// the CPU, and the books that the simulator predicts.
+// Training on the GPU: ZeRO 0-3 on ranks that share one card, with and without offload, give the
+// same bits, the same losses as the CPU, and the books that the simulator predicts.
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/device.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/world.h"
 #include "tests/engine/comparisons.h"
@@ -33,13 +34,17 @@ ModelConfig with_dropout(ModelConfig model) {
 }
 
 Finished run_cuda(int ranks, const ModelConfig& model, const Strategy& strategy,
-                  const ProgramOptions& options) {
-  return run(*cuda::make_world({ranks, 1}), model, strategy, options);
+                  ProgramOptions options) {
+  options.make_storage = [](const Strategy& s, int rank) {
+    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+  };
+  return run(*cuda::make_world({ranks, 1}, cpu::run_op), model, strategy, options);
 }
 
 // The recording device with the library workspace of a GPU.
 Finished run_twin(int ranks, const ModelConfig& model, const Strategy& strategy,
-                  const ProgramOptions& options) {
+                  ProgramOptions options) {
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   sim::SimOptions twin;
   twin.device.workspace = cuda::kWorkspace;
   return run(*sim::make_world({ranks, 1}, twin), model, strategy, options);
@@ -128,6 +133,20 @@ TEST(GpuTwin, BooksAreEqualForEveryStageAndFamily) {
         expect_twins(real.result, twin.result,
                      model.name + " " + s.name + (s.overlap_comm ? " overlap" : ""));
       }
+    }
+  }
+}
+
+// Memory tiers: gradients, optimizer state, weights and activations on the host and in files.
+TEST(GpuOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
+  for (const ModelConfig& model : {tiny_gpt2(), wider(tiny_llama())}) {
+    const DType dtype = model.family == "llama" ? DType::bf16 : DType::f32;
+    const Finished reference = run_cuda(kRanks, model, strategy(0, dtype), steps(4));
+    for (const Strategy& s : offload_variants(dtype)) {
+      const std::string what = model.name + " " + s.name + (s.overlap_comm ? " overlap" : "");
+      const Finished real = run_cuda(kRanks, model, s, steps(4));
+      expect_same_bits(reference, real, what);
+      expect_twins(real.result, run_twin(kRanks, model, s, steps(4)).result, what);
     }
   }
 }

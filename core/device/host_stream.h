@@ -1,4 +1,4 @@
-// A stream with a thread of its own: tasks run in the order they were enqueued.
+// A stream of the host's: a thread of its own runs tasks in the order they were enqueued.
 // Ownership: owns its thread and the queued tasks; the destructor runs what is queued and joins.
 // Threads: enqueue, last and rethrow come from the owner's thread; wait from any.
 #pragma once
@@ -17,7 +17,7 @@
 #include "core/device/waiter.h"
 #include "core/trace/event.h"
 
-namespace zl::cpu {
+namespace zl {
 
 // Runs `work` and writes its steady-clock start and end; timing may be null.
 template <class Work>
@@ -32,15 +32,16 @@ void run_timed(const Work& work, Timing* timing) {
   if (timing != nullptr) timing->end_ns = now();
 }
 
-class Stream {
+class HostStream {
  public:
   // Told on the stream's thread why a task failed.
   using OnFailure = std::function<void(const std::string& why)>;
 
-  explicit Stream(OnFailure on_failure);
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  // on_start: what the stream's thread does before its first task; must not throw.
+  explicit HostStream(OnFailure on_failure, std::function<void()> on_start = {});
+  ~HostStream();
+  HostStream(const HostStream&) = delete;
+  HostStream& operator=(const HostStream&) = delete;
 
   void enqueue(std::function<void()> work, Timing* timing);
   // Number of the newest task; numbers count from 1.
@@ -61,6 +62,7 @@ class Stream {
   void execute(const Task& task);
 
   OnFailure on_failure_;
+  std::function<void()> on_start_;
   std::mutex mutex_;  // guards queue_
   std::deque<Task> queue_;
   std::atomic<std::int64_t> enqueued_{0}, completed_{0};
@@ -70,4 +72,4 @@ class Stream {
   std::thread thread_;
 };
 
-}  // namespace zl::cpu
+}  // namespace zl

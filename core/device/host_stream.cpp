@@ -1,23 +1,21 @@
-#include "backends/cpu/stream.h"
+#include "core/device/host_stream.h"
 
 #include <utility>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+namespace zl {
 
-namespace zl::cpu {
+HostStream::HostStream(OnFailure on_failure, std::function<void()> on_start)
+    : on_failure_(std::move(on_failure)),
+      on_start_(std::move(on_start)),
+      thread_([this] { loop(); }) {}
 
-Stream::Stream(OnFailure on_failure)
-    : on_failure_(std::move(on_failure)), thread_([this] { loop(); }) {}
-
-Stream::~Stream() {
+HostStream::~HostStream() {
   stop_ = true;
   arrivals_.notify();
   thread_.join();
 }
 
-void Stream::enqueue(std::function<void()> work, Timing* timing) {
+void HostStream::enqueue(std::function<void()> work, Timing* timing) {
   {
     std::lock_guard lock(mutex_);
     queue_.push_back({std::move(work), timing});
@@ -26,11 +24,11 @@ void Stream::enqueue(std::function<void()> work, Timing* timing) {
   arrivals_.notify();
 }
 
-void Stream::wait(std::int64_t task) {
+void HostStream::wait(std::int64_t task) {
   progress_.wait([&] { return completed_ >= task; });
 }
 
-void Stream::rethrow() {
+void HostStream::rethrow() {
   if (!failed_) return;
   wait(last());
   const std::exception_ptr error = std::exchange(error_, nullptr);
@@ -38,10 +36,8 @@ void Stream::rethrow() {
   std::rethrow_exception(error);
 }
 
-void Stream::loop() {
-#ifdef _OPENMP
-  omp_set_num_threads(1);
-#endif
+void HostStream::loop() {
+  if (on_start_) on_start_();
   while (true) {
     arrivals_.wait([&] { return enqueued_ > completed_ || stop_; });
     if (enqueued_ == completed_) return;
@@ -59,7 +55,7 @@ void Stream::loop() {
   }
 }
 
-void Stream::execute(const Task& task) {
+void HostStream::execute(const Task& task) {
   if (failed_) return;
   try {
     run_timed(task.work, task.timing);
@@ -70,4 +66,4 @@ void Stream::execute(const Task& task) {
   }
 }
 
-}  // namespace zl::cpu
+}  // namespace zl
