@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <cstring>
 #include <limits>
 
 #include "core/base/error.h"
@@ -14,6 +15,7 @@ namespace zl {
 namespace {
 
 constexpr int kBusyMilliseconds = 30'000;
+constexpr int kDeadSeconds = 600;
 
 Error translated(const SQLite::Exception& error, const std::string& path) {
   const auto make = [&](ErrorCode code, const char* text) {
@@ -302,6 +304,63 @@ void Store::annotate(std::int64_t id, const std::string& note, const std::string
     write.bind(2, note);
     write.bind(3, tags);
     return write.exec();
+  });
+}
+
+std::int64_t Store::begin_live(const LiveRun& run) {
+  return guarded(database_->getFilename(), [&] {
+    SQLite::Statement dead(*database_, "DELETE FROM live_runs WHERE updated <= unixepoch() - ?1");
+    dead.bind(1, kDeadSeconds);
+    dead.exec();
+    SQLite::Statement write(*database_,
+                            "INSERT INTO live_runs (scenario, strategy, backend, steps, loss,"
+                            " updated) VALUES (?1, ?2, ?3, ?4, x'', unixepoch())");
+    write.bind(1, run.scenario);
+    write.bind(2, run.strategy);
+    write.bind(3, run.backend);
+    write.bind(4, run.steps);
+    write.exec();
+    return database_->getLastInsertRowid();
+  });
+}
+
+void Store::update_live(std::int64_t id, const std::vector<double>& loss) {
+  guarded(database_->getFilename(), [&] {
+    SQLite::Statement write(*database_,
+                            "UPDATE live_runs SET loss = ?2, updated = unixepoch() WHERE id = ?1");
+    write.bind(1, id);
+    write.bind(2, loss.data(), static_cast<int>(loss.size() * sizeof(double)));
+    return write.exec();
+  });
+}
+
+void Store::end_live(std::int64_t id) {
+  guarded(database_->getFilename(), [&] {
+    SQLite::Statement remove(*database_, "DELETE FROM live_runs WHERE id = ?1");
+    remove.bind(1, id);
+    return remove.exec();
+  });
+}
+
+std::vector<LiveRun> Store::live_runs() {
+  return guarded(database_->getFilename(), [&] {
+    std::vector<LiveRun> runs;
+    SQLite::Statement read(*database_,
+                           "SELECT id, scenario, strategy, backend, steps, loss FROM live_runs"
+                           " WHERE updated > unixepoch() - ?1 ORDER BY id");
+    read.bind(1, kDeadSeconds);
+    while (read.executeStep()) {
+      LiveRun run{read.getColumn(0).getInt64(),  read.getColumn(1).getString(),
+                  read.getColumn(2).getString(), read.getColumn(3).getString(),
+                  read.getColumn(4).getInt64(),  {}};
+      const SQLite::Column loss = read.getColumn(5);
+      run.loss.resize(static_cast<std::size_t>(loss.getBytes()) / sizeof(double));
+      if (!run.loss.empty()) {
+        std::memcpy(run.loss.data(), loss.getBlob(), run.loss.size() * sizeof(double));
+      }
+      runs.push_back(std::move(run));
+    }
+    return runs;
   });
 }
 

@@ -62,6 +62,14 @@ struct Prediction {
   double step_time_error = 0, peak_device_error = 0, wire_bytes_error = 0;
 };
 
+// A run under way in some program.
+struct LiveRun {
+  std::int64_t id = 0;
+  std::string scenario, strategy, backend;
+  std::int64_t steps = 0;    // planned
+  std::vector<double> loss;  // of the steps so far
+};
+
 // Every function throws Error{failed} (file system, locked for 30 s) or Error{invalid} (damaged
 // file, no such run, a value the tables refuse), with the path in the message.
 class Store {
@@ -102,6 +110,13 @@ class Store {
 
   // Replaces a run's note and tags.
   void annotate(std::int64_t id, const std::string& note, const std::string& tags);
+
+  // Runs under way: begin_live returns the id for the other two. A row that nobody updated for ten
+  // minutes is of a program that died: live_runs leaves it out, begin_live removes it.
+  std::int64_t begin_live(const LiveRun& run);
+  void update_live(std::int64_t id, const std::vector<double>& loss);
+  void end_live(std::int64_t id);
+  std::vector<LiveRun> live_runs();  // oldest first
 
   // A number that changes when another connection has written.
   std::int64_t data_version();

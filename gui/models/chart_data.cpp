@@ -77,19 +77,22 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
   BarData data;
   data.rows_name = "strategy";
   data.unit = Unit::bytes;
+  const auto& links = study.cluster;
+  const std::string& network =
+      links.devices > links.node_devices ? links.inter.name : links.intra.name;
   const auto series_of = [&](const CollectiveTotals& totals) {
-    QString name = QString::fromStdString(totals.collective + " (" + totals.group + ", ");
-    name += QString::fromStdString(study.cluster.devices > study.cluster.node_devices
-                                       ? study.cluster.inter.name
-                                       : study.cluster.intra.name) +
-            ")";
+    // Between the tiers of one rank a copy names its own way.
+    const std::string where = totals.group == "tiers" ? totals.link : totals.group + ", " + network;
+    const QString name = QString::fromStdString(totals.collective + " (" + where + ")");
     const auto found = std::find(data.series.begin(), data.series.end(), name);
     if (found != data.series.end()) return static_cast<std::size_t>(found - data.series.begin());
     data.series.push_back(name);
     return data.series.size() - 1;
   };
   for (const StrategyStudy* each : shown) {
-    for (const CollectiveTotals& totals : each->result.communication) series_of(totals);
+    for (const CollectiveTotals& totals : each->result.communication) {
+      if (totals.bytes > 0) series_of(totals);
+    }
   }
   const double parameters =
       per_parameter ? static_cast<double>(study.scenario.model.parameters()) : 1;
@@ -97,6 +100,7 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
     BarRow row{name_of(*each), std::vector<double>(data.series.size()), {}, false};
     const double steps = static_cast<double>(std::max<std::int64_t>(1, each->result.steps));
     for (const CollectiveTotals& totals : each->result.communication) {
+      if (totals.bytes == 0) continue;
       row.values[series_of(totals)] += static_cast<double>(totals.bytes) / steps / parameters;
     }
     data.rows.push_back(std::move(row));

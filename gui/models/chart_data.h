@@ -18,8 +18,8 @@ using Strategies = std::vector<const StrategyStudy*>;
 BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier);
 // Where one step's time goes.
 BarData time_bars(const Strategies& shown);
-// Wire bytes that one rank sends in a step, by collective, group and link; per parameter of the
-// model when asked.
+// Bytes that one rank sends in a step, by collective, group and link, and moves between its tiers;
+// per parameter of the model when asked.
 BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter);
 ScatterData tradeoff(const Study& study, const Strategies& shown);
 // Device bytes over the recorded steps.

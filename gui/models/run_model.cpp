@@ -1,6 +1,7 @@
 #include "gui/models/run_model.h"
 
 #include <QApplication>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -26,6 +27,12 @@ bool is_text(int column) {
   return (column > RunModel::id && column <= RunModel::outcome) || column >= RunModel::tags;
 }
 
+bool same_rows(const std::vector<RunSummary>& a, const std::vector<RunSummary>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.id == y.id && x.note == y.note && x.tags == y.tags;
+  });
+}
+
 }  // namespace
 
 bool RunModel::open(const std::filesystem::path& database) {
@@ -39,6 +46,7 @@ bool RunModel::open(const std::filesystem::path& database) {
     store_.reset();
     beginResetModel();
     runs_.clear();
+    live_.clear();
     endResetModel();
     Q_EMIT failed(error_);
     return false;
@@ -49,10 +57,14 @@ bool RunModel::open(const std::filesystem::path& database) {
 void RunModel::read() {
   version_ = store_->data_version();
   std::vector<RunSummary> runs = store_->list();
+  live_ = store_->live_runs();
   error_.clear();
-  beginResetModel();
-  runs_ = std::move(runs);
-  endResetModel();
+  // A live run writes every second: what did not change keeps its selection.
+  if (!same_rows(runs, runs_)) {
+    beginResetModel();
+    runs_ = std::move(runs);
+    endResetModel();
+  }
   Q_EMIT runs_changed();
 }
 

@@ -43,6 +43,8 @@ class RunModel : public QAbstractTableModel {
   // Reads again when another connection has written.
   void refresh();
 
+  // Under way in any program, this one's own aside.
+  const std::vector<LiveRun>& live() const { return live_; }
   const RunSummary& run(int row) const { return runs_[static_cast<std::size_t>(row)]; }
   // Throws Error.
   RunResult load(std::int64_t id);
@@ -69,6 +71,7 @@ class RunModel : public QAbstractTableModel {
   std::int64_t version_ = 0;
   QString error_;
   std::vector<RunSummary> runs_;
+  std::vector<LiveRun> live_;
 };
 
 }  // namespace zl::gui

@@ -84,7 +84,7 @@ ChartPage* make_tradeoff_page(Session& session, QWidget* parent) {
 }
 
 ChartPage* make_traffic_page(Session& session, QWidget* parent) {
-  auto* plot = new BarPlot(QObject::tr("Sent by a rank in a step"));
+  auto* plot = new BarPlot(QObject::tr("Moved by a rank in a step"));
   auto* page = new ChartPage(plot, parent);
   auto* per_parameter = new QCheckBox(QObject::tr("per parameter"));
   page->add_control(per_parameter);

@@ -4,6 +4,7 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSlider>
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -28,7 +29,10 @@ struct Knob {
 
 QString rate_text(double bytes_per_second) { return bytes_text(bytes_per_second) + "/s"; }
 
-double half_peak(const sim::ClusterSpec& c) { return c.device.rate(DType::bf16).peak; }
+// Of the better 16-bit type: before Ampere bf16 runs at the fp32 rate.
+double half_peak(const sim::ClusterSpec& c) {
+  return std::max(c.device.rate(DType::bf16).peak, c.device.rate(DType::f16).peak);
+}
 
 const Knob kKnob[HardwarePanel::kKnobs] = {
     {"memory", [](const auto& c) { return bytes_text(static_cast<double>(c.device.memory)); },

@@ -153,6 +153,16 @@ void RunsPage::show_losses() {
   chart.x_name = tr("step");
   chart.y_name = tr("loss");
   chart.from_zero = false;
+  for (const LiveRun& run : model_->live()) {
+    Curve curve{tr("running: %1, step %2 of %3")
+                    .arg(QString::fromStdString(run.strategy))
+                    .arg(run.loss.size())
+                    .arg(run.steps),
+                {},
+                run.loss};
+    for (std::size_t i = 0; i < run.loss.size(); ++i) curve.x.push_back(double(i + 1));
+    chart.curves.push_back(std::move(curve));
+  }
   constexpr std::size_t kCurves = 12;  // more cannot be told apart
   for (const std::int64_t id : selected_or_newest()) {
     if (chart.curves.size() == kCurves) break;

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cuda_backend.h"
+#include "scenarios/live_report.h"
 #include "scenarios/stored_run.h"
 
 namespace zl::cli {
@@ -29,15 +30,30 @@ Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOp
       scenario_(std::move(scenario)),
       environment_(detect_environment()),
       stop_(stop_on_interrupt()) {
-  if (!database.off) store_ = Store::open(database.path(), Store::Mode::read_write);
+  if (!database.off) {
+    database_ = database.path();
+    store_ = Store::open(database_, Store::Mode::read_write);
+  }
   for (const ImportedStrategy& strategy : scenario_.strategies) say_notes(strategy);
 }
 
 RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& backend,
                           RunHooks hooks) {
   hooks.stop = &stop_;
+  std::optional<LiveReport> live;
+  if (store_ && backend != "sim") {
+    live.emplace(
+        database_,
+        LiveRun{0, scenario_.name, strategy.strategy.name, backend, scenario_.run.steps, {}});
+    hooks.on_step = [&live, shown = hooks.on_step](std::int64_t step, const StepMetrics& metrics,
+                                                   double seconds) {
+      if (shown) shown(step, metrics, seconds);
+      live->step(metrics.loss);
+    };
+  }
   RunResult result = attempt_run(runner_, scenario_, strategy, backend, hooks);
   name_gpu(backend, environment_);
+  live.reset();
   if (store_ && !was_cut_short(scenario_, result, hooks)) store(result, strategy);
   return result;
 }

@@ -39,6 +39,7 @@ class Experiment {
   Scenario scenario_;
   Environment environment_;
   std::optional<Store> store_;
+  std::filesystem::path database_;
   bool store_failed_ = false;
   const std::atomic<bool>& stop_;
 };

@@ -2,12 +2,17 @@
 
 #include <QAbstractItemModelTester>
 #include <QSignalSpy>
+#include <QTableView>
+#include <numeric>
 
+#include "gui/models/chart_data.h"
 #include "gui/models/comparison.h"
 #include "gui/models/run_model.h"
 #include "gui/models/strategy_model.h"
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
+#include "gui/plot/line_plot.h"
+#include "gui/views/runs_page.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/fixtures.h"
 
@@ -52,6 +57,54 @@ TEST(Models, StrategiesFollowTheStudyAndTheBaseline) {
   }
   session.set_baseline("zero-3");
   EXPECT_EQ(model.columnCount(), columns);
+}
+
+TEST(Models, TrafficNamesTheWayOfEachMoveAndLeavesNoByteOut) {
+  Session session;
+  session.open(test::llama_on_a_node().with_strategies({"zero-1", "zero-3-offload-cpu"}));
+  session.wait();
+  const Study& study = *session.study();
+  const BarData chart = traffic_bars(study, {&study.strategies[0], &study.strategies[1]}, false);
+  for (std::size_t row = 0; row < 2; ++row) {
+    const RunResult& result = study.strategies[row].result;
+    double moved = 0;
+    for (const CollectiveTotals& totals : result.communication) {
+      if (totals.bytes == 0) continue;
+      moved += static_cast<double>(totals.bytes) / static_cast<double>(result.steps);
+      const bool tiers = totals.group == "tiers";
+      const std::string name =
+          totals.collective + " (" + (tiers ? totals.link : totals.group + ", nvlink4") + ")";
+      const auto found =
+          std::find(chart.series.begin(), chart.series.end(), QString::fromStdString(name));
+      EXPECT_NE(found, chart.series.end()) << name;
+    }
+    const auto& values = chart.rows[row].values;
+    EXPECT_NEAR(std::accumulate(values.begin(), values.end(), 0.0), moved, 1e-6 * moved);
+  }
+}
+
+TEST(Models, ARunOfAnotherProgramIsSeenWhileItTrains) {
+  test::Desk desk(test::tiny_study());
+  RunsPage& page = desk.window.runs();
+  Store writer = Store::open(desk.path("runs.db"), Store::Mode::read_write);
+  const auto stored =
+      writer.save(zl::test::a_full_run(), zl::test::a_scenario(), zl::test::an_environment());
+  page.open(desk.path("runs.db"));
+  page.table()->selectRow(0);
+  ASSERT_EQ(page.selected(), std::vector{stored});
+  const auto id = writer.begin_live({0, "demo", "zero-2", "cpu", 20, {}});
+  for (const std::size_t steps : {1, 2, 3}) {
+    writer.update_live(id, std::vector<double>(steps, 4.5));
+    page.model().refresh();
+    ASSERT_GE(page.losses()->data().curves.size(), 1u);
+    EXPECT_EQ(page.losses()->data().curves[0].y.size(), steps);
+    EXPECT_EQ(page.selected(), std::vector{stored}) << "the selection stays";
+  }
+  writer.end_live(id);
+  page.model().refresh();
+  for (const Curve& curve : page.losses()->data().curves) {
+    EXPECT_FALSE(curve.name.startsWith("running")) << curve.name.toStdString();
+  }
 }
 
 TEST(Models, RunsKeepUpWithOtherWriters) {

@@ -1,4 +1,5 @@
 // Notes, tags, stored scenarios and predictions: what the dashboard asks of the store.
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
@@ -21,6 +22,28 @@ TEST(Notes, AreListedWithTheRunAndReplaced) {
   EXPECT_EQ(runs[0].id, other);
   EXPECT_EQ(runs[0].note, "");
   EXPECT_THROW(store.annotate(99, "no such run", ""), Error);
+}
+
+TEST(LiveRuns, GrowAndGoAndTheDeadAreForgotten) {
+  const TempFolder folder;
+  Store writer = Store::open(folder / "runs.db", Store::Mode::read_write);
+  Store reader = Store::open(folder / "runs.db", Store::Mode::read_only);
+  const auto first = writer.begin_live({0, "demo", "zero-1", "cpu", 20, {}});
+  const auto second = writer.begin_live({0, "demo", "zero-2", "cpu", 20, {}});
+  writer.update_live(second, {5.5, 5.25});
+  auto live = reader.live_runs();
+  ASSERT_EQ(live.size(), 2u);
+  EXPECT_EQ(live[0].strategy, "zero-1");
+  EXPECT_TRUE(live[0].loss.empty());
+  EXPECT_EQ(live[1].steps, 20);
+  EXPECT_EQ(live[1].loss, (std::vector{5.5, 5.25}));
+  writer.end_live(first);
+  EXPECT_EQ(reader.live_runs().size(), 1u);
+  SQLite::Database raw((folder / "runs.db").string(), SQLite::OPEN_READWRITE);
+  raw.exec("UPDATE live_runs SET updated = updated - 601");
+  EXPECT_TRUE(reader.live_runs().empty());
+  writer.begin_live({0, "demo", "zero-3", "cpu", 20, {}});
+  EXPECT_EQ(raw.execAndGet("SELECT count(*) FROM live_runs").getInt(), 1) << "the dead row is gone";
 }
 
 TEST(Scenarios, ComeBackAsStored) {

@@ -276,6 +276,19 @@ void time_onebit_steps(Bench& b, Table& table) {
   b.clear();
 }
 
+// What ZeRO++ does to a message for 4 ranks.
+void time_blocks(Bench& b, Table& table) {
+  const std::string what = "124 M parameters";
+  constexpr std::int64_t kRanks = 4, kColumns = kParameters / kRanks, kBlock = 256;
+  const Shape rows{kRanks, kColumns};
+  const TensorView x = b.normal(kBf16, rows), q = b.empty(DType::u8, rows);
+  const TensorView scales = b.empty(kF32, {kRanks, blocks_of(kColumns, kBlock)});
+  table.time(what, BlockQuantize{x, q, scales, kBlock});
+  table.time(what, BlockDequantize{q, scales, x, kBlock});
+  table.time(what, BlockSum{q, scales, b.empty(kF32, {kColumns}), kBlock, 0.25f, false});
+  b.clear();
+}
+
 // The kernel behind the collectives of ranks that share a card.
 void time_reduction(Bench& b, Table& table) {
   constexpr int kRanks = 4;
@@ -329,6 +342,7 @@ std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings) {
   time_optimizers(bench, table);
   time_messages(bench, table);
   time_onebit_steps(bench, table);
+  time_blocks(bench, table);
   time_reduction(bench, table);
   return table.rows;
 }
