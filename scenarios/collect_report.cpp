@@ -12,9 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest.h"
 #include "scenarios/json_reading.h"
-#include "scenarios/replay.h"
-#include "scenarios/runner.h"
-#include "scenarios/simulate.h"
+#include "scenarios/report_step.h"
 
 namespace zl {
 namespace {
@@ -92,23 +90,24 @@ void write_facts(const Scenario& scenario, ReportScenario& out) {
   out.capacity = memory_budget(scenario, scenario_cluster(scenario));
 }
 
-// What the stored scenario of a run says, and one step of it; `known`: by hash.
-const Replay& replayed(Store& store, const RunSummary& run, ReportScenario& out,
-                       std::map<std::string, Replay>& known) {
-  const auto [found, first] = known.try_emplace(run.scenario_hash);
-  if (!first) return found->second;
-  Replay& result = found->second;
+// Adds what the stored scenario of a run says and one step of it; returns the device bytes that it
+// needs, 0 when it cannot be simulated.
+std::int64_t add_step(Store& store, const RunSummary& run, ReportScenario& out) {
+  ReportStep step;
+  std::int64_t needed = 0;
   try {
     const Scenario scenario =
         scenario_from_json(store.scenario_json(run.scenario_hash), run.scenario_name);
     if (out.facts.empty()) write_facts(scenario, out);
-    result = replay(scenario);
-  } catch (const Error& error) {  // stored by another version, or on a cluster that is gone
-    result.step.problem = error.what();
+    const Replay simulated = replay(scenario, scenario.strategies.at(0));
+    step = last_step(simulated);
+    needed = simulated.needed();
+  } catch (const std::exception& error) {  // of another version, or on a cluster that is gone
+    step.problem = error.what();
   }
-  result.step.strategy = run.strategy;
-  out.steps.push_back(result.step);
-  return result;
+  step.strategy = run.strategy;
+  out.steps.push_back(std::move(step));
+  return needed;
 }
 
 ReportScenario collect_scenario(Store& store, std::vector<RunSummary> runs) {
@@ -118,15 +117,16 @@ ReportScenario collect_scenario(Store& store, std::vector<RunSummary> runs) {
   });
   ReportScenario out;
   out.name = runs[0].scenario_name;
-  std::map<std::string, Replay> known;
+  std::map<std::string, std::int64_t> needed;  // by scenario hash
   for (const RunSummary& run : runs) {
-    const Replay& step = replayed(store, run, out, known);
+    const auto [found, first] = needed.try_emplace(run.scenario_hash, 0);
+    if (first) found->second = add_step(store, run, out);
     ReportRun& row = out.runs.emplace_back();
     row.result = store.load(run.id);
     row.result.run_id = run.id;
     row.saved_at = run.saved_at;
     row.scenario_hash = run.scenario_hash;
-    if (run.outcome == Outcome::out_of_memory) row.needed = step.needed;
+    if (run.outcome == Outcome::out_of_memory) row.needed = found->second;
   }
   return out;
 }

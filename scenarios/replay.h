@@ -1,24 +1,32 @@
-// What a stored scenario does in one step: simulated anew, for reports and exports.
+// A strategy simulated as if memory had no limit, and traces with the time of every event: what
+// reports and exports show.
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "results/report.h"
-#include "scenarios/scenario.h"
-#include "simulator/timeline.h"
+#include "scenarios/runner.h"
+#include "scenarios/simulate.h"
 
 namespace zl {
 
 struct Replay {
-  ReportStep step;          // its last one, which stands for all later ones
-  std::int64_t needed = 0;  // peak device bytes without a limit
+  Recording recording;
+  sim::Timeline timeline;
+  std::int64_t budget = 0;  // device bytes that a rank may use in truth; 0: unlimited
+
+  std::int64_t needed() const { return recording.books.peak_device.total(); }
+  bool fits() const { return budget == 0 || needed() <= budget; }
 };
 
-// The only strategy of the scenario on the scenario's cluster, with unlimited memory. Errors are
-// the step's `problem`.
-Replay replay(const Scenario& scenario);
+// Throws Error as Runner::run does.
+Replay replay(const Scenario& scenario, const ImportedStrategy& imported);
 
-// The streams that did something in [begin, end] picoseconds, as lanes of seconds since `begin`.
-std::vector<ChartLane> lanes_between(const Trace& trace, const std::vector<sim::EventTime>& times,
-                                     std::int64_t begin, std::int64_t end);
+// The trace with `times`, one per event in picoseconds, in its timings: a block of memory changes
+// hands when the compute stream gets there.
+Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
+
+// Rank 0's trace of a run on a backend; "sim": of a replay. Throws Error as Runner::run does, and
+// Error{infeasible} when a real run is out of memory.
+Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
+                const std::string& backend);
 
 }  // namespace zl

@@ -19,6 +19,7 @@ void add_run(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

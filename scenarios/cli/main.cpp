@@ -27,7 +27,7 @@ void describe(CLI::App& app, Action& action) {
       "unavailable, 6 regression, 130 interrupted.");
   add_verbosity(app);
   for (const auto add : {add_run, add_train, add_compare, add_show, add_import, add_calibrate,
-                         add_bench, add_devices, add_plan, add_paths, add_report}) {
+                         add_bench, add_devices, add_plan, add_paths, add_report, add_export}) {
     add(app, action);
   }
   collect_unknown(app);

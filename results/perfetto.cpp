@@ -1,0 +1,151 @@
+#include "results/perfetto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/device/thread_group.h"
+
+namespace zl {
+namespace {
+
+constexpr int kStepTrack = 0;  // streams come after it
+
+int track_of(const TraceEvent& event) { return 1 + event.stream; }
+
+bool is_slice(const TraceEvent& event) {
+  const bool works = event.type == EventType::op || event.type == EventType::collective ||
+                     event.type == EventType::copy || event.type == EventType::transfer;
+  return works && event.timing.end_ns > 0;
+}
+
+std::string quoted(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string microseconds(std::int64_t nanoseconds) {
+  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+}
+
+// describe() without the stream, which is the track.
+std::string short_name(const TraceEvent& event) {
+  const std::string text = describe(event);
+  return text.substr(0, text.find(" ("));
+}
+
+// Writes the events of one process.
+class Process {
+ public:
+  Process(std::string& out, int id) : out_(out), id_(id) {}
+
+  void write(const NamedTrace& named) {
+    metadata("process_name", 0, named.name);
+    metadata("thread_name", kStepTrack, "steps");
+    for (const TraceEvent& event : named.trace->events()) add(event);
+    for (const auto& [step, span] : steps_) {
+      begin("X", kStepTrack, span.start_ns);
+      out_ += fmt::format(R"(,"dur":{},"name":"{}"}})", microseconds(span.end_ns - span.start_ns),
+                          step == 0 ? "setup" : fmt::format("step {}", step));
+    }
+  }
+
+ private:
+  void begin(const char* type, int track, std::int64_t time) {
+    if (out_.back() == '}') out_ += ",\n";
+    out_ += fmt::format(R"({{"ph":"{}","pid":{},"tid":{},"ts":{})", type, id_, track,
+                        microseconds(time));
+  }
+
+  void metadata(const char* what, int track, const std::string& name) {
+    begin("M", track, 0);
+    out_ += fmt::format(R"(,"name":"{}","args":{{"name":{}}}}})", what, quoted(name));
+  }
+
+  void add(const TraceEvent& event) {
+    if (is_slice(event)) {
+      slice(event);
+    } else if (event.type == EventType::allocate || event.type == EventType::free) {
+      memory(event);
+    } else if (event.type == EventType::record) {
+      recorded_[event.id] = last_[event.stream];
+    } else if (event.type == EventType::wait) {
+      const auto found = recorded_.find(event.id);
+      if (found != recorded_.end() && found->second != nullptr &&
+          found->second->stream != event.stream) {
+        causes_[event.stream].push_back(found->second);
+      }
+    }
+  }
+
+  void slice(const TraceEvent& event) {
+    const Timing& time = event.timing;
+    if (last_[event.stream] == nullptr) {
+      metadata("thread_name", track_of(event), name_of(static_cast<StreamId>(event.stream)));
+    }
+    begin("X", track_of(event), time.start_ns);
+    fmt::format_to(std::back_inserter(out_),
+                   R"(,"dur":{},"cat":"{}","name":{},"args":{{"step":{},"unit":{},"dtype":"{}",)"
+                   R"("flops":{},"bytes_read":{},"bytes_written":{},"wire_bytes":{}}}}})",
+                   microseconds(time.end_ns - time.start_ns), name_of(event.scope.phase),
+                   quoted(short_name(event)), event.scope.step, event.scope.unit,
+                   name_of(event.dtype), event.flops, event.bytes_read, event.bytes_written,
+                   event.wire_bytes);
+    for (const TraceEvent* cause : causes_[event.stream]) arrow(*cause, event);
+    causes_[event.stream].clear();
+    last_[event.stream] = &event;
+    const auto [found, first] = steps_.try_emplace(event.scope.step, time);
+    found->second.start_ns = std::min(found->second.start_ns, time.start_ns);
+    found->second.end_ns = std::max(found->second.end_ns, time.end_ns);
+  }
+
+  void arrow(const TraceEvent& from, const TraceEvent& to) {
+    const std::string name =
+        fmt::format(R"(,"cat":"wait","name":"wait","id":"{}.{}")", id_, ++arrows_);
+    begin("s", track_of(from), from.timing.start_ns);
+    out_ += name + "}";
+    begin("f", track_of(to), to.timing.start_ns);
+    out_ += name + R"(,"bp":"e"})";
+  }
+
+  void memory(const TraceEvent& event) {
+    const auto space = static_cast<std::size_t>(event.space);
+    const bool takes = event.type == EventType::allocate;
+    const std::int64_t change = takes ? event.bytes_written : -event.bytes_written;
+    const std::string name = std::string(name_of(event.space)) + " memory";
+    counter(name, event, total_[space] += change);
+    counter(name + ": " + name_of(static_cast<MemoryTag>(event.kind)), event,
+            by_tag_[space][event.kind] += change);
+  }
+
+  void counter(const std::string& name, const TraceEvent& event, std::int64_t value) {
+    begin("C", 0, event.timing.start_ns);
+    out_ += fmt::format(R"(,"name":"{}","args":{{"bytes":{}}}}})", name, value);
+  }
+
+  std::string& out_;
+  int id_;
+  std::map<std::int64_t, const TraceEvent*> recorded_;  // what a record came after
+  std::array<const TraceEvent*, kStreams> last_{};
+  std::array<std::vector<const TraceEvent*>, kStreams> causes_;  // of the next slice
+  std::map<std::int32_t, Timing> steps_;
+  std::array<std::int64_t, kMemorySpaces> total_{};
+  std::array<std::array<std::int64_t, kMemoryTags>, kMemorySpaces> by_tag_{};
+  std::int64_t arrows_ = 0;
+};
+
+}  // namespace
+
+std::string perfetto_json(std::span<const NamedTrace> traces) {
+  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  int id = 0;
+  for (const NamedTrace& named : traces) Process(out, ++id).write(named);
+  return out + "\n]}\n";
+}
+
+}  // namespace zl

@@ -1,0 +1,22 @@
+// Traces as JSON that https://ui.perfetto.dev and chrome://tracing open.
+// Ownership: refers to the traces it is given. Threads: pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/trace/trace.h"
+
+namespace zl {
+
+struct NamedTrace {
+  std::string name;              // "zero-3 on sim, ranks 0-7"
+  const Trace* trace = nullptr;  // every event with its time, releases and allocations too
+};
+
+// Trace Event Format: a process per trace with a track of the steps and one per stream, counters of
+// the memory of each space, whole and by tag, and an arrow from what was recorded to what waited
+// for it on another stream. Times are microseconds with three decimals.
+std::string perfetto_json(std::span<const NamedTrace> traces);
+
+}  // namespace zl

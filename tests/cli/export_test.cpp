@@ -1,0 +1,130 @@
+// `zerolab export` from the command line: the files agree with what `zerolab run` says.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "tests/cli/program.h"
+#include "tests/results/unpickle.h"
+
+namespace zl::cli_test {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Json result_of(const Home& home, const std::string& strategy) {
+  const Output run = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", strategy,
+                                    "--no-db", "-o", "json"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  return Json::parse(run.out)["results"][0];
+}
+
+std::vector<Json> events_of(const Home& home, std::vector<std::string> arguments) {
+  const std::string file = home.path("trace.json");
+  arguments.insert(arguments.begin(), {"export", "tiny-gpt2"});
+  arguments.insert(arguments.end(), {"--perfetto", file});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, 0) << output.err;
+  return Json::parse(contents(file)).at("traceEvents").get<std::vector<Json>>();
+}
+
+double highest_counter(const std::vector<Json>& events, int process) {
+  double most = 0;
+  for (const Json& event : events) {
+    if (event["pid"] != process || event["name"] != "device memory") continue;
+    most = std::max(most, event["args"]["bytes"].get<double>());
+  }
+  return most;
+}
+
+TEST(ExportCommand, TheTraceHasTheStepTimeAndThePeakOfTheRun) {
+  const Home home;
+  const auto events = events_of(home, {"--strategy", "zero-1,zero-3"});
+  int process = 0;
+  for (const char* strategy : {"zero-1", "zero-3"}) {
+    const Json result = result_of(home, strategy);
+    EXPECT_EQ(highest_counter(events, ++process), result["peak_bytes"]["device"]["total"]);
+    double last = 0;
+    for (const Json& event : events) {
+      const bool step = event["ph"] == "X" && event["tid"] == 0 && event["pid"] == process;
+      if (step) last = event["dur"];
+    }
+    // A step's first op may start after the step does, by what issuing it takes.
+    const double median = result["step_time_seconds"]["median"];
+    EXPECT_NEAR(last * 1e-6, median, median * 0.02);
+  }
+}
+
+TEST(ExportCommand, ARealRunHasItsOwnTimes) {
+  const Home home;
+  const auto events = events_of(home, {"--strategy", "zero-2", "--backend", "cpu"});
+  EXPECT_EQ(highest_counter(events, 1), result_of(home, "zero-2")["peak_bytes"]["device"]["total"]);
+  std::map<int, double> end;  // of the last slice of a stream
+  for (const Json& event : events) {
+    if (event["ph"] != "X" || event["tid"] == 0) continue;
+    EXPECT_GE(event["ts"].get<double>(), end[event["tid"]]) << "slices of a stream overlap";
+    end[event["tid"]] = event["ts"].get<double>() + event["dur"].get<double>() - 1e-3;
+  }
+  EXPECT_GE(end.size(), 2u);
+}
+
+TEST(ExportCommand, TheSnapshotPeaksWhereTheRunDoes) {
+  const Home home;
+  const std::string file = home.path("memory.pickle");
+  ASSERT_EQ(
+      zerolab(home, {"export", "tiny-gpt2", "--strategy", "zero-3", "--memory-snapshot", file})
+          .code,
+      0);
+  const test::Pickled snapshot = test::unpickle(contents(file));
+  std::int64_t now = 0, peak = 0;
+  std::map<std::int64_t, std::int64_t> live;
+  for (const test::Pickled& event : snapshot.at("device_traces").list.at(0).list) {
+    const std::string& action = event.at("action").text;
+    const std::int64_t address = event.at("addr").number, size = event.at("size").number;
+    if (action == "alloc") {
+      EXPECT_TRUE(live.emplace(address, size).second);
+      now += size;
+    } else if (action == "free_completed") {
+      EXPECT_EQ(live[address], size);
+      live.erase(address);
+      now -= size;
+    }
+    peak = std::max(peak, now);
+  }
+  EXPECT_EQ(peak, result_of(home, "zero-3")["peak_bytes"]["device"]["total"]);
+  for (const test::Pickled& segment : snapshot.at("segments").list) {
+    for (const test::Pickled& each : segment.at("blocks").list) {
+      if (each.at("state").text == "active_allocated") live.erase(each.at("address").number);
+    }
+  }
+  EXPECT_TRUE(live.empty()) << "what is live at the end is in the segments";
+}
+
+TEST(ExportCommand, WhatDoesNotFitIsTracedWithAWarning) {
+  const Home home;
+  const std::string file = home.path("t.json");
+  const Output output = zerolab(home, {"export", "tiny-gpt2", "--strategy", "zero-0",
+                                       "--device-memory", "1MiB", "--perfetto", file});
+  EXPECT_EQ(output.code, 0);
+  EXPECT_CONTAINS(output.err, "zero-0 does not fit");
+  const Output real = zerolab(home, {"export", "tiny-gpt2", "--strategy", "zero-0", "--backend",
+                                     "cpu", "--device-memory", "1MiB", "--perfetto", file});
+  EXPECT_EQ(real.code, 4) << real.err;
+}
+
+TEST(ExportCommand, WrongRequestsSayWhatToGive) {
+  const Home home;
+  const std::string file = home.path("out");
+  EXPECT_CONTAINS(refused(home, {"export", "tiny-gpt2"}, 2), "--perfetto FILE");
+  EXPECT_CONTAINS(refused(home, {"export", "tiny-gpt2", "--memory-snapshot", file}, 2), "zero-3");
+  refused(home, {"export", "tiny-gpt2", "--backend", "cpu,sim", "--perfetto", file}, 2);
+  refused(home, {"export", "nothing", "--perfetto", file}, 3);
+  EXPECT_CONTAINS(refused(home, {"export", "tiny-gpt2", "--perfetto", home.path("no/f")}, 1),
+                  "no/f");
+}
+
+}  // namespace
+}  // namespace zl::cli_test
