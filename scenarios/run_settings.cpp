@@ -58,7 +58,7 @@ RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
               "host_memory", "nvme_path", "deterministic", "precision", "micro_batch",
-              "gradient_accumulation", "link_bandwidth"});
+              "gradient_accumulation", "link_bandwidth", "communicator"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -86,6 +86,13 @@ RunSettings read_run_settings(const Json& object) {
   }
   if (object.contains("deterministic")) {
     run.deterministic = boolean_at(object["deterministic"], "run.deterministic");
+  }
+  if (object.contains("communicator")) {
+    run.communicator = text_at(object["communicator"], "run.communicator");
+    if (run.communicator != "threads" && run.communicator != "mpi") {
+      throw Error(ErrorCode::invalid,
+                  "run.communicator: \"" + run.communicator + "\" is not one of threads, mpi");
+    }
   }
   if (object.contains("precision")) run.precision = read_precision(object["precision"]);
   return run;
@@ -116,6 +123,7 @@ Json run_settings_to_json(const RunSettings& run) {
   // Only where it is said: scenarios of before keep their hash.
   if (run.host_memory > 0) out["host_memory"] = run.host_memory;
   if (run.link_bandwidth > 0) out["link_bandwidth"] = run.link_bandwidth;
+  if (run.communicator != "threads") out["communicator"] = run.communicator;
   if (!run.deterministic) out["deterministic"] = false;
   return out;
 }

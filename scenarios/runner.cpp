@@ -15,6 +15,18 @@
 #include "scenarios/strategy_file.h"
 #include "simulator/world.h"
 
+#ifdef ZL_WITH_MPI
+#include "backends/mpi/world.h"
+#else
+namespace zl::mpi {
+static std::unique_ptr<World> make_world(const WorldOptions&) {
+  throw Error(ErrorCode::unavailable,
+              "run.communicator: this build has no MPI: CMake found none or was told "
+              "ZEROLAB_MPI=OFF; apt-get install libopenmpi-dev and build again, or use threads");
+}
+}  // namespace zl::mpi
+#endif
+
 namespace zl {
 namespace {
 
@@ -121,7 +133,9 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
 }  // namespace
 
 Runner::Runner() {
-  registry_.add("cpu", cpu::make_world);
+  registry_.add("cpu", [](const WorldOptions& options) {
+    return options.communicator == "mpi" ? mpi::make_world(options) : cpu::make_world(options);
+  });
   registry_.add("sim", [](const WorldOptions& options) { return sim::make_world(options, {}); });
   add_cuda(registry_);
 }
@@ -133,14 +147,20 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   const bool simulated = backend == "sim";
   std::unique_ptr<World> world;
   if (!simulated) {
-    if (backend == "cpu") check_real_ranks(scenario, backend);
+    const bool processes = scenario.run.communicator == "mpi";
+    if (backend == "cpu" && !processes) check_real_ranks(scenario, backend);
+    if (backend != "cpu" && processes) {
+      throw Error(ErrorCode::invalid,
+                  "run.communicator: mpi is of the cpu backend, not of " + backend + "; remove it");
+    }
     if (backend != "cpu" && scenario.run.link_bandwidth > 0) {
       throw Error(ErrorCode::invalid,
                   "run.link_bandwidth: the cpu backend and the simulator can be slowed, not " +
                       backend + "; remove it");
     }
-    world = registry_.make(backend, {static_cast<int>(scenario.run.ranks), 0,
-                                     scenario.run.deterministic, scenario.run.link_bandwidth});
+    world = registry_.make(backend,
+                           {static_cast<int>(scenario.run.ranks), 0, scenario.run.deterministic,
+                            scenario.run.link_bandwidth, scenario.run.communicator});
     if (world->ranks() != scenario.run.ranks) {
       throw Error(ErrorCode::invalid, "run.ranks: " + std::to_string(scenario.run.ranks) +
                                           " is not the " + std::to_string(world->ranks()) +

@@ -112,6 +112,7 @@ void apply_overrides(const ScenarioOverrides& o, Json& document) {
   if (o.host_memory) run["host_memory"] = *o.host_memory;
   if (o.nvme_path) run["nvme_path"] = *o.nvme_path;
   if (o.link_bandwidth) run["link_bandwidth"] = *o.link_bandwidth;
+  if (o.communicator) run["communicator"] = *o.communicator;
   if (o.precision) run["precision"] = *o.precision;
   if (o.deterministic) run["deterministic"] = *o.deterministic;
 }

@@ -18,7 +18,7 @@
 
 namespace zl {
 
-// Data-parallel ranks of the real backends are threads.
+// Data-parallel ranks of the real backends are threads, but for launched processes.
 inline constexpr std::int64_t kMaxRealRanks = 64;
 
 struct RunSettings {
@@ -32,6 +32,8 @@ struct RunSettings {
   std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
   std::string nvme_path;             // empty: what each strategy says
   bool deterministic = true;         // see WorldOptions
+  // Of the cpu backend: threads of this process, or the processes that mpirun started.
+  std::string communicator = "threads";
   // Bytes a second that a rank of this machine, or a node of another cluster, sends at most; 0:
   // what the machine or the cluster has. See sim::with_link_bandwidth.
   double link_bandwidth = 0;
@@ -50,7 +52,7 @@ struct ScenarioOverrides {
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
   std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path,
-      link_bandwidth, precision;
+      link_bandwidth, precision, communicator;
   std::optional<bool> deterministic;
 };
 

@@ -14,17 +14,6 @@ void copy_bytes(std::byte* destination, const std::byte* source, std::int64_t by
     std::memcpy(destination, source, static_cast<std::size_t>(bytes));
 }
 
-// The part of `total` elements that a rank works on, cut at cache lines.
-struct Share {
-  std::int64_t begin, end;
-};
-Share share_of(std::int64_t total, int rank, int ranks) {
-  constexpr std::int64_t kGrain = 64;
-  const std::int64_t grains = (total + kGrain - 1) / kGrain;
-  return {std::min(total, grains * rank / ranks * kGrain),
-          std::min(total, grains * (rank + 1) / ranks * kGrain)};
-}
-
 // Each rank reduces its share of all segments laid end to end and writes it to everyone: nobody
 // else reads or writes those elements.
 void all_reduce(const ThreadGroup::Calls& calls, int rank) {
@@ -53,6 +42,13 @@ void all_reduce(const ThreadGroup::Calls& calls, int rank) {
 }
 
 }  // namespace
+
+Share share_of(std::int64_t total, int rank, int ranks) {
+  constexpr std::int64_t kGrain = 64;
+  const std::int64_t grains = (total + kGrain - 1) / kGrain;
+  return {std::min(total, grains * rank / ranks * kGrain),
+          std::min(total, grains * (rank + 1) / ranks * kGrain)};
+}
 
 void move_data(const ThreadGroup::Calls& calls, int rank) {
   const Call& mine = *calls[static_cast<std::size_t>(rank)];

@@ -6,6 +6,12 @@
 
 namespace zl::cpu {
 
+// The part of `total` elements that a rank reduces for all, cut at cache lines.
+struct Share {
+  std::int64_t begin, end;
+};
+Share share_of(std::int64_t total, int rank, int ranks);
+
 // This rank's part; done for everybody when all ranks have returned.
 void move_data(const ThreadGroup::Calls& calls, int rank);
 

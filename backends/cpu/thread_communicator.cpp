@@ -1,10 +1,9 @@
 #include "backends/cpu/thread_communicator.h"
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "backends/cpu/move_data.h"
+#include "backends/cpu/slow_link.h"
 
 namespace zl::cpu {
 void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timing* timing) {
@@ -13,20 +12,12 @@ void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timi
             collective.op,
             collective.group,
             {collective.segments.begin(), collective.segments.end()}};
-  const double transfer =
-      link_bandwidth_ > 0 ? static_cast<double>(wire_bytes(collective, size())) / link_bandwidth_
-                          : 0.0;
+  const std::int64_t bytes = wire_bytes(collective, size());
   device_.enqueue(
       stream,
-      [&group = group_, rank = rank_, stream, transfer, call = std::move(call)] {
-        group.run(rank, stream, call, [rank, transfer](const ThreadGroup::Calls& calls) {
-          const auto begin = std::chrono::steady_clock::now();
-          move_data(calls, rank);
-          if (transfer > 0) {  // the link is still busy
-            std::this_thread::sleep_until(
-                begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                            std::chrono::duration<double>(transfer)));
-          }
+      [this, stream, bytes, call = std::move(call)] {
+        group_.run(rank_, stream, call, [this, bytes](const ThreadGroup::Calls& calls) {
+          carry(bytes, link_bandwidth_, [&] { move_data(calls, rank_); });
         });
       },
       timing);

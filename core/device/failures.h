@@ -13,7 +13,8 @@ namespace zl {
 // Another rank has left: a consequence, not the first cause.
 class RankLeft : public Error {
  public:
-  explicit RankLeft(const std::string& message) : Error(ErrorCode::failed, message) {}
+  explicit RankLeft(const std::string& message, ErrorCode code = ErrorCode::failed)
+      : Error(code, message) {}
 };
 
 class Failures {

@@ -23,6 +23,8 @@ struct WorldOptions {
   // Bytes a second that one rank sends at most: a collective lasts at least its wire bytes over
   // this. 0: as fast as it goes. The cpu and the recording backend only.
   double link_bandwidth = 0;
+  // Of the cpu backend: "threads" of this process, or "mpi" for the processes of an MPI launcher.
+  std::string communicator = "threads";
 };
 
 // How many threads each of `ranks` ranks of this machine takes: what the options say, or its share

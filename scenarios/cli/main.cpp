@@ -8,6 +8,7 @@
 #include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/device/failures.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
@@ -39,7 +40,8 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorCode::usage, std::string(error.what()) + " (see zerolab --help)");
 }
 
-// Of a launched job's processes the first one speaks and stores; errors of all are heard.
+// Of a launched job's processes the first one speaks and stores; errors of all are heard, but for
+// those that rank 0 tells.
 void hush_other_ranks() {
   const auto launch = detect_launch();
   if (!launch || launch->rank == 0) return;
@@ -62,6 +64,12 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// Launched ranks that agree on a cause leave it to rank 0.
+bool is_told_by_rank_0(const Error& error) {
+  const auto launch = detect_launch();
+  return launch && launch->rank > 0 && dynamic_cast<const RankLeft*>(&error) != nullptr;
+}
+
 int report(const char* message, ErrorCode code) {
   fmt::print(stderr, "zerolab: error: {}\n", message);
   return static_cast<int>(code);
@@ -74,6 +82,7 @@ int main(int argc, char** argv) {
   try {
     return zl::cli::run(argc, argv);
   } catch (const zl::Error& error) {
+    if (zl::cli::is_told_by_rank_0(error)) return static_cast<int>(error.code());
     return zl::cli::report(error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return zl::cli::report("out of host memory", zl::ErrorCode::failed);

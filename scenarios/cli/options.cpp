@@ -34,6 +34,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
   app.add_option("--link-bandwidth", o.link_bandwidth,
                  "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit");
+  app.add_option("--communicator", o.communicator,
+                 "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)");
   app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
   app.add_option("--host-memory", o.host_memory, "Budget of a rank's offload to the host");
   app.add_option("--nvme-path", o.nvme_path, "Folder of what is offloaded to nvme");
@@ -92,7 +94,8 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
   }
   for (const std::string& backend : backends) {
     require_backend(runner, backend);
-    const bool launched = backend == "cuda" && detect_launch();
+    const bool launched =
+        (backend == "cuda" || scenario.run.communicator == "mpi") && detect_launch();
     if (backend != "sim" && !launched) check_real_ranks(scenario, backend);
     const bool guessed = backend == "sim" && scenario.cluster == "local" &&
                          scenario.cluster_json.empty() &&

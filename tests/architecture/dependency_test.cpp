@@ -22,6 +22,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"backends/cpu", {"core", "backends/cpu"}},
     {"backends/bootstrap", {"core", "backends/bootstrap"}},
     {"backends/cuda", {"core", "backends/bootstrap", "backends/cuda"}},
+    {"backends/mpi", {"core", "backends/cpu", "backends/mpi"}},
     {"simulator", {"core", "simulator"}},
     {"results", {"core", "results"}},
     {"scenarios", {"core", "backends", "simulator", "results", "scenarios"}},

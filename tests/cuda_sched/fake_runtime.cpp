@@ -31,31 +31,33 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  // When a stream came to the mark; 0: not yet. Outlives the stream and the event.
   struct Mark {
-    CUstream_st* stream = nullptr;
-    std::int64_t task = 0;
-    std::shared_ptr<std::atomic<std::int64_t>> passed_ns;
+    std::atomic<std::int64_t> passed_ns{0};
+    zl::Waiter waiter;
+    void pass() {
+      passed_ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+      waiter.notify();
+    }
+    void wait() {
+      waiter.wait([this] { return passed_ns > 0; });
+    }
   };
 
   void set(CUstream_st* stream) {
-    auto passed = std::make_shared<std::atomic<std::int64_t>>(0);
-    stream->push([passed] {
-      *passed = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-    });
+    auto next = std::make_shared<Mark>();
+    stream->push([next] { next->pass(); });
     const std::lock_guard lock(mutex_);
-    mark_ = {stream, stream->thread.last(), passed};
+    mark_ = std::move(next);
   }
-  Mark mark() const {
+  std::shared_ptr<Mark> mark() const {
     const std::lock_guard lock(mutex_);
     return mark_;
-  }
-  static void wait(const Mark& mark) {
-    if (mark.stream != nullptr) mark.stream->thread.wait(mark.task);
   }
 
  private:
   mutable std::mutex mutex_;
-  Mark mark_;
+  std::shared_ptr<Mark> mark_;
 };
 
 namespace zl::cuda::fake {
@@ -149,7 +151,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  stream->push([mark = event->mark()] { CUevent_st::wait(mark); });
+  stream->push([mark = event->mark()] { mark->wait(); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
@@ -180,14 +182,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  CUevent_st::wait(event->mark());
+  event->mark()->wait();
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return *event->mark().passed_ns > 0 ? cudaSuccess : cudaErrorNotReady;
+  return event->mark()->passed_ns > 0 ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
-  const std::int64_t ns = *stop->mark().passed_ns - *start->mark().passed_ns;
+  const std::int64_t ns = stop->mark()->passed_ns - start->mark()->passed_ns;
   *milliseconds = static_cast<float>(ns) * 1e-6F;
   return cudaSuccess;
 }

@@ -1,0 +1,143 @@
+#include "backends/mpi/messages.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace zl::mpi {
+namespace {
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // MPI counts in int
+
+void check(int status, const char* call) {
+  if (status == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  throw Error(ErrorCode::failed, std::string(call) + ": " + text);
+}
+
+class Session {
+ public:
+  Session() {
+    int level = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    if (level < MPI_THREAD_MULTIPLE) {
+      MPI_Finalize();
+      throw Error(ErrorCode::unavailable,
+                  "communicator mpi: this MPI library does not take calls from several threads; "
+                  "use one built with MPI_THREAD_MULTIPLE");
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &processes_.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &processes_.count);
+    MPI_Comm node;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
+          "MPI_Comm_split_type");
+    MPI_Comm_size(node, &processes_.local);
+    MPI_Comm_free(&node);
+    for (MPI_Comm& channel : channels_) {
+      check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
+    }
+  }
+  ~Session() { MPI_Finalize(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Processes& processes() const { return processes_; }
+  MPI_Comm channel(int number) const { return channels_.at(static_cast<std::size_t>(number)); }
+
+ private:
+  Processes processes_;
+  std::array<MPI_Comm, kChannels> channels_{};
+};
+
+const Session& session() {
+  static const Session only;
+  return only;
+}
+
+}  // namespace
+
+const Processes& processes() { return session().processes(); }
+
+void abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();
+}
+
+struct Requests::Pending {
+  struct From {
+    int peer = 0;
+    bool receives = false;
+  };
+  std::vector<MPI_Request> requests;
+  std::vector<From> from;  // of the request at the same place
+};
+
+Requests::Requests(int channel) : channel_(channel), pending_(std::make_unique<Pending>()) {}
+
+Requests::~Requests() {
+  for (std::size_t i = 0; i < pending_->requests.size(); ++i) {
+    MPI_Request& request = pending_->requests[i];
+    if (request == MPI_REQUEST_NULL) continue;
+    if (pending_->from[i].receives) {
+      MPI_Cancel(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Request_free(&request);
+    }
+  }
+}
+
+void Requests::send(int to, const void* data, std::int64_t bytes) {
+  add(to, false, const_cast<void*>(data), bytes);
+}
+
+void Requests::receive(int from, void* data, std::int64_t bytes) { add(from, true, data, bytes); }
+
+void Requests::add(int peer, bool receives, void* data, std::int64_t bytes) {
+  constexpr int kTag = 0;
+  const MPI_Comm channel = session().channel(channel_);
+  for (std::int64_t first = 0; first < bytes; first += kLargest) {
+    const int count = static_cast<int>(std::min(kLargest, bytes - first));
+    std::byte* part = static_cast<std::byte*>(data) + first;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receives) {
+      check(MPI_Irecv(part, count, MPI_BYTE, peer, kTag, channel, &request), "MPI_Irecv");
+    } else {
+      check(MPI_Isend(part, count, MPI_BYTE, peer, kTag, channel, &request), "MPI_Isend");
+    }
+    pending_->requests.push_back(request);
+    pending_->from.push_back({peer, receives});
+  }
+}
+
+bool Requests::done() {
+  // One after the other: MPI_Testall need not mark those that are done while others are not.
+  bool all = true;
+  for (MPI_Request& request : pending_->requests) {
+    if (request == MPI_REQUEST_NULL) continue;
+    int arrived = 0;
+    check(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), "MPI_Test");
+    all = all && arrived != 0;
+  }
+  return all;
+}
+
+std::vector<int> Requests::missing() const {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < pending_->requests.size(); ++i) {
+    const auto& [peer, receives] = pending_->from[i];
+    if (receives && pending_->requests[i] != MPI_REQUEST_NULL) ranks.push_back(peer);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+}  // namespace zl::mpi

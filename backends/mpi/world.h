@@ -1,0 +1,18 @@
+// The world of CPU ranks that are processes of an MPI launcher: this process is one of them.
+// Ownership: the world owns the device and the communicator. Threads: run() calls the program on
+// the caller's thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "core/device/world.h"
+
+namespace zl::mpi {
+
+// The launcher's ranks, whatever the options say; Error{usage} when the options ask for several and
+// this process runs alone. timeout: how long a rank waits in a collective that others do not join.
+std::unique_ptr<World> make_world(const WorldOptions& options,
+                                  std::chrono::milliseconds timeout = std::chrono::minutes(1));
+
+}  // namespace zl::mpi
