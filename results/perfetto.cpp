@@ -18,11 +18,7 @@ constexpr int kStepTrack = 0;  // streams come after it
 
 int track_of(const TraceEvent& event) { return 1 + event.stream; }
 
-bool is_slice(const TraceEvent& event) {
-  const bool works = event.type == EventType::op || event.type == EventType::collective ||
-                     event.type == EventType::copy || event.type == EventType::transfer;
-  return works && event.timing.end_ns > 0;
-}
+bool is_slice(const TraceEvent& event) { return takes_time(event) && event.timing.end_ns > 0; }
 
 std::string quoted(const std::string& text) {
   using Json = nlohmann::json;
@@ -31,12 +27,6 @@ std::string quoted(const std::string& text) {
 
 std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
-}
-
-// describe() without the stream, which is the track.
-std::string short_name(const TraceEvent& event) {
-  const std::string text = describe(event);
-  return text.substr(0, text.find(" ("));
 }
 
 // Writes the events of one process.

@@ -65,4 +65,11 @@ Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedSt
   return timed;
 }
 
+std::string trace_name(const Scenario& scenario, const ImportedStrategy& imported,
+                       const std::string& backend) {
+  const std::int64_t last = scenario.run.ranks - 1;
+  return imported.strategy.name + " on " + backend +
+         (last > 0 ? ", ranks 0-" + std::to_string(last) : ", rank 0");
+}
+
 }  // namespace zl

@@ -29,4 +29,8 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
 Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
                 const std::string& backend);
 
+// What to call it: "zero-3 on sim, ranks 0-7".
+std::string trace_name(const Scenario& scenario, const ImportedStrategy& imported,
+                       const std::string& backend);
+
 }  // namespace zl

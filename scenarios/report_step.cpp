@@ -10,11 +10,6 @@ namespace {
 
 constexpr double kPicosecond = 1e-12;
 
-bool takes_time(const TraceEvent& event) {
-  return event.type == EventType::op || event.type == EventType::collective ||
-         event.type == EventType::copy || event.type == EventType::transfer;
-}
-
 double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
 }  // namespace

@@ -61,7 +61,7 @@ std::vector<Clock> clocks(const Trace& trace) {
       }
     }
     result.push_back(mine);
-    if (is_work(event) || is_move(event)) mine[event.stream] = index;
+    if (takes_time(event)) mine[event.stream] = index;
     ++index;
   }
   return result;
@@ -95,16 +95,18 @@ std::uint64_t Trace::sequence_hash() const {
   return hash.value();
 }
 
-std::string describe(const TraceEvent& event) {
-  const std::string where = " (stream " + std::to_string(event.stream) + ", unit " +
-                            std::to_string(event.scope.unit) + ", " + name_of(event.scope.phase) +
-                            ")";
-  if (event.type == EventType::collective) {
-    return name_of(static_cast<CollectiveKind>(event.kind)) + where;
-  }
-  if (is_move(event)) return name_of(static_cast<Route>(event.kind)) + where;
+bool takes_time(const TraceEvent& event) { return is_work(event) || is_move(event); }
+
+std::string short_name(const TraceEvent& event) {
+  if (event.type == EventType::collective) return name_of(static_cast<CollectiveKind>(event.kind));
+  if (is_move(event)) return name_of(static_cast<Route>(event.kind));
   return std::string(op_name(event.kind)) + " [" + std::to_string(event.m) + "," +
-         std::to_string(event.n) + "," + std::to_string(event.k) + "]" + where;
+         std::to_string(event.n) + "," + std::to_string(event.k) + "]";
+}
+
+std::string describe(const TraceEvent& event) {
+  return short_name(event) + " (stream " + std::to_string(event.stream) + ", unit " +
+         std::to_string(event.scope.unit) + ", " + name_of(event.scope.phase) + ")";
 }
 
 std::vector<std::string> find_hazards(const Trace& trace,

@@ -41,7 +41,12 @@ struct TensorAccess {
 std::vector<std::string> find_hazards(const Trace& trace,
                                       const std::vector<TensorAccess>& accesses);
 
-// What to call an event in messages: "gemm [256,768,768]", "all_gather".
+// Ops, collectives, copies and transfers: what occupies a stream.
+bool takes_time(const TraceEvent& event);
+
+// What to call such an event: "gemm [256,768,768]", "all_gather".
+std::string short_name(const TraceEvent& event);
+// The same with its place, for messages: "all_gather (stream 1, unit 3, gather)".
 std::string describe(const TraceEvent& event);
 
 }  // namespace zl

@@ -16,17 +16,6 @@ namespace {
 constexpr double kPicosecond = 1e-12;
 constexpr int kPhases = static_cast<int>(Phase::other) + 1;
 
-bool takes_time(const TraceEvent& event) {
-  return event.type == EventType::op || event.type == EventType::collective ||
-         event.type == EventType::copy;
-}
-
-// describe() without the stream: the lane says it.
-QString short_name(const TraceEvent& event) {
-  const QString text = QString::fromStdString(describe(event));
-  return text.left(text.indexOf(" ("));
-}
-
 double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
 // What ran on the same stream before an event; -1: nothing.
@@ -49,7 +38,8 @@ TimelineData timeline_data(const Study& study, const StrategyStudy& strategy) {
   }
   const auto recording = strategy.recording;
   data.describe = [recording](std::int32_t event) {
-    return short_name(recording->trace.events()[static_cast<std::size_t>(event)]);
+    return QString::fromStdString(
+        short_name(recording->trace.events()[static_cast<std::size_t>(event)]));
   };
   std::array<Lane, kStreams> lanes;
   std::int32_t index = 0;
@@ -93,7 +83,7 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, std::int32_t 
   const auto row = [&card](const char* name, const QString& value) {
     card.rows.push_back({std::string(name), value.toStdString()});
   };
-  row("what", short_name(event));
+  row("what", QString::fromStdString(short_name(event)));
   row("where", QObject::tr("%1, unit %2, step %3")
                    .arg(name_of(event.scope.phase))
                    .arg(event.scope.unit)
@@ -112,7 +102,8 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, std::int32_t 
   row("on the critical path", on_path != path.end() ? QObject::tr("yes") : QObject::tr("no"));
   if (on_path != path.end() && on_path != path.begin()) {
     const auto cause = static_cast<std::size_t>(*(on_path - 1));
-    row("waited for", short_name(strategy.recording->trace.events()[cause]));
+    row("waited for",
+        QString::fromStdString(short_name(strategy.recording->trace.events()[cause])));
   }
   if (event.flops > 0) row("FLOPs", count_text(event.flops));
   row("bytes read", bytes_text(static_cast<double>(event.bytes_read)));

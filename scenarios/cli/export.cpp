@@ -20,18 +20,11 @@ struct ExportOptions {
   std::string perfetto, snapshot;
 };
 
-std::string track_name(const Scenario& scenario, const ImportedStrategy& imported,
-                       const std::string& backend) {
-  const std::string ranks =
-      scenario.run.ranks > 1 ? "ranks 0-" + std::to_string(scenario.run.ranks - 1) : "rank 0";
-  return imported.strategy.name + " on " + backend + ", " + ranks;
-}
-
 void write_perfetto(const Scenario& scenario, const std::string& backend,
                     const std::deque<Trace>& traces, const std::string& file) {
   std::vector<NamedTrace> named;
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    named.push_back({track_name(scenario, scenario.strategies[i], backend), &traces[i]});
+    named.push_back({trace_name(scenario, scenario.strategies[i], backend), &traces[i]});
   }
   write_file(file, perfetto_json(named));
   log_info("wrote " + file + "; open it at https://ui.perfetto.dev");
