@@ -4,6 +4,7 @@
 
 #include <QMainWindow>
 #include <filesystem>
+#include <functional>
 
 #include "gui/session.h"
 
@@ -61,6 +62,10 @@ class MainWindow : public QMainWindow {
   void say(const QString& message);
   void update_status();
   void export_current();
+  // Asks for a file, has `write` write it, and says what became of it.
+  void save_file(const QString& title, const QString& name, const QString& filter,
+                 const std::function<void(const QString&)>& write);
+  void build_export_menu(QMenu& menu);
   void toggle_table();
   void save_scenario();
   void choose_file(const QString& title, const QString& filter);

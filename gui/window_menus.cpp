@@ -12,12 +12,14 @@
 #include <QVBoxLayout>
 
 #include "core/base/error.h"
+#include "gui/export_files.h"
 #include "gui/main_window.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/plot.h"
 #include "gui/theme.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/runs_page.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/train_page.h"
 #include "scenarios/catalog.h"
@@ -76,6 +78,7 @@ void MainWindow::build_file_menu(QMenu& menu) {
   add(menu, tr("&Save the scenario as…"), "Ctrl+S", [this] { save_scenario(); });
   menu.addSeparator();
   add(menu, tr("&Export the chart…"), "Ctrl+E", [this] { export_current(); });
+  build_export_menu(menu);
   add(menu, tr("&Copy as command"), "Ctrl+Shift+C", [this] {
     try {
       QApplication::clipboard()->setText(command());
@@ -86,6 +89,39 @@ void MainWindow::build_file_menu(QMenu& menu) {
   });
   menu.addSeparator();
   add(menu, tr("&Quit"), "Ctrl+Q", [this] { close(); });
+}
+
+void MainWindow::build_export_menu(QMenu& menu) {
+  add(menu, tr("Export &Perfetto trace…"), "Ctrl+Shift+P", [this] {
+    const auto study = session_.study();
+    if (!study) return say(tr("Nothing is simulated yet."));
+    save_file(tr("Export the timelines"), "trace.json", "*.json",
+              [&](const QString& file) { save_perfetto(*study, session_.shown(), file); });
+  });
+  add(menu, tr("Export P&yTorch memory snapshot…"), "Ctrl+Shift+Y", [this] {
+    const auto study = session_.study();
+    const StrategyStudy* strategy = session_.current();
+    if (strategy == nullptr || !strategy->recording) return say(tr("Nothing is simulated yet."));
+    const QString name = QString::fromStdString(strategy->name()) + ".pickle";
+    save_file(tr("Export the device memory of one strategy"), name, "*.pickle",
+              [&](const QString& file) { save_memory_snapshot(*strategy, file); });
+  });
+  add(menu, tr("&Report…"), "Ctrl+Shift+R", [this] {
+    save_file(tr("Report of the stored runs"), "report.html", tr("Pages (*.html *.md)"),
+              [this](const QString& file) { save_report(runs_->model().path(), file); });
+  });
+}
+
+void MainWindow::save_file(const QString& title, const QString& name, const QString& filter,
+                           const std::function<void(const QString&)>& write) {
+  const QString file = QFileDialog::getSaveFileName(this, title, name, filter);
+  if (file.isEmpty()) return;
+  try {
+    write(file);
+    say(tr("Wrote %1").arg(file));
+  } catch (const Error& error) {
+    say(error.what());
+  }
 }
 
 void MainWindow::build_view_menu(QMenu& menu) {

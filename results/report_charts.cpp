@@ -258,11 +258,13 @@ ReportSection communication_section(const ReportScenario& scenario) {
 
 ReportSection timeline_section(const ReportScenario& scenario) {
   ReportSection section{"Timeline of one step", {}};
-  section.parts.push_back({"",
-                           "Simulated when this report was written, with the prices that the "
-                           "cluster has now; a strategy that does not fit as if it did.",
-                           "",
-                           {}});
+  section.parts.push_back(
+      {"",
+       "Simulated when this report was written, with the prices that the "
+       "cluster has now; a strategy that does not fit as if it did. Where operations are too "
+       "short to be seen, a block is as high as they fill the time.",
+       "",
+       {}});
   for (const ReportStep& step : scenario.steps) section.parts.push_back(lanes_part(step));
   return section;
 }

@@ -48,7 +48,7 @@ svg .mark { fill: var(--page); stroke: var(--ink); stroke-width: 2; }
   .scroll { overflow: visible; } table { font-size: 8px; } th, td { padding: 2px 4px; }
   th, td, td.long { white-space: normal; min-width: 0; }
   h3, h4 { break-after: avoid; } svg.chart, tr { break-inside: avoid; }
-  section.scenario { break-before: page; } }
+  section.scenario + section.scenario { break-before: page; } }
 )css";
 
 std::string series_style() {

@@ -57,7 +57,8 @@ struct LaneChart {
 // Bar lengths are proportional to their values; the axis begins at 0.
 std::string svg_bars(const BarChart& chart);
 
-// Neighbours of one series closer than a pixel are drawn as one.
+// Neighbours of one series closer than a pixel are drawn as one block, as high as the share of its
+// width that they fill: areas are proportional to busy time.
 std::string svg_lanes(const LaneChart& chart);
 
 // The fills "url(#hatch-0)" ... of the series: a colour and a pattern each, so that colour is never

@@ -10,32 +10,59 @@ namespace {
 
 constexpr double kRow = 34;
 constexpr double kBar = 26;
-constexpr double kPixel = 0.7;
+// Pixels: gaps that nobody sees, gaps within a block, and how wide such a block may become.
+constexpr double kNoGap = 0.05;
+constexpr double kGap = 0.7;
+constexpr double kBlock = 4;
+
+using Paths = std::map<std::size_t, std::string>;  // by series
+
+// Neighbours as one column of rectangles, each as high as the share of the width that its series
+// fills.
+class Block {
+ public:
+  // False: too far from what it has, or too much of it.
+  bool add(double begin, double end, std::size_t series) {
+    const double gap = begin - end_;
+    const bool continues = gap <= kNoGap && busy_.size() == 1 && busy_.count(series) == 1;
+    const bool small = gap <= kGap && end - begin_ < kBlock;
+    if (!busy_.empty() && !continues && !small) return false;
+    if (busy_.empty()) begin_ = begin;
+    busy_[series] += end - begin;
+    end_ = std::max(end_, end);
+    return true;
+  }
+
+  void draw(double bottom, Paths& paths) const {
+    const double width = std::max(end_ - begin_, kGap / 2);
+    for (const auto& [series, busy] : busy_) {
+      const double height = kBar * std::min(1.0, busy / width);
+      bottom -= height;
+      paths[series] += fmt::format("M{:.1f} {:.1f}h{:.2f}v{:.1f}h-{:.2f}z", begin_, bottom, width,
+                                   height, width);
+    }
+  }
+
+ private:
+  double begin_ = 0, end_ = 0;
+  std::map<std::size_t, double> busy_;
+};
 
 // One path per series: thousands of spans stay small.
 void draw_lane(Svg& svg, const Scale& scale, const ChartLane& lane, double top) {
-  struct Drawn {
-    double begin = 0, end = -1;
-    std::string path;
-    void close(double y) {
-      if (end < begin) return;
-      const double width = std::max(end - begin, kPixel / 2);
-      path += fmt::format("M{:.1f} {:.1f}h{:.2f}v{}h-{:.2f}z", begin, y, width, kBar, width);
-    }
-  };
-  std::map<std::size_t, Drawn> series;
+  Paths paths;
+  Block block;
   for (const ChartSpan& span : lane.spans) {
+    if (span.end <= span.start) continue;
     const double begin = scale.x(span.start), end = scale.x(span.end);
-    Drawn& drawn = series[span.series];
-    if (drawn.end < drawn.begin || begin > drawn.end + kPixel) {
-      drawn.close(top);
-      drawn.begin = begin;
-    }
-    drawn.end = std::max(drawn.end, end);
+    if (block.add(begin, end, span.series)) continue;
+    block.draw(top + kBar, paths);
+    block = {};
+    block.add(begin, end, span.series);
   }
-  for (auto& [index, drawn] : series) {
-    drawn.close(top);
-    svg.append(fmt::format("<path d=\"{}\" class=\"s{}\"/>\n", drawn.path, index % kSeries));
+  block.draw(top + kBar, paths);
+  for (const auto& [series, path] : paths) {
+    svg.append(fmt::format("<path d=\"{}\" class=\"s{}\"/>\n", path, series % kSeries));
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "results/xml.h"
 #include "tests/results/xml_reader.h"
 
@@ -87,6 +89,39 @@ TEST(Svg, ThousandsOfSpansStaySmall) {
   // Drawn as one block over the whole width.
   const Element root = XmlReader::read(svg);
   EXPECT_NE(root.all("path").at(0)->attribute("d").find("h620.00"), std::string::npos);
+}
+
+// The area of a path of rectangles "Mx yhWvHh-Wz".
+double area(const std::string& path) {
+  double sum = 0;
+  for (std::size_t at = 0; (at = path.find('h', at)) != std::string::npos;
+       at = path.find('z', at)) {
+    double width = 0, height = 0;
+    EXPECT_EQ(std::sscanf(path.c_str() + at, "h%lfv%lfh", &width, &height), 2);
+    sum += width * height;
+  }
+  return sum;
+}
+
+TEST(Svg, ShortSpansAreDrawnAsHighAsTheyFillTheTime) {
+  LaneChart chart;
+  chart.text = {"t", "d"};
+  chart.duration = 1;
+  chart.series = {"dense", "sparse", "between"};
+  ChartLane lane{"compute", {{0, 0.5, 0}}};
+  for (int i = 0; i < 1000; ++i) {
+    const double start = 0.5 + i * 5e-4;
+    lane.spans.push_back({start, start + 5e-5, 1});
+    lane.spans.push_back({start + 1e-4, start + 2e-4, 2});
+  }
+  chart.lanes = {lane};
+  const Element root = XmlReader::read(svg_lanes(chart));
+  const auto paths = root.all("path");
+  ASSERT_EQ(paths.size(), 3u);
+  const double dense = area(paths[0]->attribute("d")), sparse = area(paths[1]->attribute("d"));
+  EXPECT_NEAR(dense, 310 * 26, 1);
+  EXPECT_NEAR(sparse / dense, 0.1, 0.005) << "busy for a tenth of the time";
+  EXPECT_NEAR(area(paths[2]->attribute("d")) / dense, 0.2, 0.01);
 }
 
 TEST(Xml, EscapesMarkupAndReplacesWhatIsNoUtf8) {

@@ -1,0 +1,48 @@
+#include "gui/export_files.h"
+
+#include <deque>
+
+#include "core/base/files.h"
+#include "results/memory_snapshot.h"
+#include "results/perfetto.h"
+#include "scenarios/collect_report.h"
+#include "scenarios/replay.h"
+
+namespace zl::gui {
+namespace {
+
+void write(const QString& file, const std::string& text) {
+  AtomicFile out(file.toStdString());
+  out.write(text);
+  out.commit();
+}
+
+Trace timed(const StrategyStudy& strategy) {
+  return timed_trace(strategy.recording->trace, strategy.timeline.events);
+}
+
+}  // namespace
+
+void save_perfetto(const Study& study, const std::vector<const StrategyStudy*>& strategies,
+                   const QString& file) {
+  std::deque<Trace> traces;
+  std::vector<NamedTrace> named;
+  for (const StrategyStudy* each : strategies) {
+    if (!each->recording) continue;
+    traces.push_back(timed(*each));
+    named.push_back({trace_name(study.scenario, each->imported, "sim"), &traces.back()});
+  }
+  write(file, perfetto_json(named));
+}
+
+void save_memory_snapshot(const StrategyStudy& strategy, const QString& file) {
+  write(file, memory_snapshot(timed(strategy)));
+}
+
+void save_report(const std::filesystem::path& database, const QString& file) {
+  Store store = Store::open(database, Store::Mode::read_only);
+  const Report report = collect_report(store, database.string(), {});
+  write(file, file.endsWith(".md") ? report_markdown(report) : report_html(report));
+}
+
+}  // namespace zl::gui
