@@ -34,20 +34,23 @@ std::vector<Range> neighbouring_ranges(const Trace& trace) {
   return ranges;
 }
 
-void write_frames(PickleWriter& out, const TraceEvent& block) {
-  const Scope& scope = block.scope;
+// `block`: the allocation that says what the memory is for; nullptr: nothing known.
+void write_frames(PickleWriter& out, const TraceEvent* block) {
   out.key("frames");
   out.begin_list();
-  out.begin_dict();
-  out.item("filename", "step " + std::to_string(scope.step) + ", " + name_of(scope.phase));
-  out.item("line", scope.unit);
-  out.item("name",
-           std::string(name_of(static_cast<MemoryTag>(block.kind))) + " '" + block.what + "'");
-  out.end();
+  if (block != nullptr) {
+    const Scope& scope = block->scope;
+    const char* tag = name_of(static_cast<MemoryTag>(block->kind));
+    out.begin_dict();
+    out.item("filename", "step " + std::to_string(scope.step) + ", " + name_of(scope.phase));
+    out.item("line", scope.unit);
+    out.item("name", std::string(tag) + " '" + block->what + "'");
+    out.end();
+  }
   out.end();
 }
 
-// `block`: the allocation that says what the memory is for; nullptr for a segment.
+// `block`: nullptr for a segment.
 void write_action(PickleWriter& out, const char* action, const Range& range, std::int64_t time_ns,
                   const TraceEvent* block) {
   out.begin_dict();
@@ -59,13 +62,7 @@ void write_action(PickleWriter& out, const char* action, const Range& range, std
   // The page breaks off at categories without this one.
   out.item("category",
            std::string_view(block ? name_of(static_cast<MemoryTag>(block->kind)) : "unknown"));
-  if (block != nullptr) {
-    write_frames(out, *block);
-  } else {
-    out.key("frames");
-    out.begin_list();
-    out.end();
-  }
+  write_frames(out, block);
   out.end();
 }
 
@@ -96,13 +93,7 @@ void write_block(PickleWriter& out, const Range& range, const TraceEvent* block)
   out.item("size", range.end - range.begin);
   out.item("requested_size", range.end - range.begin);
   out.item("state", std::string_view(block ? "active_allocated" : "inactive"));
-  if (block != nullptr) {
-    write_frames(out, *block);
-  } else {
-    out.key("frames");
-    out.begin_list();
-    out.end();
-  }
+  write_frames(out, block);
   out.end();
 }
 
@@ -135,9 +126,7 @@ void write_segment(PickleWriter& out, const Range& segment, const Live& live) {
   out.pair(0, 0);
   out.key("is_expandable");
   out.truth(false);
-  out.key("frames");
-  out.begin_list();
-  out.end();
+  write_frames(out, nullptr);
   const std::int64_t active = write_blocks(out, segment, live);
   for (const char* size : {"allocated_size", "active_size", "requested_size"}) {
     out.item(size, active);
