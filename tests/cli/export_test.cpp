@@ -1,5 +1,6 @@
 // `zerolab export` from the command line: the files agree with what `zerolab run` says.
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -101,6 +102,18 @@ TEST(ExportCommand, TheSnapshotPeaksWhereTheRunDoes) {
     }
   }
   EXPECT_TRUE(live.empty()) << "what is live at the end is in the segments";
+}
+
+TEST(ExportCommand, PythonReadsTheSnapshot) {
+  if (std::system("python3 -c pass 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3";
+  const Home home;
+  const std::string file = home.path("memory.pickle");
+  ASSERT_EQ(
+      zerolab(home, {"export", "tiny-llama", "--strategy", "zero-2", "--memory-snapshot", file})
+          .code,
+      0);
+  const std::string script = std::string(ZL_SOURCE_DIR) + "/tests/results/check_snapshot.py";
+  EXPECT_EQ(std::system(("python3 '" + script + "' '" + file + "' >/dev/null").c_str()), 0);
 }
 
 TEST(ExportCommand, WhatDoesNotFitIsTracedWithAWarning) {
