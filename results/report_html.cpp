@@ -122,7 +122,9 @@ std::string contents_html(const Report& report) {
     const ReportScenario& scenario = report.scenarios[i];
     std::string facts;
     for (const auto& [name, value] : scenario.facts) {
-      if (name == "cluster" || name == "ranks") facts += ", " + name + " " + value;
+      const bool tells_apart = name == "ranks" || name == "steps" || name == "seed";
+      if (name == "cluster") facts += ", " + value;
+      if (tells_apart) facts += ", " + name + " " + value;
     }
     out += fmt::format("<li><a href=\"#scenario-{}\">{}</a><span class=\"faint\">{}</span></li>\n",
                        i, xml_escaped(scenario.name), xml_escaped(facts));

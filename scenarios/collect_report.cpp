@@ -83,7 +83,8 @@ void write_facts(const Scenario& scenario, ReportScenario& out) {
                {"ranks", std::to_string(scenario.run.ranks)},
                {"steps", std::to_string(scenario.run.steps)},
                {"sequence length", std::to_string(scenario.run.sequence_length)},
-               {"data", scenario.run.data}};
+               {"data", scenario.run.data},
+               {"seed", std::to_string(scenario.run.seed)}};
   if (scenario.run.device_memory > 0) {
     out.facts.emplace_back("device memory", format_bytes(scenario.run.device_memory));
   }
