@@ -7,25 +7,13 @@
 #include <thread>
 
 #include "backends/cpu/file_storage.h"
-#include "backends/cpu/world.h"
 #include "core/data/corpus.h"
+#include "scenarios/cpu_backend.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/measure.h"
 #include "scenarios/simulate.h"
 #include "scenarios/strategy_file.h"
 #include "simulator/world.h"
-
-#ifdef ZL_WITH_MPI
-#include "backends/mpi/world.h"
-#else
-namespace zl::mpi {
-static std::unique_ptr<World> make_world(const WorldOptions&) {
-  throw Error(ErrorCode::unavailable,
-              "run.communicator: this build has no MPI: CMake found none or was told "
-              "ZEROLAB_MPI=OFF; apt-get install libopenmpi-dev and build again, or use threads");
-}
-}  // namespace zl::mpi
-#endif
 
 namespace zl {
 namespace {
@@ -133,9 +121,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
 }  // namespace
 
 Runner::Runner() {
-  registry_.add("cpu", [](const WorldOptions& options) {
-    return options.communicator == "mpi" ? mpi::make_world(options) : cpu::make_world(options);
-  });
+  add_cpu(registry_);
   registry_.add("sim", [](const WorldOptions& options) { return sim::make_world(options, {}); });
   add_cuda(registry_);
 }

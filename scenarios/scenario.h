@@ -51,8 +51,8 @@ struct ScenarioOverrides {
   std::vector<std::string> strategies;
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
-  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path,
-      link_bandwidth, precision, communicator;
+  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, link_bandwidth,
+      precision, communicator;
   std::optional<bool> deterministic;
 };
 

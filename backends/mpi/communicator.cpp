@@ -65,20 +65,40 @@ void copy_bytes(std::byte* destination, const std::byte* source, std::int64_t by
     std::memcpy(destination, source, static_cast<std::size_t>(bytes));
 }
 
-// The others' parts of this rank's share, each `bytes` long, until they are reduced.
-class Parts {
- public:
-  Parts(int ranks, std::int64_t bytes)
-      : bytes_(bytes), memory_(static_cast<std::size_t>(ranks * bytes)) {}
-  std::byte* of(int rank) { return memory_.data() + rank * bytes_; }
-
- private:
-  std::int64_t bytes_;
-  std::vector<std::byte> memory_;
+// In a stream's scratch memory: the others' parts of what this rank reduces of one tensor.
+struct Parts {
+  std::byte* first;
+  std::int64_t bytes;  // of each
+  std::byte* of(int rank) const { return first + rank * bytes; }
 };
 
+// Of each tensor, `bytes(segment)` a rank. Scratch memory is kept: fresh pages cost more than the
+// transfer.
+template <class Bytes>
+std::vector<Parts> lay_out(std::vector<std::byte>& scratch, const Call& call, int ranks,
+                           const Bytes& bytes) {
+  constexpr std::int64_t kAlignment = 64;
+  std::vector<std::int64_t> sizes;
+  std::int64_t total = 0;
+  for (const Segment& segment : call.segments) {
+    sizes.push_back((bytes(segment) + kAlignment - 1) / kAlignment * kAlignment);
+    total += ranks * sizes.back();
+  }
+  if (static_cast<std::int64_t>(scratch.size()) < total) {
+    scratch = {};  // nothing to move
+    scratch.resize(static_cast<std::size_t>(total));
+  }
+  std::vector<Parts> parts;
+  std::byte* next = scratch.data();
+  for (const std::int64_t size : sizes) {
+    parts.push_back({next, size});
+    next += ranks * size;
+  }
+  return parts;
+}
+
 // In rank order, with the own part where it is.
-void reduce_parts(const Call& call, const TensorView& own, Parts& parts, int rank, int ranks,
+void reduce_parts(const Call& call, const TensorView& own, const Parts& parts, int rank, int ranks,
                   std::byte* destination) {
   std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
   for (int from = 0; from < ranks; ++from) {
@@ -199,14 +219,16 @@ void MpiCommunicator::move(StreamId stream, const Call& call) {
 }
 
 void MpiCommunicator::reduce_scatter(StreamId stream, const Call& call) {
+  const std::vector<Parts> parts =
+      lay_out(scratch_[static_cast<std::size_t>(stream)], call, size(),
+              [](const Segment& segment) { return segment.destination.bytes(); });
   Requests requests(channel_of(stream));
-  std::vector<Parts> parts;
-  for (const auto& [source, destination] : call.segments) {
-    const std::int64_t chunk = destination.bytes();
-    Parts& mine = parts.emplace_back(size(), chunk);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const TensorView& source = call.segments[i].source;
+    const std::int64_t chunk = call.segments[i].destination.bytes();
     for (int step = 1; step < size(); ++step) {
       const int peer = (rank() + step) % size();
-      requests.receive(peer, mine.of(peer), chunk);
+      requests.receive(peer, parts[i].of(peer), chunk);
       requests.send(peer, source.data + peer * chunk, chunk);
     }
   }
@@ -225,15 +247,17 @@ void MpiCommunicator::all_reduce(StreamId stream, const Call& call) {
     const cpu::Share all = cpu::share_of(view.count(), peer, size());
     return view.flat(all.begin, all.end - all.begin);
   };
-  std::vector<Parts> parts;
+  const std::vector<Parts> parts =
+      lay_out(scratch_[static_cast<std::size_t>(stream)], call, size(),
+              [&](const Segment& segment) { return share(segment.source, rank()).bytes(); });
   Requests coming(channel_of(stream));
-  for (const auto& [view, same] : call.segments) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const TensorView& view = call.segments[i].source;
     const TensorView own = share(view, rank());
-    Parts& mine = parts.emplace_back(size(), own.bytes());
     for (int step = 1; step < size(); ++step) {
       const int peer = (rank() + step) % size();
       const TensorView theirs = share(view, peer);
-      coming.receive(peer, mine.of(peer), own.bytes());
+      coming.receive(peer, parts[i].of(peer), own.bytes());
       coming.send(peer, theirs.data, theirs.bytes());
     }
   }

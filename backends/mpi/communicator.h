@@ -1,12 +1,14 @@
 // Collectives of CPU ranks that are processes: MPI carries the bytes, reductions add in rank order
 // with the thread ranks' code, so that both give the same bits.
-// Ownership: refers to its rank's device and to the run's notices; a reduction holds a copy of the
-// other ranks' parts while it runs, outside the ledger. Threads: as in core/device/communicator.h.
+// Ownership: refers to its rank's device and to the run's notices; keeps room for the other ranks'
+// parts of the largest reduction of each stream, outside the ledger. Threads: as in
+// core/device/communicator.h.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include "backends/cpu/device.h"
 #include "backends/mpi/notices.h"
@@ -42,7 +44,9 @@ class MpiCommunicator final : public Communicator {
   Notices& notices_;
   std::chrono::milliseconds timeout_;
   double link_bandwidth_;
-  std::array<std::int64_t, kStreams> calls_{};  // each touched by its stream's thread only
+  // Each touched by its stream's thread only.
+  std::array<std::int64_t, kStreams> calls_{};
+  std::array<std::vector<std::byte>, kStreams> scratch_;
 };
 
 }  // namespace zl::mpi

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdlib>
 #include <string>
 
 #include "core/base/error.h"
@@ -61,7 +63,14 @@ const Session& session() {
   return only;
 }
 
+std::atomic<int> run_tag{0};
+
 }  // namespace
+
+void begin_run() {
+  constexpr int kTags = 32768;  // MPI promises as many
+  run_tag = (run_tag + 1) % kTags;
+}
 
 const Processes& processes() { return session().processes(); }
 
@@ -101,16 +110,16 @@ void Requests::send(int to, const void* data, std::int64_t bytes) {
 void Requests::receive(int from, void* data, std::int64_t bytes) { add(from, true, data, bytes); }
 
 void Requests::add(int peer, bool receives, void* data, std::int64_t bytes) {
-  constexpr int kTag = 0;
+  const int tag = run_tag;
   const MPI_Comm channel = session().channel(channel_);
   for (std::int64_t first = 0; first < bytes; first += kLargest) {
     const int count = static_cast<int>(std::min(kLargest, bytes - first));
     std::byte* part = static_cast<std::byte*>(data) + first;
     MPI_Request request = MPI_REQUEST_NULL;
     if (receives) {
-      check(MPI_Irecv(part, count, MPI_BYTE, peer, kTag, channel, &request), "MPI_Irecv");
+      check(MPI_Irecv(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Irecv");
     } else {
-      check(MPI_Isend(part, count, MPI_BYTE, peer, kTag, channel, &request), "MPI_Isend");
+      check(MPI_Isend(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Isend");
     }
     pending_->requests.push_back(request);
     pending_->from.push_back({peer, receives});

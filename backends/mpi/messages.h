@@ -19,6 +19,10 @@ const Processes& processes();
 // Messages of one channel do not meet those of another.
 inline constexpr int kChannels = 8;
 
+// Every process calls it before a run: what was sent in an earlier one and never taken is not taken
+// for a message of this one.
+void begin_run();
+
 // Ends every process of the job at once.
 [[noreturn]] void abort(int exit_code);
 

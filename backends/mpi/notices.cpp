@@ -72,6 +72,7 @@ struct Notices::Peer {
 };
 
 Notices::Notices() : sent_(kNoticeChannel) {
+  begin_run();
   for (int rank = 0; rank < processes().count; ++rank) {
     if (rank != processes().rank) peers_.emplace_back(rank);
   }

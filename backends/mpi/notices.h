@@ -17,7 +17,7 @@ namespace zl::mpi {
 
 class Notices {
  public:
-  Notices();
+  Notices();  // begins the run
   ~Notices();
 
   // This rank joins no further collective: the others are to leave theirs. Only the first counts.

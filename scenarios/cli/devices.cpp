@@ -14,6 +14,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cpu_backend.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/runner.h"
 
@@ -121,6 +122,7 @@ int devices(const std::string& format_text) {
               {"instruction_sets", instruction_sets()},
               {"gemm", gemm_library()},
               {"openmp_threads", openmp_threads()},
+              {"communicators", describe_communicators()},
               {"files", file_access()}};
   const Runner runner;
   const Json backends = backends_json(runner.backends());

@@ -94,9 +94,16 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
   }
   for (const std::string& backend : backends) {
     require_backend(runner, backend);
-    const bool launched =
-        (backend == "cuda" || scenario.run.communicator == "mpi") && detect_launch();
-    if (backend != "sim" && !launched) check_real_ranks(scenario, backend);
+    const auto launch = detect_launch();
+    const bool by_processes = backend == "cuda" || scenario.run.communicator == "mpi";
+    if (launch && backend == "cpu" && !by_processes) {
+      throw Error(ErrorCode::usage, "--backend cpu: this process is one of " +
+                                        std::to_string(launch->ranks) + " that " +
+                                        launch->launcher +
+                                        " started, and would start all ranks as threads; add "
+                                        "--communicator mpi, or start it alone");
+    }
+    if (backend != "sim" && !(launch && by_processes)) check_real_ranks(scenario, backend);
     const bool guessed = backend == "sim" && scenario.cluster == "local" &&
                          scenario.cluster_json.empty() &&
                          !std::filesystem::exists(local_cluster_path());

@@ -141,7 +141,7 @@ TEST(WireBytes, AllToAllSendsAllButItsOwnChunk) {
 
 // A slow link: a collective lasts at least its wire bytes over the bandwidth, and moves the same.
 TEST(SlowLink, HoldsACollectiveForItsTransferTime) {
-  make_world({.ranks = 3, .threads_per_rank = 1, .link_bandwidth = 1e6})->run([](RankHandle rank) {
+  make_ranks({.ranks = 3, .threads_per_rank = 1, .link_bandwidth = 1e6})->run([](RankHandle rank) {
     const int me = rank.communicator.rank();
     Array whole = input(DType::f32, 3000, me, 0);
     const Segment segment{whole.part(1000 * me, 1000), whole.view()};

@@ -125,8 +125,11 @@ inline std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int c
   return arrays;
 }
 
+// What run_ranks runs on: threads, unless a test program has other ranks.
+inline std::function<std::unique_ptr<World>(const WorldOptions&)> make_ranks = make_world;
+
 inline void run_ranks(int ranks, const std::function<void(RankHandle)>& program) {
-  make_world({.ranks = ranks, .threads_per_rank = 1})->run(program);
+  make_ranks({.ranks = ranks, .threads_per_rank = 1})->run(program);
 }
 
 // The message of the error that the world rethrows; empty: none.

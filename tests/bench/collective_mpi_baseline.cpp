@@ -1,5 +1,6 @@
-// What MPI needs for the collectives of collective_bench: mpirun -np 2 collective_mpi_baseline.
-// Prints one line per operation and size: the median of nine runs, in microseconds.
+// What MPI needs for the collectives of collective_bench, and what our ranks over it need, in turn:
+// mpirun -np 2 collective_mpi_baseline. Prints one line per operation and size: the medians of nine
+// runs, in microseconds.
 #include <mpi.h>
 
 #include <algorithm>
@@ -8,61 +9,90 @@
 #include <utility>
 #include <vector>
 
+#include "backends/mpi/messages.h"
+#include "backends/mpi/world.h"
+
 namespace {
 
-double median_microseconds(const std::function<void()>& work) {
-  constexpr int kWarmUp = 3, kRepeats = 9;
-  for (int i = 0; i < kWarmUp; ++i) work();
-  std::vector<double> times;
-  for (int i = 0; i < kRepeats; ++i) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    work();
-    times.push_back((MPI_Wtime() - start) * 1e6);
-  }
-  std::nth_element(times.begin(), times.begin() + kRepeats / 2, times.end());
-  return times[kRepeats / 2];
+using Work = std::function<void()>;
+
+double microseconds(const Work& work) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  work();
+  return (MPI_Wtime() - start) * 1e6;
 }
 
-void measure(int bytes, int rank, int ranks) {
+double median(std::vector<double> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// Medians of both, measured in turn.
+std::pair<double, double> medians(const Work& first, const Work& second) {
+  constexpr int kWarmUp = 3, kRepeats = 9;
+  std::vector<double> of_first, of_second;
+  for (int i = -kWarmUp; i < kRepeats; ++i) {
+    const double a = microseconds(first), b = microseconds(second);
+    if (i < 0) continue;
+    of_first.push_back(a);
+    of_second.push_back(b);
+  }
+  return {median(of_first), median(of_second)};
+}
+
+void measure(int bytes, const zl::RankHandle& handle) {
+  using zl::CollectiveKind;
+  const int rank = handle.communicator.rank(), ranks = handle.communicator.size();
   const int count = bytes / 4, chunk = count / ranks;
   std::vector<float> full(static_cast<std::size_t>(count), 1.0f);
   float* own = full.data() + static_cast<std::ptrdiff_t>(rank) * chunk;
   std::vector<float> result(static_cast<std::size_t>(chunk));
-  const auto reduce_scatter = [&] {
-    MPI_Reduce_scatter_block(full.data(), result.data(), chunk, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  const auto view = [](float* data, int elements) {
+    return zl::TensorView{reinterpret_cast<std::byte*>(data), zl::DType::f32, zl::Shape{elements}};
   };
-  const auto all_gather = [&] {
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, full.data(), chunk, MPI_FLOAT,
-                  MPI_COMM_WORLD);
+  const auto ours = [&](CollectiveKind kind, float* from, int in, float* to, int out) -> Work {
+    return [=, &handle] {
+      const zl::Segment segment{view(from, in), view(to, out)};
+      handle.communicator.run(zl::StreamId::compute,
+                              {kind, zl::ReduceOp::max, zl::Group::data, {&segment, 1}}, nullptr);
+    };
   };
-  const std::pair<const char*, std::function<void()>> patterns[] = {
+  struct Pattern {
+    const char* name;
+    Work mpi, zerolab;
+  };
+  const Pattern patterns[] = {
       {"all_reduce",
+       [&] { MPI_Allreduce(MPI_IN_PLACE, full.data(), count, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD); },
+       ours(CollectiveKind::all_reduce, full.data(), count, full.data(), count)},
+      {"reduce_scatter",
        [&] {
-         MPI_Allreduce(MPI_IN_PLACE, full.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-       }},
-      {"reduce_scatter", reduce_scatter},
-      {"all_gather", all_gather},
-      {"reduce_scatter_all_gather",
+         MPI_Reduce_scatter_block(full.data(), result.data(), chunk, MPI_FLOAT, MPI_MAX,
+                                  MPI_COMM_WORLD);
+       },
+       ours(CollectiveKind::reduce_scatter, full.data(), count, result.data(), chunk)},
+      {"all_gather",
        [&] {
-         reduce_scatter();
-         std::copy(result.begin(), result.end(), own);
-         all_gather();
-       }},
+         MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, full.data(), chunk, MPI_FLOAT,
+                       MPI_COMM_WORLD);
+       },
+       ours(CollectiveKind::all_gather, own, chunk, full.data(), count)},
   };
-  for (const auto& [name, work] : patterns) {
-    const double time = median_microseconds(work);
-    if (rank == 0) std::printf("%s/bytes:%d/ranks:%d %.1f us\n", name, bytes, ranks, time);
+  for (const auto& [name, mpi, zerolab] : patterns) {
+    const auto [theirs, mine] = medians(mpi, zerolab);
+    if (rank > 0) continue;
+    std::printf("%s/bytes:%d/ranks:%d mpi %.1f us, zerolab over mpi %.1f us\n", name, bytes, ranks,
+                theirs, mine);
   }
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  for (const int bytes : {1 << 10, 256 << 10, 4 << 20, 64 << 20}) measure(bytes, rank, ranks);
-  MPI_Finalize();
+int main() {
+  const int ranks = zl::mpi::processes().count;  // starts MPI
+  zl::mpi::make_world({.ranks = ranks, .threads_per_rank = 1})->run([](zl::RankHandle handle) {
+    for (const int bytes : {1 << 10, 256 << 10, 4 << 20, 64 << 20}) measure(bytes, handle);
+  });
 }

@@ -86,6 +86,23 @@ TEST(BadInput, NoRanksAndTooMany) {
   EXPECT_EQ(zerolab(home, {"run", "tiny-gpt2", "--ranks", "65", "--backend", "sim"}).code, 0);
 }
 
+// No launcher set them here; the program only reads what one would say.
+TEST(BadInput, LaunchedProcessesThatWouldBeThreads) {
+  const Home home;
+  const auto launched = [&](const std::vector<std::string>& arguments) {
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+    setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
+    const std::string message = refused(home, arguments, 2);
+    for (const char* name : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"}) {
+      unsetenv((std::string("OMPI_COMM_WORLD_") + name).c_str());
+    }
+    return message;
+  };
+  EXPECT_CONTAINS(launched({"run", "tiny-gpt2", "--backend", "cpu"}), "--communicator mpi");
+}
+
 TEST(BadInput, HeadsThatDoNotDivideHidden) {
   const Home home;
   const std::string file = home.file("heads.json", R"({"schema": 1, "model": {"family": "gpt2",

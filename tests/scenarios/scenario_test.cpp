@@ -62,6 +62,7 @@ TEST(Scenario, OverridesWin) {
   o.precision = "bf16";
   o.device_memory = "1GiB";
   o.deterministic = false;
+  o.communicator = "mpi";
   o.data = "text.txt";
   o.tokenizer = "folder";
   const Scenario s = load_text(kTiny, o);
@@ -78,6 +79,9 @@ TEST(Scenario, OverridesWin) {
   EXPECT_EQ(s.run.sequence_length, 32);
   EXPECT_EQ(s.run.device_memory, std::int64_t{1} << 30);
   EXPECT_FALSE(s.run.deterministic);
+  EXPECT_EQ(s.run.communicator, "mpi");
+  EXPECT_EQ(scenario_from_json(canonical_json(s), "again").run.communicator, "mpi");
+  EXPECT_EQ(canonical_json(load_text(kTiny)).find("communicator"), std::string::npos);
   EXPECT_TRUE(load_text(kTiny).run.deterministic);
   EXPECT_EQ(s.run.data, "text.txt");
   EXPECT_EQ(s.run.tokenizer, "folder");
@@ -144,6 +148,7 @@ TEST(Scenario, BadInputNamesTheKey) {
                   "run.sequence_length: 65 is above the 64 learned positions");
   EXPECT_CONTAINS(run("\"device_memory\": \"16 parsecs\""), "run.device_memory");
   EXPECT_CONTAINS(run("\"deterministic\": 1"), "run.deterministic: 1 is not");
+  EXPECT_CONTAINS(run("\"communicator\": \"nccl\""), "run.communicator: \"nccl\" is not one of");
   EXPECT_CONTAINS(run("\"precision\": \"fp8\""),
                   "run.precision: \"fp8\" is not one of fp32, bf16, fp16");
   EXPECT_CONTAINS(error_of("{\"modle\": \"gpt2-tiny\"}"),
