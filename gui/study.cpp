@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <thread>
 
 #include "core/base/bytes.h"
 #include "scenarios/runner.h"
@@ -58,19 +60,26 @@ const StrategyStudy* Study::find(const std::string& strategy) const {
 Evaluator::Shared Evaluator::record(const Scenario& scenario, const ImportedStrategy& imported,
                                     const DeviceProperties& device) {
   const std::string key = key_of(scenario, imported, device);
-  const auto found = cache_.find(key);
-  if (found != cache_.end()) return found->second;
-  if (cache_.size() >= kKept) cache_.clear();
-  ++recorded_;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = cache_.find(key);
+    if (found != cache_.end()) return found->second;
+    if (cache_.size() >= kKept) cache_.clear();
+    ++recorded_;
+  }
+  const auto keep = [&](Shared recording) {
+    const std::lock_guard lock(mutex_);
+    return cache_[key] = std::move(recording);
+  };
   ProgramOptions options = program_options(scenario);
   options.stop = cancelled_;
   try {
     auto recording =
         std::make_shared<Recording>(record_run(scenario, imported.strategy, device, options));
     if (*cancelled_) return nullptr;
-    return cache_[key] = std::move(recording);
+    return keep(std::move(recording));
   } catch (const OutOfMemory&) {
-    return cache_[key] = nullptr;
+    return keep(nullptr);
   }
 }
 
@@ -105,6 +114,31 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   return out;
 }
 
+// Side by side on the machine's cores; the first error in the order of the strategies is thrown.
+void Evaluator::evaluate_all(Study& study) {
+  const std::size_t count = study.scenario.strategies.size();
+  study.strategies.resize(count);
+  std::vector<std::exception_ptr> errors(count);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count && !*cancelled_; i = next++) {
+      try {
+        study.strategies[i] = evaluate_strategy(study, study.scenario.strategies[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::jthread> helpers;
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  while (helpers.size() + 1 < std::min(count, cores)) helpers.emplace_back(work);
+  work();
+  helpers.clear();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
 std::shared_ptr<const Study> Evaluator::evaluate(const Document& document,
                                                  const std::atomic<bool>& cancelled) {
   const auto start = std::chrono::steady_clock::now();
@@ -115,10 +149,8 @@ std::shared_ptr<const Study> Evaluator::evaluate(const Document& document,
   study->scenario = scenario_from_json(document.text(), document.source());
   study->cluster = scenario_cluster(study->scenario);
   study->budget = memory_budget(study->scenario, study->cluster);
-  for (const ImportedStrategy& imported : study->scenario.strategies) {
-    study->strategies.push_back(evaluate_strategy(*study, imported));
-    if (cancelled) return nullptr;
-  }
+  evaluate_all(*study);
+  if (cancelled) return nullptr;
   study->recorded = recorded_;
   study->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return study;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class Evaluator {
                 const DeviceProperties& device);
   StrategyStudy evaluate_strategy(const Study& study, const ImportedStrategy& imported);
 
+  void evaluate_all(Study& study);
+
+  std::mutex mutex_;  // of the cache and its count: strategies are evaluated side by side
   std::map<std::string, Shared> cache_;  // by what a recording depends on
   const std::atomic<bool>* cancelled_ = nullptr;
   int recorded_ = 0;

@@ -163,6 +163,9 @@ QColor faint(const QPalette& palette) {
 QColor grid(const QPalette& palette) {
   return mixed(palette.text().color(), palette.base().color(), 0.85);
 }
+QColor pale_series_color(const QPalette& palette, std::size_t index) {
+  return mixed(series_color(index), palette.base().color(), 0.72);
+}
 QColor warning(const QPalette& palette) {
   return is_dark(palette) ? QColor(0xf2a33a) : QColor(0xa65a00);
 }

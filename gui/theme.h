@@ -30,6 +30,8 @@ QPen series_pen(std::size_t index, double width);
 // Text between foreground and background, for axes and hints.
 QColor faint(const QPalette& palette);
 QColor grid(const QPalette& palette);
+// A series' colour behind other marks: opaque, which Qt fills ten times faster than see-through.
+QColor pale_series_color(const QPalette& palette, std::size_t index);
 QColor warning(const QPalette& palette);
 QColor good(const QPalette& palette);
 QColor bad(const QPalette& palette);

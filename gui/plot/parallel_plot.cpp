@@ -119,7 +119,8 @@ QPolygonF ParallelPlot::path(std::size_t line, const QRectF& box) const {
 }
 
 void ParallelPlot::draw_lines(QPainter& painter, const QRectF& box) const {
-  painter.setRenderHint(QPainter::Antialiasing);
+  constexpr std::size_t kMany = 200;  // their smoothing costs a brush its frame
+  painter.setRenderHint(QPainter::Antialiasing, data_.lines.size() <= kMany);
   std::vector<bool> keep(data_.lines.size(), false);
   for (const int line : kept()) keep[static_cast<std::size_t>(line)] = true;
   // What was brushed away lies below, then what does not fit.
@@ -127,7 +128,10 @@ void ParallelPlot::draw_lines(QPainter& painter, const QRectF& box) const {
   for (int now = 0; now <= 2; ++now) {
     QColor color = now == 0 ? grid(palette()) : now == 1 ? bad(palette()) : series_color(0);
     if (now > 0 && data_.lines.size() > 20) color.setAlphaF(0.55F);
-    painter.setPen(QPen(color, 1.2, now == 1 ? Qt::DashLine : Qt::SolidLine));
+    // Wider pens are stroked as shapes, which takes seconds for hundreds of lines.
+    QPen pen(color, 1, now == 1 ? Qt::DashLine : Qt::SolidLine);
+    pen.setCosmetic(true);
+    painter.setPen(pen);
     for (std::size_t i = 0; i < data_.lines.size(); ++i) {
       if (layer(i) == now) painter.drawPolyline(path(i, box));
     }
@@ -172,13 +176,35 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   painter.setBrush(Qt::NoBrush);
 }
 
+std::vector<Mark> ParallelPlot::make_marks(const QRectF& box) const {
+  std::vector<Mark> marks;
+  for (const int row : kept()) {
+    const ParallelLine& line = data_.lines[static_cast<std::size_t>(row)];
+    const QPolygonF points = path(static_cast<std::size_t>(row), box);
+    if (points.isEmpty()) continue;
+    QString text = line.label;
+    for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+      const double value = line.values[axis];
+      if (!std::isnan(value)) text += "\n" + data_.axes[axis].name + ": " + text_of(axis, value);
+    }
+    marks.push_back({QRectF(points.back() - QPointF(4, 3), QSizeF(8, 6)), text, row});
+  }
+  return marks;
+}
+
+void ParallelPlot::paintEvent(QPaintEvent* event) {
+  on_screen_ = true;
+  Plot::paintEvent(event);
+  on_screen_ = false;
+}
+
 void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   const double line = metrics.height();
   const QRectF box = area.adjusted(40, 2 * line + 6, -40, -line - 6);
-  const bool on_screen = painter.device() == this;
-  if (!on_screen) {
+  if (!on_screen_) {
     draw_lines(painter, box);
+    marks = make_marks(box);
   } else {
     const QSize pixels = area.size().toSize() * devicePixelRatioF();
     if (cached_.size() != pixels) {
@@ -187,8 +213,10 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
       cached_.fill(Qt::transparent);
       QPainter into(&cached_);
       draw_lines(into, box.translated(-area.topLeft()));
+      cached_marks_ = make_marks(box);
     }
     painter.drawPixmap(area.topLeft(), cached_);
+    marks = cached_marks_;
     box_ = box;
   }
   painter.setRenderHint(QPainter::Antialiasing);
@@ -197,16 +225,6 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
     painter.drawPolyline(path(static_cast<std::size_t>(row), box));
   }
   for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) draw_axis(painter, axis, box);
-  for (const int row : kept()) {
-    const QPolygonF points = path(static_cast<std::size_t>(row), box);
-    if (points.isEmpty()) continue;
-    QString text = data_.lines[static_cast<std::size_t>(row)].label;
-    for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
-      const double value = data_.lines[static_cast<std::size_t>(row)].values[axis];
-      if (!std::isnan(value)) text += "\n" + data_.axes[axis].name + ": " + text_of(axis, value);
-    }
-    marks.push_back({QRectF(points.back() - QPointF(4, 3), QSizeF(8, 6)), text, row});
-  }
 }
 
 int ParallelPlot::axis_at(double x) const {

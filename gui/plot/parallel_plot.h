@@ -54,6 +54,7 @@ class ParallelPlot : public Plot {
  protected:
   void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
   bool is_empty() const override { return data_.lines.empty(); }
+  void paintEvent(QPaintEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
@@ -72,6 +73,7 @@ class ParallelPlot : public Plot {
   QPolygonF path(std::size_t line, const QRectF& box) const;
   QString text_of(std::size_t axis, double value) const;
   void draw_lines(QPainter& painter, const QRectF& box) const;
+  std::vector<Mark> make_marks(const QRectF& box) const;
   void draw_axis(QPainter& painter, std::size_t axis, const QRectF& box) const;
   int axis_at(double x) const;
 
@@ -80,8 +82,11 @@ class ParallelPlot : public Plot {
   std::map<int, Range> ranges_;
   std::vector<int> highlighted_;
   std::optional<Drag> drag_;
-  QRectF box_;      // where the axes were last drawn
-  QPixmap cached_;  // of the lines, until data, ranges or size change
+  QRectF box_;  // where the axes were last drawn
+  bool on_screen_ = false;
+  // The lines and their marks on screen, until data, ranges or size change.
+  QPixmap cached_;
+  std::vector<Mark> cached_marks_;
 };
 
 }  // namespace zl::gui

@@ -1,6 +1,7 @@
 #include "gui/plot/timeline_plot.h"
 
 #include <QPainter>
+#include <QtMath>
 #include <algorithm>
 #include <cmath>
 
@@ -200,13 +201,13 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   line << QPointF(box_.right() + 2, line.back().y());
   painter.save();
   painter.setClipRect(row, Qt::IntersectClip);
-  QColor fill = series_color(0);
-  fill.setAlpha(70);
-  QPolygonF area = line;
-  area << QPointF(area.back().x(), row.bottom()) << QPointF(area.front().x(), row.bottom());
-  painter.setPen(Qt::NoPen);
-  painter.setBrush(fill);
-  painter.drawPolygon(area);
+  const QColor fill = pale_series_color(palette(), 0);
+  // Bar by bar: a polygon of a thousand spikes takes Qt a second to fill.
+  for (qsizetype i = 0; i + 1 < line.size(); ++i) {
+    const int left = qFloor(line[i].x()), wide = qFloor(line[i + 1].x()) - left;
+    const int top = qFloor(line[i].y());
+    if (wide > 0) painter.fillRect(left, top, wide, qCeil(row.bottom()) - top, fill);
+  }
   painter.setPen(QPen(series_color(0), 1));
   painter.drawPolyline(line);
   painter.setPen(faint(palette()));
