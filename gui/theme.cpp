@@ -4,7 +4,9 @@
 #include <QFontMetricsF>
 #include <QPainter>
 #include <QPainterPath>
+#include <QProxyStyle>
 #include <QStyleFactory>
+#include <QStyleOption>
 #include <array>
 #include <cmath>
 
@@ -62,11 +64,40 @@ void hatch(QPainter& painter, const QRectF& area, double dx, double dy, double g
   }
 }
 
+// Fusion draws the box of a check mark darker than the window: on a dark one it cannot be seen.
+class Style : public QProxyStyle {
+ public:
+  Style() : QProxyStyle(QStyleFactory::create("Fusion")) {}
+
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                     const QWidget* widget) const override {
+    if (element != PE_IndicatorCheckBox && element != PE_IndicatorItemViewItemCheck) {
+      return QProxyStyle::drawPrimitive(element, option, painter, widget);
+    }
+    const QPalette& palette = option->palette;
+    const QRectF box = QRectF(option->rect).adjusted(1.5, 1.5, -1.5, -1.5);
+    painter->save();
+    painter->setRenderHint(QPainter::Antialiasing);
+    const bool focused = option->state & State_HasFocus;
+    painter->setPen(QPen(focused ? palette.highlight().color() : faint(palette), 1));
+    painter->setBrush(palette.base());
+    painter->drawRoundedRect(box, 2, 2);
+    if (option->state & State_On) {
+      painter->setPen(QPen(palette.text().color(), 1.8));
+      const auto at = [&box](double x, double y) {
+        return QPointF(box.left() + x * box.width(), box.top() + y * box.height());
+      };
+      painter->drawPolyline(QPolygonF{at(0.2, 0.5), at(0.42, 0.75), at(0.82, 0.22)});
+    }
+    painter->restore();
+  }
+};
+
 }  // namespace
 
 void apply_appearance(Appearance appearance) {
   static const QPalette system = QApplication::palette();
-  QApplication::setStyle(QStyleFactory::create("Fusion"));
+  QApplication::setStyle(new Style);
   if (appearance == Appearance::system) {
     QApplication::setPalette(system);
   } else if (appearance == Appearance::light) {
