@@ -1,7 +1,10 @@
 // Packing and unpacking of signs, eight elements at a time.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "backends/cpu/ops/blocks.h"
 #include "backends/cpu/ops/vector.h"
@@ -63,11 +66,23 @@ void unpack_bytes(const std::uint8_t* packed, std::int64_t bytes, float scale, f
   }
 }
 
-void add_bytes(const std::uint8_t* packed, std::int64_t bytes, float scale, float* sums) {
-  for (std::int64_t i = 0; i < bytes; ++i) {
-    const float* signs = kSigns[packed[i]].data();
-    for (std::int64_t j = 0; j < 8; ++j) sums[8 * i + j] += scale * signs[j];
+// sums[8] = the sum over `scales` rows, `stride` bytes apart, of each one's signs times its scale.
+void sum_byte(const std::uint8_t* packed, std::int64_t stride, std::span<const float> scales,
+              float* sums) {
+#if defined(__AVX__)
+  __m256 sum = _mm256_setzero_ps();
+  for (std::size_t row = 0; row < scales.size(); ++row, packed += stride) {
+    const __m256 signs = _mm256_loadu_ps(kSigns[*packed].data());
+    sum = _mm256_add_ps(sum, _mm256_mul_ps(signs, _mm256_set1_ps(scales[row])));
   }
+  _mm256_storeu_ps(sums, sum);
+#else
+  std::fill_n(sums, 8, 0.0f);
+  for (std::size_t row = 0; row < scales.size(); ++row, packed += stride) {
+    const float* signs = kSigns[*packed].data();
+    for (std::size_t j = 0; j < 8; ++j) sums[j] += scales[row] * signs[j];
+  }
+#endif
 }
 
 // fn(row, first byte, bytes) for blocks of the packed bytes of all rows; a block lies in one row.
@@ -114,16 +129,24 @@ void execute(const SignCompress& op, const ExecContext& context) {
 void execute(const SignAverage& op, const ExecContext& context) {
   const std::int64_t rows = op.packed.rows(), row_bytes = op.packed.columns();
   const auto* packed = op.packed.as<const std::uint8_t>();
-  const float* scales = op.scales.as<const float>() + op.column;
   const float share = 1.0f / static_cast<float>(rows);
+  std::vector<float> scales;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    scales.push_back(op.scales.as<const float>()[row * op.scales.columns() + op.column]);
+  }
   for_row_blocks(context, 1, row_bytes, [&](std::int64_t, std::int64_t first, std::int64_t bytes) {
-    float sums[kBlock] = {};
-    for (std::int64_t row = 0; row < rows; ++row) {
-      add_bytes(packed + row * row_bytes + first, bytes, scales[row * op.scales.columns()], sums);
-    }
     float* out = op.out.as<float>() + 8 * first;
     const std::int64_t real = real_elements(op.count, op.count, 0, 8 * first, 8 * bytes);
-    for (std::int64_t i = 0; i < real; ++i) out[i] = std::fma(sums[i], share, out[i]);
+    for (std::int64_t i = 0; i < real; i += 8) {
+      float sums[8];
+      sum_byte(packed + first + i / 8, row_bytes, scales, sums);
+      const std::int64_t length = std::min<std::int64_t>(8, real - i);
+      if (length == 8) {
+        for (std::int64_t j = 0; j < 8; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
+      } else {
+        for (std::int64_t j = 0; j < length; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
+      }
+    }
   });
 }
 
