@@ -1,11 +1,14 @@
 // What must not stop the dashboard: damaged and newer databases, typos, small windows, no display.
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
 #include <QProcess>
 #include <QProcessEnvironment>
 #include <QTableView>
+#include <set>
 
 #include "core/base/error.h"
+#include "gui/plot/plot.h"
 #include "gui/views/runs_page.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/fixtures.h"
@@ -64,6 +67,69 @@ TEST(BadInput, ASmallWindowStillShowsEveryView) {
     EXPECT_LE(desk.window.width(), 800) << name.toStdString();
     EXPECT_LE(desk.window.height(), 600) << name.toStdString();
   }
+}
+
+// While another program brings it up to date its version is the old one; then it is read by itself.
+TEST(BadInput, ADatabaseBeingMigratedIsReadWhenItIsDone) {
+  test::Desk desk(test::tiny_study());
+  const std::string path = desk.path("old.db");
+  Store::open(path, Store::Mode::read_write)
+      .save(zl::test::a_full_run(), zl::test::a_scenario(), zl::test::an_environment());
+  SQLite::Database raw(path, SQLite::OPEN_READWRITE);
+  const int version = raw.execAndGet("PRAGMA user_version").getInt();
+  raw.exec("PRAGMA user_version = 1");
+  RunsPage& page = desk.window.runs();
+  page.open(path);
+  EXPECT_TRUE(page.model().error().contains("version 1")) << page.model().error().toStdString();
+  EXPECT_EQ(page.model().rowCount(), 0);
+  raw.exec("PRAGMA user_version = " + std::to_string(version));
+  page.model().refresh();
+  EXPECT_EQ(page.model().rowCount(), 1);
+  EXPECT_TRUE(page.model().error().isEmpty());
+}
+
+TEST(Window, ARestartRestoresDocumentAndView) {
+  const QTemporaryDir folder;
+  const WindowOptions options{folder.filePath("runs.db").toStdString(),
+                              folder.filePath("dashboard.ini")};
+  Document edited;
+  {
+    Session session;
+    MainWindow window(session, options);
+    EXPECT_FALSE(window.restore()) << "nothing to restore at the first start";
+    session.open(test::llama_on_a_node());
+    session.edit_key("run.micro_batch", "2");
+    edited = session.document();
+    window.show_view("traffic");
+    window.close();
+  }
+  Session session;
+  MainWindow window(session, options);
+  ASSERT_TRUE(window.restore());
+  session.wait();
+  EXPECT_EQ(session.document().text(), edited.text());
+  EXPECT_EQ(session.study()->strategies[0].imported.strategy.micro_batch, 2);
+  window.show();
+  EXPECT_TRUE(window.view("traffic")->isVisible());
+}
+
+TEST(Window, TabReachesEveryChart) {
+  test::Desk desk(test::llama_on_a_node());
+  int charts = 0;
+  for (const QString& name : MainWindow::view_names()) {
+    desk.window.show_view(name);
+    std::set<QWidget*> reached;
+    QWidget* next = desk.window.nextInFocusChain();
+    for (; next != &desk.window && reached.insert(next).second;) next = next->nextInFocusChain();
+    for (Plot* plot : desk.window.view(name)->findChildren<Plot*>()) {
+      if (!plot->isVisible()) continue;
+      ++charts;
+      EXPECT_TRUE(plot->focusPolicy() & Qt::TabFocus) << plot->title().toStdString();
+      EXPECT_TRUE(reached.count(plot)) << plot->title().toStdString();
+      EXPECT_FALSE(plot->accessibleName().isEmpty());
+    }
+  }
+  EXPECT_GE(charts, 14);
 }
 
 struct Ended {
