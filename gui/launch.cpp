@@ -3,9 +3,9 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QPixmap>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 
 #include "core/base/error.h"
 #include "gui/main_window.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFirstStudy = "demo";
 
 int fail(ErrorCode code, const std::string& message) {
-  std::cerr << "zerolab-gui: " << message << "\n";
+  std::fprintf(stderr, "zerolab-gui: %s\n", message.c_str());
   return static_cast<int>(code);
 }
 

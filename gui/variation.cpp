@@ -102,12 +102,16 @@ std::vector<Variation> variations(const Study& study, const StrategyStudy& strat
   return accepted;
 }
 
+std::vector<std::string> listed_strategies(const Study& study) {
+  std::vector<std::string> strategies = study.document.strategies();
+  if (!strategies.empty()) return strategies;
+  for (const StrategyStudy& each : study.strategies) strategies.push_back(each.name());
+  return strategies;
+}
+
 Document with_variation(const Study& study, const StrategyStudy& strategy,
                         const Variation& variation) {
-  std::vector<std::string> strategies = study.document.strategies();
-  if (strategies.empty()) {
-    for (const StrategyStudy& each : study.strategies) strategies.push_back(each.name());
-  }
+  std::vector<std::string> strategies = listed_strategies(study);
   const auto index = static_cast<std::size_t>(&strategy - study.strategies.data());
   strategies.at(index) = variation.json;
   return study.document.with_strategies(strategies);

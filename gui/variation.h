@@ -37,6 +37,9 @@ Change optimizer_and_weights_to_host();
 std::vector<Variation> variations(const Study& study, const StrategyStudy& strategy,
                                   const std::vector<Choices>& axes);
 
+// The strategies of a study as its document may list them.
+std::vector<std::string> listed_strategies(const Study& study);
+
 // The study's document with the variation in place of the strategy.
 Document with_variation(const Study& study, const StrategyStudy& strategy,
                         const Variation& variation);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <map>
+#include <set>
 #include <vector>
 
 #include "core/base/error.h"
@@ -32,7 +32,7 @@ std::string file_of(const std::string& folder, std::int64_t step, int rank, int 
 // Steps that `has` accepts, newest first, of the folders named step-N.
 template <class Has>
 std::vector<std::int64_t> steps_in(const std::string& folder, Has has) {
-  std::map<std::int64_t, int, std::greater<>> steps;
+  std::set<std::int64_t, std::greater<>> steps;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -40,11 +40,9 @@ std::vector<std::int64_t> steps_in(const std::string& folder, Has has) {
     if (name.rfind("step-", 0) != 0) continue;
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + 5, end, step);
-    if (parsed.ec == std::errc() && parsed.ptr == end && has(step)) steps[step] = 0;
+    if (parsed.ec == std::errc() && parsed.ptr == end && has(step)) steps.insert(step);
   }
-  std::vector<std::int64_t> found;
-  for (const auto& [step, none] : steps) found.push_back(step);
-  return found;
+  return {steps.begin(), steps.end()};
 }
 
 bool is_complete(const std::string& folder, std::int64_t step, int ranks) {
@@ -52,6 +50,14 @@ bool is_complete(const std::string& folder, std::int64_t step, int ranks) {
     if (!fs::exists(file_of(folder, step, rank, ranks))) return false;
   }
   return true;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code status;
+  fs::create_directories(folder, status);
+  if (!status) return;
+  throw Error(ErrorCode::failed, folder.string() + ": cannot make the folder of the checkpoint: " +
+                                     status.message() + "; choose another --checkpoint folder");
 }
 
 class Saving : public StateArchive {
@@ -140,16 +146,16 @@ std::int64_t newest_checkpoint(const std::string& folder, int ranks) {
   return steps.empty() ? 0 : steps.front();
 }
 
+void prepare_checkpoints(const CheckpointConfig& config, const Engine& engine) {
+  engine.require_archivable();
+  make_folder(config.folder);
+}
+
 void save_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine) {
   Saving archive(context);
   engine.archive(archive);
   const std::string path = file_of(config.folder, engine.steps(), context.rank(), context.ranks());
-  std::error_code status;
-  fs::create_directories(fs::path(path).parent_path(), status);
-  if (status) {
-    throw Error(ErrorCode::failed, path + ": cannot make the folder of the checkpoint: " +
-                                       status.message() + "; choose another --checkpoint folder");
-  }
+  make_folder(fs::path(path).parent_path());
   archive.write(path, config.identity);
   remove_old(config.folder, context.rank(), context.ranks());
 }

@@ -87,8 +87,9 @@ class StepPlan {
 std::int64_t begin_from_checkpoint(const ProgramOptions& options, RankContext& context,
                                    Engine& engine) {
   const CheckpointConfig& config = options.checkpoint;
-  if (config.folder.empty() || !config.resume) return 0;
-  if (!restore_checkpoint(config, context, engine)) return 0;
+  if (config.folder.empty()) return 0;
+  prepare_checkpoints(config, engine);
+  if (!config.resume || !restore_checkpoint(config, context, engine)) return 0;
   if (engine.steps() < options.steps) return engine.steps();
   throw Error(ErrorCode::invalid, config.folder + ": step " + std::to_string(engine.steps()) +
                                       " of " + std::to_string(options.steps) +

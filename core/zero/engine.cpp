@@ -175,8 +175,7 @@ void Engine::skip_step() {
   ++step_;
 }
 
-void Engine::archive(StateArchive& archive) {
-  ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
+void Engine::require_archivable() const {
   const OffloadConfig& offload = strategy_.offload;
   if (offload.parameters == Tier::nvme || offload.delayed_update_after >= 0) {
     const bool files = offload.parameters == Tier::nvme;
@@ -186,6 +185,11 @@ void Engine::archive(StateArchive& archive) {
                     ": such runs cannot be checkpointed; " +
                     (files ? "use device cpu" : "leave it out") + " or run without --checkpoint");
   }
+}
+
+void Engine::archive(StateArchive& archive) {
+  ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
+  require_archivable();
   archive.integer("engine.steps", step_);
   std::int64_t index = schedule_.index();
   archive.integer("schedule.index", index);

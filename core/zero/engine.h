@@ -62,8 +62,8 @@ class Engine : private ParameterAccess {
   // Between steps: all that the coming ones depend on. Throws Error{invalid} where weights are in
   // files or updates are delayed: neither is at hand between steps. Every rank must call it.
   void archive(StateArchive& archive);
-  // The traces' steps count from here on from 1.
-  std::int64_t first_step() const { return first_step_; }
+  // Throws as archive().
+  void require_archivable() const;
 
  private:
   void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }
@@ -99,7 +99,7 @@ class Engine : private ParameterAccess {
 
   Tensor tokens_, targets_, loss_, bound_, squares_;
   std::vector<std::vector<std::int32_t>> host_batches_;  // uploads in flight until the step ends
-  std::int64_t step_ = 0, first_step_ = 0;
+  std::int64_t step_ = 0, first_step_ = 0;               // traces count steps after the first
   std::int64_t micro_ = 0;
 };
 

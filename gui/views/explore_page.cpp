@@ -12,7 +12,6 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/nearest.h"
 #include "gui/models/table_model.h"
@@ -183,10 +182,7 @@ void ExplorePage::add(int row) {
   const Variation variation =
       rows_[static_cast<std::size_t>(listed_[static_cast<std::size_t>(row)])].variation;
   if (variation.changes.empty()) return;  // it is there already
-  std::vector<std::string> strategies = asked_->document.strategies();
-  if (strategies.empty()) {
-    for (const StrategyStudy& each : asked_->strategies) strategies.push_back(each.name());
-  }
+  std::vector<std::string> strategies = listed_strategies(*asked_);
   strategies.push_back(variation.json);
   session_.edit(asked_->document.with_strategies(strategies),
                 tr("Add %1").arg(QString::fromStdString(variation.name)));

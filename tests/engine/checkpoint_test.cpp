@@ -110,8 +110,11 @@ TEST(Checkpoint, WhatIsNotAtHandBetweenStepsIsRefused) {
   Strategy s = strategy(2, DType::bf16);
   s.offload.optimizer = Tier::cpu;
   s.offload.delayed_update_after = 0;
-  EXPECT_NE(error_of(s, kept_in((folder / "run").string(), 2)).find("delayed_param_update"),
-            std::string::npos);
+  ProgramOptions options = kept_in((folder / "run").string(), 2);
+  bool stepped = false;
+  options.on_step = [&](std::int64_t, const StepMetrics&, double) { stepped = true; };
+  EXPECT_NE(error_of(s, options).find("delayed_param_update"), std::string::npos);
+  EXPECT_FALSE(stepped) << "said before the first step, not after the last";
 }
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndAnIncompleteOneIsPassedOver) {

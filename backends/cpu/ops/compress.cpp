@@ -141,11 +141,7 @@ void execute(const SignAverage& op, const ExecContext& context) {
       float sums[8];
       sum_byte(packed + first + i / 8, row_bytes, scales, sums);
       const std::int64_t length = std::min<std::int64_t>(8, real - i);
-      if (length == 8) {
-        for (std::int64_t j = 0; j < 8; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
-      } else {
-        for (std::int64_t j = 0; j < length; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
-      }
+      for (std::int64_t j = 0; j < length; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
     }
   });
 }
