@@ -1,8 +1,8 @@
-// Packing and unpacking of signs, eight elements at a time.
+// Packing and unpacking of signs, 32 elements at a time: a word of four packed bytes.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,76 +13,141 @@ namespace zl::cpu {
 namespace {
 
 constexpr std::int64_t kByteBlock = kBlock / 8;  // packed bytes of a block of elements
+constexpr std::int64_t kWord = 4;                // bytes
+constexpr int kWidth = kLanes<float>;
 
-// The signs of a byte as +1 and -1, first element first.
-constexpr auto kSigns = [] {
-  std::array<std::array<float, 8>, 256> table{};
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (std::size_t i = 0; i < 8; ++i) table[byte][i] = (byte >> (7 - i)) & 1 ? 1.0f : -1.0f;
+// Bit of a byte that holds its i-th element.
+constexpr unsigned bit_of(std::int64_t i) { return 1u << (7 - i); }
+
+// Bit of a word (as it lies in memory, read as a little-endian integer) that holds element i.
+constexpr auto kSelect = [] {
+  std::array<std::uint32_t, 8 * kWord> select{};
+  for (std::size_t i = 0; i < select.size(); ++i) {
+    select[i] = bit_of(static_cast<std::int64_t>(i % 8)) << (i / 8 * 8);
   }
-  return table;
+  return select;
 }();
 
-constexpr auto kReversed = [] {
-  std::array<std::uint8_t, 256> table{};
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    for (unsigned i = 0; i < 8; ++i) {
-      if ((byte >> i) & 1) table[byte] |= static_cast<std::uint8_t>(1u << (7 - i));
-    }
-  }
-  return table;
-}();
+std::uint32_t load_word(const std::uint8_t* packed) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, packed, kWord);
+  return word;
+}
+
+// The word's elements from `first` on: plus where the bit is set, minus elsewhere.
+Vector<float> choose(std::uint32_t word, int first, Vector<float> plus, Vector<float> minus) {
+  const auto bits = broadcast(word) & load_vector(kSelect.data() + first);
+  return bits != 0 ? plus : minus;
+}
 
 // Signs of `length` <= 8 elements; takes the signs' share away from them.
 std::uint8_t compress_some(float* x, std::int64_t length, float scale) {
   unsigned byte = 0;
   for (std::int64_t i = 0; i < length; ++i) {
     const bool positive = x[i] >= 0;
-    if (positive) byte |= 1u << (7 - i);
+    if (positive) byte |= bit_of(i);
     x[i] -= positive ? scale : -scale;
   }
   return static_cast<std::uint8_t>(byte);
 }
 
-void compress_bytes(float* x, std::uint8_t* packed, std::int64_t bytes, float scale) {
 #if defined(__AVX__)
-  const __m256 plus = _mm256_set1_ps(scale), minus = _mm256_set1_ps(-scale);
-  for (std::int64_t i = 0; i < bytes; ++i) {
-    const __m256 value = _mm256_loadu_ps(x + 8 * i);
-    const __m256 positive = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GE_OQ);
-    packed[i] = kReversed[static_cast<std::size_t>(_mm256_movemask_ps(positive))];
-    _mm256_storeu_ps(x + 8 * i, _mm256_sub_ps(value, _mm256_blendv_ps(minus, plus, positive)));
-  }
+// Bit i: whether element i of a vector is at least 0.
+std::uint32_t signs_of(Vector<float> x) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GE_OQ);
 #else
-  for (std::int64_t i = 0; i < bytes; ++i) packed[i] = compress_some(x + 8 * i, 8, scale);
+  const __m256 positive = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ);
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(positive));
 #endif
 }
 
-// out = +- scale for each sign.
-void unpack_bytes(const std::uint8_t* packed, std::int64_t bytes, float scale, float* out) {
-  for (std::int64_t i = 0; i < bytes; ++i) {
-    const float* signs = kSigns[packed[i]].data();
-    for (std::int64_t j = 0; j < 8; ++j) out[8 * i + j] = scale * signs[j];
+// The other order of bits in each byte.
+std::uint32_t reverse_bytes_bits(std::uint32_t word) {
+  word = (word >> 1 & 0x55555555u) | (word & 0x55555555u) << 1;
+  word = (word >> 2 & 0x33333333u) | (word & 0x33333333u) << 2;
+  return (word >> 4 & 0x0f0f0f0fu) | (word & 0x0f0f0f0fu) << 4;
+}
+
+void compress_words(float* x, std::uint8_t* packed, std::int64_t words, float scale) {
+  static_assert(Ahead::kFetch == 8 * kWord);
+  const Vector<float> plus = broadcast(scale), minus = -plus, zero{};
+  const Ahead ahead(x);
+  for (std::int64_t i = 0; i < words; ++i, x += 8 * kWord) {
+    ahead.fetch(8 * kWord * i);
+    std::uint32_t word = 0;
+#pragma GCC unroll 4
+    for (int first = 0; first < 8 * kWord; first += kWidth) {
+      const Vector<float> value = load_vector(x + first);
+      word |= signs_of(value) << first;
+      store_vector(x + first, value - (value >= zero ? plus : minus));
+    }
+    word = reverse_bytes_bits(word);
+    std::memcpy(packed + kWord * i, &word, kWord);
+  }
+}
+#else
+void compress_words(float* x, std::uint8_t* packed, std::int64_t words, float scale) {
+  for (std::int64_t i = 0; i < kWord * words; ++i) packed[i] = compress_some(x + 8 * i, 8, scale);
+}
+#endif
+
+// x -> signs and remainders, of any number of elements.
+void compress_block(float* x, std::int64_t real, std::uint8_t* packed, std::int64_t bytes,
+                    float scale) {
+  const std::int64_t words = real / (8 * kWord);
+  compress_words(x, packed, words, scale);
+  for (std::int64_t i = kWord * words; i < bytes; ++i) {
+    packed[i] = compress_some(x + 8 * i, std::clamp<std::int64_t>(real - 8 * i, 0, 8), scale);
   }
 }
 
-// sums[8] = the sum over `scales` rows, `stride` bytes apart, of each one's signs times its scale.
-void sum_byte(const std::uint8_t* packed, std::int64_t stride, std::span<const float> scales,
-              float* sums) {
-#if defined(__AVX__)
-  __m256 sum = _mm256_setzero_ps();
-  for (std::size_t row = 0; row < scales.size(); ++row, packed += stride) {
-    const __m256 signs = _mm256_loadu_ps(kSigns[*packed].data());
-    sum = _mm256_add_ps(sum, _mm256_mul_ps(signs, _mm256_set1_ps(scales[row])));
+// out[count] = +- scale for each sign.
+void unpack(const std::uint8_t* packed, std::int64_t count, float scale, float* out) {
+  const Vector<float> plus = broadcast(scale), minus = -plus;
+  const std::int64_t whole = count / (8 * kWord) * (8 * kWord);
+  for (std::int64_t i = 0; i < whole; i += 8 * kWord) {
+    const std::uint32_t word = load_word(packed + i / 8);
+#pragma GCC unroll 8
+    for (int first = 0; first < 8 * kWord; first += kWidth) {
+      store_vector(out + i + first, choose(word, first, plus, minus));
+    }
   }
-  _mm256_storeu_ps(sums, sum);
-#else
-  std::fill_n(sums, 8, 0.0f);
-  for (std::size_t row = 0; row < scales.size(); ++row, packed += stride) {
-    const float* signs = kSigns[*packed].data();
-    for (std::size_t j = 0; j < 8; ++j) sums[j] += scales[row] * signs[j];
+  for (std::int64_t i = whole; i < count; ++i) {
+    out[i] = packed[i / 8] & bit_of(i % 8) ? scale : -scale;
   }
-#endif
+}
+
+// out[i] += share * (the sum over rows, `stride` bytes apart, of each one's sign times its scale).
+void add_average(const std::uint8_t* packed, std::int64_t stride, std::span<const float> scales,
+                 float share, std::int64_t count, float* out) {
+  constexpr int kVectors = 8 * kWord / kWidth;
+  const std::int64_t whole = count / (8 * kWord) * (8 * kWord);
+  const Ahead ahead(out);
+  for (std::int64_t i = 0; i < whole; i += 8 * kWord) {
+    ahead.fetch(i);
+    Vector<float> sums[kVectors] = {};
+    for (std::size_t row = 0; row < scales.size(); ++row) {
+      const std::uint32_t word =
+          load_word(packed + static_cast<std::int64_t>(row) * stride + i / 8);
+      const Vector<float> plus = broadcast(scales[row]), minus = -plus;
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[v] += choose(word, v * kWidth, plus, minus);
+    }
+    float word_sums[8 * kWord];
+    std::memcpy(word_sums, sums, sizeof(word_sums));
+    for (std::int64_t j = 0; j < 8 * kWord; ++j) {
+      out[i + j] = std::fma(word_sums[j], share, out[i + j]);
+    }
+  }
+  for (std::int64_t i = whole; i < count; ++i) {
+    float sum = 0;
+    for (std::size_t row = 0; row < scales.size(); ++row) {
+      const bool plus = packed[static_cast<std::int64_t>(row) * stride + i / 8] & bit_of(i % 8);
+      sum += plus ? scales[row] : -scales[row];
+    }
+    out[i] = std::fma(sum, share, out[i]);
+  }
 }
 
 // fn(row, first byte, bytes) for blocks of the packed bytes of all rows; a block lies in one row.
@@ -118,11 +183,7 @@ void execute(const SignCompress& op, const ExecContext& context) {
                        real_elements(op.count, columns, row, 8 * first, 8 * bytes);
                    float* x = op.x.as<float>() + row * columns + 8 * first;
                    auto* packed = op.packed.as<std::uint8_t>() + row * row_bytes + first;
-                   compress_bytes(x, packed, real / 8, scale);
-                   for (std::int64_t i = real / 8; i < bytes; ++i) {
-                     const auto rest = std::clamp<std::int64_t>(real - 8 * i, 0, 8);
-                     packed[i] = compress_some(x + 8 * i, rest, scale);
-                   }
+                   compress_block(x, real, packed, bytes, scale);
                  });
 }
 
@@ -135,14 +196,8 @@ void execute(const SignAverage& op, const ExecContext& context) {
     scales.push_back(op.scales.as<const float>()[row * op.scales.columns() + op.column]);
   }
   for_row_blocks(context, 1, row_bytes, [&](std::int64_t, std::int64_t first, std::int64_t bytes) {
-    float* out = op.out.as<float>() + 8 * first;
     const std::int64_t real = real_elements(op.count, op.count, 0, 8 * first, 8 * bytes);
-    for (std::int64_t i = 0; i < real; i += 8) {
-      float sums[8];
-      sum_byte(packed + first + i / 8, row_bytes, scales, sums);
-      const std::int64_t length = std::min<std::int64_t>(8, real - i);
-      for (std::int64_t j = 0; j < length; ++j) out[i + j] = std::fma(sums[j], share, out[i + j]);
-    }
+    add_average(packed + first, row_bytes, scales, share, real, op.out.as<float>() + 8 * first);
   });
 }
 
@@ -155,14 +210,8 @@ void execute(const SignUnpack& op, const ExecContext& context) {
         const std::int64_t length = std::min(8 * bytes, columns - 8 * first);
         const std::int64_t real = real_elements(op.count, columns, row, 8 * first, length);
         const auto* packed = op.packed.as<const std::uint8_t>() + row * row_bytes + first;
-        const float scale = scales[row * op.scales.columns()];
         float* out = op.out.as<float>() + row * columns + 8 * first;
-        unpack_bytes(packed, real / 8, scale, out);
-        if (real % 8 != 0) {
-          float last[8];
-          unpack_bytes(packed + real / 8, 1, scale, last);
-          std::copy_n(last, real % 8, out + real / 8 * 8);
-        }
+        unpack(packed, real, scales[row * op.scales.columns()], out);
         std::fill(out + real, out + length, 0.0f);
       });
 }

@@ -21,14 +21,15 @@ void require_float(const TensorView& view, const char* op) {
 }
 
 template <bool kDecoupled>
-void adam_block(const AdamStep& op, std::int64_t count, const float* __restrict grad,
-                float* __restrict param, float* __restrict m, float* __restrict v) {
+void adam_block(const AdamStep& op, std::int64_t first, std::int64_t count,
+                const float* __restrict grad, float* __restrict param, float* __restrict m,
+                float* __restrict v) {
   const float scale = op.grad_scale, decay = op.weight_decay, epsilon = op.epsilon;
   const float beta1 = op.beta1, rest1 = 1.0f - op.beta1;
   const float beta2 = op.beta2, rest2 = 1.0f - op.beta2;
   const float inverse_root = 1.0f / std::sqrt(op.bias2);
   const float shrink = -op.lr * op.weight_decay, step = -op.lr / op.bias1;
-  for (std::int64_t i = 0; i < count; ++i) {
+  const auto update = [&](std::int64_t i) {
     float p = param[i];
     float g = scale * grad[i];
     if constexpr (!kDecoupled) g = std::fma(decay, p, g);
@@ -39,7 +40,15 @@ void adam_block(const AdamStep& op, std::int64_t count, const float* __restrict 
     m[i] = m_new;
     v[i] = v_new;
     param[i] = std::fma(m_new / d, step, p);
+  };
+  const Ahead streams[] = {
+      {op.param, first}, {op.m, first}, {op.v, first}, {op.grad, first}, {op.copy, first}};
+  const std::int64_t whole = count / Ahead::kFetch * Ahead::kFetch;
+  for (std::int64_t i = 0; i < whole; i += Ahead::kFetch) {
+    for (const Ahead& stream : streams) stream.fetch(i);
+    for (std::int64_t j = i; j < i + Ahead::kFetch; ++j) update(j);
   }
+  for (std::int64_t i = whole; i < count; ++i) update(i);
 }
 
 void sgd_block(const SgdStep& op, std::int64_t count, const float* __restrict grad,
@@ -189,9 +198,9 @@ void execute(const AdamStep& op, const ExecContext& context) {
     float* param = op.param.as<float>() + first;
     float *m = op.m.as<float>() + first, *v = op.v.as<float>() + first;
     if (op.decoupled) {
-      adam_block<true>(op, length, grad, param, m, v);
+      adam_block<true>(op, first, length, grad, param, m, v);
     } else {
-      adam_block<false>(op, length, grad, param, m, v);
+      adam_block<false>(op, first, length, grad, param, m, v);
     }
     if (op.stochastic) {
       store_stochastically(op, first, length, param);
