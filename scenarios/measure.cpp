@@ -3,60 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <unordered_map>
 
 #include "core/device/device.h"
+#include "simulator/step_accounts.h"
 
 namespace zl {
 namespace {
 
 constexpr double kPicosecond = 1e-12;
-constexpr double kNanosecond = 1e-9;
-
-// Adds what each event of the compute stream, in order, says about where its step's time went.
-class StepParts {
- public:
-  // The streams that events were recorded on, by event.
-  using Recorded = std::unordered_map<std::int64_t, StreamId>;
-
-  void add(const TraceEvent& event, const Recorded& recorded) {
-    if (event.type == EventType::wait) waited_for_ = recorded.at(event.id);
-    if (event.timing.end_ns == 0) return;
-    const double seconds =
-        static_cast<double>(event.timing.end_ns - event.timing.start_ns) * kNanosecond;
-    // The stream stood still since its last event because it waited for another stream.
-    if (waited_for_ && last_end_ > 0) {
-      auto& part = *waited_for_ == StreamId::communication ? parts_.exposed_communication
-                                                           : parts_.offload_stall;
-      part += static_cast<double>(std::max<std::int64_t>(0, event.timing.start_ns - last_end_)) *
-              kNanosecond;
-    }
-    waited_for_.reset();
-    last_end_ = event.timing.end_ns;
-    if (event.type == EventType::collective) {
-      parts_.exposed_communication += seconds;
-    } else if (event.scope.phase == Phase::optimizer) {
-      parts_.optimizer += seconds;
-    } else {
-      parts_.compute += seconds;
-    }
-  }
-
-  TimeBreakdown average(int steps) const {
-    TimeBreakdown mean = parts_;
-    for (double* part :
-         {&mean.compute, &mean.exposed_communication, &mean.offload_stall, &mean.optimizer}) {
-      *part /= std::max(1, steps);
-    }
-    return mean;
-  }
-
- private:
-  TimeBreakdown parts_;
-  std::int64_t last_end_ = 0;
-  std::optional<StreamId> waited_for_;
-};
+constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
 
 double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
@@ -72,6 +27,33 @@ bool write_step_time(RunResult& result) {
   result.step_time.min = times.front();
   result.step_time.max = times.back();
   return true;
+}
+
+sim::EventTime when(const TraceEvent& event) {
+  return {event.timing.start_ns * kPicosecondsPerNanosecond,
+          event.timing.end_ns * kPicosecondsPerNanosecond};
+}
+
+// The compute stream's time in the steps from `first` on, as one step.
+sim::StepPrice measured_parts(const Trace& trace, int first) {
+  sim::StepAccounts accounts;
+  const auto add = [&](bool compute, auto&& before) {
+    for (const TraceEvent& event : trace.events()) {
+      const bool is_compute = event.stream == static_cast<std::uint8_t>(StreamId::compute);
+      if (is_compute != compute || event.timing.end_ns == 0) continue;
+      before(event);
+      accounts.add(event, when(event));
+    }
+  };
+  add(false, [](const TraceEvent&) {});
+  std::int64_t end = 0;
+  bool counts = false;
+  add(true, [&](const TraceEvent& event) {
+    if (!counts && event.scope.step >= first) accounts.close(0, 0, end, 0, 0);
+    counts = event.scope.step >= first;
+    end = std::max(end, when(event).end);
+  });
+  return accounts.close(first, 0, end, 0, 0);
 }
 
 }  // namespace
@@ -107,19 +89,12 @@ void write_predicted_times(const sim::Timeline& timeline,
 
 void write_measured_times(const Trace& trace, RunResult& result) {
   if (!write_step_time(result)) return;
-  StepParts parts;
-  int first = result.step_seconds.size() > 2 ? 2 : 1, last = 0;
-  StepParts::Recorded recorded;
-  for (const TraceEvent& event : trace.events()) {
-    if (event.type == EventType::record) {
-      recorded[event.id] = static_cast<StreamId>(event.stream);
-    }
-    if (event.stream != static_cast<std::uint8_t>(StreamId::compute)) continue;
-    if (event.scope.step < first) continue;
-    parts.add(event, recorded);
-    last = std::max(last, event.scope.step);
-  }
-  result.time = parts.average(last - first + 1);
+  const int first = result.step_seconds.size() > 2 ? 2 : 1;
+  const sim::StepPrice sum = measured_parts(trace, first);
+  const int last = trace.events().empty() ? 0 : trace.events().back().scope.step;
+  const double share = 1.0 / std::max(1, last - first + 1);
+  result.time = {share * seconds(sum.compute), share * seconds(sum.exposed_communication),
+                 share * seconds(sum.offload_stall), 0, share * seconds(sum.optimizer)};
 }
 
 double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {

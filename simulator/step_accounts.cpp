@@ -5,13 +5,34 @@
 #include <utility>
 
 namespace zl::sim {
+namespace {
+
+std::int64_t StepPrice::*account_of(const TraceEvent& event) {
+  if (event.type == EventType::collective) return &StepPrice::exposed_communication;
+  if (event.type == EventType::copy) return &StepPrice::host;
+  return event.type == EventType::op && event.scope.phase == Phase::optimizer
+             ? &StepPrice::optimizer
+             : &StepPrice::compute;
+}
+
+}  // namespace
+
+void StepAccounts::add(const TraceEvent& event, EventTime time) {
+  switch (static_cast<StreamId>(event.stream)) {
+    case StreamId::compute:
+      return add_compute(time, account_of(event));
+    case StreamId::communication:
+      if (event.type == EventType::collective) add_communication(time);
+      return;
+    default:
+      offload_[event.stream].add(time);
+  }
+}
 
 void StepAccounts::add_communication(EventTime time) {
   communication_.add(time);
   communicating_ += time.end - time.start;
 }
-
-void StepAccounts::add_offload(std::size_t stream, EventTime time) { offload_[stream].add(time); }
 
 void StepAccounts::add_compute(EventTime time, std::int64_t StepPrice::*account) {
   fill_until(time.start);

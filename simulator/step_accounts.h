@@ -1,4 +1,5 @@
-// Adds up where each step's time goes while the timeline of a trace is laid out.
+// Adds up where each step's time goes, from when the events of a trace ran: as predicted, while its
+// timeline is laid out, or as measured.
 // Ownership: a value. Threads: used by one thread.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "core/device/device.h"
+#include "core/trace/trace.h"
 #include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 
@@ -14,14 +16,10 @@ namespace zl::sim {
 
 class StepAccounts {
  public:
-  // A collective of the communication stream, in stream order.
-  void add_communication(EventTime time);
-  // Work of a copy, host or file stream, in the order of each.
-  void add_offload(std::size_t stream, EventTime time);
-  // Work of the compute stream, in stream order. What passed since the work before it is exposed
-  // communication where a collective runs, an offload stall where only copies, files or the host
-  // work, else host time.
-  void add_compute(EventTime time, std::int64_t StepPrice::*account);
+  // Work of any stream, in the order of each. What passed since the compute stream's work before is
+  // exposed communication where a collective runs, an offload stall where only copies, files or the
+  // host work, else host time, as far as these are known by then.
+  void add(const TraceEvent& event, EventTime time);
   void add_price(const Price& price);
 
   // The step from `begin` to `end`. Its spread is known_error when that is above 0, else what the
@@ -42,6 +40,8 @@ class StepAccounts {
     std::size_t first_ = 0;  // that may end after `now`
   };
 
+  void add_communication(EventTime time);
+  void add_compute(EventTime time, std::int64_t StepPrice::*account);
   void fill_until(std::int64_t time);
   double spread(double host_spread) const;
 

@@ -98,23 +98,7 @@ class Scheduler {
     timeline_.events[index_] = {start, end};
     if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
     accounts_.add_price(price);
-    account(event, {start, end});
-  }
-
-  void account(const TraceEvent& event, EventTime time) {
-    if (event.stream == kCommunication && event.type == EventType::collective) {
-      accounts_.add_communication(time);
-    } else if (event.stream != kCompute && event.stream != kCommunication) {
-      accounts_.add_offload(event.stream, time);
-    } else if (event.stream == kCompute) {
-      auto account = &StepPrice::compute;
-      if (event.type == EventType::collective) account = &StepPrice::exposed_communication;
-      if (event.type == EventType::copy) account = &StepPrice::host;
-      if (event.type == EventType::op && event.scope.phase == Phase::optimizer) {
-        account = &StepPrice::optimizer;
-      }
-      accounts_.add_compute(time, account);
-    }
+    accounts_.add(event, {start, end});
   }
 
   // Copies and files have engines of their own, the host has processors of its own.

@@ -150,19 +150,28 @@ void ShardedWeights::enter(int unit, Pass pass) {
 
 // Starts coming visits while less than the prefetch budget is on its way. The budget is tested
 // before each visit, so the last may overshoot; a demanded fetch (enter) never waits for it. Stops
-// at a visit whose weights are here now but will be dropped before it.
+// at a visit whose weights are here or on their way now but will be dropped before it.
 void ShardedWeights::prefetch() {
   while (next_prefetch_ < visits_.size()) {
     const std::int64_t budget =
         std::min(strategy_.prefetch_bucket_size, strategy_.max_live_parameters - live_elements_);
     if (ahead_elements_ >= budget) return;
-    const bool dropped_before =
+    const bool dropped =
         std::any_of(gathered_.begin(), gathered_.end(), [&](const Gathered& gathered) {
-          return gathered.readable && reads(next_prefetch_, gathered) && !used_soon(gathered);
+          return reads(next_prefetch_, gathered) && is_dropped_before(next_prefetch_, gathered);
         });
-    if (dropped_before) return;
+    if (dropped) return;
     start_gather(next_prefetch_++);
   }
+}
+
+// After the last visit before `visit` that reads it; weights that no visit reads until then stay
+// for this one.
+bool ShardedWeights::is_dropped_before(std::size_t visit, const Gathered& gathered) const {
+  for (std::size_t last = visit; last >= next_visit_; --last) {
+    if (reads(last - 1, gathered)) return !used_soon(last, gathered);
+  }
+  return false;
 }
 
 void ShardedWeights::start_gather(std::size_t visit) {
@@ -225,7 +234,8 @@ void ShardedWeights::leave(int, Pass) {
   const std::size_t visit = next_visit_ - 1;
   for (auto it = gathered_.begin(); it != gathered_.end();) {
     const auto current = it++;
-    if (current->readable && reads(visit, *current) && !used_soon(*current)) release(current);
+    if (current->readable && reads(visit, *current) && !used_soon(next_visit_, *current))
+      release(current);
   }
 }
 
@@ -236,12 +246,12 @@ bool ShardedWeights::reads(std::size_t visit, const Gathered& gathered) const {
   });
 }
 
-// Stays when a coming visit of this micro-batch reads it within max_reuse_distance elements of
-// other units' weights and the live window is not overfull.
-bool ShardedWeights::used_soon(const Gathered& gathered) const {
+// Stays when a visit of this micro-batch from `first` on reads it within max_reuse_distance
+// elements of other units' weights and the live window is not overfull.
+bool ShardedWeights::used_soon(std::size_t first, const Gathered& gathered) const {
   if (live_elements_ > strategy_.max_live_parameters) return false;
   std::int64_t distance = 0;
-  for (std::size_t visit = next_visit_; visit < visits_.size(); ++visit) {
+  for (std::size_t visit = first; visit < visits_.size(); ++visit) {
     if (distance >= strategy_.max_reuse_distance) return false;
     if (reads(visit, gathered)) return true;
     distance += visit_elements_[visit];

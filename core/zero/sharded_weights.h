@@ -48,7 +48,8 @@ class ShardedWeights : public WeightStore {
   void prefetch();
   // What a gather of these reads and writes; a chunk on the host is first copied to its place.
   std::vector<Segment> bring(StreamId stream, const std::vector<int>& parameters);
-  bool used_soon(const Gathered& gathered) const;
+  bool used_soon(std::size_t first, const Gathered& gathered) const;
+  bool is_dropped_before(std::size_t visit, const Gathered& gathered) const;
   void release(std::list<Gathered>::iterator gathered);
   bool reads(std::size_t visit, const Gathered& gathered) const;
 

@@ -1,0 +1,66 @@
+#include "scenarios/measure.h"
+
+#include <gtest/gtest.h>
+
+namespace zl {
+namespace {
+
+struct Work {
+  EventType type;
+  StreamId stream;
+  Phase phase;
+  int step;
+  std::int64_t start_ms, end_ms;
+};
+
+Trace trace_of(const std::vector<Work>& all) {
+  Trace trace;
+  for (const Work& work : all) {
+    TraceEvent event;
+    event.type = work.type;
+    event.stream = static_cast<std::uint8_t>(work.stream);
+    event.scope = {work.phase, 0, work.step};
+    event.timing = {1 + work.start_ms * 1'000'000, 1 + work.end_ms * 1'000'000};
+    trace.append(event);
+  }
+  return trace;
+}
+
+// What the compute stream waits for is told by what runs meanwhile, not by the stream it waits on:
+// a gather that waits for a file is an offload stall.
+TEST(Measure, WaitsGoToWhatRanMeanwhile) {
+  const Trace trace = trace_of({
+      {EventType::op, StreamId::compute, Phase::forward, 1, 0, 50},  // not counted
+      {EventType::op, StreamId::compute, Phase::forward, 2, 50, 60},
+      {EventType::transfer, StreamId::file_in, Phase::gather, 2, 55, 75},
+      {EventType::collective, StreamId::communication, Phase::gather, 2, 75, 80},
+      {EventType::op, StreamId::compute, Phase::backward, 2, 82, 90},
+      {EventType::op, StreamId::compute, Phase::optimizer, 2, 90, 93},
+      {EventType::collective, StreamId::compute, Phase::optimizer, 2, 93, 97},
+  });
+  RunResult result;
+  result.step_seconds = {0.05, 0.047, 0.047};
+  write_measured_times(trace, result);
+  EXPECT_DOUBLE_EQ(result.step_time.median, 0.047);
+  EXPECT_NEAR(result.time.compute, 0.018, 1e-9);
+  EXPECT_NEAR(result.time.offload_stall, 0.015, 1e-9);          // 60 to 75
+  EXPECT_NEAR(result.time.exposed_communication, 0.009, 1e-9);  // 75 to 80, 93 to 97
+  EXPECT_NEAR(result.time.optimizer, 0.003, 1e-9);
+}
+
+TEST(Measure, AveragesTheStepsAfterTheFirst) {
+  std::vector<Work> all;
+  for (int step = 1; step <= 4; ++step) {
+    const std::int64_t begin = 100 * step;
+    all.push_back(
+        {EventType::op, StreamId::compute, Phase::forward, step, begin, begin + 10 * step});
+  }
+  RunResult result;
+  result.step_seconds = {0.1, 0.1, 0.1, 0.1};
+  write_measured_times(trace_of(all), result);
+  EXPECT_NEAR(result.time.compute, (0.020 + 0.030 + 0.040) / 3, 1e-9);
+  EXPECT_EQ(result.time.exposed_communication, 0);
+}
+
+}  // namespace
+}  // namespace zl
