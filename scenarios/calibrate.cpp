@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <thread>
 
 #include "core/device/rank_context.h"
@@ -37,13 +38,16 @@ const Plan kGpuPlan = {
     "bf16"};
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
-// streams that overlap.
+// streams that overlap; on a processor also compressed momenta, and files, host copies and updates.
 struct Style {
+  const char* name;
   int stage;
-  bool overlap, recompute;
+  bool recompute = false, onebit = false, files = false;
 };
 constexpr int kPasses = 2;
-constexpr Style kStyles[] = {{0, true, false}, {1, true, false}, {2, true, false}, {3, true, true}};
+constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
+constexpr Style kCpuStyles[] = {{"1-bit Adam", 0, false, true},
+                                {"zero-3 in files", 3, false, false, true}};
 
 ModelConfig training_model(const TrainingShape& shape) {
   ModelConfig model;
@@ -57,12 +61,21 @@ ModelConfig training_model(const TrainingShape& shape) {
   return model;
 }
 
-ImportedStrategy training_strategy(const Style& style, const TrainingShape& shape, DType dtype) {
+void offload_to_files(const std::string& folder, std::int64_t sub_group, Strategy& s) {
+  s.offload.optimizer = s.offload.parameters = Tier::nvme;
+  s.offload.pipeline_read = s.offload.pipeline_write = true;
+  s.offload.max_in_cpu = 0;
+  s.offload.sub_group_size = sub_group;
+  s.offload.nvme_path = folder;
+}
+
+ImportedStrategy training_strategy(const Style& style, const TrainingShape& shape, DType dtype,
+                                   const std::string& folder) {
   ImportedStrategy imported;
   Strategy& s = imported.strategy;
   s.name = "calibration";
   s.zero_stage = style.stage;
-  s.overlap_comm = style.overlap;
+  s.overlap_comm = true;
   s.compute_dtype = dtype;
   s.micro_batch = shape.micro_batch;
   s.reduce_bucket_size = shape.hidden * shape.hidden;
@@ -70,6 +83,11 @@ ImportedStrategy training_strategy(const Style& style, const TrainingShape& shap
   s.param_persistence_threshold = 0;
   s.max_reuse_distance = 0;
   s.recompute.mode = style.recompute ? RecomputeMode::full : RecomputeMode::none;
+  if (style.onebit) {
+    s.optimizer.kind = OptimizerKind::onebit_adam;
+    s.optimizer.onebit.freeze_step = 1;
+  }
+  if (style.files) offload_to_files(folder, 4 * shape.hidden * shape.hidden, s);
   return imported;
 }
 
@@ -156,6 +174,8 @@ std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
       for (const std::string& precision : precisions) {
         for (const TrainingShape& shape : plan.shapes) {
           for (const Style& style : kStyles) jobs.push_back({ranks, precision, shape, style});
+          if (options.backend != "cpu" || pass > 0) continue;
+          for (const Style& style : kCpuStyles) jobs.push_back({ranks, precision, shape, style});
         }
       }
     }
@@ -172,6 +192,9 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   std::deque<Trace> traces;
   std::vector<sim::MeasuredTrace> measured;
   const std::vector<Job> jobs = jobs_of(plan, options);
+  const std::string folder = options.nvme_path.empty()
+                                 ? std::filesystem::temp_directory_path().string()
+                                 : options.nvme_path;
   RunHooks hooks;
   hooks.on_trace = [&](const Trace& trace) { traces.push_back(trace); };
   for (const auto& [ranks, precision, shape, style] : jobs) {
@@ -179,10 +202,11 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
     const auto done = static_cast<int>(measured.size());
     if (options.progress) {
       options.progress(std::to_string(ranks) + " ranks, " + precision + ", " + scenario.model.name +
-                           ", zero-" + std::to_string(style.stage),
+                           ", " + style.name,
                        done, static_cast<int>(jobs.size()));
     }
-    const ImportedStrategy strategy = training_strategy(style, shape, parse_dtype(precision));
+    const ImportedStrategy strategy =
+        training_strategy(style, shape, parse_dtype(precision), folder);
     const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
     if (result.outcome != Outcome::ok) {
       throw Error(ErrorCode::failed, "calibrate: " + scenario.model.name + ": " + result.message);

@@ -33,7 +33,8 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces) {
     const auto dtype = static_cast<std::size_t>(first->dtype);
     if (first->type == EventType::op) entry.ops[first->kind][dtype] = line;
     if (first->type == EventType::collective) entry.collectives[first->kind][dtype] = line;
-    if (first->type == EventType::copy) entry.copy = line;
+    const bool moves = first->type == EventType::copy || first->type == EventType::transfer;
+    if (moves) entry.routes[first->kind] = line;
     first = last;
   }
   const HostGaps gaps = host_gaps(traces);
@@ -52,6 +53,17 @@ Traces one_per_run(const Traces& traces) {
   return chosen;
 }
 
+// Files answer in times that vary too much to judge the other prices by them.
+bool uses_files(const Trace& trace) {
+  return std::any_of(trace.events().begin(), trace.events().end(),
+                     [](const TraceEvent& event) { return event.type == EventType::transfer; });
+}
+
+Traces without_files(Traces traces) {
+  std::erase_if(traces, [](const auto& measured) { return uses_files(*measured.trace); });
+  return traces;
+}
+
 double square_error(const Traces& runs, const ClusterSpec& cluster) {
   double sum = 0;
   for (const MeasuredTrace& measured : runs) {
@@ -63,7 +75,7 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
 
 // Searches the overlap loss on a grid of twentieths.
 double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
-  Traces overlapping = one_per_run(traces);
+  Traces overlapping = without_files(one_per_run(traces));
   std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
   if (overlapping.empty()) return cluster.overlap_loss;
   double best = 0, smallest = INFINITY;
@@ -94,7 +106,8 @@ Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
 // Of each run, priced with what the other runs with as many ranks gave.
 double held_out_error(const Traces& traces, const ClusterSpec& machine,
                       const Calibration& everything) {
-  const Traces runs = one_per_run(traces);
+  Traces runs = without_files(one_per_run(traces));
+  if (runs.empty()) runs = one_per_run(traces);
   double sum = 0;
   for (const MeasuredTrace& left_out : runs) {
     Traces others = traces;

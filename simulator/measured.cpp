@@ -70,11 +70,13 @@ using Shapes = std::map<Shape, Sum>;
 Shape shape_of(const TraceEvent& event) {
   double units = event.type == EventType::op ? event.flops : 0;
   if (event.type == EventType::collective) units = static_cast<double>(event.n);
+  if (event.type == EventType::transfer) units = static_cast<double>(event.m);
   return {units, static_cast<double>(event.bytes_read + event.bytes_written)};
 }
 
 Kind kind_of(const TraceEvent& event) {
-  if (event.type == EventType::copy) return {event.type, std::uint8_t{0}, DType::u8};
+  const bool moves = event.type == EventType::copy || event.type == EventType::transfer;
+  if (moves) return {event.type, event.kind, DType::u8};
   return {event.type, event.kind, event.dtype};
 }
 

@@ -31,8 +31,8 @@ struct HostGaps {
   double per_step = 0;   // seconds from a step's last event to the next step's first
 };
 
-// Ops, collectives and copies after the first step, which warms up. Events that run beside another
-// stream's are left out unless there are no others of their kind and type. Sorted.
+// Ops, collectives, copies and file transfers after the first step, which warms up. Events that run
+// beside another stream's are left out unless there are no others of their kind and type. Sorted.
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces);
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);

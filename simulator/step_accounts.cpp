@@ -26,6 +26,7 @@ void StepAccounts::add(const TraceEvent& event, EventTime time) {
       return;
     default:
       offload_[event.stream].add(time);
+      if (event.type != EventType::op) moving_ += time.end - time.start;
   }
 }
 
@@ -53,8 +54,8 @@ StepPrice StepAccounts::close(int step, std::int64_t begin, std::int64_t end, do
   fill_until(end);
   step_.step = step;
   step_.duration = end - begin;
-  step_.spread = known_error > 0 ? known_error : spread(host_spread);
-  communicating_ = 0;
+  step_.spread = known_error > 0 ? std::hypot(known_error, spread_of_moves()) : spread(host_spread);
+  communicating_ = moving_ = 0;
   doubt_.fill(0);
   return std::exchange(step_, StepPrice{});
 }
@@ -79,6 +80,14 @@ void StepAccounts::fill_until(std::int64_t time) {
     step_.*account += until - covered_;
     covered_ = until;
   }
+}
+
+// What is hidden does not move the step's end.
+double StepAccounts::spread_of_moves() const {
+  if (moving_ == 0 || step_.duration == 0) return 0;
+  const double exposed = static_cast<double>(step_.offload_stall) / static_cast<double>(moving_);
+  return doubt_[static_cast<std::size_t>(CostClass::copy)] * std::min(1.0, exposed) /
+         static_cast<double>(step_.duration);
 }
 
 double StepAccounts::spread(double host_spread) const {

@@ -22,8 +22,8 @@ class StepAccounts {
   void add(const TraceEvent& event, EventTime time);
   void add_price(const Price& price);
 
-  // The step from `begin` to `end`. Its spread is known_error when that is above 0, else what the
-  // prices say.
+  // The step from `begin` to `end`. Its spread is what the prices say, or known_error when that is
+  // above 0, and then the doubt about exposed copies and files, of which no error is known.
   StepPrice close(int step, std::int64_t begin, std::int64_t end, double host_spread,
                   double known_error);
 
@@ -44,12 +44,14 @@ class StepAccounts {
   void add_compute(EventTime time, std::int64_t StepPrice::*account);
   void fill_until(std::int64_t time);
   double spread(double host_spread) const;
+  double spread_of_moves() const;
 
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
   Busy communication_;
   std::array<Busy, kStreams> offload_;
-  std::int64_t communicating_ = 0;            // of this step's collectives, hidden or not
+  // Of this step's collectives, and of its copies and files; hidden or not.
+  std::int64_t communicating_ = 0, moving_ = 0;
   std::array<double, kCostClasses> doubt_{};  // picoseconds of standard deviation by class
 };
 

@@ -131,6 +131,9 @@ void add_calibrate(CLI::App& app, Action& action) {
   sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
   sub->add_option("--backend", options->measure.backend, "Backend to measure: cpu or cuda")
       ->capture_default_str();
+  sub->add_option(
+      "--nvme-path", options->measure.nvme_path,
+      "Folder whose disk is measured for offload to files (default: the temporary one)");
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);

@@ -24,6 +24,14 @@ std::vector<std::string> collective_names() {
   return names;
 }
 
+std::vector<std::string> route_names() {
+  std::vector<std::string> names;
+  for (std::size_t route = 0; route < kRoutes; ++route) {
+    names.emplace_back(name_of(static_cast<Route>(route)));
+  }
+  return names;
+}
+
 LinearCost read_line(JsonObject& object) {
   LinearCost line;
   line.fixed = object.number("seconds");
@@ -74,6 +82,24 @@ void read_table(const Json& rows, const std::string& where, const char* kind_key
   }
 }
 
+// Rows {"route": name, line}. Files from before had one line, "copy", for both directions between
+// host and device.
+void read_routes(JsonObject& object, std::array<LinearCost, kRoutes>& routes) {
+  if (object.find("copy") != nullptr) {
+    JsonObject copy = object.object("copy");
+    routes[0] = routes[1] = read_line(copy);
+    copy.finish();
+    return;
+  }
+  const Json& rows = object.at("routes");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    JsonObject row(rows[i], object.path("routes") + "[" + std::to_string(i) + "]");
+    const std::size_t route = position(row, "route", route_names());
+    routes[route] = read_line(row);
+    row.finish();
+  }
+}
+
 template <class Table>
 Json write_table(const char* kind_key, const std::vector<std::string>& names, const Table& table) {
   Json rows = Json::array();
@@ -88,6 +114,17 @@ Json write_table(const char* kind_key, const std::vector<std::string>& names, co
   return rows;
 }
 
+Json write_routes(const std::array<LinearCost, kRoutes>& routes) {
+  Json rows = Json::array();
+  for (std::size_t route = 0; route < kRoutes; ++route) {
+    if (routes[route].samples == 0) continue;
+    Json row = {{"route", name_of(static_cast<Route>(route))}};
+    row.update(write_line(routes[route]));
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 RankCoefficients read_ranks(const Json& value, const std::string& where) {
   JsonObject object(value, where);
   RankCoefficients entry;
@@ -98,9 +135,7 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   read_table(object.at("ops"), object.path("ops"), "op", op_names(), entry.ops);
   read_table(object.at("collectives"), object.path("collectives"), "collective", collective_names(),
              entry.collectives);
-  JsonObject copy = object.object("copy");
-  entry.copy = read_line(copy);
-  copy.finish();
+  read_routes(object, entry.routes);
   object.finish();
   return entry;
 }
@@ -111,7 +146,7 @@ Json write_ranks(const RankCoefficients& entry) {
           {"seconds_per_step", entry.seconds_per_step},
           {"ops", write_table("op", op_names(), entry.ops)},
           {"collectives", write_table("collective", collective_names(), entry.collectives)},
-          {"copy", write_line(entry.copy)}};
+          {"routes", write_routes(entry.routes)}};
 }
 
 }  // namespace

@@ -8,12 +8,13 @@
 
 #include "core/device/communicator.h"
 #include "core/ops/op.h"
+#include "core/trace/event.h"
 #include "simulator/cluster/device_spec.h"
 
 namespace zl::sim {
 
 // seconds = fixed + per_unit * units + per_byte * bytes. Units: FLOPs of an op, segments of a
-// collective. Bytes: read + written. All coefficients are at least 0.
+// collective, requests of a file transfer. Bytes: read + written. All coefficients are at least 0.
 struct LinearCost {
   double fixed = 0, per_unit = 0, per_byte = 0;
   double spread = 0;         // relative standard deviation of shape means around the line
@@ -29,7 +30,7 @@ struct RankCoefficients {
   int ranks = 1;
   std::array<std::array<LinearCost, kDTypes>, kOpKinds> ops{};
   std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds> collectives{};  // waiting included
-  LinearCost copy;
+  std::array<LinearCost, kRoutes> routes{};  // copies and file transfers
   double seconds_per_event = 0;  // host time between two ops
   double seconds_per_step = 0;   // host time between two steps
 };

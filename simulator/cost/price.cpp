@@ -61,13 +61,12 @@ Price CostModel::unlimited(const TraceEvent& event) const {
       }
       return modelled(collective_seconds(event, cluster_), CostClass::collective);
     case EventType::copy:
-      if (coefficients_ != nullptr && coefficients_->copy.samples > 0) {
-        return fitted(coefficients_->copy, 0, event, CostClass::copy);
-      }
+      if (is_fitted_route(event.kind)) return route(event, 0);
       return modelled(cluster_.host.hop_seconds.back() +
                           static_cast<double>(event.bytes_read) / cluster_.host.rate(),
                       CostClass::copy);
     case EventType::transfer:
+      if (is_fitted_route(event.kind)) return route(event, static_cast<double>(event.m));
       return modelled(
           cluster_.storage.hop_seconds.back() +
               static_cast<double>(event.bytes_read) / (cluster_.storage.rate() * node_share_),
@@ -75,6 +74,14 @@ Price CostModel::unlimited(const TraceEvent& event) const {
     default:
       return {};
   }
+}
+
+bool CostModel::is_fitted_route(std::uint8_t route) const {
+  return coefficients_ != nullptr && coefficients_->routes[route].samples > 0;
+}
+
+Price CostModel::route(const TraceEvent& event, double units) const {
+  return fitted(coefficients_->routes[event.kind], units, event, CostClass::copy);
 }
 
 // Updates off the device stream through the host's memory.

@@ -31,6 +31,8 @@ class CostModel {
 
  private:
   Price unlimited(const TraceEvent& event) const;  // by link_bandwidth
+  bool is_fitted_route(std::uint8_t route) const;
+  Price route(const TraceEvent& event, double units) const;
   Price op(const TraceEvent& event) const;
   Price host_op(const TraceEvent& event) const;
   Price fitted(const LinearCost& line, double units, const TraceEvent& event,

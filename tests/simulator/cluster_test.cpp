@@ -135,7 +135,8 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {1e-6, 2e-12, 3e-10, 0.1, 7};
   entry.ops[kOpKind<SquaredSum>][static_cast<std::size_t>(DType::f64)] = {2e-6, 0, 1e-10, 0.2, 3};
   entry.collectives[2][static_cast<std::size_t>(DType::f32)] = {5e-6, 1e-6, 4e-10, 0.3, 9};
-  entry.copy = {1e-7, 0, 1e-10, 0.1, 2};
+  entry.routes[1] = {1e-7, 0, 1e-10, 0.1, 2};
+  entry.routes[2] = {1e-4, 1e-5, 1e-9, 0.3, 4};
   entry.seconds_per_event = 3e-7;
   entry.seconds_per_step = 2e-4;
   cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6};
