@@ -23,9 +23,9 @@ struct CheckpointConfig {
 // The newest step in `folder` of which `ranks` files are complete; 0: none.
 std::int64_t newest_checkpoint(const std::string& folder, int ranks);
 
-// Before the first step: throws what save_checkpoint would only find after it, Error{invalid} for a
-// strategy whose state cannot be kept, Error{failed} for a folder that cannot be made.
-void prepare_checkpoints(const CheckpointConfig& config, const Engine& engine);
+// Before the first step: throws what save_checkpoint would only find after it, Error{failed} for a
+// folder that cannot be made.
+void prepare_checkpoints(const CheckpointConfig& config);
 
 // Writes the state of this rank after its last step. Throws Error{failed} when the disk refuses.
 void save_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine);

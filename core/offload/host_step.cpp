@@ -152,8 +152,8 @@ bool HostStep::settle() {
 }
 
 void HostStep::archive(StateArchive& archive) {
-  ZL_CHECK(!pending_, "a delayed update is not archived");
   archive.integer("host_optimizer.steps", steps_);
+  archive_pending(archive);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     const std::string prefix = "host_optimizer." + std::to_string(g) + ".";
@@ -169,6 +169,18 @@ void HostStep::archive(StateArchive& archive) {
     } else {
       tier_->release(g, context_.record(StreamId::host));
     }
+  }
+}
+
+// Its weights, which the device will get at the next step.
+void HostStep::archive_pending(StateArchive& archive) {
+  if (offload_.delayed_update_after < 0) return;
+  std::int64_t pending = pending_ ? 1 : 0;
+  archive.integer("host_optimizer.pending", pending);
+  pending_ = pending == 1;
+  for (std::size_t p = 0; pending_ && p < new_weights_.size(); ++p) {
+    archive.tensor("host_optimizer.pending." + std::to_string(p), new_weights_[p],
+                   StateArchive::Place::host);
   }
 }
 

@@ -30,7 +30,7 @@ class HostStep {
   // As Optimizer's: a delayed update and one that is not are of two kinds.
   int step_kind() const { return delays() ? 1 : 0; }
   void skip() { ++steps_; }
-  // No update may be pending.
+  // A delayed update that is pending is part of it. The host stream is idle.
   void archive(StateArchive& archive);
   // The fp32 value of this rank's chunk, to the device, on the compute stream.
   void read_master(int parameter, const TensorView& destination);
@@ -44,6 +44,7 @@ class HostStep {
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
   void send(std::size_t group);
+  void archive_pending(StateArchive& archive);
 
   RankContext& context_;
   const OffloadConfig& offload_;

@@ -50,11 +50,29 @@ void WeightFiles::keep(int parameter) {
   file(parameter).written = buffer.free = context_.record(StreamId::file_out);
 }
 
-void WeightFiles::fetch(int parameter, const TensorView& destination) {
-  Buffer& buffer = next_buffer();
+void WeightFiles::read(int parameter, Buffer& buffer) {
   if (buffer.free >= 0) context_.wait(StreamId::file_in, buffer.free);
   context_.wait(StreamId::file_in, file(parameter).written);
   context_.read_object(file(parameter).object, {part(buffer, parameter)});
+}
+
+void WeightFiles::archive(StateArchive& archive, int parameter, const std::string& name) {
+  if (archive.restores()) {
+    const TensorView value = first_value(parameter);
+    context_.synchronize(StreamId::compute);
+    archive.tensor(name, value, StateArchive::Place::host);
+    return keep(parameter);
+  }
+  Buffer& buffer = next_buffer();
+  read(parameter, buffer);
+  context_.synchronize(StreamId::file_in);
+  archive.tensor(name, part(buffer, parameter), StateArchive::Place::host);
+  buffer.free = -1;
+}
+
+void WeightFiles::fetch(int parameter, const TensorView& destination) {
+  Buffer& buffer = next_buffer();
+  read(parameter, buffer);
   context_.wait(StreamId::copy_in, context_.record(StreamId::file_in));
   context_.copy(StreamId::copy_in, Route::host_to_device, destination, part(buffer, parameter));
   buffer.free = context_.record(StreamId::copy_in);

@@ -3,8 +3,10 @@
 // Ownership: owns objects and buffers. Threads: one rank's thread.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "core/checkpoint/state_archive.h"
 #include "core/device/rank_context.h"
 #include "core/train/strategy.h"
 #include "core/zero/partition.h"
@@ -23,6 +25,8 @@ class WeightFiles {
   void keep(int parameter);
   // This rank's chunk to `destination` on the device, on the copy stream.
   void fetch(int parameter, const TensorView& destination);
+  // This rank's chunk, by way of a buffer.
+  void archive(StateArchive& archive, int parameter, const std::string& name);
   // A new value in host memory that starts on a page, ready on the host stream.
   void write(int parameter, const TensorView& value);
 
@@ -37,6 +41,8 @@ class WeightFiles {
   };
 
   Buffer& next_buffer() { return buffers_[next_++ % buffers_.size()]; }
+  // Reads the parameter's chunk into the buffer, on the stream of the files.
+  void read(int parameter, Buffer& buffer);
   TensorView part(const Buffer& buffer, int parameter) const;
   File& file(int parameter) { return files_[static_cast<std::size_t>(parameter)]; }
 

@@ -88,7 +88,7 @@ std::int64_t begin_from_checkpoint(const ProgramOptions& options, RankContext& c
                                    Engine& engine) {
   const CheckpointConfig& config = options.checkpoint;
   if (config.folder.empty()) return 0;
-  prepare_checkpoints(config, engine);
+  prepare_checkpoints(config);
   if (!config.resume || !restore_checkpoint(config, context, engine)) return 0;
   if (engine.steps() < options.steps) return engine.steps();
   throw Error(ErrorCode::invalid, config.folder + ": step " + std::to_string(engine.steps()) +

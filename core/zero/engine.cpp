@@ -175,21 +175,8 @@ void Engine::skip_step() {
   ++step_;
 }
 
-void Engine::require_archivable() const {
-  const OffloadConfig& offload = strategy_.offload;
-  if (offload.parameters == Tier::nvme || offload.delayed_update_after >= 0) {
-    const bool files = offload.parameters == Tier::nvme;
-    throw Error(ErrorCode::invalid,
-                std::string(files ? "zero_optimization.offload_param.device nvme"
-                                  : "zero_optimization.offload_optimizer.delayed_param_update") +
-                    ": such runs cannot be checkpointed; " +
-                    (files ? "use device cpu" : "leave it out") + " or run without --checkpoint");
-  }
-}
-
 void Engine::archive(StateArchive& archive) {
   ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
-  require_archivable();
   archive.integer("engine.steps", step_);
   std::int64_t index = schedule_.index();
   archive.integer("schedule.index", index);
@@ -200,13 +187,12 @@ void Engine::archive(StateArchive& archive) {
   archive.integer("loss_scale.last_overflow", scale.last_overflow);
   archive.integer("loss_scale.iteration", scale.iteration);
   scaler_.restore(scale);
-  for (const StreamId stream : {StreamId::compute, StreamId::communication, StreamId::copy_in}) {
+  for (const StreamId stream :
+       {StreamId::compute, StreamId::communication, StreamId::copy_in, StreamId::host}) {
     context_.synchronize(stream);
   }
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
-    archive.tensor(
-        "weights." + table_.specs[static_cast<std::size_t>(p)].name, weights_->owned(p),
-        weights_->tier(p) == Tier::cpu ? StateArchive::Place::host : StateArchive::Place::device);
+    weights_->archive(archive, p, "weights." + table_.specs[static_cast<std::size_t>(p)].name);
   }
   if (optimizer_) optimizer_->archive(archive, "optimizer.");
   if (host_step_) host_step_->archive(archive);

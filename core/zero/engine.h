@@ -59,11 +59,8 @@ class Engine : private ParameterAccess {
   // As Optimizer::step_kind and skip, for the recording device.
   int step_kind() const { return host_step_ ? host_step_->step_kind() : optimizer_->step_kind(); }
   void skip_step();
-  // Between steps: all that the coming ones depend on. Throws Error{invalid} where weights are in
-  // files or updates are delayed: neither is at hand between steps. Every rank must call it.
+  // Between steps: all that the coming ones depend on. Every rank must call it.
   void archive(StateArchive& archive);
-  // Throws as archive().
-  void require_archivable() const;
 
  private:
   void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }

@@ -129,6 +129,13 @@ void ShardedWeights::initialize(std::uint64_t seed) {
   publish();
 }
 
+void ShardedWeights::archive(StateArchive& archive, int parameter, const std::string& name) {
+  if (tier(parameter) == Tier::nvme) return files_->archive(archive, parameter, name);
+  archive.tensor(
+      name, owned(parameter),
+      tier(parameter) == Tier::cpu ? StateArchive::Place::host : StateArchive::Place::device);
+}
+
 void ShardedWeights::enter(int unit, Pass pass) {
   if (next_visit_ == visits_.size()) next_visit_ = next_prefetch_ = 0;
   const Transformer::Visit& expected = visits_[next_visit_];

@@ -26,6 +26,7 @@ class ShardedWeights : public WeightStore {
   TensorView owned(int parameter) override;
   void publish() override;
   Tier tier(int parameter) const override { return tiers_[static_cast<std::size_t>(parameter)]; }
+  void archive(StateArchive& archive, int parameter, const std::string& name) override;
   void write_back(int parameter, const TensorView& value) override {
     files_->write(parameter, value);
   }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "core/checkpoint/state_archive.h"
 #include "core/device/rank_context.h"
 #include "core/model/parameter_access.h"
 #include "core/model/transformer.h"
@@ -29,6 +31,10 @@ class WeightStore {
   // and there is no owned(); a new value, ready on the host stream, is written by write_back().
   virtual Tier tier(int /*parameter*/) const { return Tier::device; }
   virtual void write_back(int /*parameter*/, const TensorView& /*value*/) {}
+  // This rank's part between steps, under `name`; the streams that write weights are idle.
+  virtual void archive(StateArchive& archive, int parameter, const std::string& name) {
+    archive.tensor(name, owned(parameter));
+  }
 };
 
 // Fills [begin, begin + view.count()) of the flattened parameter by its InitKind.
