@@ -3,7 +3,7 @@
 // backends/cuda/kernel/platform.h. What it makes visible: threads that miss a barrier or a warp
 // exchange, copies that nobody waited for, misaligned packs, reads of shared memory that was not
 // written, and (by running blocks in other fiber orders) results that depend on an order.
-// Ownership: a grid owns its fibers while it runs. Threads: one grid at a time per host thread.
+// Ownership: a grid owns its fibers while it runs. Threads: any; grids run one after another.
 #pragma once
 
 #include <math.h>
@@ -28,10 +28,11 @@ struct alignas(16) uint4 {
   std::uint32_t x, y, z, w;
 };
 
+struct CUstream_st;
+
 namespace zl::cuda {
 
-struct HostStream;
-using Stream = HostStream*;
+using Stream = CUstream_st*;
 
 namespace host {
 
@@ -44,8 +45,11 @@ struct Position {
 
 // Seed of the order in which fibers run; other orders must give the same bits.
 void set_fiber_order(std::uint64_t seed);
-// Runs the blocks of a grid. Throws Error{failed} naming block and thread when threads disagree
-// about barriers, and whatever a kernel throws.
+// Runs a kernel's grid in its turn on the stream; defined by the program, which may have no
+// streams.
+void start(Stream stream, std::function<void()> grid);
+// Runs the blocks of a grid, one grid at a time in the process. Throws Error{failed} naming block
+// and thread when threads disagree about barriers, and whatever a kernel throws.
 void run_grid(std::int64_t grid_x, std::int64_t grid_y, int block, std::int64_t shared,
               const std::function<void()>& body);
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/device.h"
-#include "backends/cuda/device.h"
-#include "backends/cuda/world.h"
 #include "tests/engine/comparisons.h"
+#include "tests/engine/cuda_runs.h"
 #include "tests/gpu/gtest_figures.h"
 
 namespace zl::test {
@@ -31,23 +29,6 @@ ModelConfig with_dropout(ModelConfig model) {
   model.dropout = 0.2;
   model.attention_dropout = 0.1;
   return model;
-}
-
-Finished run_cuda(int ranks, const ModelConfig& model, const Strategy& strategy,
-                  ProgramOptions options) {
-  options.make_storage = [](const Strategy& s, int rank) {
-    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
-  };
-  return run(*cuda::make_world({ranks, 1}, cpu::run_op), model, strategy, options);
-}
-
-// The recording device with the library workspace of a GPU.
-Finished run_twin(int ranks, const ModelConfig& model, const Strategy& strategy,
-                  ProgramOptions options) {
-  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  sim::SimOptions twin;
-  twin.device.workspace = cuda::kWorkspace;
-  return run(*sim::make_world({ranks, 1}, twin), model, strategy, options);
 }
 
 struct Case {
