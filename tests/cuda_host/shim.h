@@ -157,22 +157,20 @@ inline void ldmatrix_x4_transposed(std::uint32_t (&r)[4], const void* row) {
 // register row / 8 + k / 8 * 2; b(k, column) in lane column * 4 + k % 8 / 2, register k / 8.
 template <class T>
 void mma_16x8x16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  struct Fragment {
-    std::uint16_t a[4][2], b[2][2];
-  } mine;
-  std::memcpy(mine.a, a, 16);
-  std::memcpy(mine.b[0], &b0, 4);
-  std::memcpy(mine.b[1], &b1, 4);
+  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
   const host::Slots& slots = host::exchange(&mine, sizeof(mine));
+  const auto element = [&](int of_lane, int from_register, int half) {
+    std::uint16_t bits;
+    std::memcpy(&bits, slots.lane[of_lane] + from_register * 4 + half * 2, 2);
+    return double{to_float(T{bits})};
+  };
   const int lane = host::lane();
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
     double sum = double{c[i]};
     for (int k = 0; k < 16; ++k) {
-      const auto left = host::slot<Fragment>(slots, row % 8 * 4 + k % 8 / 2);
-      const auto right = host::slot<Fragment>(slots, column * 4 + k % 8 / 2);
-      sum += double{to_float(T{left.a[row / 8 + k / 8 * 2][k % 2]})} *
-             double{to_float(T{right.b[k / 8][k % 2]})};
+      sum += element(row % 8 * 4 + k % 8 / 2, row / 8 + k / 8 * 2, k % 2) *
+             element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
     }
     c[i] = static_cast<float>(sum);
   }
