@@ -101,13 +101,14 @@ class Grid {
     running_->stack->context.switch_to(scheduler_);
   }
 
-  const Slots& exchange(const void* mine, std::size_t bytes) {
+  const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&)) {
     Warp& warp = warps_[running_->position.thread.x / kWarp];
     Slots& slots = warp.slots[warp.round % 2];
     if (bytes > 0) std::memcpy(slots.lane[lane()], mine, bytes);
     if (++warp.arrived < kWarp) {
       wait(State::at_exchange);
     } else {
+      if (combine != nullptr) combine(slots);
       warp.arrived = 0;
       ++warp.round;
       const std::size_t first = running_->position.thread.x / kWarp * kWarp;
@@ -255,7 +256,9 @@ void fail(const std::string& what) {
 }
 
 void sync_threads() { grid->wait(State::at_barrier); }
-const Slots& exchange(const void* mine, std::size_t bytes) { return grid->exchange(mine, bytes); }
+const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&)) {
+  return grid->exchange(mine, bytes, combine);
+}
 
 void async_copy(void* shared, const void* global, bool valid) {
   require_aligned(shared, "asynchronous copy to shared memory");

@@ -64,8 +64,10 @@ void sync_threads();
 inline constexpr std::size_t kSlot = 32;
 struct Slots {
   alignas(16) std::byte lane[32][kSlot];
+  double product[16][8];  // of matrices that the lanes brought
 };
-const Slots& exchange(const void* mine, std::size_t bytes);
+// combine: what the last lane to come does for all.
+const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&) = nullptr);
 
 void async_copy(void* shared, const void* global, bool valid);
 void async_commit();
@@ -156,23 +158,31 @@ inline void ldmatrix_x4_transposed(std::uint32_t (&r)[4], const void* row) {
 // PTX ISA, "Matrix Fragments for mma.m16n8k16": a(row, k) is in lane row % 8 * 4 + k % 8 / 2,
 // register row / 8 + k / 8 * 2; b(k, column) in lane column * 4 + k % 8 / 2, register k / 8.
 template <class T>
-void mma_16x8x16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-  const host::Slots& slots = host::exchange(&mine, sizeof(mine));
-  const auto element = [&](int of_lane, int from_register, int half) {
+void multiply_fragments(host::Slots& slots) {
+  const auto element = [&](int lane, int from_register, int half) {
     std::uint16_t bits;
-    std::memcpy(&bits, slots.lane[of_lane] + from_register * 4 + half * 2, 2);
+    std::memcpy(&bits, slots.lane[lane] + from_register * 4 + half * 2, 2);
     return double{to_float(T{bits})};
   };
+  for (int row = 0; row < 16; ++row) {
+    double sums[8] = {};
+    for (int k = 0; k < 16; ++k) {
+      const double a = element(row % 8 * 4 + k % 8 / 2, row / 8 + k / 8 * 2, k % 2);
+      for (int column = 0; column < 8; ++column) {
+        sums[column] += a * element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
+      }
+    }
+    std::memcpy(slots.product[row], sums, sizeof sums);
+  }
+}
+template <class T>
+void mma_16x8x16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  const host::Slots& slots = host::exchange(&mine, sizeof(mine), multiply_fragments<T>);
   const int lane = host::lane();
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    double sum = double{c[i]};
-    for (int k = 0; k < 16; ++k) {
-      sum += element(row % 8 * 4 + k % 8 / 2, row / 8 + k / 8 * 2, k % 2) *
-             element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
-    }
-    c[i] = static_cast<float>(sum);
+    c[i] = static_cast<float>(double{c[i]} + slots.product[row][column]);
   }
 }
 
