@@ -21,10 +21,9 @@ Reach reach_of(const void* address);
 // Whether [address, address + bytes) lies in one piece of memory that the GPU reaches.
 bool gpu_reaches(const void* address, std::int64_t bytes);
 
-// How many GPUs the machine has, from now on; memory of each in bytes. At the start: 4 of 64 GiB.
-void set_gpus(int count);
+// Of each GPU, in bytes; at the start 64 GiB.
 void set_memory(std::int64_t bytes);
-// While it lives the machine has `count` GPUs.
+// While it lives the machine has `count` GPUs; else 4, or as many as CUDA_VISIBLE_DEVICES names.
 struct Gpus {
   explicit Gpus(int count);
   ~Gpus();

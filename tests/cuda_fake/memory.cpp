@@ -75,8 +75,9 @@ cudaError_t allocate(void** address, std::size_t bytes, Reach reach) {
 }
 
 cudaError_t give_back(void* address, Reach reach) {
-  if (const cudaError_t status = begin(); status != cudaSuccess) return status;
+  if (const cudaError_t status = begin(false); status != cudaSuccess) return status;
   if (address == nullptr) return cudaSuccess;
+  wait_for_device();  // as the programming guide says of cudaFree: any stream may still use it
   const std::lock_guard lock(mutex);
   const auto found = memories.find(static_cast<std::byte*>(address));
   if (found == memories.end() || found->second.reach != reach) {

@@ -1,8 +1,11 @@
 // Devices, streams, events and copies of the fake runtime.
 #include "tests/cuda_fake/runtime.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -69,13 +72,13 @@ struct CUevent_st {
 namespace zl::cuda::fake {
 namespace {
 
-std::atomic<int> gpus{4};
+std::atomic<int> gpus{-1};  // nobody has asked yet
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
 std::mutex mutex;  // guards what follows
 std::set<int> touched;
-std::set<CUstream_st*> streams;
+std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
 std::string failure;
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> called{0}, failing{0}, launched{0};
@@ -90,8 +93,15 @@ void fail(const std::string& why) {
 
 }  // namespace
 
-void set_gpus(int count) { gpus = count; }
-Gpus::Gpus(int count) : before_(gpus) { gpus = count; }
+int gpu_count() {
+  if (gpus < 0) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    const std::string list = visible == nullptr ? "0,1,2,3" : visible;
+    gpus = list.empty() ? 0 : static_cast<int>(1 + std::count(list.begin(), list.end(), ','));
+  }
+  return gpus;
+}
+Gpus::Gpus(int count) : before_(gpu_count()) { gpus = count; }
 Gpus::~Gpus() { gpus = before_; }
 
 int current_device() { return device; }
@@ -106,16 +116,27 @@ cudaError_t report(cudaError_t status) {
   return status;
 }
 
-cudaError_t begin() {
+cudaError_t begin(bool can_fail) {
   {
     const std::lock_guard lock(mutex);
     touched.insert(device);
   }
   if (++called == failing) {
     if (is_lasting) fail("injected");
-    return report(is_lasting ? cudaErrorLaunchFailure : cudaErrorUnknown);
+    if (!is_lasting && can_fail) return report(cudaErrorUnknown);
   }
   return failed ? report(cudaErrorLaunchFailure) : cudaSuccess;
+}
+
+void wait_for_device() {
+  std::vector<std::shared_ptr<CUstream_st>> all;
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& [handle, stream] : streams) {
+      if (stream->device == device) all.push_back(stream);
+    }
+  }
+  for (const auto& stream : all) stream->thread.wait(stream->thread.last());
 }
 
 void enqueue(Stream stream, std::function<void()> work) {
@@ -151,8 +172,8 @@ void count_launch() { ++launched; }
 namespace fake = zl::cuda::fake;
 
 // Returns from the calling function when the device has failed.
-#define ZL_FAKE_BEGIN() \
-  if (const cudaError_t begun = fake::begin(); begun != cudaSuccess) return begun
+#define ZL_FAKE_BEGIN(...) \
+  if (const cudaError_t begun = fake::begin(__VA_ARGS__); begun != cudaSuccess) return begun
 
 extern "C" {
 
@@ -161,11 +182,11 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = fake::gpus;
+  *count = fake::gpu_count();
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int ordinal) {
-  if (ordinal < 0 || ordinal >= fake::gpus) return fake::report(cudaErrorInvalidDevice);
+  if (ordinal < 0 || ordinal >= fake::gpu_count()) return fake::report(cudaErrorInvalidDevice);
   fake::device = ordinal;
   return cudaSuccess;
 }
@@ -195,7 +216,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
-  if (ordinal < 0 || ordinal >= fake::gpus) return fake::report(cudaErrorInvalidDevice);
+  if (ordinal < 0 || ordinal >= fake::gpu_count()) return fake::report(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, fake::kDeviceName);
   properties->totalGlobalMem = fake::memory_of_each();
@@ -205,42 +226,32 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  ZL_FAKE_BEGIN();
-  std::set<CUstream_st*> all;
-  {
-    const std::lock_guard lock(fake::mutex);
-    all = fake::streams;
-  }
-  for (CUstream_st* stream : all) {
-    if (stream->device == fake::device) stream->thread.wait(stream->thread.last());
-  }
-  return fake::failed ? fake::report(cudaErrorLaunchFailure) : cudaSuccess;
+  fake::wait_for_device();
+  return fake::begin(false);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   static std::atomic<unsigned> seed{1};
   ZL_FAKE_BEGIN();
-  *stream = new CUstream_st(++seed, fake::device);
+  const auto made = std::make_shared<CUstream_st>(++seed, fake::device);
+  *stream = made.get();
   const std::lock_guard lock(fake::mutex);
-  fake::streams.insert(*stream);
+  fake::streams[made.get()] = made;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  {
-    const std::lock_guard lock(fake::mutex);
-    fake::streams.erase(stream);
-  }
-  delete stream;
+  std::shared_ptr<CUstream_st> last;  // runs what is left, without the lock
+  const std::lock_guard lock(fake::mutex);
+  last = std::move(fake::streams.extract(stream).mapped());
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  ZL_FAKE_BEGIN();
+  ZL_FAKE_BEGIN(false);
   return stream->thread.idle() ? cudaSuccess : fake::report(cudaErrorNotReady);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  ZL_FAKE_BEGIN();
-  stream->thread.wait(stream->thread.last());
-  return fake::failed ? fake::report(cudaErrorLaunchFailure) : cudaSuccess;
+  stream->thread.wait(stream->thread.last());  // after a failure too: what runs may still end
+  return fake::begin(false);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   ZL_FAKE_BEGIN();
@@ -308,12 +319,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  ZL_FAKE_BEGIN();
   if (const auto mark = event->mark()) mark->wait();
-  return fake::failed ? fake::report(cudaErrorLaunchFailure) : cudaSuccess;
+  return fake::begin(false);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  ZL_FAKE_BEGIN();
+  ZL_FAKE_BEGIN(false);
   const auto mark = event->mark();
   return mark == nullptr || mark->passed_ns > 0 ? cudaSuccess : fake::report(cudaErrorNotReady);
 }

@@ -164,13 +164,17 @@ void multiply_fragments(host::Slots& slots) {
     std::memcpy(&bits, slots.lane[lane] + from_register * 4 + half * 2, 2);
     return double{to_float(T{bits})};
   };
+  double b[16][8];
+  for (int k = 0; k < 16; ++k) {
+    for (int column = 0; column < 8; ++column) {
+      b[k][column] = element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
+    }
+  }
   for (int row = 0; row < 16; ++row) {
     double sums[8] = {};
     for (int k = 0; k < 16; ++k) {
       const double a = element(row % 8 * 4 + k % 8 / 2, row / 8 + k / 8 * 2, k % 2);
-      for (int column = 0; column < 8; ++column) {
-        sums[column] += a * element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
-      }
+      for (int column = 0; column < 8; ++column) sums[column] += a * b[k][column];
     }
     std::memcpy(slots.product[row], sums, sizeof sums);
   }

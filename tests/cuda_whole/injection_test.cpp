@@ -52,7 +52,7 @@ TEST_P(Injection, EveryCallMayFail) {
     const std::int64_t all = fake::calls();
     ASSERT_GT(all, 300);
     int failed = 0, tried = 0;
-    for (std::int64_t n = 1; n < all; n += n < 30 ? 1 : all / 40) {
+    for (std::int64_t n = 1; n < all; n += n < 30 ? 1 : all / 25) {
       for (const bool lasting : {false, true}) {
         const std::string message = error_of(2, s, {n, lasting});
         ++tried;

@@ -15,9 +15,9 @@ namespace {
 ModelConfig smaller(ModelConfig model) {
   model.layers = 2;
   model.hidden = 32;
-  model.heads = 2;
-  model.kv_heads = model.family == "llama" ? 1 : 2;
-  model.head_size = 16;
+  model.heads = model.family == "llama" ? 2 : 1;
+  model.kv_heads = 1;
+  model.head_size = 32 / model.heads;
   model.ffn = 48;
   model.vocab = 40;
   model.max_sequence = 8;
@@ -72,19 +72,19 @@ class WholeBackend : public testing::TestWithParam<Case> {};
 TEST_P(WholeBackend, StagesHaveTheSameBitsTheLossesOfCpuRanksAndTheBooksOfTheSimulator) {
   const Case& c = GetParam();
   const Strategy zero = strategy(0, c.dtype);
-  const Finished on_cpu = run_cpu(4, c.model, zero, steps(3));
-  const Finished reference = run_on(Gpus::shared, 4, c.model, zero, steps(3));
+  const Finished on_cpu = run_cpu(4, c.model, zero, steps(2));
+  const Finished reference = run_on(Gpus::shared, 4, c.model, zero, steps(2));
   expect_losses(reference, on_cpu, allowed(c.dtype), c.name);
   EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
   for (const Gpus gpus : {Gpus::shared, Gpus::own}) {
-    for (int stage = 0; stage <= 3; ++stage) {
+    for (int stage = gpus == Gpus::shared ? 2 : 0; stage <= 3; ++stage) {
       Strategy s = strategy(stage, c.dtype);
       s.overlap_comm = gpus == Gpus::own;
       if (stage % 2 == 1) s.recompute.mode = RecomputeMode::full;
       const std::string what = s.name + ", " + name_of(gpus);
-      const Finished real = run_on(gpus, 4, c.model, s, steps(3));
+      const Finished real = run_on(gpus, 4, c.model, s, steps(2));
       expect_same_bits(reference, real, what);
-      expect_twins(real.result, run_twin(4, c.model, s, steps(3)).result, what);
+      expect_twins(real.result, run_twin(4, c.model, s, steps(2)).result, what);
     }
   }
 }
@@ -92,7 +92,6 @@ TEST_P(WholeBackend, StagesHaveTheSameBitsTheLossesOfCpuRanksAndTheBooksOfTheSim
 INSTANTIATE_TEST_SUITE_P(
     Models, WholeBackend,
     testing::Values(Case{"gpt2_fp32", small_gpt2(), DType::f32},
-                    Case{"gpt2_bf16", small_gpt2(), DType::bf16},
                     Case{"gpt2_fp16_heads_of_64", with_wide_heads(tiny_gpt2()), DType::f16},
                     Case{"llama_fp32", small_llama(), DType::f32},
                     Case{"llama_bf16_heads_of_64", with_wide_heads(tiny_llama()), DType::bf16},
@@ -102,13 +101,14 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(WholeWorlds, OneAndTwoRanksHaveTheLossesOfCpuRanks) {
   for (const int ranks : {1, 2}) {
     for (const Gpus gpus : {Gpus::shared, Gpus::own}) {
+      if (ranks == 1 && gpus == Gpus::own) continue;
       Strategy s = strategy(2, DType::bf16);
-      s.gradient_accumulation = 3;
+      s.gradient_accumulation = 2;
       s.overlap_comm = true;
       const std::string what = std::to_string(ranks) + " ranks, " + name_of(gpus);
-      const Finished real = run_on(gpus, ranks, small_llama(), s, steps(3));
-      expect_losses(real, run_cpu(ranks, small_llama(), s, steps(3)), 2e-2, what);
-      expect_twins(real.result, run_twin(ranks, small_llama(), s, steps(3)).result, what);
+      const Finished real = run_on(gpus, ranks, small_llama(), s, steps(2));
+      expect_losses(real, run_cpu(ranks, small_llama(), s, steps(2)), 2e-2, what);
+      expect_twins(real.result, run_twin(ranks, small_llama(), s, steps(2)).result, what);
     }
   }
 }
@@ -117,19 +117,19 @@ TEST(WholeRepeat, TheSameRunGivesTheSameBits) {
   Strategy s = strategy(3, DType::bf16);
   s.overlap_comm = true;
   const ModelConfig model = with_dropout(with_wide_heads(tiny_gpt2()));
-  expect_same_bits(run_on(Gpus::own, 4, model, s, steps(4)),
-                   run_on(Gpus::own, 4, model, s, steps(4)), "once more");
+  expect_same_bits(run_on(Gpus::own, 2, model, s, steps(3)),
+                   run_on(Gpus::own, 2, model, s, steps(3)), "once more");
 }
 
 // The fused epilogues of the fastest mode: other bits, the same losses.
 TEST(WholeFastest, HasTheLossesOfTheDeterministicMode) {
   Strategy s = strategy(1, DType::bf16);
-  const Finished exact = run_on(Gpus::shared, 2, small_gpt2(), s, steps(4));
+  const Finished exact = run_on(Gpus::shared, 2, small_gpt2(), s, steps(3));
   const cuda::fake::Gpus machine(1);
   WorldOptions fastest{2, 1};
   fastest.deterministic = false;
   const Finished fused =
-      run(*cuda::make_world(fastest, cuda::fake::run_on_host), small_gpt2(), s, steps(4));
+      run(*cuda::make_world(fastest, cuda::fake::run_on_host), small_gpt2(), s, steps(3));
   expect_losses(fused, exact, 2e-2, "fused");
   EXPECT_NE(fused.result.grad_norm, exact.result.grad_norm) << "nothing was fused";
 }
@@ -148,10 +148,10 @@ TEST_P(WholeOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
   const Gpus gpus = GetParam() % 2 == 0 ? Gpus::shared : Gpus::own;
   const std::string what = s.name + ", " + name_of(gpus);
   static const Finished reference =
-      run_on(Gpus::shared, 2, small_gpt2(), strategy(0, DType::bf16), steps(3));
-  const Finished real = run_on(gpus, 2, small_gpt2(), s, steps(3));
+      run_on(Gpus::shared, 2, small_gpt2(), strategy(0, DType::bf16), steps(2));
+  const Finished real = run_on(gpus, 2, small_gpt2(), s, steps(2));
   expect_same_bits(reference, real, what);
-  expect_twins(real.result, run_twin(2, small_gpt2(), s, steps(3)).result, what);
+  expect_twins(real.result, run_twin(2, small_gpt2(), s, steps(2)).result, what);
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, WholeOffload,
@@ -169,12 +169,12 @@ TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   quantized.quantized_weights = quantized.quantized_gradients = true;
   quantized.overlap_comm = true;
   for (const Strategy& s : {onebit, quantized}) {
-    const Finished on_cpu = run_cpu(4, small_gpt2(), s, steps(5));
-    const Finished reference = run_on(Gpus::shared, 4, small_gpt2(), s, steps(5));
+    const Finished on_cpu = run_cpu(4, small_gpt2(), s, steps(4));
+    const Finished reference = run_on(Gpus::shared, 4, small_gpt2(), s, steps(4));
     expect_losses(reference, on_cpu, 2e-2, s.name);
-    const Finished real = run_on(Gpus::own, 4, small_gpt2(), s, steps(5));
+    const Finished real = run_on(Gpus::own, 4, small_gpt2(), s, steps(4));
     expect_same_bits(reference, real, s.name);
-    expect_twins(real.result, run_twin(4, small_gpt2(), s, steps(5)).result, s.name);
+    expect_twins(real.result, run_twin(4, small_gpt2(), s, steps(4)).result, s.name);
   }
 }
 

@@ -276,7 +276,7 @@ void time_messages(Bench& b, Table& table, const Sizes& sizes) {
   const std::int64_t parameters = sizes.parameters, ranks = 8, chunk = parameters / ranks;
   const std::string what = sizes.parameters_text + ", 8 ranks";
   const TensorView x = b.normal(kF32, {ranks, chunk});
-  const TensorView packed = b.zeros(DType::u8, {ranks, packed_bytes(chunk)});
+  const TensorView packed = b.empty(DType::u8, {ranks, packed_bytes(chunk)});
   const TensorView square = b.zeros(DType::f64, {2}), scale = b.zeros(kF32, {1});
   const TensorView scales = b.normal(kF32, {ranks, 1});
   table.time(what, SignCompress{x, square, packed, scale, parameters, parameters});
