@@ -109,7 +109,7 @@ void write_attention(Report& report, Bench& bench, const Options& options, doubl
 
 void run_kernels(Report& report, const Options& options) {
   const double deadline = now() + options.budget;
-  GpuBench bench;
+  GpuBench bench(options.tiny ? 1e-5 : 0.01);
   const Ceilings ceilings = measure_ceilings(bench, options.tiny);
   write_ceilings(report, ceilings);
   write_rows(report, measure_table(bench, ceilings, options.tiny));
