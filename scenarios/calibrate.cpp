@@ -36,6 +36,13 @@ const Plan kGpuPlan = {
     8192,
     {1},
     "bf16"};
+const Plan kTinyPlan = {
+    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32"};
+
+const Plan& plan_of(const CalibrationOptions& options) {
+  if (options.tiny) return kTinyPlan;
+  return options.backend == "cuda" ? kGpuPlan : kCpuPlan;
+}
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
 // streams that overlap; on a processor also compressed momenta, and files, host copies and updates.
@@ -188,7 +195,7 @@ std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
 sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const Runner runner;
   const bool on_gpu = options.backend == "cuda";
-  const Plan& plan = on_gpu ? kGpuPlan : kCpuPlan;
+  const Plan& plan = plan_of(options);
   std::deque<Trace> traces;
   std::vector<sim::MeasuredTrace> measured;
   const std::vector<Job> jobs = jobs_of(plan, options);

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/error.h"
-#include "backends/cuda/library.h"
+#include "backends/cuda/nccl_library.h"
 #include "core/base/error.h"
 
 namespace zl::cuda {
@@ -59,14 +59,11 @@ std::string find_reason() {
 
 std::string nccl_version() {
   int number = 0;
-  int (*get_version)(int*) = nullptr;
   try {
-    const SharedLibrary library("NCCL", "libnccl.so.2", "install libnccl2");
-    library.bind(get_version, "ncclGetVersion");
+    nccl().get_version(&number);
   } catch (const Error& error) {
     return error.what();
   }
-  if (get_version(&number) != 0) return "unknown";
   return std::to_string(number / 10000) + "." + std::to_string(number % 10000 / 100) + "." +
          std::to_string(number % 100);
 }

@@ -123,6 +123,11 @@ std::string text_of(const GemmKey& key) {
 
 }  // namespace
 
+void check_blas(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(ErrorCode::failed, std::string(call) + ": " + cublaslt().status_name(status));
+}
+
 std::size_t GemmKeyHash::operator()(const GemmKey& key) const {
   std::uint64_t hash = 14695981039346656037ull;
   const auto mix = [&hash](auto value) {

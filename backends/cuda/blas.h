@@ -14,6 +14,9 @@
 
 namespace zl::cuda {
 
+// Throws Error{failed} "<call>: CUBLAS_STATUS_..." unless the call succeeded.
+void check_blas(cublasStatus_t status, const char* call);
+
 // Everything the choice of an algorithm may depend on, and nothing that differs between runs of one
 // program: with equal keys the results have equal bits. Alignments (of a, b and of the result)
 // count up to 16 bytes, so that a weight's place in a larger buffer does not matter; those of an

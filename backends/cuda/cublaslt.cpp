@@ -42,9 +42,4 @@ const CublasLt& cublaslt() {
   return table;
 }
 
-void check_blas(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(ErrorCode::failed, std::string(call) + ": " + cublaslt().status_name(status));
-}
-
 }  // namespace zl::cuda

@@ -29,7 +29,4 @@ struct CublasLt {
 // Throws Error{unavailable} when the library cannot be loaded.
 const CublasLt& cublaslt();
 
-// Throws Error{failed} "<call>: CUBLAS_STATUS_..." unless the call succeeded.
-void check_blas(cublasStatus_t status, const char* call);
-
 }  // namespace zl::cuda

@@ -83,8 +83,17 @@ Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
       blas_(std::make_unique<Blas>()),
       workers_(on_failure_, [ordinal] { cudaSetDevice(ordinal); }) {
   if (!availability().empty()) throw Error(ErrorCode::unavailable, availability());
-  check(cudaSetDevice(ordinal), "cudaSetDevice");
-  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
+  try {
+    open();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void Device::open() {
+  check(cudaSetDevice(ordinal_), "cudaSetDevice");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal_),
         "cudaDeviceGetAttribute");
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
@@ -101,6 +110,10 @@ Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
 
 Device::~Device() {
   drain();
+  close();
+}
+
+void Device::close() {
   timer_.reset();
   blas_.reset();
   for (auto& ring : events_) ring.reset();

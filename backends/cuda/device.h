@@ -90,6 +90,8 @@ class Device final : public zl::Device {
   std::vector<std::exception_ptr> finish() { return workers_.finish(); }
 
  private:
+  void open();
+  void close();
   // Runs `work`, timed and shown to profilers as `name`. What fails is reported as describe().
   template <class Describe, class Work>
   void guarded(StreamId stream, const char* name, const Describe& describe, const Work& work,

@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -44,16 +46,34 @@ ncclRedOp_t op_of(ReduceOp op) {
   return kOps[static_cast<std::size_t>(op)];
 }
 
+using Event = std::unique_ptr<CUevent_st, decltype(&cudaEventDestroy)>;
+
+Event mark(Stream stream) {
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  Event made(event, cudaEventDestroy);
+  cuda::check(cudaEventRecord(event, stream), "cudaEventRecord");
+  return made;
+}
+
+bool is_past(const Event& event) {
+  const cudaError_t status = cudaEventQuery(event.get());
+  if (status == cudaErrorNotReady) cudaGetLastError();
+  return status == cudaSuccess;
+}
+
 // Collectives under way on one rank, oldest first, for the watchdog.
 struct UnderWay {
   std::string what;
   std::int64_t number = 0;
-  Clock::time_point since;
-  cudaEvent_t done = nullptr;
+  Event begun, done;
+  // When the watchdog saw that its turn had come: work before it may take any time.
+  std::optional<Clock::time_point> since;
 };
 
 struct Member {
   std::mutex mutex;  // guards all below: the communicator may be aborted by another thread
+  int ordinal = 0;   // of its GPU
   ncclComm_t communicator = nullptr;
   std::deque<UnderWay> under_way;
   std::int64_t calls = 0;
@@ -70,9 +90,6 @@ class NcclGroup final : public RankGroup {
   ~NcclGroup() override {
     watchdog_.request_stop();
     watchdog_.join();
-    for (auto& member : members_) {
-      for (UnderWay& each : member->under_way) cudaEventDestroy(each.done);
-    }
   }
 
   std::unique_ptr<Communicator> join(Device& device, int rank) override;
@@ -86,31 +103,51 @@ class NcclGroup final : public RankGroup {
     const std::string what = describe(call);
     const std::lock_guard lock(mine.mutex);
     if (mine.communicator == nullptr) throw_failure(rank, what);
-    check(nccl().group_start(), "ncclGroupStart");
-    for (const Segment& segment : call.segments) {
-      if (call.kind == CollectiveKind::all_to_all) {
-        exchange(mine.communicator, segment, stream);
-      } else {
-        enqueue(mine.communicator, call, segment, stream);
+    Event begun = mark(stream);
+    {
+      GroupCall group;
+      for (const Segment& segment : call.segments) {
+        if (call.kind == CollectiveKind::all_to_all) {
+          exchange(mine.communicator, segment, stream);
+        } else {
+          enqueue(mine.communicator, call, segment, stream);
+        }
       }
+      group.end();
     }
-    const ncclResult_t status = nccl().group_end();
-    if (status != ncclInProgress) check(status, "ncclGroupEnd");
-    settle(mine.communicator, what);
-    UnderWay entry{what, ++mine.calls, Clock::now()};
-    cuda::check(cudaEventCreateWithFlags(&entry.done, cudaEventDisableTiming), "cudaEventCreate");
-    cuda::check(cudaEventRecord(entry.done, stream), "cudaEventRecord");
-    mine.under_way.push_back(entry);
+    settle(rank, what);
+    mine.under_way.push_back({what, ++mine.calls, std::move(begun), mark(stream), {}});
   }
 
-  void close(int rank) {
+  // has_failed: what is under way may wait for ranks that never come.
+  void close(int rank, bool has_failed) {
     Member& mine = *members_[static_cast<std::size_t>(rank)];
     const std::lock_guard lock(mine.mutex);
+    if (has_failed) return abort(mine);
     if (mine.communicator != nullptr) nccl().destroy(mine.communicator);
     mine.communicator = nullptr;
   }
 
  private:
+  // Calls that NCCL starts at once. A failed call must not leave the thread in the middle of one.
+  class GroupCall {
+   public:
+    GroupCall() { check(nccl().group_start(), "ncclGroupStart"); }
+    ~GroupCall() {
+      if (is_open_) nccl().group_end();
+    }
+    GroupCall(const GroupCall&) = delete;
+    GroupCall& operator=(const GroupCall&) = delete;
+    void end() {
+      is_open_ = false;
+      const ncclResult_t status = nccl().group_end();
+      if (status != ncclInProgress) check(status, "ncclGroupEnd");
+    }
+
+   private:
+    bool is_open_ = true;
+  };
+
   static void check(ncclResult_t status, const std::string& call) {
     if (status == ncclSuccess) return;
     throw Error(ErrorCode::failed, call + ": " + nccl().error_string(status));
@@ -162,14 +199,28 @@ class NcclGroup final : public RankGroup {
     }
   }
 
-  // A non-blocking call has been taken over when the communicator is no longer in progress.
-  void settle(ncclComm_t communicator, const std::string& what) {
+  // The member's mutex is held.
+  static void abort(Member& member) {
+    if (member.communicator != nullptr) nccl().abort(member.communicator);
+    member.communicator = nullptr;
+  }
+
+  // A non-blocking call has been taken over when the communicator is no longer in progress. That
+  // can need the other ranks (who connect in their first collective), one of which may have left.
+  // The member's mutex is held: nobody else could abort.
+  void settle(int rank, const std::string& what) {
+    Member& mine = *members_[static_cast<std::size_t>(rank)];
     const Clock::time_point deadline = Clock::now() + timeout_;
     ncclResult_t state = ncclInProgress;
     while (true) {
-      check(nccl().async_error(communicator, &state), "ncclCommGetAsyncError");
+      check(nccl().async_error(mine.communicator, &state), "ncclCommGetAsyncError");
       if (state != ncclInProgress) break;
+      if (has_failed()) {
+        abort(mine);
+        throw_failure(rank, what);
+      }
       if (Clock::now() > deadline) {
+        abort(mine);
         throw Error(ErrorCode::failed, what + ": NCCL took no answer within " +
                                            std::to_string(timeout_.count()) + " ms");
       }
@@ -187,9 +238,13 @@ class NcclGroup final : public RankGroup {
     }
     for (auto& member : members_) {
       const std::lock_guard lock(member->mutex);
-      if (member->communicator != nullptr) nccl().abort(member->communicator);
-      member->communicator = nullptr;
+      abort(*member);
     }
+  }
+
+  bool has_failed() {
+    const std::lock_guard lock(mutex_);
+    return failure_.has_value();
   }
 
   [[noreturn]] void throw_failure(int rank, const std::string& what) {
@@ -216,22 +271,21 @@ class NcclGroup final : public RankGroup {
 
   std::optional<std::string> look(Member& member) const {
     const std::lock_guard lock(member.mutex);
-    while (!member.under_way.empty() &&
-           cudaEventQuery(member.under_way.front().done) == cudaSuccess) {
-      cudaEventDestroy(member.under_way.front().done);
+    if (member.under_way.empty()) return std::nullopt;
+    cudaSetDevice(member.ordinal);  // else asking makes a context on GPU 0
+    while (!member.under_way.empty() && is_past(member.under_way.front().done)) {
       member.under_way.pop_front();
-      // Those behind it have only now got their turn.
-      if (!member.under_way.empty()) member.under_way.front().since = Clock::now();
     }
     if (member.communicator == nullptr || member.under_way.empty()) return std::nullopt;
     ncclResult_t state = ncclSuccess;
-    const UnderWay& oldest = member.under_way.front();
+    UnderWay& oldest = member.under_way.front();
+    if (!oldest.since && is_past(oldest.begun)) oldest.since = Clock::now();
     const std::string what = "collective #" + std::to_string(oldest.number) + ", " + oldest.what;
     if (nccl().async_error(member.communicator, &state) != ncclSuccess ||
         (state != ncclSuccess && state != ncclInProgress)) {
       return what + ": " + nccl().error_string(state);
     }
-    if (Clock::now() - oldest.since < timeout_) return std::nullopt;
+    if (!oldest.since || Clock::now() - *oldest.since < timeout_) return std::nullopt;
     return what + ", did not end within " + std::to_string(timeout_.count()) + " ms";
   }
 
@@ -247,7 +301,7 @@ class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(NcclGroup& group, int rank, Device& device)
       : group_(group), rank_(rank), device_(device) {}
-  ~NcclCommunicator() override { group_.close(rank_); }
+  ~NcclCommunicator() override { group_.close(rank_, std::uncaught_exceptions() > 0); }
 
   int rank() const override { return rank_; }
   int size() const override { return group_.ranks(); }
@@ -271,13 +325,12 @@ class NcclCommunicator final : public Communicator {
 std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclComm_t communicator = nullptr;
-  const ncclResult_t status = nccl().init_rank(&communicator, ranks(), id_, rank, &config);
-  if (status != ncclInProgress) check(status, "ncclCommInitRank");
-  settle(communicator, "rank " + std::to_string(rank) + ", ncclCommInitRank");
   Member& mine = *members_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(mine.mutex);
-  mine.communicator = communicator;
+  mine.ordinal = device.ordinal();
+  const ncclResult_t status = nccl().init_rank(&mine.communicator, ranks(), id_, rank, &config);
+  if (status != ncclInProgress) check(status, "ncclCommInitRank");
+  settle(rank, "rank " + std::to_string(rank) + ", ncclCommInitRank");
   return std::make_unique<NcclCommunicator>(*this, rank, device);
 }
 

@@ -85,6 +85,10 @@ void check(const CalibrateOptions& options) {
                   fmt::format("--ranks: {} is not in 1..{}", ranks, kMaxRealRanks));
     }
   }
+  if (options.measure.tiny && options.output.empty()) {
+    throw Error(ErrorCode::usage,
+                "--tiny: its profile must not become this machine's; name a file with --output");
+  }
   if (options.measure.steps < 2) {
     throw Error(ErrorCode::invalid,
                 fmt::format("--steps: {} is too few; the first is a warm-up, give at least 2",
@@ -135,6 +139,8 @@ void add_calibrate(CLI::App& app, Action& action) {
       "--nvme-path", options->measure.nvme_path,
       "Folder whose disk is measured for offload to files (default: the temporary one)");
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
+  sub->add_flag("--tiny", options->measure.tiny,
+                "Toy models: tries the command itself, the profile means nothing; needs --output");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return calibrate(*options); }; });

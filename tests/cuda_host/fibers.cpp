@@ -1,27 +1,21 @@
 // The scheduler behind shim.h: runs a block's threads as fibers until each waits or has ended,
 // releases barriers and warp exchanges that are complete, and names what can never complete.
-#include <ucontext.h>
-
+// A thread gets a stack when it begins; one that ends without having waited hands its stack to the
+// next that begins, so that kernels without barriers never switch.
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
 #include "core/base/error.h"
 #include "tests/cuda_host/shim.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "tests/cuda_host/stack_switch.h"
 
 namespace zl::cuda::host {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kStack = 512 * 1024;
-#else
-constexpr std::size_t kStack = 128 * 1024;
-#endif
 constexpr int kWarp = 32;
 
 enum class State { ready, at_barrier, at_exchange, done };
@@ -33,10 +27,13 @@ struct Copy {
   int group;
 };
 
+struct Stack {
+  Context context;
+  std::unique_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(kStack);
+};
+
 struct Fiber {
-  ucontext_t context{};
-  std::byte* stack = nullptr;
-  void* fake_stack = nullptr;  // AddressSanitizer's
+  Stack* stack = nullptr;  // nullptr: has not begun
   State state = State::ready;
   Position position;
   std::vector<Copy> copies;
@@ -50,15 +47,20 @@ struct Warp {
   std::uint64_t round = 0;
 };
 
-std::uint64_t fiber_order = 0;
+std::atomic<std::uint64_t> fiber_order{0};
 
 // Stacks are kept from grid to grid: untouched pages cost nothing, fresh ones do.
-std::byte* stack_of(std::size_t index) {
-  static thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
-  while (stacks.size() <= index) {
-    stacks.push_back(std::make_unique_for_overwrite<std::byte[]>(kStack));
+std::vector<std::unique_ptr<Stack>> all_stacks;
+std::vector<Stack*> free_stacks;
+
+Stack* take_stack() {
+  if (free_stacks.empty()) {
+    all_stacks.push_back(std::make_unique<Stack>());
+    free_stacks.push_back(all_stacks.back().get());
   }
-  return stacks[index].get();
+  Stack* taken = free_stacks.back();
+  free_stacks.pop_back();
+  return taken;
 }
 
 class Grid {
@@ -67,7 +69,6 @@ class Grid {
        const std::function<void()>& body)
       : body_(body), random_(fiber_order), shared_bytes_(static_cast<std::size_t>(shared)) {
     fibers_.resize(static_cast<std::size_t>(block));
-    for (std::size_t i = 0; i < fibers_.size(); ++i) fibers_[i].stack = stack_of(i);
     for (std::int64_t y = 0; y < grid_y; ++y) {
       for (std::int64_t x = 0; x < grid_x; ++x) {
         Position p;
@@ -87,18 +88,27 @@ class Grid {
   Fiber& running() { return *running_; }
   std::byte* shared() { return shared_.get(); }
 
+  ~Grid() {  // after a failure some threads never end
+    for (const Fiber& fiber : fibers_) {
+      if (fiber.stack != nullptr && fiber.state != State::done) free_stacks.push_back(fiber.stack);
+    }
+  }
+  Grid(const Grid&) = delete;
+  Grid& operator=(const Grid&) = delete;
+
   void wait(State state) {
     running_->state = state;
-    switch_to_scheduler(false);
+    running_->stack->context.switch_to(scheduler_);
   }
 
-  const Slots& exchange(const void* mine, std::size_t bytes) {
+  const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&)) {
     Warp& warp = warps_[running_->position.thread.x / kWarp];
     Slots& slots = warp.slots[warp.round % 2];
     if (bytes > 0) std::memcpy(slots.lane[lane()], mine, bytes);
     if (++warp.arrived < kWarp) {
       wait(State::at_exchange);
     } else {
+      if (combine != nullptr) combine(slots);
       warp.arrived = 0;
       ++warp.round;
       const std::size_t first = running_->position.thread.x / kWarp * kWarp;
@@ -118,11 +128,7 @@ class Grid {
   }
 
   void start(Fiber& fiber, const Position& block, std::size_t index) {
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack;
-    fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, &Grid::enter, 0);
+    fiber.stack = nullptr;
     fiber.state = State::ready;
     fiber.position = block;
     fiber.position.thread.x = static_cast<unsigned>(index);
@@ -132,22 +138,22 @@ class Grid {
 
   // Runs every ready fiber once, in a random order; false when all have ended.
   bool run_ready() {
-    std::vector<Fiber*> ready;
+    round_.clear();
+    next_ = 0;
     std::size_t done = 0, at_barrier = 0;
     for (Fiber& fiber : fibers_) {
-      if (fiber.state == State::ready) ready.push_back(&fiber);
+      if (fiber.state == State::ready) round_.push_back(&fiber);
       done += fiber.state == State::done;
       at_barrier += fiber.state == State::at_barrier;
     }
     if (done == fibers_.size()) return false;
-    if (ready.empty()) {
+    if (round_.empty()) {
       if (at_barrier != fibers_.size()) report_deadlock();
-      for (Fiber& fiber : fibers_) ready.push_back(&fiber);
+      for (Fiber& fiber : fibers_) round_.push_back(&fiber);
     }
-    std::shuffle(ready.begin(), ready.end(), random_);
-    for (Fiber* fiber : ready) {
-      fiber->state = State::ready;
-      switch_to(*fiber);
+    std::shuffle(round_.begin(), round_.end(), random_);
+    while (next_ < round_.size()) {
+      switch_to(*round_[next_++]);
       if (error_) std::rethrow_exception(error_);
     }
     return true;
@@ -171,27 +177,25 @@ class Grid {
   static void enter();
 
   void switch_to(Fiber& fiber) {
+    if (fiber.stack == nullptr) {
+      fiber.stack = take_stack();
+      fiber.stack->context.prepare(fiber.stack->memory.get(), &Grid::enter);
+    }
+    fiber.state = State::ready;
     running_ = &fiber;
-#if defined(__SANITIZE_ADDRESS__)
-    void* fake = nullptr;
-    __sanitizer_start_switch_fiber(&fake, fiber.stack, kStack);
-    swapcontext(&scheduler_, &fiber.context);
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-    swapcontext(&scheduler_, &fiber.context);
-#endif
+    scheduler_.switch_to(fiber.stack->context);
   }
 
-  void switch_to_scheduler(bool last) {
-    Fiber& fiber = *running_;
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(last ? nullptr : &fiber.fake_stack, bottom_, size_);
-    swapcontext(&fiber.context, &scheduler_);
-    __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom_, &size_);
-#else
-    (void)last;
-    swapcontext(&fiber.context, &scheduler_);
-#endif
+  // Of the thread that has ended on this stack to one that has not begun; false: none is next.
+  bool take_over() {
+    Stack* stack = running_->stack;
+    if (error_ || next_ == round_.size() || round_[next_]->stack != nullptr) {
+      free_stacks.push_back(stack);
+      return false;
+    }
+    running_ = round_[next_++];
+    running_->stack = stack;
+    return true;
   }
 
   const std::function<void()>& body_;
@@ -201,28 +205,29 @@ class Grid {
   std::vector<Position> blocks_;
   std::vector<Fiber> fibers_;
   std::vector<Warp> warps_;
+  std::vector<Fiber*> round_;  // those that run now, in this order
+  std::size_t next_ = 0;       // of round_
   Fiber* running_ = nullptr;
-  ucontext_t scheduler_{};
+  Context scheduler_;
   std::exception_ptr error_;
-  const void* bottom_ = nullptr;  // of the scheduler's stack
-  std::size_t size_ = 0;
 };
 
-thread_local Grid* grid = nullptr;
+std::mutex one_at_a_time;  // __shared__ variables and stacks are the process's
+Grid* grid = nullptr;
 
 void Grid::enter() {
   Grid& self = *grid;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &self.bottom_, &self.size_);
-#endif
-  try {
-    self.body_();
-    if (!self.running_->copies.empty()) fail("an asynchronous copy was never waited for");
-  } catch (...) {
-    self.error_ = std::current_exception();
-  }
-  self.running_->state = State::done;
-  self.switch_to_scheduler(true);
+  Context::arrive(self.scheduler_);
+  do {
+    try {
+      self.body_();
+      if (!self.running_->copies.empty()) fail("an asynchronous copy was never waited for");
+    } catch (...) {
+      self.error_ = std::current_exception();
+    }
+    self.running_->state = State::done;
+  } while (self.take_over());
+  self.running_->stack->context.switch_to(self.scheduler_, true);
 }
 
 }  // namespace
@@ -231,6 +236,7 @@ void set_fiber_order(std::uint64_t seed) { fiber_order = seed; }
 
 void run_grid(std::int64_t grid_x, std::int64_t grid_y, int block, std::int64_t shared,
               const std::function<void()>& body) {
+  const std::lock_guard lock(one_at_a_time);
   Grid mine(grid_x, grid_y, block, shared, body);
   grid = &mine;
   struct Reset {
@@ -250,7 +256,9 @@ void fail(const std::string& what) {
 }
 
 void sync_threads() { grid->wait(State::at_barrier); }
-const Slots& exchange(const void* mine, std::size_t bytes) { return grid->exchange(mine, bytes); }
+const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&)) {
+  return grid->exchange(mine, bytes, combine);
+}
 
 void async_copy(void* shared, const void* global, bool valid) {
   require_aligned(shared, "asynchronous copy to shared memory");

@@ -3,7 +3,7 @@
 // backends/cuda/kernel/platform.h. What it makes visible: threads that miss a barrier or a warp
 // exchange, copies that nobody waited for, misaligned packs, reads of shared memory that was not
 // written, and (by running blocks in other fiber orders) results that depend on an order.
-// Ownership: a grid owns its fibers while it runs. Threads: one grid at a time per host thread.
+// Ownership: a grid owns its fibers while it runs. Threads: any; grids run one after another.
 #pragma once
 
 #include <math.h>
@@ -28,10 +28,11 @@ struct alignas(16) uint4 {
   std::uint32_t x, y, z, w;
 };
 
+struct CUstream_st;
+
 namespace zl::cuda {
 
-struct HostStream;
-using Stream = HostStream*;
+using Stream = CUstream_st*;
 
 namespace host {
 
@@ -44,8 +45,11 @@ struct Position {
 
 // Seed of the order in which fibers run; other orders must give the same bits.
 void set_fiber_order(std::uint64_t seed);
-// Runs the blocks of a grid. Throws Error{failed} naming block and thread when threads disagree
-// about barriers, and whatever a kernel throws.
+// Runs a kernel's grid in its turn on the stream; defined by the program, which may have no
+// streams.
+void start(Stream stream, std::function<void()> grid);
+// Runs the blocks of a grid, one grid at a time in the process. Throws Error{failed} naming block
+// and thread when threads disagree about barriers, and whatever a kernel throws.
 void run_grid(std::int64_t grid_x, std::int64_t grid_y, int block, std::int64_t shared,
               const std::function<void()>& body);
 
@@ -60,8 +64,10 @@ void sync_threads();
 inline constexpr std::size_t kSlot = 32;
 struct Slots {
   alignas(16) std::byte lane[32][kSlot];
+  double product[16][8];  // of matrices that the lanes brought
 };
-const Slots& exchange(const void* mine, std::size_t bytes);
+// combine: what the last lane to come does for all.
+const Slots& exchange(const void* mine, std::size_t bytes, void (*combine)(Slots&) = nullptr);
 
 void async_copy(void* shared, const void* global, bool valid);
 void async_commit();
@@ -152,25 +158,35 @@ inline void ldmatrix_x4_transposed(std::uint32_t (&r)[4], const void* row) {
 // PTX ISA, "Matrix Fragments for mma.m16n8k16": a(row, k) is in lane row % 8 * 4 + k % 8 / 2,
 // register row / 8 + k / 8 * 2; b(k, column) in lane column * 4 + k % 8 / 2, register k / 8.
 template <class T>
+void multiply_fragments(host::Slots& slots) {
+  const auto element = [&](int lane, int from_register, int half) {
+    std::uint16_t bits;
+    std::memcpy(&bits, slots.lane[lane] + from_register * 4 + half * 2, 2);
+    return double{to_float(T{bits})};
+  };
+  double b[16][8];
+  for (int k = 0; k < 16; ++k) {
+    for (int column = 0; column < 8; ++column) {
+      b[k][column] = element(column * 4 + k % 8 / 2, 4 + k / 8, k % 2);
+    }
+  }
+  for (int row = 0; row < 16; ++row) {
+    double sums[8] = {};
+    for (int k = 0; k < 16; ++k) {
+      const double a = element(row % 8 * 4 + k % 8 / 2, row / 8 + k / 8 * 2, k % 2);
+      for (int column = 0; column < 8; ++column) sums[column] += a * b[k][column];
+    }
+    std::memcpy(slots.product[row], sums, sizeof sums);
+  }
+}
+template <class T>
 void mma_16x8x16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  struct Fragment {
-    std::uint16_t a[4][2], b[2][2];
-  } mine;
-  std::memcpy(mine.a, a, 16);
-  std::memcpy(mine.b[0], &b0, 4);
-  std::memcpy(mine.b[1], &b1, 4);
-  const host::Slots& slots = host::exchange(&mine, sizeof(mine));
+  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  const host::Slots& slots = host::exchange(&mine, sizeof(mine), multiply_fragments<T>);
   const int lane = host::lane();
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    double sum = double{c[i]};
-    for (int k = 0; k < 16; ++k) {
-      const auto left = host::slot<Fragment>(slots, row % 8 * 4 + k % 8 / 2);
-      const auto right = host::slot<Fragment>(slots, column * 4 + k % 8 / 2);
-      sum += double{to_float(T{left.a[row / 8 + k / 8 * 2][k % 2]})} *
-             double{to_float(T{right.b[k / 8][k % 2]})};
-    }
-    c[i] = static_cast<float>(sum);
+    c[i] = static_cast<float>(double{c[i]} + slots.product[row][column]);
   }
 }
 

@@ -8,7 +8,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/world.h"
-#include "tests/cuda_sched/fake.h"
+#include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda {
 namespace {

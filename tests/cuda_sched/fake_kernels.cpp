@@ -1,5 +1,4 @@
 // The backend's kernels and libraries on the fake runtime: the CPU's code on the stream's thread.
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -9,37 +8,19 @@
 #include "backends/cuda/collectives/reduce.h"
 #include "backends/cuda/nccl_communicator.h"
 #include "backends/cuda/ops/ops.h"
-#include "tests/cuda_sched/fake.h"
+#include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda {
 namespace {
 
-std::atomic<std::int64_t> launched{0};
-
-template <class T>
-void check_reach(const T& op, fake::Reach forbidden, const char* whose) {
-  op.visit([&](const TensorView& view, Access) {
-    if (view.empty() || fake::reach_of(view.data) != forbidden) return;
-    throw Error(ErrorCode::failed, std::string(op_name(Op(op).index())) + " gets memory that " +
-                                       whose + " cannot reach");
-  });
-}
-
 template <class T>
 void launch(const T& op, const ExecContext& context) {
-  check_reach(op, fake::Reach::pageable, "the GPU");
-  ++launched;
+  fake::check_reach(op, fake::Reach::pageable, "the GPU");
+  fake::count_launch();
   fake::enqueue(context.stream, [op] { cpu::run_op(op, 1); });
 }
 
 }  // namespace
-
-std::int64_t fake::launches() { return launched; }
-
-void fake::run_on_host(const Op& op, int threads) {
-  std::visit([](const auto& each) { check_reach(each, Reach::device, "the host"); }, op);
-  cpu::run_op(op, threads);
-}
 
 #define ZL_KERNEL(Type) \
   void execute(const Type& op, const ExecContext& context) { launch(op, context); }

@@ -5,10 +5,9 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "backends/cuda/availability.h"
-#include "backends/cuda/world.h"
-#include "tests/cuda_sched/fake.h"
+#include "tests/cuda_fake/fake.h"
 #include "tests/engine/comparisons.h"
+#include "tests/engine/cuda_runs.h"
 #include "tests/storage/faulty_engine.h"
 
 namespace zl::test {
@@ -16,20 +15,9 @@ namespace {
 
 constexpr int kRanks = 4;
 
-Finished run_fake(const ModelConfig& model, const Strategy& strategy, ProgramOptions options) {
-  if (!options.make_storage) {
-    options.make_storage = [](const Strategy& s, int rank) {
-      return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
-    };
-  }
-  return run(*cuda::make_world({kRanks, 1}, cuda::fake::run_on_host), model, strategy, options);
-}
-
-Finished run_twin(const ModelConfig& model, const Strategy& strategy, ProgramOptions options) {
-  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  sim::SimOptions twin;
-  twin.device.workspace = cuda::kWorkspace;
-  return run(*sim::make_world({kRanks, 1}, twin), model, strategy, options);
+Finished run_fake(const ModelConfig& model, const Strategy& strategy,
+                  const ProgramOptions& options) {
+  return run_cuda(kRanks, model, strategy, options, cuda::fake::run_on_host);
 }
 
 std::vector<Strategy> delayed_variants(DType dtype) {
@@ -60,7 +48,7 @@ TEST_P(CudaOffload, HasTheBitsOfCpuRanksAndTheBooksOfTheSimulator) {
   SCOPED_TRACE(s.name);
   const Finished real = run_fake(tiny_gpt2(), s, steps(3));
   expect_same_bits(run_cpu(kRanks, tiny_gpt2(), s, steps(3)), real, s.name);
-  expect_twins(real.result, run_twin(tiny_gpt2(), s, steps(3)).result, s.name);
+  expect_twins(real.result, run_twin(kRanks, tiny_gpt2(), s, steps(3)).result, s.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, CudaOffload,

@@ -49,7 +49,7 @@ nlohmann::ordered_json machine_facts() {
         {"multiprocessors", device.multiProcessorCount},
         {"memory_bytes", device.totalGlobalMem},
         {"l2_bytes", device.l2CacheSize},
-        {"devices_in_machine", cuda::device_count()}}},
+        {"devices_visible", cuda::device_count()}}},
       {"driver", driver_version()},
       {"cuda", {{"driver", software.driver}, {"runtime", software.runtime}}},
       {"libraries", {{"cublaslt", software.cublaslt}, {"nccl", software.nccl}}},

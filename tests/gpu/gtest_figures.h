@@ -1,5 +1,5 @@
-// Figures that tests add to the JSON of their part.
-// Ownership: one object per program. Threads: the test's thread.
+// What tests and their part have in common: figures that tests add to its JSON, and whether sizes
+// are toys. Ownership: one object per program. Threads: the test's thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,5 +7,6 @@
 namespace zl::gpu {
 
 nlohmann::ordered_json& figures();
+bool& is_tiny();
 
 }  // namespace zl::gpu

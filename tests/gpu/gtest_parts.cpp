@@ -11,6 +11,11 @@ Json& figures() {
   return all;
 }
 
+bool& is_tiny() {
+  static bool tiny = false;
+  return tiny;
+}
+
 namespace {
 
 class Listener : public testing::EmptyTestEventListener {
@@ -60,6 +65,10 @@ void run_tests(Report& report, const char* filter) {
 // The suites of equality_test.cpp have Gpu in their names, those of the table and the collectives
 // do not.
 void run_conformance(Report& report, const Options&) { run_tests(report, "-*Gpu*"); }
-void run_equality(Report& report, const Options&) { run_tests(report, "*Gpu*"); }
+void run_equality(Report& report, const Options& options) {
+  is_tiny() = options.tiny;
+  run_tests(report,
+            options.tiny ? "*GpuStageEquality*/llama_fp32:*GpuAgainstCpu*/gpt2_fp32" : "*Gpu*");
+}
 
 }  // namespace zl::gpu

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <mutex>
+#include <span>
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/world.h"
@@ -25,6 +26,8 @@ constexpr Shape kShapes[] = {{"gpt2-124m", 0, 1, 1024, 8},
                              {"gpt2-124m", 3, 1, 1024, 8},
                              {"gpt2-124m", 2, 4, 512, 2},
                              {"qwen2.5-0.5b", 0, 1, 1024, 2}};
+constexpr Shape kTinyShapes[] = {
+    {"gpt2-tiny", 0, 1, 16, 2}, {"llama-tiny", 3, 1, 16, 2}, {"gpt2-tiny", 2, 4, 16, 1}};
 constexpr double kAllowed = 0.01;
 
 std::int64_t free_bytes() {
@@ -141,7 +144,8 @@ void run_memory(Report& report, const Options& options) {
   Constants constants{make_context(), 0};
   double worst = 0;
   int done = 0;
-  for (const Shape& shape : kShapes) {
+  const auto shapes = options.tiny ? std::span<const Shape>(kTinyShapes) : std::span(kShapes);
+  for (const Shape& shape : shapes) {
     if (options.quick && done > 0) break;
     worst = std::max(worst, measure(shape, report, constants));
     ++done;

@@ -29,6 +29,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--compile", options.compile, "torch.compile: block, full or none")
       ->check(CLI::IsMember({"block", "full", "none"}));
   app.add_flag("--quick", options.quick, "A short selection");
+  app.add_flag("--tiny", options.tiny, "Toy sizes: tries the part itself and measures nothing");
 }
 
 void write(const std::string& path, const Json& json) {
@@ -74,6 +75,7 @@ int run_part(int argc, char** argv, const std::string& part,
   Report report(part);
   report.settings["budget_seconds"] = options.budget;
   report.settings["quick"] = options.quick;
+  if (options.tiny) report.settings["tiny"] = "toy sizes: these figures measure nothing";
   const std::string why = cuda::availability();
   if (!why.empty()) {
     report.skip("no usable GPU: " + why);

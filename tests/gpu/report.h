@@ -20,6 +20,7 @@ struct Options {
   std::string throughput;         // the JSON that part d wrote, for part f
   std::string compile = "block";  // torch.compile of the PyTorch pair: block, full or none
   bool quick = false;
+  bool tiny = false;  // toy sizes: tries the part itself, measures nothing
 };
 
 class Report {

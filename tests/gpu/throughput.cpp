@@ -16,7 +16,7 @@
 namespace zl::gpu {
 namespace {
 
-constexpr std::int64_t kMostTokens = 131072;  // of a step: larger ones gain nothing
+constexpr std::int64_t kMostTokens = 131072, kTinyTokens = 32;  // of a step: more gains nothing
 constexpr int kSearchSteps = 4, kSteps = 10, kMostPairs = 3;
 
 double median(std::vector<double> values) {
@@ -79,8 +79,9 @@ class Study {
   // The simulator says which powers of two fit; short runs say which of the largest is fastest.
   void find_batch() {
     const std::string budget = std::to_string(free_bytes());
+    const std::int64_t most = options_.tiny ? kTinyTokens : kMostTokens;
     std::int64_t fits = 0;
-    for (std::int64_t batch = 1; batch * shape_.sequence <= kMostTokens; batch *= 2) {
+    for (std::int64_t batch = 1; batch * shape_.sequence <= most; batch *= 2) {
       const Json predicted = run_zerolab(options_.zerolab, shape_, "sim", batch, 2, left(),
                                          {"--cluster", "h200", "--device-memory", budget});
       if (predicted.at("outcome") != "ok") break;
@@ -233,8 +234,9 @@ void run_throughput(Report& report, const Options& options) {
   } else {
     report.settings["pytorch"] = "not measured: no Python with a torch that sees the GPU";
   }
-  int left = options.quick ? 1 : static_cast<int>(std::size(kTrainingShapes));
-  for (const TrainingShape& shape : kTrainingShapes) {
+  const std::span<const TrainingShape> shapes = training_shapes(options.tiny);
+  int left = options.quick ? 1 : static_cast<int>(shapes.size());
+  for (const TrainingShape& shape : shapes) {
     if (left == 0) break;
     const double share = (begin + options.budget - now()) / left--;
     try {

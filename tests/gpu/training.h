@@ -2,6 +2,7 @@
 // Ownership: values. Threads: one thread.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/model/model_config.h"
@@ -22,6 +23,14 @@ inline constexpr TrainingShape kTrainingShapes[] = {
     {"gpt2-355m", "gpt2-355m", 1024, 0.48, 0.53},
     {"gpt2-1.5b", "gpt2-1.5b", 1024, 0.54, 0.59},
     {"llama-1b", "tinyllama-1.1b", 4096, 0.55, 0.60}};
+
+// For runs that measure nothing.
+inline constexpr TrainingShape kTinyTrainingShapes[] = {{"tiny gpt2", "gpt2-tiny", 16, 0, 0},
+                                                        {"tiny llama", "llama-tiny", 16, 0, 0}};
+inline std::span<const TrainingShape> training_shapes(bool tiny) {
+  if (tiny) return kTinyTrainingShapes;
+  return kTrainingShapes;
+}
 
 // 6 N + 6 L C T: dense training FLOPs of a token, the causal half of attention counted.
 double flops_per_token(const ModelConfig& model, std::int64_t sequence);

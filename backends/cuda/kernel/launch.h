@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 
 #include "backends/cuda/kernel/platform.h"
 #include "core/base/error.h"
@@ -30,13 +31,15 @@ constexpr std::int64_t blocks_for(std::int64_t count, std::int64_t per_block) {
 }
 
 #ifdef ZL_CUDA_HOST
-// Runs all blocks before it returns.
 template <class... Parameters, class... Arguments>
-void launch(Stream, const LaunchShape& shape, void (*kernel)(Parameters...),
+void launch(Stream stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
   check_launch_shape(shape);
-  host::run_grid(shape.grid_x, shape.grid_y, shape.block, shape.shared,
-                 [&] { kernel(static_cast<Parameters>(arguments)...); });
+  const std::tuple<Parameters...> given(static_cast<Parameters>(arguments)...);
+  host::start(stream, [shape, kernel, given] {
+    host::run_grid(shape.grid_x, shape.grid_y, shape.block, shape.shared,
+                   [&] { std::apply(kernel, given); });
+  });
 }
 #else
 // Enqueues. Throws Error{failed} with CUDA's reason when the launch is refused.

@@ -27,7 +27,7 @@ Event make_event() {
 
 }  // namespace
 
-GpuBench::GpuBench() {
+GpuBench::GpuBench(double fill) : fill_(fill) {
   workspace_ = device_.reserve(MemorySpace::device, cuda::kWorkspace);
   ZL_CHECK(workspace_ != nullptr, "the GPU has room for one workspace");
   device_.lend_workspace(workspace_, cuda::kWorkspace);
@@ -93,11 +93,10 @@ double GpuBench::timed(const std::function<void()>& enqueue, int launches) {
 }
 
 double GpuBench::seconds(const std::function<void()>& enqueue) {
-  constexpr double kFill = 0.01;
   constexpr int kMostLaunches = 1000;
   timed(enqueue, 3);
   const double about = std::max(1e-7, timed(enqueue, 3));
-  const int launches = static_cast<int>(std::clamp(kFill / about, 1.0, double{kMostLaunches}));
+  const int launches = static_cast<int>(std::clamp(fill_ / about, 1.0, double{kMostLaunches}));
   std::vector<double> repeats;
   for (int i = 0; i < 5; ++i) repeats.push_back(timed(enqueue, launches));
   std::nth_element(repeats.begin(), repeats.begin() + 2, repeats.end());

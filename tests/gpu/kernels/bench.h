@@ -43,14 +43,14 @@ class Bench {
 
 class GpuBench final : public Bench {
  public:
-  // GPU 0. Throws Error{unavailable}.
-  GpuBench();
+  // GPU 0. fill: seconds that the launches of a repeat take. Throws Error{unavailable}.
+  explicit GpuBench(double fill = 0.01);
   ~GpuBench() override;
   GpuBench(const GpuBench&) = delete;
   GpuBench& operator=(const GpuBench&) = delete;
 
   using Bench::seconds;
-  // Median over five repeats of the mean over as many launches as fill 10 ms, after a warm-up.
+  // Median over five repeats of the mean over as many launches as fill them, after a warm-up.
   double seconds(const std::function<void()>& enqueue) override;
   cuda::ExecContext context() const override { return device_.context(StreamId::compute); }
 
@@ -59,6 +59,7 @@ class GpuBench final : public Bench {
   double timed(const std::function<void()>& enqueue, int launches);
 
   cuda::Device device_{0, 0};
+  double fill_;
   std::byte* workspace_ = nullptr;
 };
 

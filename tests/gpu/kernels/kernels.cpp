@@ -92,7 +92,7 @@ void write_attention(Report& report, Bench& bench, const Options& options, doubl
   } else {
     report.settings["pytorch"] = "not measured: no Python with a torch that sees the GPU";
   }
-  for (const AttentionCase& shape : kAttentionCases) {
+  for (const AttentionCase& shape : options.tiny ? kTinyAttentionCases : kAttentionCases) {
     const Json entry = compare_attention(bench, shape, pytorch.get(), deadline - now());
     report.figures["attention"].push_back(entry);
     if (!entry.contains("forward_over_torch")) continue;
@@ -109,10 +109,10 @@ void write_attention(Report& report, Bench& bench, const Options& options, doubl
 
 void run_kernels(Report& report, const Options& options) {
   const double deadline = now() + options.budget;
-  GpuBench bench;
-  const Ceilings ceilings = measure_ceilings(bench);
+  GpuBench bench(options.tiny ? 1e-5 : 0.01);
+  const Ceilings ceilings = measure_ceilings(bench, options.tiny);
   write_ceilings(report, ceilings);
-  write_rows(report, measure_table(bench, ceilings));
+  write_rows(report, measure_table(bench, ceilings, options.tiny));
   write_attention(report, bench, options, deadline);
 }
 

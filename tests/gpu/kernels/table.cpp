@@ -11,7 +11,7 @@ namespace {
 
 constexpr DType kBf16 = DType::bf16, kF32 = DType::f32;
 
-// One layer's worth of a model at a batch that fills a large GPU.
+// One layer's worth of a model.
 struct Layer {
   std::string name;
   AttentionShape attention;
@@ -22,12 +22,42 @@ struct Layer {
   std::int64_t rows() const { return attention.rows(); }
   std::int64_t hidden() const { return attention.out_width(); }
 };
-const Layer kGpt2{"gpt2-124m", {64, 1024, 12, 12, 64}, 3072,
-                  50304,       NormKind::layer_norm,   ActivationKind::gelu_tanh};
-const Layer kLlama{"llama-1b", {8, 4096, 32, 4, 64}, 5632,
-                   32000,      NormKind::rms_norm,   ActivationKind::swiglu};
-constexpr std::int64_t kLogitRows = 8192;  // rows of logits at a time
-constexpr std::int64_t kParameters = 124'000'000;
+
+struct Sizes {
+  Layer gpt2, llama;
+  std::int64_t logit_rows;  // at a time
+  std::int64_t parameters;
+  std::string parameters_text;
+  std::int64_t reduced;  // elements
+  std::int64_t copied;   // bytes
+  std::int64_t gemm;     // rows and columns
+};
+
+// Batches that fill a large GPU.
+const Sizes kFull{
+    {"gpt2-124m",
+     {64, 1024, 12, 12, 64},
+     3072,
+     50304,
+     NormKind::layer_norm,
+     ActivationKind::gelu_tanh},
+    {"llama-1b", {8, 4096, 32, 4, 64}, 5632, 32000, NormKind::rms_norm, ActivationKind::swiglu},
+    8192,
+    124'000'000,
+    "124 M parameters",
+    32 << 20,
+    1 << 30,
+    8192};
+// Where nothing is measured.
+const Sizes kTiny{
+    {"tiny gpt2", {1, 64, 1, 1, 64}, 96, 96, NormKind::layer_norm, ActivationKind::gelu_tanh},
+    {"tiny llama", {1, 64, 2, 1, 64}, 96, 96, NormKind::rms_norm, ActivationKind::swiglu},
+    32,
+    16384,
+    "16384 parameters",
+    4096,
+    1 << 16,
+    64};
 
 template <class T>
 std::string shape_of(const T& op) {
@@ -165,7 +195,7 @@ void time_attention(Bench& b, Table& table, const Layer& layer) {
   b.clear();
 }
 
-void time_ends(Bench& b, Table& table, const Layer& layer) {
+void time_ends(Bench& b, Table& table, const Layer& layer, std::int64_t logit_rows) {
   const std::int64_t n = layer.rows(), c = layer.hidden(), sequence = layer.attention.sequence;
   const bool learned = layer.norm == NormKind::layer_norm;
   const TensorView tokens = b.tokens(n, layer.vocab), x = b.normal(kBf16, {n, c});
@@ -183,17 +213,17 @@ void time_ends(Bench& b, Table& table, const Layer& layer) {
                                .dwpe = learned ? b.zeros(kF32, {sequence, c}) : TensorView{},
                                .sequence = sequence,
                                .dropout = {}});
-  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {kLogitRows, layer.vocab}),
-                                      .targets = b.tokens(kLogitRows, layer.vocab),
-                                      .losses = b.empty(kF32, {kLogitRows}),
+  table.time(layer.name, CrossEntropy{.logits = b.normal(kBf16, {logit_rows, layer.vocab}),
+                                      .targets = b.tokens(logit_rows, layer.vocab),
+                                      .losses = b.empty(kF32, {logit_rows}),
                                       .vocab = layer.vocab,
                                       .grad_scale = 1e-4f});
   b.clear();
 }
 
-void time_optimizers(Bench& b, Table& table) {
-  const std::string what = "124 M parameters";
-  const Shape flat{kParameters};
+void time_optimizers(Bench& b, Table& table, const Sizes& sizes) {
+  const std::string& what = sizes.parameters_text;
+  const Shape flat{sizes.parameters};
   const TensorView p = b.normal(kF32, flat, 0.02), g = b.normal(kF32, flat, 1e-3);
   const TensorView m = b.zeros(kF32, flat), v = b.zeros(kF32, flat), copy = b.empty(kBf16, flat);
   const TensorView update = b.normal(kF32, flat, 1e-3);
@@ -229,7 +259,8 @@ void time_optimizers(Bench& b, Table& table) {
                              .max_trust = 10,
                              .average = {}});
   table.time(what, AbsMax{.x = g, .out = one});
-  table.time(what, SquaredSum{.x = g, .bound = one, .out = squares, .total_count = kParameters});
+  table.time(what,
+             SquaredSum{.x = g, .bound = one, .out = squares, .total_count = sizes.parameters});
   table.time(what + ", fp32 to bf16", Axpy{.x = p, .y = copy});
   table.time(what + ", accumulate", Axpy{.x = g, .y = m, .accumulate = true});
   table.time(what, Fill{.x = m});
@@ -241,22 +272,22 @@ void time_optimizers(Bench& b, Table& table) {
 
 // Momenta in one-bit messages: what 1-bit Adam, 0/1 Adam and 1-bit LAMB add, on eight ranks'
 // chunks.
-void time_messages(Bench& b, Table& table) {
-  constexpr std::int64_t kRanks = 8, kChunk = kParameters / kRanks;
-  const std::string what = "124 M parameters, 8 ranks";
-  const TensorView x = b.normal(kF32, {kRanks, kChunk});
-  const TensorView packed = b.zeros(DType::u8, {kRanks, packed_bytes(kChunk)});
+void time_messages(Bench& b, Table& table, const Sizes& sizes) {
+  const std::int64_t parameters = sizes.parameters, ranks = 8, chunk = parameters / ranks;
+  const std::string what = sizes.parameters_text + ", 8 ranks";
+  const TensorView x = b.normal(kF32, {ranks, chunk});
+  const TensorView packed = b.empty(DType::u8, {ranks, packed_bytes(chunk)});
   const TensorView square = b.zeros(DType::f64, {2}), scale = b.zeros(kF32, {1});
-  const TensorView scales = b.normal(kF32, {kRanks, 1});
-  table.time(what, SignCompress{x, square, packed, scale, kParameters, kParameters});
-  table.time(what, SignAverage{packed, scales, b.zeros(kF32, {kChunk}), 0, kChunk});
-  table.time(what, SignUnpack{packed, scales, x, 0, kParameters});
+  const TensorView scales = b.normal(kF32, {ranks, 1});
+  table.time(what, SignCompress{x, square, packed, scale, parameters, parameters});
+  table.time(what, SignAverage{packed, scales, b.zeros(kF32, {chunk}), 0, chunk});
+  table.time(what, SignUnpack{packed, scales, x, 0, parameters});
   b.clear();
 }
 
-void time_onebit_steps(Bench& b, Table& table) {
-  const std::string what = "124 M parameters";
-  const Shape flat{kParameters};
+void time_onebit_steps(Bench& b, Table& table, const Sizes& sizes) {
+  const std::string& what = sizes.parameters_text;
+  const Shape flat{sizes.parameters};
   const TensorView p = b.normal(kF32, flat, 0.02), g = b.normal(kF32, flat, 1e-3);
   const TensorView m = b.normal(kF32, flat, 1e-3), v = b.zeros(kF32, flat);
   const TensorView moved = b.zeros(kF32, flat), copy = b.empty(kBf16, flat);
@@ -277,39 +308,40 @@ void time_onebit_steps(Bench& b, Table& table) {
 }
 
 // What ZeRO++ does to a message for 4 ranks.
-void time_blocks(Bench& b, Table& table) {
-  const std::string what = "124 M parameters";
-  constexpr std::int64_t kRanks = 4, kColumns = kParameters / kRanks, kBlock = 256;
-  const Shape rows{kRanks, kColumns};
+void time_blocks(Bench& b, Table& table, const Sizes& sizes) {
+  const std::string& what = sizes.parameters_text;
+  constexpr std::int64_t kRanks = 4, kBlock = 256;
+  const std::int64_t columns = sizes.parameters / kRanks;
+  const Shape rows{kRanks, columns};
   const TensorView x = b.normal(kBf16, rows), q = b.empty(DType::u8, rows);
-  const TensorView scales = b.empty(kF32, {kRanks, blocks_of(kColumns, kBlock)});
+  const TensorView scales = b.empty(kF32, {kRanks, blocks_of(columns, kBlock)});
   table.time(what, BlockQuantize{x, q, scales, kBlock});
   table.time(what, BlockDequantize{q, scales, x, kBlock});
-  table.time(what, BlockSum{q, scales, b.empty(kF32, {kColumns}), kBlock, 0.25f, false});
+  table.time(what, BlockSum{q, scales, b.empty(kF32, {columns}), kBlock, 0.25f, false});
   b.clear();
 }
 
 // The kernel behind the collectives of ranks that share a card.
-void time_reduction(Bench& b, Table& table) {
+void time_reduction(Bench& b, Table& table, const Sizes& sizes) {
   constexpr int kRanks = 4;
-  constexpr std::int64_t kCount = 32 << 20;
+  const std::int64_t count = sizes.reduced;
   cuda::RankPointers ranks;
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    ranks.at[rank] = b.normal(kBf16, {kCount}).data;
+    ranks.at[rank] = b.normal(kBf16, {count}).data;
   }
   const double seconds = b.seconds([&] {
-    cuda::reduce(b.context(), kBf16, ReduceOp::average, ranks, kRanks, ranks, kRanks, kCount);
+    cuda::reduce(b.context(), kBf16, ReduceOp::average, ranks, kRanks, ranks, kRanks, count);
   });
-  table.add({"all_reduce of 4 ranks on one card", "bf16[33554432]", Limit::memory, seconds, 0, 0},
-            2.0 * kRanks * kCount * static_cast<double>(size_of(kBf16)));
+  table.add({"all_reduce of 4 ranks on one card", "bf16[" + std::to_string(count) + "]",
+             Limit::memory, seconds, 0, 0},
+            2.0 * kRanks * static_cast<double>(count * static_cast<std::int64_t>(size_of(kBf16))));
   b.clear();
 }
 
-double gemm_peak(Bench& b, DType dtype) {
-  constexpr std::int64_t kSize = 8192;
-  const Gemm op{.a = b.normal(dtype, {kSize, kSize}),
-                .b = b.normal(dtype, {kSize, kSize}),
-                .c = b.empty(dtype, {kSize, kSize}),
+double gemm_peak(Bench& b, DType dtype, std::int64_t size) {
+  const Gemm op{.a = b.normal(dtype, {size, size}),
+                .b = b.normal(dtype, {size, size}),
+                .c = b.empty(dtype, {size, size}),
                 .bias = {},
                 .trans_b = true};
   const double rate = op.cost().flops / b.seconds(Op(op));
@@ -319,31 +351,34 @@ double gemm_peak(Bench& b, DType dtype) {
 
 }  // namespace
 
-Ceilings measure_ceilings(Bench& b) {
-  constexpr std::int64_t kBytes = std::int64_t{1} << 30;
-  const TensorView from = b.normal(kF32, {kBytes / 4}), to = b.zeros(kF32, {kBytes / 4});
+Ceilings measure_ceilings(Bench& b, bool tiny) {
+  const Sizes& sizes = tiny ? kTiny : kFull;
+  const std::int64_t bytes = sizes.copied;
+  const TensorView from = b.normal(kF32, {bytes / 4}), to = b.zeros(kF32, {bytes / 4});
   const double seconds = b.seconds([&] {
-    const cudaError_t status =
-        cudaMemcpyAsync(to.data, from.data, kBytes, cudaMemcpyDeviceToDevice, b.context().stream);
+    const cudaError_t status = cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(bytes),
+                                               cudaMemcpyDeviceToDevice, b.context().stream);
     ZL_CHECK(status == cudaSuccess, "cudaMemcpyAsync");
   });
   b.clear();
-  return {2.0 * kBytes / seconds, gemm_peak(b, kBf16), gemm_peak(b, kF32)};
+  return {2.0 * static_cast<double>(bytes) / seconds, gemm_peak(b, kBf16, sizes.gemm),
+          gemm_peak(b, kF32, sizes.gemm)};
 }
 
-std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings) {
+std::vector<Row> measure_table(Bench& bench, const Ceilings& ceilings, bool tiny) {
+  const Sizes& sizes = tiny ? kTiny : kFull;
   Table table(bench, ceilings);
-  for (const Layer& layer : {kGpt2, kLlama}) {
+  for (const Layer& layer : {sizes.gpt2, sizes.llama}) {
     time_norms(bench, table, layer);
     time_mlp(bench, table, layer);
     time_attention(bench, table, layer);
-    time_ends(bench, table, layer);
+    time_ends(bench, table, layer, sizes.logit_rows);
   }
-  time_optimizers(bench, table);
-  time_messages(bench, table);
-  time_onebit_steps(bench, table);
-  time_blocks(bench, table);
-  time_reduction(bench, table);
+  time_optimizers(bench, table, sizes);
+  time_messages(bench, table, sizes);
+  time_onebit_steps(bench, table, sizes);
+  time_blocks(bench, table, sizes);
+  time_reduction(bench, table, sizes);
   return table.rows;
 }
 

@@ -1,0 +1,72 @@
+// The ranks of one communicator of the fake NCCL: what each has launched, in its order, and the
+// data that moves when all have. Sums are made in rank order, in f32 (f64 for f64).
+// Ownership: shared by the ranks and by what they have enqueued. Threads: any.
+#pragma once
+
+#include <nccl.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace zl::cuda::fake {
+
+enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, send, receive };
+
+struct Transfer {
+  Kind kind;
+  const void* source = nullptr;
+  void* destination = nullptr;
+  std::size_t count = 0;  // as the call counts
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+  int peer = 0;  // or root
+};
+// What one rank launches at once: a group's calls.
+using Launch = std::vector<Transfer>;
+
+std::size_t size_of(ncclDataType_t type);
+
+class Clique {
+ public:
+  explicit Clique(int ranks)
+      : launched_(static_cast<std::size_t>(ranks)), aborted_(launched_.size()) {}
+
+  int ranks() const { return static_cast<int>(launched_.size()); }
+  // false: the rank or its GPU is there already, which NCCL refuses.
+  bool join(int rank, int device);
+  bool is_complete();
+  // The number of the launch: the rank's launches run one after another, on whatever streams.
+  std::int64_t take_number(int rank);
+  // On the stream: returns when all ranks have launched that number and the data has moved, or when
+  // the rank aborts, or the device has failed.
+  void run(int rank, std::int64_t number, const Launch& launch);
+  void abort(int rank);
+  // ncclSuccess, or why the ranks' launches do not fit together (on a GPU they would hang or mix).
+  ncclResult_t error();
+
+ private:
+  struct Round {
+    std::vector<const Launch*> of_rank;
+    int arrived = 0;
+    bool is_done = false;
+  };
+  Round& round(std::int64_t number);
+  bool is_over(int rank) const { return aborted_[static_cast<std::size_t>(rank)] || failed_; }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<int> joined_, devices_;
+  std::vector<std::int64_t> launched_;
+  std::vector<bool> aborted_;
+  std::deque<Round> rounds_;
+  bool failed_ = false;  // launches do not match
+};
+
+// Moves the data of one launch of every rank; false: they do not fit together.
+bool move_data(const std::vector<const Launch*>& of_rank);
+
+}  // namespace zl::cuda::fake

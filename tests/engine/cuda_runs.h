@@ -1,0 +1,31 @@
+// Small training runs on the CUDA backend, and on the recording device that is its twin.
+#pragma once
+
+#include "backends/cpu/device.h"
+#include "backends/cuda/availability.h"
+#include "backends/cuda/world.h"
+#include "tests/engine/runs.h"
+
+namespace zl::test {
+
+// host_ops: how the host's part of offload runs.
+inline Finished run_cuda(int ranks, const ModelConfig& model, const Strategy& strategy,
+                         ProgramOptions options, const cuda::HostOps& host_ops = cpu::run_op) {
+  if (!options.make_storage) {
+    options.make_storage = [](const Strategy& s, int rank) {
+      return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+    };
+  }
+  return run(*cuda::make_world({ranks, 1}, host_ops), model, strategy, options);
+}
+
+// With the library workspace of a GPU.
+inline Finished run_twin(int ranks, const ModelConfig& model, const Strategy& strategy,
+                         ProgramOptions options) {
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
+  sim::SimOptions twin;
+  twin.device.workspace = cuda::kWorkspace;
+  return run(*sim::make_world({ranks, 1}, twin), model, strategy, options);
+}
+
+}  // namespace zl::test
