@@ -20,6 +20,7 @@ CudnnGraph::CudnnGraph(const CudnnProblem&, const AttentionPiece&, int) {
   throw Error(ErrorCode::unavailable, cudnn_missing());
 }
 CudnnGraph::~CudnnGraph() = default;
+void CudnnGraph::check_support(const std::string&) {}
 void CudnnGraph::plan(const CudnnHandle&) {}
 std::int64_t CudnnGraph::workspace() const { return 0; }
 void CudnnGraph::run(const CudnnHandle&, Stream, const AttentionTensors&, const AttentionPiece&,

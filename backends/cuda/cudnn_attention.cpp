@@ -101,10 +101,28 @@ CudnnAttention::Plans& CudnnAttention::plans_of(const Call& call, const ExecCont
   return plans;
 }
 
-// The largest pieces whose plan fits the workspace; what plans need grows with the pieces.
+namespace {
+
+// What plans of cuDNN 9.19 for sm_90 need for a kv head of a sequence: dQ in f32 or, deterministic,
+// the gradients of the scores in 16 bits; row sums; with several query heads to a kv head their dK
+// and dV. A plan takes 256 bytes more.
+std::int64_t expected_workspace(const CudnnProblem& problem) {
+  if (!problem.backward) return 0;
+  const AttentionShape& s = problem.shape;
+  const std::int64_t group = s.heads / s.kv_heads, keys = (s.sequence + 127) / 128 * 128;
+  const std::int64_t query_bytes = problem.deterministic ? 2 * keys : 4 * s.head_size;
+  const std::int64_t head_bytes = group > 1 ? 4 * s.head_size : 0;
+  return group * s.sequence * (query_bytes + head_bytes + 4);
+}
+
+}  // namespace
+
+// The largest pieces whose plan fits the workspace: as many as expected to, then fewer.
 void CudnnAttention::find_plans(Plans& plans, const CudnnProblem& problem, std::int64_t workspace) {
   if (handle_ == nullptr) handle_ = std::make_unique<CudnnHandle>();
   std::int64_t most = problem.shape.batch * problem.shape.kv_heads;
+  const std::int64_t expected = expected_workspace(problem);
+  if (expected > 0) most = std::clamp<std::int64_t>((workspace - 256) / expected, 1, most);
   while (most > 0) {
     const AttentionPiece largest = cut(problem.shape, most).front();
     const std::int64_t bytes = graph_of(plans, problem, largest).workspace();

@@ -1,9 +1,9 @@
 // Attention by cuDNN where it takes the op; the kernels of ops/ take the others.
-// A plan may need scratch memory, of the backward about heads * sequence * head_size * 4 bytes a
-// sequence, deterministic heads * sequence^2 * 2. It comes from the workspace that the rank has
-// lent and never exceeds it: ops that would need more run in pieces (cudnn_graph.h). So which
-// kernels ran changes no prediction of memory. Ownership: owns cuDNN's handle and plans. Threads:
-// one rank's thread, whose current device it uses.
+// A plan may need scratch memory. It comes from the workspace that the rank has lent and never
+// exceeds it: ops that would need more run in pieces (cudnn_graph.h). So which kernels ran changes
+// no prediction of memory.
+// Ownership: owns cuDNN's handle and plans. Threads: one rank's thread, whose current device it
+// uses.
 #pragma once
 
 #include <compare>

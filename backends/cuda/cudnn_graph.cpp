@@ -188,6 +188,18 @@ CudnnGraph::CudnnGraph(const CudnnProblem& problem, const AttentionPiece& size, 
 
 CudnnGraph::~CudnnGraph() = default;
 
+void CudnnGraph::check_support(const std::string& properties) {
+  fe::graph::Graph& graph = frontend_->graph;
+  guarded("asking for support", [&] {
+    const auto device = std::make_shared<fe::DeviceProperties>();
+    expect(device->deserialize({properties.begin(), properties.end()}), "reading properties");
+    graph.set_device_properties(device);
+    expect(graph.build_operation_graph(), "building it");
+    expect(graph.create_execution_plans({fe::HeurMode_t::A}), "choosing an algorithm");
+    expect(graph.check_support(), "asking for support");
+  });
+}
+
 void CudnnGraph::plan(const CudnnHandle& handle) {
   fe::graph::Graph& graph = frontend_->graph;
   guarded("planning it", [&] {

@@ -74,6 +74,11 @@ class CudnnGraph {
   CudnnGraph(const CudnnProblem& problem, const AttentionPiece& size, int capability);
   ~CudnnGraph();
 
+  // Asks whether cuDNN has a plan for it on a GPU that need not be here. properties: of that GPU,
+  // the JSON of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. cuDNN wants some libcuda.so.1 loaded all
+  // the same. Throws Error{failed} with its reason.
+  void check_support(const std::string& properties);
+
   // Chooses and compiles an algorithm for the handle's device. Throws Error{failed}.
   void plan(const CudnnHandle& handle);
   std::int64_t workspace() const;  // bytes that run() needs, once planned

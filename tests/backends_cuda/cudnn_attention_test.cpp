@@ -2,6 +2,7 @@
 // and whether its frontend accepts the graphs.
 #include "backends/cuda/cudnn_attention.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -184,6 +185,47 @@ TEST_P(CudnnGraphs, TheFrontendAcceptsOurLayouts) {
       }
     }
   }
+}
+
+// An H200, as cuDNN describes GPUs.
+const char* const kH200 =
+    R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,
+        "multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,
+        "maxSharedMemoryPerBlockOptin":232448,"reservedSharedMemoryPerBlock":1024,
+        "maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,
+        "maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,
+        "smClockRateKHz":1980000,"memClockRateKHz":3201000,"l2CacheSize":62914560,
+        "deviceName":"NVIDIA H200","deviceVer":900,"driverVer":13000,"cudaDeviceId":0,
+        "totalGlobalMem":150000000000})";
+
+// A driver is looked for, not asked: without one the toolkit's stub does.
+bool some_driver() {
+  for (const char* path : {"libcuda.so.1", ZL_CUDA_STUB}) {
+    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
+  }
+  return false;
+}
+
+TEST_P(CudnnGraphs, CudnnHasPlansForOurLayoutsOnAnH200) {
+  if (!cudnn_missing().empty()) GTEST_SKIP() << cudnn_missing();
+  if (!some_driver()) GTEST_SKIP() << "neither libcuda.so.1 nor its stub can be loaded";
+  const auto [dtype, backward, deterministic] = GetParam();
+  for (const AttentionShape& shape : {AttentionShape{8, 1024, 12, 12, 64}, {2, 128, 6, 2, 128}}) {
+    const CudnnProblem problem{shape, dtype, 0.125, backward, deterministic};
+    for (const std::int64_t most : {std::int64_t{1}, shape.batch * shape.kv_heads}) {
+      EXPECT_NO_THROW(CudnnGraph(problem, cut(shape, most).front(), 90).check_support(kH200));
+    }
+  }
+}
+
+TEST(CudnnSupport, AGpuThatIsTooOldHasNoPlan) {
+  if (!cudnn_missing().empty()) GTEST_SKIP() << cudnn_missing();
+  if (!some_driver()) GTEST_SKIP() << "neither libcuda.so.1 nor its stub can be loaded";
+  const AttentionShape shape{1, 64, 1, 1, 64};
+  std::string old = kH200;
+  old.replace(old.find("900,"), 3, "700");
+  CudnnGraph graph({shape, DType::f16, 0.125, true, false}, {0, 0, 1, 1}, 80);
+  EXPECT_FALSE(error_of(ErrorCode::failed, [&] { graph.check_support(old); }).empty());
 }
 
 // The checks above can fail: the frontend does look at what it is told.
