@@ -11,6 +11,7 @@
 
 #ifdef ZL_WITH_CUDA
 #include "backends/cuda/availability.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/world.h"
 #else
 namespace zl::cuda {
@@ -20,7 +21,7 @@ struct GpuDescription {
   int multiprocessors = 0, capability = 0;
 };
 struct SoftwareDescription {
-  std::string driver, runtime, cublaslt, nccl;
+  std::string driver, runtime, cublaslt, nccl, attention;
 };
 static std::string availability() {
   return "this build has no CUDA backend: CMake found no nvcc or was told ZEROLAB_CUDA=OFF; "
@@ -28,6 +29,7 @@ static std::string availability() {
 }
 static std::vector<GpuDescription> describe_gpus() { return {}; }
 static std::string driver_version() { return "none"; }
+static std::string describe_attention() { return ""; }
 static SoftwareDescription describe_software() { return {}; }
 template <class HostOps>
 std::unique_ptr<World> make_world(const WorldOptions&, const HostOps&) {
@@ -109,7 +111,9 @@ void name_gpu(const std::string& backend, Environment& environment) {
   const auto gpus = cuda::describe_gpus();
   if (gpus.empty()) return;
   environment.gpu = gpus.front().name;
-  environment.driver = "CUDA " + cuda::driver_version();
+  const std::string attention = cuda::describe_attention();
+  environment.driver = "CUDA " + cuda::driver_version() +
+                       ", attention: " + attention.substr(0, attention.find(" ("));
 }
 
 Json describe_cuda() {
@@ -129,6 +133,7 @@ Json describe_cuda() {
           {"runtime", text(software.runtime)},
           {"cublaslt", text(software.cublaslt)},
           {"nccl", text(software.nccl)},
+          {"attention", text(software.attention)},
           {"why", text(why)}};
 }
 

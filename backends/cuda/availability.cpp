@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/error.h"
 #include "backends/cuda/nccl_library.h"
 #include "core/base/error.h"
@@ -112,7 +113,8 @@ std::string driver_version() {
 }
 
 SoftwareDescription describe_software() {
-  return {driver_version(), cuda_version(CUDART_VERSION), cublaslt_version(), nccl_version()};
+  return {driver_version(), cuda_version(CUDART_VERSION), cublaslt_version(), nccl_version(),
+          describe_attention()};
 }
 
 }  // namespace zl::cuda

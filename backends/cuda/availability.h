@@ -29,9 +29,9 @@ std::vector<GpuDescription> describe_gpus();
 // Of the CUDA that the driver runs, "13.0"; "none" without a driver.
 std::string driver_version();
 
-// Versions such as "13.0" and "2.28.9", or why there is none.
+// Versions such as "13.0" and "2.28.9", or why there is none; attention: describe_attention().
 struct SoftwareDescription {
-  std::string driver, runtime, cublaslt, nccl;
+  std::string driver, runtime, cublaslt, nccl, attention;
 };
 SoftwareDescription describe_software();
 

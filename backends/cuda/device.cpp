@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cuda/blas.h"
+#include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/error.h"
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/timer.h"
@@ -81,6 +82,7 @@ Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
       synchronous_(debug_synchronous()),
       timer_(std::make_unique<Timer>()),
       blas_(std::make_unique<Blas>()),
+      cudnn_(std::make_unique<CudnnAttention>(attention_kernels())),
       workers_(on_failure_, [ordinal] { cudaSetDevice(ordinal); }) {
   if (!availability().empty()) throw Error(ErrorCode::unavailable, availability());
   try {
@@ -116,6 +118,7 @@ Device::~Device() {
 void Device::close() {
   timer_.reset();
   blas_.reset();
+  cudnn_.reset();
   for (auto& ring : events_) ring.reset();
   for (const Stream stream : streams_) {
     if (stream != nullptr) cudaStreamDestroy(stream);
@@ -235,7 +238,11 @@ void Device::run(StreamId stream, const Op& op, Timing* timing) {
 void Device::enqueue_op(StreamId stream, const Op& op, Timing* timing) {
   guarded(
       stream, op_name(op.index()), [&] { return describe(op); },
-      [&](Stream) { std::visit([&](const auto& each) { execute(each, context(stream)); }, op); },
+      [&](Stream) {
+        const ExecContext with = context(stream);
+        if (cudnn_->run(op, with)) return;
+        std::visit([&](const auto& each) { execute(each, with); }, op);
+      },
       timing);
 }
 

@@ -40,6 +40,7 @@
 namespace zl::cuda {
 
 class Blas;
+class CudnnAttention;
 class EventRing;
 class Timer;
 
@@ -54,7 +55,7 @@ class Device final : public zl::Device {
   using OnFailure = HostStream::OnFailure;
 
   // ordinal: CUDA's number of the GPU. rank: for messages. run_on_host: for the host stream's ops.
-  // Throws Error{unavailable}.
+  // Throws Error{unavailable}, Error{invalid} (attention_kernels()).
   Device(int ordinal, int rank, OnFailure on_failure = {}, bool deterministic = true,
          RunOnHost run_on_host = {});
   ~Device() override;
@@ -123,6 +124,7 @@ class Device final : public zl::Device {
   std::array<std::unique_ptr<EventRing>, kDeviceStreams> events_;
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Blas> blas_;
+  std::unique_ptr<CudnnAttention> cudnn_;
   std::optional<HeldProduct> held_;  // of the compute stream
   double* scalar_ = nullptr;         // pinned: where read() puts what it reads
   HostStreams workers_;              // the host's streams

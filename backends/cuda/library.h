@@ -16,6 +16,7 @@ class SharedLibrary {
   SharedLibrary(const std::string& what, const std::string& file, const std::string& fix);
 
   const std::string& path() const { return path_; }
+  void* handle() const { return handle_; }  // as dlopen() gave it
 
   // pointer = the function called `name`. Throws Error{unavailable} when there is none: the library
   // is older than what the backend was built with.

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "tests/conformance/harness.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {
@@ -72,6 +73,11 @@ std::vector<Case> cases_of(Tag<ScaledStep>);
 std::vector<Case> cases_of(Tag<BlockQuantize>);
 std::vector<Case> cases_of(Tag<BlockDequantize>);
 std::vector<Case> cases_of(Tag<BlockSum>);
+
+// One trial of a case on fresh random tensors: every harness's results against the reference, and
+// bit for bit against the first harness's. Reports to GoogleTest.
+void run_case(const Case& one, DType dtype, std::uint64_t seed,
+              const std::vector<std::unique_ptr<Harness>>& harnesses);
 
 struct OpCases {
   const char* op;

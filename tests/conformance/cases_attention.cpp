@@ -32,6 +32,13 @@ AttentionShape large_heads(Workspace& w) {
   return shape;
 }
 
+// Sequences of whole tiles, which libraries take too.
+AttentionShape whole_tiles(Workspace& w) {
+  AttentionShape shape = large_heads(w);
+  shape.sequence = w.pick({64, 128, 192});
+  return shape;
+}
+
 struct AttentionForm {
   AttentionShape (*shape)(Workspace& w) = random_shape;
   bool dropout = false;
@@ -176,14 +183,16 @@ std::vector<Case> cases_of(Tag<AttentionForward>) {
   const auto form = [](AttentionForm f) { return with(make_attention, f); };
   return {{"attention", kFloats, form({}), 4},
           {"attention_dropout", kFloats, form({.dropout = true}), 4},
-          {"attention_large_heads", kHalves, form({.shape = large_heads}), 4}};
+          {"attention_large_heads", kHalves, form({.shape = large_heads}), 4},
+          {"attention_whole_tiles", kHalves, form({.shape = whole_tiles}), 4}};
 }
 
 std::vector<Case> cases_of(Tag<AttentionBackward>) {
   const auto form = [](AttentionForm f) { return with(make_attention_backward, f); };
   return {{"attention_backward", kFloats, form({}), 8},
           {"attention_backward_dropout", kFloats, form({.dropout = true}), 8},
-          {"attention_backward_large_heads", kHalves, form({.shape = large_heads}), 8}};
+          {"attention_backward_large_heads", kHalves, form({.shape = large_heads}), 8},
+          {"attention_backward_whole_tiles", kHalves, form({.shape = whole_tiles}), 8}};
 }
 
 std::vector<Case> cases_of(Tag<NormForward>) {

@@ -94,12 +94,15 @@ void restore(const Trial& trial) {
   }
 }
 
-void run_case(const Case& one, DType dtype, std::uint64_t seed) {
+}  // namespace
+
+void run_case(const Case& one, DType dtype, std::uint64_t seed,
+              const std::vector<std::unique_ptr<Harness>>& harnesses) {
   Workspace w(seed);
   const Op op = one.make(w, dtype);
   const Trial trial = expect(w, op);
   std::vector<TensorView> first;
-  for (const auto& harness : make_harnesses()) {
+  for (const auto& harness : harnesses) {
     SCOPED_TRACE(harness->name());
     restore(trial);
     run_on(*harness, op);
@@ -120,6 +123,8 @@ void run_case(const Case& one, DType dtype, std::uint64_t seed) {
   }
 }
 
+namespace {
+
 class Conformance : public testing::TestWithParam<Case> {};
 
 TEST_P(Conformance, MatchesReference) {
@@ -129,7 +134,7 @@ TEST_P(Conformance, MatchesReference) {
       const std::uint64_t seed = test_seed() + static_cast<std::uint64_t>(round);
       SCOPED_TRACE(std::string(name_of(dtype)) + ", round " + std::to_string(round) +
                    ", ZL_TEST_SEED=" + std::to_string(test_seed()));
-      run_case(one, dtype, seed);
+      run_case(one, dtype, seed, make_harnesses());
       if (HasFailure()) return;
     }
   }

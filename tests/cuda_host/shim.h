@@ -27,6 +27,9 @@
 struct alignas(16) uint4 {
   std::uint32_t x, y, z, w;
 };
+struct alignas(8) uint2 {
+  std::uint32_t x, y;
+};
 
 struct CUstream_st;
 
@@ -81,9 +84,9 @@ T slot(const Slots& slots, int lane) {
   return value;
 }
 
-inline void require_aligned(const void* address, const char* what) {
-  if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {
-    fail(std::string(what) + ": the address is not a multiple of 16");
+inline void require_aligned(const void* address, const char* what, unsigned bytes = 16) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) {
+    fail(std::string(what) + ": the address is not a multiple of " + std::to_string(bytes));
   }
 }
 
@@ -123,7 +126,18 @@ inline void store_16(void* address, uint4 value) {
   std::memcpy(address, &value, 16);
 }
 inline void store_16_streaming(void* address, uint4 value) { store_16(address, value); }
+inline uint2 load_8(const void* address) {
+  host::require_aligned(address, "8-byte load", 8);
+  uint2 value;
+  std::memcpy(&value, address, 8);
+  return value;
+}
+inline void store_8(void* address, uint2 value) {
+  host::require_aligned(address, "8-byte store", 8);
+  std::memcpy(address, &value, 8);
+}
 
+inline void prefetch(const void*) {}
 inline void async_copy_16(void* shared, const void* global, bool valid = true) {
   host::async_copy(shared, global, valid);
 }

@@ -1,12 +1,13 @@
 // The CUDA backend under the conformance suite: every op twice on GPU 0, so that a result that
-// changes from run to run shows. The scratch memory of ops is poisoned before each, and every other
-// trial gets tensors that are 8-byte but not 16-byte aligned.
+// changes from run to run shows. Every other trial gets tensors that are 8-byte but not 16-byte
+// aligned.
+#include "tests/gpu/cuda_harness.h"
+
 #include <cuda_runtime.h>
 
+#include <cstdlib>
 #include <string>
-
-#include "backends/cuda/device.h"
-#include "tests/conformance/harness.h"
+#include <utility>
 
 namespace zl::test {
 namespace {
@@ -17,8 +18,14 @@ void check(cudaError_t status, const char* what) {
   }
 }
 
+// Attention on zerolab's kernels: cuDNN's have tests of their own.
+struct OwnKernels {
+  OwnKernels() { setenv("ZEROLAB_ATTENTION", "zerolab", 1); }
+  ~OwnKernels() { unsetenv("ZEROLAB_ATTENTION"); }
+};
+
 struct Lent {
-  cuda::Device device{0, 0};
+  cuda::Device device{(OwnKernels(), 0), 0};
   std::byte* workspace = nullptr;
   Lent() {
     workspace = device.reserve(MemorySpace::device, cuda::kWorkspace);
@@ -35,7 +42,8 @@ Lent& lent() {
 
 class CudaHarness : public Harness {
  public:
-  CudaHarness(std::string name, std::int64_t shift) : name_(std::move(name)), shift_(shift) {}
+  CudaHarness(std::string name, std::int64_t shift, RunOp run)
+      : name_(std::move(name)), shift_(shift), run_(std::move(run)) {}
 
   std::string name() const override {
     return name_ + (shift_ == 0 ? "" : ", tensors not 16-byte aligned");
@@ -58,25 +66,35 @@ class CudaHarness : public Harness {
     Lent& l = lent();
     check(cudaMemset(l.workspace, 0xFF, static_cast<std::size_t>(cuda::kWorkspace)), "poison");
     check(cudaDeviceSynchronize(), "poison");
-    Timing timing;
-    l.device.run(StreamId::compute, op, &timing);
+    run_(op);
     l.device.synchronize(StreamId::compute);
   }
 
  private:
   std::string name_;
   std::int64_t shift_;
+  RunOp run_;
 };
 
 }  // namespace
 
+cuda::Device& lent_device() { return lent().device; }
+
+std::unique_ptr<Harness> make_cuda_harness(std::string name, std::int64_t shift, RunOp run) {
+  lent();
+  return std::make_unique<CudaHarness>(std::move(name), shift, std::move(run));
+}
+
 std::vector<std::unique_ptr<Harness>> make_harnesses() {
   static int trial = 0;
   const std::int64_t shift = ++trial % 2 == 0 ? 8 : 0;
-  lent();
+  const auto run = [](const Op& op) {
+    Timing timing;
+    lent_device().run(StreamId::compute, op, &timing);
+  };
   std::vector<std::unique_ptr<Harness>> all;
-  all.push_back(std::make_unique<CudaHarness>("cuda", shift));
-  all.push_back(std::make_unique<CudaHarness>("cuda once more", shift));
+  all.push_back(make_cuda_harness("cuda", shift, run));
+  all.push_back(make_cuda_harness("cuda once more", shift, run));
   return all;
 }
 

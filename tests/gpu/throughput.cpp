@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "backends/cuda/cudnn_attention.h"
 #include "core/base/error.h"
 #include "scenarios/model_file.h"
 #include "tests/gpu/facts.h"
@@ -206,8 +207,11 @@ std::string line(const char* name, const Json& figures) {
 
 void settings(Report& report, double peak) {
   report.settings["zerolab"] =
-      "zerolab run --backend cuda --strategy zero-0 --ranks 1 --precision bf16 --data synthetic: "
-      "bf16 weights, fp32 masters, moments and gradients, AdamW, clipping at 1, no recomputation";
+      "zerolab run --backend cuda --strategy zero-0 --ranks 1 --precision bf16 --data synthetic "
+      "--no-deterministic: bf16 weights, fp32 masters, moments and gradients, AdamW, clipping at "
+      "1, "
+      "no recomputation; attention: " +
+      cuda::describe_attention();
   report.settings["mfu"] = "(6 N + 6 L C T) tokens / second over the data sheet's dense bf16 peak";
   report.settings["peak_flops"] = peak > 0 ? Json(peak) : Json();
   report.settings["order"] = "zerolab, PyTorch, zerolab, ...; medians of steps, then of runs";

@@ -39,6 +39,7 @@ Json run_zerolab(const std::string& program, const TrainingShape& shape, const s
                                       std::to_string(batch),
                                       "--steps",
                                       std::to_string(steps),
+                                      "--no-deterministic",
                                       "--no-db",
                                       "-q",
                                       "-o",

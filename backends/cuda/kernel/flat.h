@@ -1,10 +1,12 @@
-// The tensors of flat, element-wise optimizer kernels, read and written in runs of eight.
-// Ownership: nothing. Threads: device code.
+// The tensors of flat, element-wise optimizer kernels. Most are f32: runs of four, so that what a
+// warp writes at once has no gaps. Ownership: nothing. Threads: device code.
 #pragma once
 
 #include "backends/cuda/kernel/runs.h"
 
 namespace zl::cuda {
+
+inline constexpr int kFlatRun = 4;
 
 // A flat f32 tensor, read and written in runs.
 struct Flat {
@@ -12,11 +14,11 @@ struct Flat {
   bool packed;
 
   explicit Flat(const TensorView& view) : data(view.as<float>()), packed(aligned_16(view.data)) {}
-  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
+  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kFlatRun]) const {
     load_run(data + first, length, packed, values);
   }
   __device__ void store(std::int64_t first, std::int64_t length,
-                        const float (&values)[kRun]) const {
+                        const float (&values)[kFlatRun]) const {
     store_run(data + first, length, packed, values);
   }
 };
@@ -30,7 +32,7 @@ struct Copy {
   explicit Copy(const TensorView& view)
       : data(view.empty() ? nullptr : view.as<C>()), packed(aligned_16(view.data)) {}
   __device__ void store(std::int64_t first, std::int64_t length,
-                        const float (&values)[kRun]) const {
+                        const float (&values)[kFlatRun]) const {
     if (data != nullptr) store_run(data + first, length, packed, values);
   }
 };
@@ -41,7 +43,7 @@ struct Gradient {
   bool packed;
 
   explicit Gradient(const TensorView& view) : data(view.as<G>()), packed(aligned_16(view.data)) {}
-  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kRun]) const {
+  __device__ void load(std::int64_t first, std::int64_t length, float (&values)[kFlatRun]) const {
     load_run(data + first, length, packed, values);
   }
 };

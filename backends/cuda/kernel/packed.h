@@ -1,4 +1,4 @@
-// Sixteen bytes of a tensor at once. Ownership: nothing. Threads: device code.
+// Sixteen bytes of a tensor at once, or eight. Ownership: nothing. Threads: device code.
 #pragma once
 
 #include "backends/cuda/kernel/convert.h"
@@ -8,10 +8,10 @@ namespace zl::cuda {
 template <class T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
-template <class T>
+template <class T, int kCount = kPack<T>>
 union Packed {
-  uint4 raw;
-  T at[kPack<T>];
+  std::conditional_t<kCount * sizeof(T) == 16, uint4, uint2> raw;
+  T at[kCount];
   __device__ Packed() : raw{} {}
 };
 
@@ -30,6 +30,25 @@ __device__ __forceinline__ Packed<T> load_packed_streaming(const T* address) {
 template <class T>
 __device__ __forceinline__ void store_packed(T* address, const Packed<T>& pack) {
   store_16(address, pack.raw);
+}
+// kCount elements, of 16 or of 8 bytes.
+template <int kCount, class T>
+__device__ __forceinline__ Packed<T, kCount> load_some(const T* address) {
+  Packed<T, kCount> pack;
+  if constexpr (kCount == kPack<T>) {
+    pack.raw = load_16(address);
+  } else {
+    pack.raw = load_8(address);
+  }
+  return pack;
+}
+template <int kCount, class T>
+__device__ __forceinline__ void store_some(T* address, const Packed<T, kCount>& pack) {
+  if constexpr (kCount == kPack<T>) {
+    store_16(address, pack.raw);
+  } else {
+    store_8(address, pack.raw);
+  }
 }
 template <class T>
 __device__ __forceinline__ void store_packed_streaming(T* address, const Packed<T>& pack) {

@@ -54,6 +54,18 @@ __device__ __forceinline__ void store_16(void* address, uint4 value) {
 __device__ __forceinline__ void store_16_streaming(void* address, uint4 value) {
   __stcs(static_cast<uint4*>(address), value);
 }
+// Eight, for an 8-byte aligned address.
+__device__ __forceinline__ uint2 load_8(const void* address) {
+  return *static_cast<const uint2*>(address);
+}
+__device__ __forceinline__ void store_8(void* address, uint2 value) {
+  *static_cast<uint2*>(address) = value;
+}
+
+// Starts to bring what lies around the address to the L2 cache: takes no register.
+__device__ __forceinline__ void prefetch(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(address));
+}
 
 // 16-byte copies from global to shared memory that end later (cp.async, sm_80). With valid = false
 // zeros are written and nothing is read.

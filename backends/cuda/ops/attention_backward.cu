@@ -86,6 +86,18 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles, const Backward
   const int last_column = column_first + Tiles::kTileColumns - 1;
   const bool mask = kKeys ? column_first < row_first + tiles.last_row()
                           : last_column > row_first + tiles.first_row();
+  if (mask) {  // a pass of its own: most tiles need none
+    const int offset = recomputed(row_first - column_first);
+#pragma unroll
+    for (int r = 0; r < Tiles::kRows; ++r) {
+      const int row = offset + tiles.row(r);
+#pragma unroll
+      for (int c = 0; c < Scores::kOwn; ++c) {
+        const bool later = kKeys ? row > tiles.column(c) : tiles.column(c) > row;
+        if (later) scores.at(r, c) = static_cast<A>(-INFINITY);
+      }
+    }
+  }
   const A slope = a.scale * kLog2E<A>;
   DropoutFactors<A> factors(a.dropout);
 #pragma unroll
@@ -95,8 +107,7 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles, const Backward
     const int row = row_first + tiles.row(r), column = column_first + tiles.column(c);
     const int query = kKeys ? column : row, key = kKeys ? row : column;
     const A* figure = figures + (kKeys ? tiles.column(c) : tiles.row(r));
-    A p = power_of_2(scores.at(r, c) * slope + figure[0]);
-    if (mask && key > query) p = A{0};
+    const A p = power_of_2(scores.at(r, c) * slope + figure[0]);
     A kept = A{1};
     if (kDropout && a.dropout.p > 0) {
       kept = factors.at((plane * a.layout.sequence + query) * a.layout.sequence + key);

@@ -15,11 +15,11 @@ struct FillBody {
   bool packed;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    constexpr int kStep = kPack<T>;
-    Packed<T> pack;
-    for (int j = 0; j < kStep; ++j) pack.at[j] = value;
-    if (packed && length == kRun) {
-      for (int i = 0; i < kRun; i += kStep) store_packed(x + first + i, pack);
+    if (packed && length == kPack<T>) {
+      Packed<T> pack;
+#pragma unroll
+      for (int j = 0; j < kPack<T>; ++j) pack.at[j] = value;
+      store_packed(x + first, pack);
     } else {
       for (std::int64_t i = 0; i < length; ++i) x[first + i] = value;
     }
@@ -28,7 +28,7 @@ struct FillBody {
 
 template <class T>
 void fill(const TensorView& x, T value, const ExecContext& context) {
-  launch_runs(context, x.count(), FillBody<T>{x.as<T>(), value, aligned_16(x.data)});
+  launch_runs<kPack<T>>(context, x.count(), FillBody<T>{x.as<T>(), value, aligned_16(x.data)});
 }
 
 template <class X, class Y, class A>

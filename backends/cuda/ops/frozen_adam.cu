@@ -13,11 +13,11 @@ struct MomentumBody {
   float scale, beta;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float m1[kRun], g[kRun];
+    float m1[kFlatRun], g[kFlatRun];
     m.load(first, length, m1);
     grad.load(first, length, g);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) m1[i] = ::fmaf(1.0f - beta, scale * g[i], beta * m1[i]);
+    for (int i = 0; i < kFlatRun; ++i) m1[i] = ::fmaf(1.0f - beta, scale * g[i], beta * m1[i]);
     m.store(first, length, m1);
   }
 };
@@ -29,12 +29,12 @@ struct FrozenBody {
   float epsilon, inverse_root, shrink, step;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float p[kRun], m1[kRun], v1[kRun];
+    float p[kFlatRun], m1[kFlatRun], v1[kFlatRun];
     param.load(first, length, p);
     m.load(first, length, m1);
     v.load(first, length, v1);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       const float d = ::fmaf(::sqrtf(v1[i]), inverse_root, epsilon);
       p[i] = ::fmaf(p[i], shrink, p[i]);
       p[i] = ::fmaf(m1[i] / d, step, p[i]);
@@ -51,13 +51,13 @@ struct LocalBody {
   float epsilon, decay, step;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float p[kRun], m1[kRun], v1[kRun], way[kRun];
+    float p[kFlatRun], m1[kFlatRun], v1[kFlatRun], way[kFlatRun];
     param.load(first, length, p);
     m.load(first, length, m1);
     v.load(first, length, v1);
     moved.load(first, length, way);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       const float update = ::fmaf(decay, p[i] + way[i], m1[i] / (::sqrtf(v1[i]) + epsilon));
       way[i] = ::fmaf(step, update, way[i]);
       p[i] += way[i];
@@ -72,11 +72,11 @@ struct DenominatorBody {
   float epsilon;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float x1[kRun], v1[kRun];
+    float x1[kFlatRun], v1[kFlatRun];
     x.load(first, length, x1);
     v.load(first, length, v1);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) x1[i] *= ::sqrtf(v1[i]) + epsilon;
+    for (int i = 0; i < kFlatRun; ++i) x1[i] *= ::sqrtf(v1[i]) + epsilon;
     x.store(first, length, x1);
   }
 };
@@ -88,12 +88,12 @@ struct SharedBody {
   float epsilon, inverse;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float p[kRun], m1[kRun], v1[kRun], way[kRun];
+    float p[kFlatRun], m1[kFlatRun], v1[kFlatRun], way[kFlatRun];
     param.load(first, length, p);
     v.load(first, length, v1);
     moved.load(first, length, way);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       m1[i] = way[i] * inverse;
       p[i] += way[i] / (::sqrtf(v1[i]) + epsilon);
       way[i] = 0;
@@ -110,15 +110,16 @@ struct SharedBody {
 void execute(const MomentumStep& op, const ExecContext& context) {
   with_float_type(op.grad.dtype, op.kName, [&](auto g) {
     using G = decltype(g);
-    launch_runs(context, op.m.count(),
-                MomentumBody<G>{Gradient<G>(op.grad), Flat(op.m), op.grad_scale, op.beta1});
+    launch_runs<kFlatRun>(
+        context, op.m.count(),
+        MomentumBody<G>{Gradient<G>(op.grad), Flat(op.m), op.grad_scale, op.beta1});
   });
 }
 
 void execute(const FrozenAdamStep& op, const ExecContext& context) {
   with_float_type(copy_type(op.copy), op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(
+    launch_runs<kFlatRun>(
         context, op.param.count(),
         FrozenBody<C>{Flat(op.param), Flat(op.m), Flat(op.v), Copy<C>(op.copy), op.epsilon,
                       1.0f / ::sqrtf(op.bias2), -op.lr * op.weight_decay, -op.lr / op.bias1});
@@ -128,22 +129,22 @@ void execute(const FrozenAdamStep& op, const ExecContext& context) {
 void execute(const LocalAdamStep& op, const ExecContext& context) {
   with_float_type(op.copy.dtype, op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(context, op.param.count(),
-                LocalBody<C>{Flat(op.param), Flat(op.m), Flat(op.v), Flat(op.moved),
-                             Copy<C>(op.copy), op.epsilon, op.weight_decay, -op.lr});
+    launch_runs<kFlatRun>(context, op.param.count(),
+                          LocalBody<C>{Flat(op.param), Flat(op.m), Flat(op.v), Flat(op.moved),
+                                       Copy<C>(op.copy), op.epsilon, op.weight_decay, -op.lr});
   });
 }
 
 void execute(const DenominatorScale& op, const ExecContext& context) {
-  launch_runs(context, op.x.count(), DenominatorBody{Flat(op.x), Flat(op.v), op.epsilon});
+  launch_runs<kFlatRun>(context, op.x.count(), DenominatorBody{Flat(op.x), Flat(op.v), op.epsilon});
 }
 
 void execute(const SharedAdamStep& op, const ExecContext& context) {
   with_float_type(op.copy.dtype, op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(context, op.param.count(),
-                SharedBody<C>{Flat(op.param), Flat(op.m), Flat(op.v), Flat(op.moved),
-                              Copy<C>(op.copy), op.epsilon, -1.0f / op.lr_sum});
+    launch_runs<kFlatRun>(context, op.param.count(),
+                          SharedBody<C>{Flat(op.param), Flat(op.m), Flat(op.v), Flat(op.moved),
+                                        Copy<C>(op.copy), op.epsilon, -1.0f / op.lr_sum});
   });
 }
 

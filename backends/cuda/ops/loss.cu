@@ -72,24 +72,28 @@ __device__ __forceinline__ OnlineSum<Math<T>> sum_of_row(const Arguments<T>& a, 
   return online;
 }
 
-// logits = scale (softmax - onehot), with factor = scale / sum.
+// logits = scale (softmax - onehot), with factor = scale / sum. score: the logit of the target,
+// whose place the thread that wrote it writes once more: a comparison a pack and not one an
+// element.
 template <class T>
 __device__ __forceinline__ void store_gradient(const Arguments<T>& a, T* row, std::int64_t target,
-                                               Math<T> shift, Math<T> factor) {
+                                               Math<T> score, Math<T> shift, Math<T> factor) {
   using A = Math<T>;
-  const auto gradient = [&](T logit, bool is_target) {
-    const A share = factor * power_of_2(fma(load_value(logit), kLog2E<A>, -shift));
-    return store_value<T>(is_target ? share - a.scale : share);
-  };
+  const auto share = [&](A logit) { return factor * power_of_2(fma(logit, kLog2E<A>, -shift)); };
+  bool wrote_target = false;
   for_packs<kAhead>(row, a.packs, threadIdx.x, blockDim.x, [&](std::int64_t index, Packed<T> pack) {
-    const std::int64_t hit = target - index * kPack<T>;
 #pragma unroll
-    for (int i = 0; i < kPack<T>; ++i) pack.at[i] = gradient(pack.at[i], hit == i);
+    for (int i = 0; i < kPack<T>; ++i) {
+      pack.at[i] = store_value<T>(share(load_value(pack.at[i])));
+    }
     store_packed_streaming(row + index * kPack<T>, pack);
+    wrote_target |= index == target / kPack<T>;
   });
   for (std::int64_t i = a.packs * kPack<T> + threadIdx.x; i < a.width; i += blockDim.x) {
-    row[i] = i < a.vocab ? gradient(row[i], i == target) : store_value<T>(A{0});
+    row[i] = store_value<T>(i < a.vocab ? share(load_value(row[i])) : A{0});
+    wrote_target |= i == target;
   }
+  if (wrote_target && target < a.vocab) row[target] = store_value<T>(share(score) - a.scale);
 }
 
 template <class T>
@@ -114,14 +118,14 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 1 : kBlocks) classi
     return;
   }
   // Read before its place is overwritten: barriers lie between.
-  const A score = threadIdx.x == 0 && target < a.vocab ? load_value(row[target]) : A{NAN};
+  const A score = target < a.vocab ? load_value(row[target]) : A{NAN};
   OnlineSum<A> online = sum_of_row(a, row);
   online.combine(scratch);
   if (threadIdx.x == 0) {
     constexpr A kLn2 = std::numbers::ln2_v<A>;
     a.losses[blockIdx.x] = fma(-score, kLog2E<A>, online.shift) * kLn2 + log(online.sum);
   }
-  if (a.write_gradient) store_gradient(a, row, target, online.shift, a.scale / online.sum);
+  if (a.write_gradient) store_gradient(a, row, target, score, online.shift, a.scale / online.sum);
 }
 
 template <class T, class O>

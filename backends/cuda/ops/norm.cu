@@ -25,14 +25,14 @@ struct Arguments {
   bool layer_norm;
 };
 
-// row = x + dropout(add), rounded to T as the backward will read it.
-template <class T, int kCount>
+// row = x + dropout(add), rounded to T as the backward will read it. kDropout: there may be any.
+template <bool kDropout, class T, int kCount>
 __device__ __forceinline__ void add_residual(const Arguments<T>& a, std::int64_t index,
                                              const T (&add)[kCount], T (&row)[kCount]) {
   Math<T> added[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) added[i] = load_value(add[i]);
-  apply_dropout(a.dropout, index, added);
+  if constexpr (kDropout) apply_dropout(a.dropout, index, added);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) row[i] = store_value<T>(load_value(row[i]) + added[i]);
 }
@@ -49,7 +49,7 @@ __device__ __forceinline__ Math<T> finish_row(const Arguments<T>& a, std::int64_
   return rstd;
 }
 
-template <class T>
+template <bool kDropout, class T>
 __device__ __forceinline__ void load_row(const Arguments<T>& a, const Team& team,
                                          std::int64_t start, Packed<T> (&row)[kTeamPacks]) {
   Packed<T> add[kTeamPacks];
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_row(const Arguments<T>& a, const Team& team
   for (int k = 0; k < kTeamPacks; ++k) {
     const std::int64_t index = start + team.column<T>(k);
     if (team.column<T>(k) >= a.columns) continue;
-    add_residual(a, index, add[k].at, row[k].at);
+    add_residual<kDropout>(a, index, add[k].at, row[k].at);
     store_packed(a.sum + index, row[k]);
   }
 }
@@ -90,9 +90,11 @@ __device__ __forceinline__ void store_row(const Arguments<T>& a, const Team& tea
   }
 }
 
-// Two passes over the row, as the CPU: the squares are of differences from the mean.
-template <class T>
-__global__ void __launch_bounds__(kTeamThreads, 1) normalise_rows(Arguments<T> a, int warps) {
+// Two passes over the row, as the CPU: the squares are of differences from the mean. 64 registers:
+// as many warps as it takes to keep the memory busy.
+template <class T, bool kDropout>
+__global__ void __launch_bounds__(kTeamThreads, kDropout ? 1 : 2)
+    normalise_rows(Arguments<T> a, int warps) {
   using A = Math<T>;
   __shared__ A scratch[32];
   const Team team(warps);
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1) normalise_rows(Arguments<T> a
   const std::int64_t r = blockIdx.x * teams + team.index, start = r * a.columns;
   const bool works = r < a.rows;  // the others only take part in barriers
   Packed<T> row[kTeamPacks];
-  if (works) load_row(a, team, start, row);
+  if (works) load_row<kDropout>(a, team, start, row);
   A mean[1] = {}, square[1] = {};
   if (a.layer_norm) {
 #pragma unroll
@@ -138,7 +140,7 @@ __global__ void __launch_bounds__(kLongRowThreads) normalise_long_row(Arguments<
     T value[1] = {a.x[start + c]};
     if (a.add != nullptr) {
       const T add[1] = {a.add[start + c]};
-      add_residual(a, start + c, add, value);
+      add_residual<true>(a, start + c, add, value);
       a.sum[start + c] = value[0];
     }
     mean += load_value(value[0]);
@@ -177,8 +179,8 @@ void run(const NormForward& op, const ExecContext& context) {
       aligned_16(op.x.data, op.add.data, op.sum.data, op.weight.data, op.bias.data, op.out.data);
   if (const int warps = packed ? team_warps<T>(columns) : 0; warps > 0) {
     const int block = team_block(warps);
-    launch(context.stream, {blocks_for(rows, block / (32 * warps)), 1, block, 0}, normalise_rows<T>,
-           arguments, warps);
+    launch(context.stream, {blocks_for(rows, block / (32 * warps)), 1, block, 0},
+           op.dropout.p > 0 ? normalise_rows<T, true> : normalise_rows<T, false>, arguments, warps);
   } else {
     const auto block = std::clamp<std::int64_t>(blocks_for(columns, 32) * 32, 32, kLongRowThreads);
     launch(context.stream, {rows, 1, static_cast<int>(block), 0}, normalise_long_row<T>, arguments);

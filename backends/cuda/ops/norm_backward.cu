@@ -54,6 +54,21 @@ struct Row {
   }
 };
 
+// Rows wait twice for memory, and registers leave room for few at a time: the L2 cache takes the
+// next one meanwhile.
+template <class T>
+__device__ __forceinline__ void prefetch_row(const Arguments<T>& a, const Team& team,
+                                             std::int64_t start) {
+#pragma unroll
+  for (int k = 0; k < kTeamPacks; ++k) {
+    const int column = team.column<T>(k);
+    if (column >= a.columns) continue;
+    prefetch(a.x + start + column);
+    prefetch(a.dout + start + column);
+    if (a.dresidual != nullptr) prefetch(a.dresidual + start + column);
+  }
+}
+
 // sums = of g xhat and of g = dout weight, over the thread's part of the row.
 template <class T>
 __device__ __forceinline__ void add_row(const Arguments<T>& a, const Team& team, const Row<T>& row,
@@ -155,6 +170,8 @@ __global__ void __launch_bounds__(kTeamThreads) differentiate_rows(Arguments<T> 
     const RowStatistics<T> statistics = works ? RowStatistics<T>(a, r) : RowStatistics<T>();
     Row<T> row;
     if (works) row.load(a, team, start);
+    const std::int64_t next = r + std::int64_t{gridDim.x} * teams;
+    if (next < a.rows) prefetch_row(a, team, next * a.columns);
     A sums[2] = {};
     add_row(a, team, row, statistics, shares, sums);
     team_sums(team, scratch, sums);

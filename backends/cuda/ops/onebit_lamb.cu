@@ -26,15 +26,15 @@ struct UpdateBody {
         decay(op.weight_decay) {}
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float p[kRun], m1[kRun], before[kRun], v1[kRun], fresh[kRun];
+    float p[kFlatRun], m1[kFlatRun], before[kFlatRun], v1[kFlatRun], fresh[kFlatRun];
     param.load(first, length, p);
     m.load(first, length, m1);
     m_last.load(first, length, before);
     v.load(first, length, v1);
     v_fresh.load(first, length, fresh);
-    float way[kRun], change[kRun], quotient[kRun];
+    float way[kFlatRun], change[kFlatRun], quotient[kFlatRun];
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       const float g = ::fmaf(-beta1, before[i], m1[i]) * inverse1;
       fresh[i] = ::fmaf(1.0f - beta2, g * g, beta2 * fresh[i]);
       const float d = ::sqrtf(v1[i]) + epsilon;
@@ -82,11 +82,11 @@ struct ScaledBody {
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
     const float step = -lr * *scale;
-    float p[kRun], u[kRun];
+    float p[kFlatRun], u[kFlatRun];
     param.load(first, length, p);
     update.load(first, length, u);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) p[i] = ::fmaf(step, u[i], p[i]);
+    for (int i = 0; i < kFlatRun; ++i) p[i] = ::fmaf(step, u[i], p[i]);
     param.store(first, length, p);
     copy.store(first, length, p);
   }
@@ -95,7 +95,7 @@ struct ScaledBody {
 }  // namespace
 
 void execute(const OnebitLambUpdate& op, const ExecContext& context) {
-  launch_runs(context, op.param.count(), UpdateBody(op));
+  launch_runs<kFlatRun>(context, op.param.count(), UpdateBody(op));
 }
 
 void execute(const OnebitLambTrust& op, const ExecContext& context) {
@@ -107,9 +107,9 @@ void execute(const OnebitLambTrust& op, const ExecContext& context) {
 void execute(const ScaledStep& op, const ExecContext& context) {
   with_float_type(copy_type(op.copy), op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(context, op.param.count(),
-                ScaledBody<C>{Flat(op.param), Flat(op.update), Copy<C>(op.copy),
-                              op.scale.as<float>(), op.lr});
+    launch_runs<kFlatRun>(context, op.param.count(),
+                          ScaledBody<C>{Flat(op.param), Flat(op.update), Copy<C>(op.copy),
+                                        op.scale.as<float>(), op.lr});
   });
 }
 

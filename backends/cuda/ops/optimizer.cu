@@ -25,12 +25,13 @@ struct StochasticCopy {
         key(op.key),
         base(op.base) {}
   __device__ void store(std::int64_t first, std::int64_t length,
-                        const float (&values)[kRun]) const {
-    std::uint32_t words[kRun];
+                        const float (&values)[kFlatRun]) const {
+    std::uint32_t words[kFlatRun];
     random_run(key, base + static_cast<std::uint64_t>(first), words);
-    float rounded[kRun];  // exactly: storing them does not round again
+    float rounded[kFlatRun];  // exactly: storing them does not round again
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) rounded[i] = to_float(round_stochastically(values[i], words[i]));
+    for (int i = 0; i < kFlatRun; ++i)
+      rounded[i] = to_float(round_stochastically(values[i], words[i]));
     store_run(data + first, length, packed, rounded);
   }
 };
@@ -60,13 +61,13 @@ struct AdamBody {
         decoupled(op.decoupled) {}
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float g[kRun], p[kRun], m1[kRun], v1[kRun];
+    float g[kFlatRun], p[kFlatRun], m1[kFlatRun], v1[kFlatRun];
     param.load(first, length, p);
     m.load(first, length, m1);
     v.load(first, length, v1);
     grad.load(first, length, g);  // last: a conversion waits for its load
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       float gradient = scale * g[i];
       if (!decoupled) gradient = ::fmaf(decay, p[i], gradient);
       m1[i] = ::fmaf(1.0f - beta1, gradient, beta1 * m1[i]);
@@ -103,13 +104,13 @@ struct SgdBody {
         first_step(op.first) {}
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float g[kRun], p[kRun], velocity[kRun] = {};
+    float g[kFlatRun], p[kFlatRun], velocity[kFlatRun] = {};
     param.load(first, length, p);
     const bool has_buf = buf.data != nullptr;
     if (has_buf && !first_step) buf.load(first, length, velocity);
     grad.load(first, length, g);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       const float gradient = ::fmaf(decay, p[i], scale * g[i]);
       velocity[i] = has_buf ? ::fmaf(momentum, velocity[i], gradient) : gradient;
       const float direction =
@@ -143,13 +144,13 @@ struct LambBody {
         bias2(op.bias2) {}
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    float g[kRun], p[kRun], m1[kRun], v1[kRun];
+    float g[kFlatRun], p[kFlatRun], m1[kFlatRun], v1[kFlatRun];
     param.load(first, length, p);
     m.load(first, length, m1);
     v.load(first, length, v1);
     grad.load(first, length, g);  // last: a conversion waits for its load
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) {
+    for (int i = 0; i < kFlatRun; ++i) {
       const float gradient = scale * g[i];
       m1[i] = ::fmaf(1.0f - beta1, gradient, beta1 * m1[i]);
       v1[i] = ::fmaf(1.0f - beta2, gradient * gradient, beta2 * v1[i]);
@@ -184,11 +185,11 @@ struct LambApplyBody {
     if (first == 0 && average != nullptr && trust != 1.0f) {
       *average = ::fmaf(1.0f - average_beta, trust, average_beta * *average);
     }
-    float p[kRun], u[kRun];
+    float p[kFlatRun], u[kFlatRun];
     param.load(first, length, p);
     update.load(first, length, u);
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) p[i] = ::fmaf(step, u[i], p[i]);
+    for (int i = 0; i < kFlatRun; ++i) p[i] = ::fmaf(step, u[i], p[i]);
     param.store(first, length, p);
     copy.store(first, length, p);
   }
@@ -199,7 +200,7 @@ struct LambApplyBody {
 void execute(const AdamStep& op, const ExecContext& context) {
   const auto run = [&](auto g, const auto& target) {
     using Target = std::decay_t<decltype(target)>;
-    launch_runs(context, op.param.count(), AdamBody<decltype(g), Target>(op, target));
+    launch_runs<kFlatRun>(context, op.param.count(), AdamBody<decltype(g), Target>(op, target));
   };
   if (op.stochastic) {
     return with_float_type(op.grad.dtype, op.kName, [&](auto g) { run(g, StochasticCopy(op)); });
@@ -211,14 +212,14 @@ void execute(const AdamStep& op, const ExecContext& context) {
 void execute(const SgdStep& op, const ExecContext& context) {
   for (const TensorView& view : {op.param, op.buf}) require_f32(view, op.kName);
   with_two_types(op.grad.dtype, copy_type(op.copy), op.kName, [&](auto g, auto c, auto) {
-    launch_runs(context, op.param.count(), SgdBody<decltype(g), decltype(c)>(op));
+    launch_runs<kFlatRun>(context, op.param.count(), SgdBody<decltype(g), decltype(c)>(op));
   });
 }
 
 void execute(const LambUpdate& op, const ExecContext& context) {
   for (const TensorView& view : {op.param, op.m, op.v, op.update}) require_f32(view, op.kName);
   with_float_type(op.grad.dtype, op.kName, [&](auto g) {
-    launch_runs(context, op.param.count(), LambBody<decltype(g)>(op));
+    launch_runs<kFlatRun>(context, op.param.count(), LambBody<decltype(g)>(op));
   });
 }
 
@@ -226,7 +227,7 @@ void execute(const LambApply& op, const ExecContext& context) {
   for (const TensorView& view : {op.param, op.update}) require_f32(view, op.kName);
   with_float_type(copy_type(op.copy), op.kName, [&](auto c) {
     using C = decltype(c);
-    launch_runs(
+    launch_runs<kFlatRun>(
         context, op.param.count(),
         LambApplyBody<C>{Flat(op.param), Flat(op.update), Copy<C>(op.copy),
                          op.param_square.as<double>(), op.update_square.as<double>(), op.lr,

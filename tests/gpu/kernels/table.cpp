@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/cuda/collectives/reduce.h"
+#include "backends/cuda/cudnn_attention.h"
 
 namespace zl::gpu {
 namespace {
@@ -184,6 +185,19 @@ AttentionOps make_attention(Bench& b, const AttentionShape& s) {
   return {{qkv, out, lse, s, scale, {}}, {dout, out, qkv, lse, dqkv, delta, s, scale, {}}};
 }
 
+// One by one the kernels that the device chooses from.
+template <class T>
+void time_kernels(Bench& b, Table& table, const std::string& layer, const T& op) {
+  const auto add = [&](const char* kernels, const std::function<void()>& enqueue) {
+    const std::string name = std::string(T::kName) + " " + layer + ", " + kernels;
+    table.add({name, shape_of(op), Limit::compute, b.seconds(enqueue), 0, 0}, op.cost().flops);
+  };
+  add("zerolab's", [&] { cuda::execute(op, b.context()); });
+  if (!cuda::cudnn_missing().empty()) return;
+  cuda::CudnnAttention cudnn(cuda::AttentionKernels::cudnn);
+  add("cuDNN's", [&] { ZL_CHECK(cudnn.run(op, b.context()), "cuDNN has a plan for it"); });
+}
+
 void time_attention(Bench& b, Table& table, const Layer& layer) {
   const auto [forward, backward] = make_attention(b, layer.attention);
   if (layer.norm == NormKind::rms_norm) {
@@ -192,6 +206,8 @@ void time_attention(Bench& b, Table& table, const Layer& layer) {
   }
   table.time(layer.name, forward);
   table.time(layer.name, backward);
+  time_kernels(b, table, layer.name, forward);
+  time_kernels(b, table, layer.name, backward);
   b.clear();
 }
 
