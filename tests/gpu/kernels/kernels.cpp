@@ -79,8 +79,10 @@ Json compare_attention(Bench& bench, const AttentionCase& shape, Worker* pytorch
   entry["pytorch"] = theirs;
   if (!theirs.at("ok").get<bool>()) return entry;
   const Json& backends = theirs.at("backends");
-  entry["forward_over_torch"] = fastest(backends, "forward") / ours.forward;
-  entry["backward_over_torch"] = fastest(backends, "backward") / ours.backward;
+  const double forward = fastest(backends, "forward"), backward = fastest(backends, "backward");
+  if (forward == 0 || backward == 0) return entry;
+  entry["forward_over_torch"] = forward / ours.forward;
+  entry["backward_over_torch"] = backward / ours.backward;
   return entry;
 }
 
