@@ -96,13 +96,16 @@ class NcclGroup final : public RankGroup {
   void leave(int rank, const std::string& why) override {
     fail("rank " + std::to_string(rank) + " has left: " + why);
   }
+  void finish(int rank) override {
+    if (has_failed()) throw_failure(rank, "has enqueued its last collective");
+  }
   int ranks() const { return static_cast<int>(members_.size()); }
 
   void run(int rank, const Call& call, Stream stream) {
     Member& mine = *members_[static_cast<std::size_t>(rank)];
     const std::string what = describe(call);
     const std::lock_guard lock(mine.mutex);
-    if (mine.communicator == nullptr) throw_failure(rank, what);
+    if (mine.communicator == nullptr) throw_failure(rank, "calls " + what);
     Event begun = mark(stream);
     {
       GroupCall group;
@@ -217,7 +220,7 @@ class NcclGroup final : public RankGroup {
       if (state != ncclInProgress) break;
       if (has_failed()) {
         abort(mine);
-        throw_failure(rank, what);
+        throw_failure(rank, "calls " + what);
       }
       if (Clock::now() > deadline) {
         abort(mine);
@@ -247,9 +250,9 @@ class NcclGroup final : public RankGroup {
     return failure_.has_value();
   }
 
-  [[noreturn]] void throw_failure(int rank, const std::string& what) {
+  [[noreturn]] void throw_failure(int rank, const std::string& does) {
     const std::lock_guard lock(mutex_);
-    throw RankLeft("rank " + std::to_string(rank) + " calls " + what + ", but " +
+    throw RankLeft("rank " + std::to_string(rank) + " " + does + ", but " +
                    failure_.value_or("its communicator is closed"));
   }
 

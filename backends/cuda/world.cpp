@@ -37,6 +37,7 @@ void run_program(RankGroup& group, Device& device, int rank,
   for (std::size_t stream = 0; stream < kStreams; ++stream) {
     device.synchronize(static_cast<StreamId>(stream));
   }
+  group.finish(rank);
 }
 
 void run_rank(RankGroup& group, int ordinal, int rank, const Settings& settings,

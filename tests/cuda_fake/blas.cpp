@@ -6,7 +6,7 @@
 #include "backends/cuda/cublaslt.h"
 #include "core/base/error.h"
 #include "tests/cuda_fake/blas_problem.h"
-#include "tests/cuda_fake/fake.h"
+#include "tests/cuda_fake/runtime.h"
 
 struct cublasLtContext {
   int device;
@@ -226,6 +226,7 @@ cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
   const Matrices at{a, b, c, d};
   const auto status = check_call(problem, at, chosen, workspace, workspace_bytes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (begin() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   count_launch();
   enqueue(stream, [=, with_alpha = scalar(alpha, problem), with_beta = scalar(beta, problem)] {
     std::memset(workspace, 0xff, chosen.workspace);

@@ -45,8 +45,9 @@ bool has_failed();
 // Forgets the failure and the touched devices; only while nothing runs.
 void reset();
 
-// Runtime calls that can fail, counted from reset(); from the n-th on (1: the first) they fail when
-// `first_failing` is not 0: one call, or all that follow as after a failed kernel.
+// Runtime calls that can fail, and products and collectives, counted from reset(); from the n-th on
+// (1: the first) they fail when `first_failing` is not 0: one call, or all that follow as after a
+// failed kernel.
 struct Injection {
   std::int64_t first_failing = 0;
   bool lasting = false;

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "tests/cuda_fake/fake.h"
 #include "tests/cuda_fake/nccl_clique.h"
+#include "tests/cuda_fake/runtime.h"
 
 struct ncclComm {
   struct Group {
@@ -87,6 +87,7 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
 ncclResult_t init_rank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                        ncclConfig_t* config) {
   if (rank < 0 || rank >= ranks || config->magic != 0xcafebeef) return ncclInvalidArgument;
+  if (begin() != cudaSuccess) return ncclUnhandledCudaError;
   const std::lock_guard lock(mutex);
   auto& clique = cliques[id.internal];
   if (clique == nullptr) clique = std::make_shared<Clique>(ranks);
@@ -139,6 +140,8 @@ const char* error_string(ncclResult_t result) {
       return "invalid usage";
     case ncclInProgress:
       return "in progress";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
     default:
       return "an error of the fake NCCL";
   }
@@ -188,6 +191,7 @@ ncclResult_t check(ncclComm_t communicator, const Transfer& call, cudaStream_t s
                        gpu_reaches(call.destination, static_cast<std::int64_t>(writes));
   if (!reached || call.peer < 0 || call.peer >= ranks) return ncclInvalidArgument;
   if (device_of(stream) != communicator->device) return ncclInvalidUsage;
+  if (begin() != cudaSuccess) return ncclUnhandledCudaError;
   const cudaStream_t others = communicator->open.stream;
   return others == nullptr || others == stream ? ncclSuccess : ncclInvalidUsage;
 }
