@@ -6,15 +6,13 @@
 // step, state is read and written once a step.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "backends/cpu/file_storage.h"
 #include "backends/cpu/world.h"
 #include "core/train/rank_program.h"
+#include "tests/engine/intervals.h"
 
 namespace {
 
@@ -70,46 +68,6 @@ Strategy delayed_state_in_files() {
   return s;
 }
 
-using Interval = std::pair<std::int64_t, std::int64_t>;
-
-// When one of `streams` worked for the steps that count, as disjoint intervals in order.
-std::vector<Interval> busy(const Trace& trace, std::initializer_list<StreamId> streams, int first,
-                           int last) {
-  std::vector<Interval> times, merged;
-  for (const TraceEvent& event : trace.events()) {
-    const bool wanted =
-        std::count(streams.begin(), streams.end(), static_cast<StreamId>(event.stream)) > 0;
-    const bool counts = event.scope.step >= first && event.scope.step <= last;
-    if (!wanted || !counts || event.timing.end_ns == 0) continue;
-    times.emplace_back(event.timing.start_ns, event.timing.end_ns);
-  }
-  std::sort(times.begin(), times.end());
-  for (const auto& [start, end] : times) {
-    if (merged.empty() || start > merged.back().second) {
-      merged.emplace_back(start, end);
-    } else {
-      merged.back().second = std::max(merged.back().second, end);
-    }
-  }
-  return merged;
-}
-
-double total(const std::vector<Interval>& times) {
-  std::int64_t sum = 0;
-  for (const auto& [start, end] : times) sum += end - start;
-  return 1e-9 * static_cast<double>(sum);
-}
-
-double common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    sum += std::max<std::int64_t>(
-        0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
-    a[i].second < b[j].second ? ++i : ++j;
-  }
-  return 1e-9 * static_cast<double>(sum);
-}
-
 RankOutcome train(const Strategy& strategy) {
   ProgramOptions options;
   options.steps = kSteps;
@@ -131,11 +89,11 @@ struct Share {
   double all = 0, hidden = 0;  // seconds
 
   void add(const Trace& trace, StreamId files) {
-    const auto transfers = busy(trace, {files}, kFirst, kLast);
+    const auto transfers = test::busy(trace, {files}, kFirst, kLast);
     // Of the next step too: what is delayed hides behind it.
-    const auto work = busy(trace, {StreamId::compute, StreamId::host}, kFirst, kSteps);
-    all += total(transfers);
-    hidden += common(transfers, work);
+    const auto work = test::busy(trace, {StreamId::compute, StreamId::host}, kFirst, kSteps);
+    all += test::total_seconds(transfers);
+    hidden += test::common_seconds(transfers, work);
   }
 };
 

@@ -21,7 +21,8 @@ struct Part {
 constexpr Part kParts[] = {
     {"conformance", run_conformance, true}, {"equality", run_equality, false},
     {"memory", run_memory, false},          {"throughput", run_throughput, false},
-    {"kernels", run_kernels, false},        {"calibration", run_calibration, false}};
+    {"kernels", run_kernels, false},        {"calibration", run_calibration, false},
+    {"offload", run_offload, false}};
 
 // Ranks would spread over the GPUs of a larger machine: other sums, other books. Before CUDA
 // starts.

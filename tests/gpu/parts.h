@@ -13,5 +13,6 @@ void run_memory(Report& report, const Options& options);
 void run_throughput(Report& report, const Options& options);
 void run_kernels(Report& report, const Options& options);
 void run_calibration(Report& report, const Options& options);
+void run_offload(Report& report, const Options& options);
 
 }  // namespace zl::gpu
