@@ -3,9 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/import_deepspeed.h"
 #include "scenarios/strategy_file.h"
-#include "tests/scenarios/message.h"
+#include "tests/scenarios/importing.h"
 
 namespace zl {
 namespace {
@@ -16,14 +15,6 @@ ImportedStrategy import_zero(const std::string& zero, const std::string& rest = 
   return import_deepspeed(
       "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": " + zero + rest + "}",
       "offload.json", context);
-}
-
-Effect effect(const ImportedStrategy& imported, const std::string& key) {
-  for (const Effect& each : imported.effects) {
-    if (each.key == key) return each;
-  }
-  ADD_FAILURE() << "no effect of " << key;
-  return {};
 }
 
 constexpr auto kNvme = R"({"stage": 3, "sub_group_size": 1000,
