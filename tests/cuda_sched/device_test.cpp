@@ -88,6 +88,7 @@ TEST_F(Streams, AHostTaskWaitsForItsMarkOnly) {
   device_.synchronize(StreamId::host);  // would hang
   open = true;
   open.notify_all();
+  device_.synchronize(StreamId::compute);  // which may only now look at `open`
 }
 
 // A matrix product waits for the op behind it; it must not wait for the host as well.
