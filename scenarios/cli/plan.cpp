@@ -70,8 +70,8 @@ Table table_of(const std::vector<Planned>& plans) {
     if (!trained) continue;
     row.push_back(plan.trained->loss.empty() ? Cell() : Cell(plan.trained->loss.back()));
     row.push_back(bytes(plan.trained->peak_device));
-    row.push_back(plan.one_deeper ? Cell(std::string(name_of(plan.one_deeper->outcome)))
-                                  : Cell(std::string("not tried")));
+    row.emplace_back(
+        std::string(plan.one_deeper ? name_of(plan.one_deeper->outcome) : "not tried"));
   }
   return table;
 }
