@@ -9,7 +9,7 @@ namespace zl::cpu {
 
 // A stream of elements, each asked for one block before it is used; the last asks lie behind its
 // end, which is harmless. The processor's own prefetch loses streams when there are many and short
-// ones beside them: measured on a Xeon, Adam's step ran at 0.97 of the bandwidth with this and at
+// ones beside them: measured on a Xeon, Adam's step ran at 0.94 of the bandwidth with this and at
 // 0.90 without, the packing of signs at 0.90 and 0.63.
 class Ahead {
  public:
