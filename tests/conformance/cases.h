@@ -75,9 +75,10 @@ std::vector<Case> cases_of(Tag<BlockDequantize>);
 std::vector<Case> cases_of(Tag<BlockSum>);
 
 // One trial of a case on fresh random tensors: every harness's results against the reference, and
-// bit for bit against the first harness's. Reports to GoogleTest.
-void run_case(const Case& one, DType dtype, std::uint64_t seed,
-              const std::vector<std::unique_ptr<Harness>>& harnesses);
+// bit for bit against the first harness's. Reports to GoogleTest; returns the largest share of the
+// tolerance that an element took.
+double run_case(const Case& one, DType dtype, std::uint64_t seed,
+                const std::vector<std::unique_ptr<Harness>>& harnesses);
 
 struct OpCases {
   const char* op;

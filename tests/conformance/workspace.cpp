@@ -127,7 +127,10 @@ TensorView Workspace::normal(DType dtype, const Shape& shape, double scale) {
 
 TensorView Workspace::positive(DType dtype, const Shape& shape, double scale) {
   const TensorView view = normal(dtype, shape, scale);
-  for (std::int64_t i = 0; i < view.count(); ++i) set(view, i, std::abs(get(view, i)));
+  const double least = 0.01 * scale;
+  for (std::int64_t i = 0; i < view.count(); ++i) {
+    set(view, i, std::max(least, std::abs(get(view, i))));
+  }
   return view;
 }
 

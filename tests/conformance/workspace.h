@@ -41,6 +41,7 @@ class Workspace {
 
   TensorView zeros(DType dtype, const Shape& shape);
   TensorView normal(DType dtype, const Shape& shape, double scale = 1.0);
+  // At least scale / 100, so that quotients by the root of a variance are well conditioned.
   TensorView positive(DType dtype, const Shape& shape, double scale = 1.0);
   TensorView integers(const Shape& shape, std::int32_t low, std::int32_t high);  // i32, inclusive
   TensorView copy(const TensorView& view);

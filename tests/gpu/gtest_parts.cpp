@@ -1,6 +1,9 @@
 // The parts that are GoogleTest suites: their verdicts become the part's JSON.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "tests/gpu/gtest_figures.h"
 #include "tests/gpu/parts.h"
 
@@ -30,6 +33,12 @@ class Listener : public testing::EmptyTestEventListener {
     const std::string name = std::string(test.test_suite_name()) + "." + test.name();
     if (test.result()->Failed()) report_.fail(name + ": " + first_);
     if (test.result()->Skipped()) skipped_.push_back(name);
+    for (int i = 0; i < test.result()->test_property_count(); ++i) {
+      const testing::TestProperty& property = test.result()->GetTestProperty(i);
+      if (std::string_view(property.key()) == "of_tolerance") {
+        figures()["of_tolerance"][name] = std::strtod(property.value(), nullptr);
+      }
+    }
     first_.clear();
   }
   void OnTestProgramEnd(const testing::UnitTest& all) override {
