@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMaxRanks = 1'000'000;
 constexpr std::int64_t kMaxBatch = 1'000'000;
+constexpr std::int64_t kMaxSteps = 1'000'000;  // a result holds the time of each
 constexpr std::int64_t kMaxSequence = 1 << 24;
 
 std::int64_t bounded(const Json& value, const std::string& where, std::int64_t minimum,
@@ -67,7 +68,7 @@ RunSettings read_run_settings(const Json& object) {
     member = static_cast<Member>(bounded(object[key], child_path("run", key), minimum, maximum));
   };
   whole("ranks", 1, kMaxRanks, run.ranks);
-  whole("steps", 1, INT64_MAX, run.steps);
+  whole("steps", 1, kMaxSteps, run.steps);
   whole("seed", 0, INT64_MAX, run.seed);
   whole("sequence_length", 1, kMaxSequence, run.sequence_length);
   whole("micro_batch", 1, kMaxBatch, run.micro_batch);

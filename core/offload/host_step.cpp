@@ -40,14 +40,17 @@ void HostStep::place_new_weights(DType dtype) {
   if (to_device > 0) {
     outgoing_ = context_.allocate(dtype, Shape{to_device}, MemoryTag::staging, label, space);
   }
+  if (to_files > 0) {
+    leaving_.resize(
+        std::min(groups_.size(), static_cast<std::size_t>(offload_.parameter_buffer_count)));
+  }
   for (Leaving& leaving : leaving_) {
-    if (to_files == 0) continue;
     leaving.storage =
         context_.allocate_pages(DType::u8, to_files, MemoryTag::staging, label, space);
   }
   std::int64_t sent = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    std::byte* page = leaving_[g % 2].storage.view.data;
+    std::byte* page = to_files > 0 ? leaving(g).storage.view.data : nullptr;
     for (int p = groups_[g].first; groups_[g].on_host && p < groups_[g].last; ++p) {
       const std::int64_t chunk = partition_.slot(p).chunk;
       TensorView& view = new_weights_[static_cast<std::size_t>(p)];
@@ -112,7 +115,7 @@ void HostStep::step(const StepScalars& scalars) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     tier_->fetch(g);
-    if (leaving_[g % 2].free >= 0) context_.wait(StreamId::host, leaving_[g % 2].free);
+    if (!leaving_.empty() && leaving(g).free >= 0) context_.wait(StreamId::host, leaving(g).free);
     optimizers_[g]->shift_gradients(gradients_.shift());
     optimizers_[g]->step(scalars);
     tier_->store(g);
@@ -135,7 +138,7 @@ void HostStep::send(std::size_t group) {
       context_.copy(StreamId::copy_in, Route::host_to_device, weights_.owned(p), value);
     } else if (weights_.tier(p) == Tier::nvme) {
       weights_.write_back(p, value);
-      leaving_[group % 2].free = context_.record(StreamId::file_out);
+      leaving(group).free = context_.record(StreamId::file_out);
     }
   }
 }

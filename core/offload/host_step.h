@@ -4,7 +4,6 @@
 // Ownership: owns state and buffers. Threads: one rank's thread.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -43,6 +42,11 @@ class HostStep {
   void make_optimizers(const Strategy& strategy, std::uint64_t seed);
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
+  struct Leaving {
+    Tensor storage;
+    EventId free = -1;
+  };
+  Leaving& leaving(std::size_t group) { return leaving_[group % leaving_.size()]; }
   void send(std::size_t group);
   void archive_pending(StateArchive& archive);
 
@@ -53,13 +57,10 @@ class HostStep {
   HostGradients& gradients_;
   std::vector<SubGroup> groups_;
   std::unique_ptr<StateTier> tier_;
-  // Updated weights on their way to the device; on their way to files, of sub-groups in turn.
+  // Updated weights on their way to the device; on their way to files, of sub-groups in turn: as
+  // many as offload_param has buffers, since files may be slower than updates.
   Tensor outgoing_;
-  struct Leaving {
-    Tensor storage;
-    EventId free = -1;
-  };
-  std::array<Leaving, 2> leaving_;
+  std::vector<Leaving> leaving_;
   std::vector<TensorView> new_weights_;  // by parameter, in the compute type, in host memory
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // by sub-group; null: on the device
   std::int64_t steps_ = 0;

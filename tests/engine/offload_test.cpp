@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <map>
 
 #include "core/offload/placement.h"
 #include "tests/engine/comparisons.h"
@@ -101,6 +102,37 @@ TEST(OffloadBooks, FollowTheClosedForms) {
 // Delayed parameter update: theta(i+1) = theta(i) + U(g(i-1)). The first delayed step trains on the
 // weights it started with, so its loss is that of the step before on another batch; with the delay
 // starting after the last step nothing changes.
+// Waits of the host's updates for files in the first step, when every buffer is free at first.
+int waits_for_files(const Strategy& s) {
+  const Trace trace = run_sim(2, tiny_gpt2(), s, steps(2)).trace;
+  std::map<std::int64_t, bool> of_files;
+  int waits = 0;
+  for (const TraceEvent& event : trace.events()) {
+    const auto stream = static_cast<StreamId>(event.stream);
+    if (event.type == EventType::record) of_files[event.id] = stream == StreamId::file_out;
+    if (event.type != EventType::wait || stream != StreamId::host) continue;
+    if (event.scope.step == 1 && of_files.at(event.id)) ++waits;
+  }
+  return waits;
+}
+
+TEST(WeightsInFiles, UpdatesWaitForWritesOnceTheBuffersAreTaken) {
+  Strategy s = strategy(3);
+  s.offload.optimizer = Tier::cpu;
+  s.offload.parameters = Tier::nvme;
+  s.offload.max_in_cpu = 0;
+  s.offload.nvme_path = testing::TempDir();
+  s.offload.aio.block_size = 4096;
+  s.offload.sub_group_size = 5000;
+  s.offload.parameter_buffer_count = 1;
+  const int groups = waits_for_files(s) + 1;
+  ASSERT_GT(groups, 4);
+  for (const int buffers : {2, 3, groups, groups + 5}) {
+    s.offload.parameter_buffer_count = buffers;
+    EXPECT_EQ(waits_for_files(s), std::max(0, groups - buffers)) << buffers << " buffers";
+  }
+}
+
 TEST(DelayedUpdate, IsOneStepStale) {
   Strategy s = strategy(2, DType::bf16);
   s.offload.optimizer = Tier::cpu;

@@ -140,6 +140,7 @@ TEST(Scenario, BadInputNamesTheKey) {
     return error_of(R"({"model": "gpt2-tiny", "run": {)" + body + "}}");
   };
   EXPECT_CONTAINS(run("\"ranks\": 0"), "run.ranks: 0 is not in 1..");
+  EXPECT_CONTAINS(run("\"steps\": 1000001"), "run.steps: 1000001 is not in 1..1000000");
   EXPECT_CONTAINS(run("\"steps\": 0"), "run.steps: 0 is not in 1..");
   EXPECT_CONTAINS(run("\"steps\": \"ten\""), "run.steps: \"ten\" is not a whole number");
   EXPECT_CONTAINS(run("\"rank\": 4"),
