@@ -20,6 +20,11 @@ for place in results/measured/x "$out/results/measured"; do
   grep -q 'is for measurements' "$out/lines" || fail "another reason than the folder $place"
 done
 
+# Tests that take too long end before they are killed, with figures.
+"$2/gpu_acceptance" conformance --budget 0.001 --out "$out/json/late.json" >"$out/lines" 2>&1 && fail 'late tests pass'
+grep -q '^failure: time is up: [1-9][0-9]* of [0-9]* tests ran' "$out/lines" || fail 'not one test before the time was up'
+grep -q '"tests": [1-9]' "$out/json/late.json" || fail 'late tests leave no JSON'
+
 # A stand-in for PyTorch: it answers, or ends while it loads a model; zerolab's own figures stay.
 cat >"$out/python" <<'EOT'
 #!/usr/bin/env bash
