@@ -41,12 +41,14 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
              "cublasLtMatmulPreferenceSetAttribute");
 }
 
-// A row-major matrix of `rows` x `columns` read in columns.
-cublasLtMatrixLayout_t layout(DType dtype, std::int64_t rows, std::int64_t columns) {
+// A row-major matrix of `rows` x `columns` read in columns; its rows `stride` apart (0: dense).
+cublasLtMatrixLayout_t layout(DType dtype, std::int64_t rows, std::int64_t columns,
+                              std::int64_t stride = 0) {
   cublasLtMatrixLayout_t made = nullptr;
-  check_blas(cublaslt().layout_create(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
-                                      static_cast<std::uint64_t>(rows), columns),
-             "cublasLtMatrixLayoutCreate");
+  check_blas(
+      cublaslt().layout_create(&made, data_type(dtype), static_cast<std::uint64_t>(columns),
+                               static_cast<std::uint64_t>(rows), stride > 0 ? stride : columns),
+      "cublasLtMatrixLayoutCreate");
   return made;
 }
 
@@ -136,7 +138,7 @@ std::size_t GemmKeyHash::operator()(const GemmKey& key) const {
   };
   mix(key.m), mix(key.n), mix(key.k), mix(key.in), mix(key.out), mix(key.trans_a);
   mix(key.trans_b), mix(key.accumulate), mix(key.epilogue), mix(key.align_a);
-  mix(key.align_b), mix(key.align_c), mix(key.workspace);
+  mix(key.align_b), mix(key.align_c), mix(key.workspace), mix(key.stride_a), mix(key.stride_c);
   return hash;
 }
 
@@ -148,14 +150,19 @@ GemmKey key_of(const Product& product, std::int64_t workspace_bytes) {
   key.align_b = alignment_of(op.b.data);
   key.align_c = alignment_of(product.result.data);
   key.workspace = workspace_bytes;
+  if (op.padded) {
+    key.stride_a = op.a.columns();
+    key.stride_c = op.c.columns();
+  }
   return key;
 }
 
 GemmDescriptors::GemmDescriptors(const GemmKey& key)
     : product(description_of(key)),
       first(key.trans_b ? layout(key.in, key.n, key.k) : layout(key.in, key.k, key.n)),
-      second(key.trans_a ? layout(key.in, key.k, key.m) : layout(key.in, key.m, key.k)),
-      result(layout(key.out, key.m, key.n)),
+      second(key.trans_a ? layout(key.in, key.k, key.m, key.stride_a)
+                         : layout(key.in, key.m, key.k, key.stride_a)),
+      result(layout(key.out, key.m, key.n, key.stride_c)),
       preference(preference_of(key)) {}
 
 GemmDescriptors::~GemmDescriptors() {

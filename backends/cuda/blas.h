@@ -28,6 +28,8 @@ struct GemmKey {
   Epilogue epilogue = Epilogue::none;
   std::uint8_t align_a = 16, align_b = 16, align_c = 16;
   std::int64_t workspace = 0;  // bytes
+  // Of a and of the result: elements from one row to the next where they are padded, 0 where not.
+  std::int64_t stride_a = 0, stride_c = 0;
 
   bool operator==(const GemmKey&) const = default;
 };

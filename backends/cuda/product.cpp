@@ -79,7 +79,7 @@ Product product_of(const Gemm& gemm) {
 }
 
 bool may_fuse(const Gemm& gemm) {
-  return gemm.c.dtype != DType::f64 && gemm.c.count() > 0 && gemm.k() > 0;
+  return gemm.c.dtype != DType::f64 && gemm.c.count() > 0 && gemm.k() > 0 && !gemm.padded;
 }
 
 std::optional<Product> fuse(const Gemm& gemm, const Op& next, bool deterministic) {

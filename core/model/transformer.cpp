@@ -135,12 +135,18 @@ void Transformer::final_norm(ResidualPair stream) {
   context_.run(norm);
 }
 
-// About 64 MiB of logits, at least 64 rows, a divisor-free plain cut: the last chunk may be
-// shorter.
+// Rows of logits begin at multiples of 128 bytes in 16-bit types: GPT-2's 50257 columns would leave
+// most of them at an odd multiple of two, where no GPU copies more than an element at a time.
+std::int64_t Transformer::logits_width() const {
+  constexpr std::int64_t kElements = 64;
+  return (config_.vocab + kElements - 1) / kElements * kElements;
+}
+
+// About 64 MiB of logits, in whole tiles of 64 rows; the last chunk may be shorter.
 std::int64_t Transformer::chunk_rows() const {
-  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
-  const std::int64_t row = config_.vocab * static_cast<std::int64_t>(size_of(batch_.dtype));
-  return std::min(batch_.rows(), std::max<std::int64_t>(64, kBytes / row));
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20, kTile = 64;
+  const std::int64_t row = logits_width() * static_cast<std::int64_t>(size_of(batch_.dtype));
+  return std::min(batch_.rows(), std::max<std::int64_t>(1, kBytes / row / kTile) * kTile);
 }
 
 void Transformer::head(const TensorView& targets, const TensorView& loss, double loss_weight,
@@ -154,7 +160,8 @@ void Transformer::head(const TensorView& targets, const TensorView& loss, double
     gradient_ = context_.allocate(batch_.dtype, {rows, config_.hidden}, MemoryTag::activation,
                                   {"residual gradient", unit});
   }
-  Tensor storage = context_.allocate(batch_.dtype, {chunk_rows(), config_.vocab},
+  const bool padded = logits_width() != config_.vocab;
+  Tensor storage = context_.allocate(batch_.dtype, {chunk_rows(), logits_width()},
                                      MemoryTag::workspace, {"logits chunk", unit});
   const auto scale = static_cast<float>(gradient_scale / static_cast<double>(rows));
   GradientTarget dweight;
@@ -163,14 +170,14 @@ void Transformer::head(const TensorView& targets, const TensorView& loss, double
     const std::int64_t count = std::min(chunk_rows(), rows - first);
     const TensorView logits = storage.view.row_range(0, count);
     const TensorView input = final_out_.view.row_range(first, count);
-    context_.run(Gemm{input, weight, logits, {}, false, true, false});
+    context_.run(Gemm{input, weight, logits, {}, false, true, false, padded});
     context_.run(CrossEntropy{logits, targets.flat(first, count), losses.view.flat(first, count),
                               config_.vocab, scale, train});
     if (!train) continue;
-    context_.run(
-        Gemm{logits, input, dweight.view, {}, true, false, dweight.accumulate || first > 0});
-    context_.run(
-        Gemm{logits, weight, gradient_.view.row_range(first, count), {}, false, false, false});
+    context_.run(Gemm{
+        logits, input, dweight.view, {}, true, false, dweight.accumulate || first > 0, padded});
+    context_.run(Gemm{
+        logits, weight, gradient_.view.row_range(first, count), {}, false, false, false, padded});
   }
   context_.run(Sum{losses, loss, loss_weight / static_cast<double>(rows), true});
   final_out_.reset();

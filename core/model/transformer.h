@@ -47,6 +47,7 @@ class Transformer {
   void head(const TensorView& targets, const TensorView& loss, double loss_weight,
             double gradient_scale, bool train);
   void embedding_backward();
+  std::int64_t logits_width() const;
   std::int64_t chunk_rows() const;
 
   RankContext& context_;

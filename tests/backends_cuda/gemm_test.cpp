@@ -43,6 +43,13 @@ TEST(GemmKey, HoldsWhatDecidesTheAlgorithm) {
   Gemm adding = op;
   adding.accumulate = true;
   differs(adding);
+  Gemm longer = op;
+  longer.padded = true;
+  differs(longer);
+  longer.c.shape = Shape{3, 6};
+  differs(longer);
+  longer.a.shape = Shape{3, 8};
+  differs(longer);
   Gemm biased = op;
   biased.bias = {at(0x40000), DType::bf16, Shape{5}};
   differs(biased);
@@ -126,6 +133,36 @@ TEST_F(GemmDescriptorsTest, SwapTheOperandsForColumnMajor) {
       expect_layout(d.result, 5, 3);
     }
   }
+}
+
+// Logits of GPT-2: 50257 columns in rows of 50304, so that rows begin at multiples of 16 bytes.
+TEST_F(GemmDescriptorsTest, PaddedRowsAreLongerThanTheProductIsWide) {
+  constexpr std::int64_t kVocab = 50257, kRow = 50304, kHidden = 768, kRows = 640;
+  const auto view = [](std::int64_t rows, std::int64_t columns) {
+    return TensorView{at(0x10000), DType::bf16, Shape{rows, columns}};
+  };
+  const auto descriptors = [](const Gemm& op) {
+    op.validate();
+    return GemmDescriptors(key_of(product_of(op), 0));
+  };
+  const TensorView x = view(kRows, kHidden), w = view(kVocab, kHidden), logits = view(kRows, kRow);
+  const auto stride = [](cublasLtMatrixLayout_t layout) {
+    return of<std::int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD);
+  };
+  const auto columns = [](cublasLtMatrixLayout_t layout) {
+    return of<std::uint64_t>(layout, CUBLASLT_MATRIX_LAYOUT_ROWS);
+  };
+  const GemmDescriptors forward = descriptors({x, w, logits, {}, false, true, false, true});
+  EXPECT_EQ(columns(forward.result), 50257u);
+  EXPECT_EQ(stride(forward.result), kRow);
+  EXPECT_EQ(stride(forward.first), kHidden);
+  const GemmDescriptors weights = descriptors({logits, x, w, {}, true, false, true, true});
+  EXPECT_EQ(columns(weights.second), 50257u);
+  EXPECT_EQ(stride(weights.second), kRow);
+  EXPECT_EQ(stride(weights.result), kHidden);
+  const GemmDescriptors inputs = descriptors({logits, w, x, {}, false, false, false, true});
+  EXPECT_EQ(columns(inputs.second), 50257u);
+  EXPECT_EQ(stride(inputs.second), kRow);
 }
 
 TEST_F(GemmDescriptorsTest, SumInTheWidthTheOpPromises) {

@@ -4,18 +4,20 @@
 namespace zl::test {
 namespace {
 
-Op make_gemm(Workspace& w, DType dtype, DType out, bool accumulate) {
+Op make_gemm(Workspace& w, DType dtype, DType out, bool accumulate, bool padded = false) {
   Gemm op;
+  op.padded = padded;
   op.trans_a = w.coin();
   op.trans_b = w.coin();
   op.accumulate = accumulate;
   const std::int64_t m = w.pick({1, 2, 3, 16, 17, 63, 65, 130});
   const std::int64_t n = w.pick({1, 3, 16, 17, 48, 65, 96, 129});
   const std::int64_t k = w.pick({1, 2, 15, 16, 33, 64, 65, 200});
-  op.a = w.normal(dtype, op.trans_a ? Shape{k, m} : Shape{m, k});
+  const auto padding = [&] { return padded ? w.pick({0, 1, 7, 64}) : 0; };
+  op.a = w.normal(dtype, op.trans_a ? Shape{k, m + padding()} : Shape{m, k + padding()});
   op.b = w.normal(dtype, op.trans_b ? Shape{n, k} : Shape{k, n});
-  op.c = w.normal(out, {m, n});
-  if (w.coin()) op.bias = w.normal(dtype, {n});
+  op.c = w.normal(out, {m, n + padding()});
+  if (!padded && w.coin()) op.bias = w.normal(dtype, {n});
   return op;
 }
 
@@ -65,10 +67,15 @@ std::vector<Case> cases_of(Tag<Gemm>) {
   const auto widened = [](bool accumulate) {
     return [=](Workspace& w, DType t) { return make_gemm(w, t, DType::f32, accumulate); };
   };
+  const auto padded = [](bool accumulate) {
+    return [=](Workspace& w, DType t) { return make_gemm(w, t, t, accumulate, true); };
+  };
   return {{"gemm", kFloats, same(false), 2},
           {"gemm_accumulate", kFloats, same(true), 2},
           {"gemm_half_to_f32", halves, widened(false), 2},
-          {"gemm_half_to_f32_accumulate", halves, widened(true), 2}};
+          {"gemm_half_to_f32_accumulate", halves, widened(true), 2},
+          {"gemm_padded_rows", kFloats, padded(false), 2},
+          {"gemm_padded_rows_accumulate", kFloats, padded(true), 2}};
 }
 
 std::vector<Case> cases_of(Tag<BiasBackward>) {

@@ -25,14 +25,15 @@ void put(const TensorView& view, Index i, double value, bool accumulate) {
 }
 
 void reference(const Gemm& op) {
+  const Index a_row = op.a.columns(), c_row = op.c.columns();
   for (Index i = 0; i < op.m(); ++i) {
     for (Index j = 0; j < op.n(); ++j) {
       double sum = op.bias.empty() ? 0.0 : at(op.bias, j);
       for (Index l = 0; l < op.k(); ++l) {
-        sum += at(op.a, op.trans_a ? l * op.m() + i : i * op.k() + l) *
+        sum += at(op.a, op.trans_a ? l * a_row + i : i * a_row + l) *
                at(op.b, op.trans_b ? j * op.k() + l : l * op.n() + j);
       }
-      put(op.c, i * op.n() + j, sum, op.accumulate);
+      put(op.c, i * c_row + j, sum, op.accumulate);
     }
   }
 }

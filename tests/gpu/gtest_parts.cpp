@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/error.h"
 #include "tests/gpu/gtest_figures.h"
 #include "tests/gpu/parts.h"
+#include "tests/gpu/process.h"
 
 namespace zl::gpu {
 
@@ -23,7 +25,8 @@ namespace {
 
 class Listener : public testing::EmptyTestEventListener {
  public:
-  explicit Listener(Report& report) : report_(report) {}
+  // No test is started after `deadline`: what is killed leaves no figures.
+  Listener(Report& report, double deadline) : report_(report), deadline_(deadline) {}
 
  private:
   void OnTestPartResult(const testing::TestPartResult& part) override {
@@ -40,6 +43,12 @@ class Listener : public testing::EmptyTestEventListener {
       }
     }
     first_.clear();
+    const int all = testing::UnitTest::GetInstance()->test_to_run_count();
+    if (++done_ == all || now() < deadline_) return;
+    report_.fail("time is up: " + std::to_string(done_) + " of " + std::to_string(all) +
+                 " tests ran");
+    OnTestProgramEnd(*testing::UnitTest::GetInstance());
+    throw Error(ErrorCode::failed, "time is up");  // GoogleTest ends the run
   }
   void OnTestProgramEnd(const testing::UnitTest& all) override {
     figures()["tests"] = all.test_to_run_count();
@@ -49,15 +58,17 @@ class Listener : public testing::EmptyTestEventListener {
   }
 
   Report& report_;
+  double deadline_;
+  int done_ = 0;
   std::string first_;
   std::vector<std::string> skipped_;
 };
 
 // Runs the tests whose full names match the filter, which the command line may have narrowed.
-void run_tests(Report& report, const char* filter) {
+void run_tests(Report& report, const Options& options, const char* filter) {
   if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, filter);
   testing::UnitTest& all = *testing::UnitTest::GetInstance();
-  all.listeners().Append(new Listener(report));
+  all.listeners().Append(new Listener(report, now() + options.budget));
   const int status = RUN_ALL_TESTS();
   report.figures = figures();
   if (status != 0 && report.failures().empty()) {
@@ -73,10 +84,12 @@ void run_tests(Report& report, const char* filter) {
 
 // The suites of equality_test.cpp have Gpu in their names, those of the table and the collectives
 // do not.
-void run_conformance(Report& report, const Options&) { run_tests(report, "-*Gpu*"); }
+void run_conformance(Report& report, const Options& options) {
+  run_tests(report, options, "-*Gpu*");
+}
 void run_equality(Report& report, const Options& options) {
   is_tiny() = options.tiny;
-  run_tests(report,
+  run_tests(report, options,
             options.tiny ? "*GpuStageEquality*/llama_fp32:*GpuAgainstCpu*/gpt2_fp32" : "*Gpu*");
 }
 

@@ -14,7 +14,9 @@ Settings: fp32 master weights under bf16 autocast, fused AdamW, clipping at 1, F
 TF32 for the rest, vocabularies padded to a multiple of 64, random tokens, one loss read per step.
 """
 import argparse
+import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -26,8 +28,8 @@ options = argparse.ArgumentParser()
 options.add_argument("--device", default="cuda")
 options = options.parse_args()
 DEVICE = options.device
-answers = sys.stdout
-sys.stdout = sys.stderr  # what libraries print is not an answer
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what libraries and the compiler's processes print is not an answer
 
 
 class RMSNorm(torch.nn.Module):
@@ -160,6 +162,14 @@ def release():
 trainer = None
 
 
+def drop_trainer():
+    """Gives all of the GPU's memory back; a compiled module is part of a cycle, which only the collector ends."""
+    global trainer
+    trainer = None
+    gc.collect()
+    release()
+
+
 def hello(_):
     reply = {"torch": torch.__version__, "cuda": torch.version.cuda,
              "settings": "fp32 weights under bf16 autocast, fused AdamW, clip 1.0, SDPA, TF32, vocabulary padded to 64"}
@@ -170,8 +180,9 @@ def hello(_):
 
 def load(request):
     global trainer
-    trainer = None
-    release()
+    drop_trainer()
+    if DEVICE == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     trainer = Trainer(request["model"], request["batch"], request["sequence"], request["compile"])
     for number in range(3):
@@ -232,13 +243,12 @@ def main():
             break
         try:
             reply = dict(commands[request["cmd"]](request), ok=True)
-        except torch.cuda.OutOfMemoryError:
-            global trainer
-            trainer = None
-            release()
-            reply = {"ok": False, "error": "out of memory"}
         except Exception as error:  # every failure is an answer: the other side must not wait
             reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            if "out of memory" in str(error):  # the compiler wraps torch's own exception in others
+                reply["error"] = "out of memory"
+        if not reply["ok"]:  # here, for the exception holds the tensors of the calls it came through
+            drop_trainer()
         print(json.dumps(reply), file=answers, flush=True)
 
 

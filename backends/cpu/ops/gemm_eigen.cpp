@@ -33,7 +33,7 @@ template <class T>
 void compute_tile(const Gemm& op, std::int64_t row, std::int64_t column) {
   const std::int64_t rows = std::min(kTileRows, op.m() - row);
   const std::int64_t columns = std::min(kTileColumns, op.n() - column);
-  Eigen::Map<Matrix<T>> c(op.c.as<T>(), op.m(), op.n());
+  Eigen::Map<Matrix<T>> c(op.c.as<T>(), op.m(), op.c.columns());
   auto tile = c.block(row, column, rows, columns);
   const auto a = matrix_of<T>(op.a), b = matrix_of<T>(op.b);
   const auto with_left = [&](const auto& left) {
@@ -46,7 +46,7 @@ void compute_tile(const Gemm& op, std::int64_t row, std::int64_t column) {
   if (op.trans_a) {
     with_left(a.middleCols(row, rows).transpose());
   } else {
-    with_left(a.middleRows(row, rows));
+    with_left(a.block(row, 0, rows, op.k()));
   }
   if (op.bias.empty()) return;
   using Row = Eigen::Matrix<T, 1, Eigen::Dynamic>;

@@ -22,35 +22,36 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
-// A row-major rows x columns matrix, or the transpose of one.
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, bool transposed) {
+// A row-major rows x columns matrix in the (perhaps longer) rows of `view`, or the transpose of
+// one.
+dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, const TensorView& view,
+                          bool transposed) {
   const dnnl::memory::dims strides =
-      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1};
-  return {{rows, columns}, data_type(dtype), strides};
+      transposed ? dnnl::memory::dims{1, view.columns()} : dnnl::memory::dims{view.columns(), 1};
+  return {{rows, columns}, data_type(view.dtype), strides};
 }
 
 dnnl::matmul::primitive_desc describe(const Gemm& op) {
-  const auto a = matrix(op.m(), op.k(), op.a.dtype, op.trans_a);
-  const auto b = matrix(op.k(), op.n(), op.b.dtype, op.trans_b);
-  const auto c = matrix(op.m(), op.n(), op.c.dtype, false);
+  const auto a = matrix(op.m(), op.k(), op.a, op.trans_a);
+  const auto b = matrix(op.k(), op.n(), op.b, op.trans_b);
+  const auto c = matrix(op.m(), op.n(), op.c, false);
   dnnl::post_ops after;
   if (op.accumulate) after.append_sum(1.0f);
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(after);
   if (op.bias.empty()) return {dnnl::matmul::desc(a, b, c), attributes, engine()};
-  return {dnnl::matmul::desc(a, b, matrix(1, op.n(), op.bias.dtype, false), c), attributes,
-          engine()};
+  return {dnnl::matmul::desc(a, b, matrix(1, op.n(), op.bias, false), c), attributes, engine()};
 }
 
 // A compiled product. A primitive owns scratch memory, so each thread has its own; oneDNN itself
 // shares the generated code among them.
 const dnnl::matmul& primitive(const Gemm& op, int threads) {
-  using Key = std::array<std::int64_t, 5>;
+  using Key = std::array<std::int64_t, 7>;
   static thread_local std::map<Key, dnnl::matmul> primitives;
   const std::int64_t flags = static_cast<std::int64_t>(op.a.dtype) * 256 +
                              static_cast<std::int64_t>(op.c.dtype) * 16 + op.trans_a * 8 +
                              op.trans_b * 4 + op.accumulate * 2 + !op.bias.empty();
-  const Key key{op.m(), op.n(), op.k(), flags, threads};
+  const Key key{op.m(), op.n(), op.k(), op.a.columns(), op.c.columns(), flags, threads};
   const auto found = primitives.find(key);
   if (found != primitives.end()) return found->second;
   return primitives.emplace(key, dnnl::matmul(describe(op))).first->second;
@@ -63,11 +64,11 @@ void run_primitive(const Gemm& op, int threads) {
     return dnnl::memory(desc, engine(), view.data);
   };
   std::unordered_map<int, dnnl::memory> arguments{
-      {DNNL_ARG_SRC, argument(op.a, matrix(op.m(), op.k(), op.a.dtype, op.trans_a))},
-      {DNNL_ARG_WEIGHTS, argument(op.b, matrix(op.k(), op.n(), op.b.dtype, op.trans_b))},
-      {DNNL_ARG_DST, argument(op.c, matrix(op.m(), op.n(), op.c.dtype, false))}};
+      {DNNL_ARG_SRC, argument(op.a, matrix(op.m(), op.k(), op.a, op.trans_a))},
+      {DNNL_ARG_WEIGHTS, argument(op.b, matrix(op.k(), op.n(), op.b, op.trans_b))},
+      {DNNL_ARG_DST, argument(op.c, matrix(op.m(), op.n(), op.c, false))}};
   if (!op.bias.empty()) {
-    arguments.emplace(DNNL_ARG_BIAS, argument(op.bias, matrix(1, op.n(), op.bias.dtype, false)));
+    arguments.emplace(DNNL_ARG_BIAS, argument(op.bias, matrix(1, op.n(), op.bias, false)));
   }
   product.execute(stream, arguments);
 }
@@ -91,7 +92,7 @@ void run_sgemm(const Gemm& op, const ExecContext& context) {
   const auto status =
       dnnl_sgemm(op.trans_a ? 'T' : 'N', op.trans_b ? 'T' : 'N', op.m(), op.n(), op.k(), 1.0f,
                  op.a.as<const float>(), op.a.columns(), op.b.as<const float>(), op.b.columns(),
-                 op.accumulate || !op.bias.empty() ? 1.0f : 0.0f, op.c.as<float>(), op.n());
+                 op.accumulate || !op.bias.empty() ? 1.0f : 0.0f, op.c.as<float>(), op.c.columns());
   if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
 }
 

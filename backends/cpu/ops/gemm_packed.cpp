@@ -87,7 +87,8 @@ class Product {
         b_{op.b.as<const T>(), op.b.columns(), !op.trans_b},
         m_(op.m()),
         n_(op.n()),
-        k_(op.k()) {}
+        k_(op.k()),
+        c_stride_(op.c.columns()) {}
 
   void run(const ExecContext& context) {
     static thread_local Scratch<A> panels, sums;
@@ -155,12 +156,12 @@ class Product {
 
   A* target(std::int64_t row, std::int64_t m0, std::int64_t n0) const {
     if constexpr (kDirect) {
-      return op_.c.as<A>() + row * n_ + n0;
+      return op_.c.as<A>() + row * c_stride_ + n0;
     } else {
       return sums_ + (row - m0) * kWidth;
     }
   }
-  std::int64_t target_stride() const { return kDirect ? n_ : kWidth; }
+  std::int64_t target_stride() const { return kDirect ? c_stride_ : kWidth; }
 
   void multiply_rows(std::int64_t first, std::int64_t rows, std::int64_t m0, std::int64_t n0,
                      std::int64_t width, std::int64_t k0, std::int64_t depth) {
@@ -205,7 +206,7 @@ class Product {
       for (std::int64_t j = 0; j < width; ++j) sums[j] += widen<A>(bias[j]);
     }
     if constexpr (!kDirect) {
-      C* __restrict c = op_.c.as<C>() + row * n_ + n0;
+      C* __restrict c = op_.c.as<C>() + row * c_stride_ + n0;
       if (op_.accumulate) {
         for (std::int64_t j = 0; j < width; ++j) sums[j] += widen<A>(c[j]);
       }
@@ -215,7 +216,7 @@ class Product {
 
   const Gemm& op_;
   Source<T> a_, b_;
-  std::int64_t m_, n_, k_;
+  std::int64_t m_, n_, k_, c_stride_;
   std::int64_t block_ = kMaxRows;
   A* panels_ = nullptr;  // op(b)'s current panel, shared by the team
   A* sums_ = nullptr;    // unrounded sums of a chunk of c, when c cannot hold them
