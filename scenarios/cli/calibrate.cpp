@@ -149,7 +149,8 @@ void add_calibrate(CLI::App& app, Action& action) {
                   "on CUDA none)");
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
   sub->add_flag("--tiny", options->measure.tiny,
-                "Toy models: tries the command itself, the profile means nothing; needs --output");
+                "Toy models: tries the command itself, the profile means nothing; needs --output")
+      ->group("");  // for the project's own tests: not in the help
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return calibrate(*options); }; });
