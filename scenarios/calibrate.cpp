@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/device/rank_context.h"
+#include "core/base/error.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/runner.h"
+#include "scenarios/time_ops.h"
 #include "simulator/calibration.h"
 #include "simulator/cluster/find_cluster.h"
 
@@ -25,19 +26,22 @@ struct Plan {
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
   std::vector<int> ranks;  // measured where the caller names none
   const char* precision;   // likewise
+  std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
 };
 const Plan kCpuPlan = {
     {{128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}},
     1024,
     {1, 2, 4},
-    "fp32"};
+    "fp32",
+    3};
 const Plan kGpuPlan = {
     {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
     8192,
     {1},
-    "bf16"};
+    "bf16",
+    1};
 const Plan kTinyPlan = {
-    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32"};
+    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
 
 const Plan& plan_of(const CalibrationOptions& options) {
   if (options.tiny) return kTinyPlan;
@@ -45,16 +49,18 @@ const Plan& plan_of(const CalibrationOptions& options) {
 }
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
-// streams that overlap; on a processor also compressed momenta, and files, host copies and updates.
+// streams that overlap; compressed momenta, host copies and updates, and files.
 struct Style {
   const char* name;
   int stage;
-  bool recompute = false, onebit = false, files = false;
+  bool recompute = false, onebit = false;
+  Tier tier = Tier::device;  // of weights and state
 };
 constexpr int kPasses = 2;
 constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
-constexpr Style kCpuStyles[] = {{"1-bit Adam", 0, false, true},
-                                {"zero-3 in files", 3, false, false, true}};
+constexpr Style kOnebit{"1-bit Adam", 0, false, true};
+constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
+constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
 
 ModelConfig training_model(const TrainingShape& shape) {
   ModelConfig model;
@@ -68,8 +74,8 @@ ModelConfig training_model(const TrainingShape& shape) {
   return model;
 }
 
-void offload_to_files(const std::string& folder, std::int64_t sub_group, Strategy& s) {
-  s.offload.optimizer = s.offload.parameters = Tier::nvme;
+void offload(Tier tier, const std::string& folder, std::int64_t sub_group, Strategy& s) {
+  s.offload.optimizer = s.offload.parameters = tier;
   s.offload.pipeline_read = s.offload.pipeline_write = true;
   s.offload.max_in_cpu = 0;
   s.offload.sub_group_size = sub_group;
@@ -94,7 +100,9 @@ ImportedStrategy training_strategy(const Style& style, const TrainingShape& shap
     s.optimizer.kind = OptimizerKind::onebit_adam;
     s.optimizer.onebit.freeze_step = 1;
   }
-  if (style.files) offload_to_files(folder, 4 * shape.hidden * shape.hidden, s);
+  if (style.tier != Tier::device) {
+    offload(style.tier, folder, 4 * shape.hidden * shape.hidden, s);
+  }
   return imported;
 }
 
@@ -108,32 +116,6 @@ Scenario training_scenario(const TrainingShape& shape, int ranks, std::int64_t s
   scenario.run.sequence_length = shape.sequence;
   scenario.run.data = "synthetic";
   return scenario;
-}
-
-// FLOP/s of the largest GEMM rate seen with the whole machine at work: the ceiling that MFU is a
-// share of.
-double measured_gemm_peak(World& world, DType dtype, std::int64_t size) {
-  constexpr int kRepeats = 12;
-  double best = 0;
-  world.run([&](RankHandle handle) {
-    RankContext context(handle.device, handle.communicator);
-    const auto matrix = [&] {
-      Tensor tensor =
-          context.allocate(dtype, {size, size}, MemoryTag::workspace, {"peak measurement"});
-      context.run(RandomNormal{tensor.view.flat(), 1.0, {}, 0});
-      return tensor;
-    };
-    const Tensor a = matrix(), b = matrix(), c = matrix();
-    for (int i = 0; i < kRepeats; ++i) context.run(Gemm{a, b, c, {}, false, true, false});
-    context.synchronize(StreamId::compute);
-    for (const TraceEvent& event : context.trace().events()) {
-      const auto nanoseconds = static_cast<double>(event.timing.end_ns - event.timing.start_ns);
-      if (event.type == EventType::op && event.kind == kOpKind<Gemm> && nanoseconds > 0) {
-        best = std::max(best, event.flops / nanoseconds * 1e9);
-      }
-    }
-  });
-  return best;
 }
 
 // The GPU's entry of the catalogue; for one that is not there the oldest supported, whose rates are
@@ -170,6 +152,12 @@ struct Job {
   Style style;
 };
 
+// Where files are measured: "" for nowhere.
+std::string folder_of(const CalibrationOptions& options) {
+  if (!options.nvme_path.empty() || options.backend != "cpu") return options.nvme_path;
+  return std::filesystem::temp_directory_path().string();
+}
+
 // Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
 std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
   const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
@@ -179,15 +167,48 @@ std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
   for (int pass = 0; pass < kPasses; ++pass) {
     for (const int ranks : all_ranks) {
       for (const std::string& precision : precisions) {
-        for (const TrainingShape& shape : plan.shapes) {
-          for (const Style& style : kStyles) jobs.push_back({ranks, precision, shape, style});
-          if (options.backend != "cpu" || pass > 0) continue;
-          for (const Style& style : kCpuStyles) jobs.push_back({ranks, precision, shape, style});
+        for (std::size_t i = 0; i < std::size(plan.shapes); ++i) {
+          const auto add = [&](const Style& style) {
+            jobs.push_back({ranks, precision, plan.shapes[i], style});
+          };
+          for (const Style& style : kStyles) add(style);
+          if (pass > 0) continue;
+          add(kOnebit);
+          add(folder_of(options).empty() || i >= plan.in_files ? kOnHost : kInFiles);
         }
       }
     }
   }
   return jobs;
+}
+
+struct Measured {
+  std::deque<Trace> traces;
+  std::vector<sim::MeasuredTrace> runs;  // refer to the traces
+
+  void add(const Trace& trace, int ranks, int run) {
+    runs.push_back({&traces.emplace_back(trace), ranks, run});
+  }
+};
+
+void train(const Runner& runner, const CalibrationOptions& options, const Job& job, int run,
+           Measured& measured) {
+  const Scenario scenario = training_scenario(job.shape, job.ranks, options.steps);
+  const ImportedStrategy strategy =
+      training_strategy(job.style, job.shape, parse_dtype(job.precision), folder_of(options));
+  RunHooks hooks;
+  hooks.on_trace = [&](const Trace& trace) { measured.add(trace, job.ranks, run); };
+  const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
+  if (result.outcome == Outcome::ok) return;
+  throw Error(ErrorCode::failed, "calibrate: " + scenario.model.name + ": " + result.message);
+}
+
+// Where every rank has a GPU of its own, the lines of one rank price the ops of several.
+void time_compressed_ops(const Runner& runner, const CalibrationOptions& options, const Job& job,
+                         int run, Measured& measured) {
+  const std::int64_t elements = job.shape.hidden * job.shape.hidden;
+  const auto world = runner.backends().make(options.backend, {job.ranks, 1});
+  measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
 }
 
 }  // namespace
@@ -196,33 +217,24 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const Runner runner;
   const bool on_gpu = options.backend == "cuda";
   const Plan& plan = plan_of(options);
-  std::deque<Trace> traces;
-  std::vector<sim::MeasuredTrace> measured;
+  Measured measured;
   const std::vector<Job> jobs = jobs_of(plan, options);
-  const std::string folder = options.nvme_path.empty()
-                                 ? std::filesystem::temp_directory_path().string()
-                                 : options.nvme_path;
-  RunHooks hooks;
-  hooks.on_trace = [&](const Trace& trace) { traces.push_back(trace); };
-  for (const auto& [ranks, precision, shape, style] : jobs) {
-    const Scenario scenario = training_scenario(shape, ranks, options.steps);
-    const auto done = static_cast<int>(measured.size());
+  const auto count = static_cast<int>(jobs.size());
+  for (int i = 0; i < count; ++i) {
+    const Job& job = jobs[static_cast<std::size_t>(i)];
     if (options.progress) {
-      options.progress(std::to_string(ranks) + " ranks, " + precision + ", " + scenario.model.name +
-                           ", " + style.name,
-                       done, static_cast<int>(jobs.size()));
+      options.progress(std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
+                           training_model(job.shape).name + ", " + job.style.name,
+                       i, count);
     }
-    const ImportedStrategy strategy =
-        training_strategy(style, shape, parse_dtype(precision), folder);
-    const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
-    if (result.outcome != Outcome::ok) {
-      throw Error(ErrorCode::failed, "calibrate: " + scenario.model.name + ": " + result.message);
+    train(runner, options, job, i, measured);
+    if (on_gpu && job.style.onebit && job.ranks == 1) {
+      time_compressed_ops(runner, options, job, i, measured);
     }
-    measured.push_back({&traces.back(), ranks, done});
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
-  machine.calibration = sim::fit(measured, machine);
+  machine.calibration = sim::fit(measured.runs, machine);
   write_gemm_peaks(runner, on_gpu, plan, machine);
   return machine;
 }

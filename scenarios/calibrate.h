@@ -17,8 +17,8 @@ struct CalibrationOptions {
   std::vector<int> ranks;               // numbers of ranks to measure; none: 1, 2, 4; on CUDA 1
   std::vector<std::string> precisions;  // none: fp32; on CUDA bf16
   std::int64_t steps = 8;               // of each training run
-  std::string nvme_path;                // folder of the runs with files; none: the system's
-  bool tiny = false;  // toy models: tries the measurement itself, the profile means nothing
+  std::string nvme_path;  // folder of the runs with files; none: the system's; on CUDA no files
+  bool tiny = false;      // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are.
   std::function<void(const std::string& what, int done, int total)> progress;
 };

@@ -19,19 +19,20 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-RankCoefficients fit_ranks(int ranks, const Traces& traces) {
+RankCoefficients fit_ranks(int ranks, const Traces& traces, bool host_apart) {
   RankCoefficients entry;
   entry.ranks = ranks;
-  const std::vector<Sample> samples = samples_of(traces);
+  const std::vector<Sample> samples = samples_of(traces, host_apart);
   const auto same_line = [](const Sample& a, const Sample& b) {
-    return a.type == b.type && a.kind == b.kind && a.dtype == b.dtype;
+    return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype;
   };
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::find_if(
         first, samples.end(), [&](const Sample& sample) { return !same_line(*first, sample); });
     const LinearCost line = fit_line({first, last});
     const auto dtype = static_cast<std::size_t>(first->dtype);
-    if (first->type == EventType::op) entry.ops[first->kind][dtype] = line;
+    auto& ops = first->on_host ? entry.host_ops : entry.ops;
+    if (first->type == EventType::op) ops[first->kind][dtype] = line;
     if (first->type == EventType::collective) entry.collectives[first->kind][dtype] = line;
     const bool moves = first->type == EventType::copy || first->type == EventType::transfer;
     if (moves) entry.routes[first->kind] = line;
@@ -95,7 +96,7 @@ Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
   for (const MeasuredTrace& measured : traces) by_ranks[measured.ranks].push_back(measured);
   Calibration calibration;
   for (const auto& [ranks, group] : by_ranks) {
-    calibration.by_ranks.push_back(fit_ranks(ranks, group));
+    calibration.by_ranks.push_back(fit_ranks(ranks, group, !machine.compute_is_host));
   }
   ClusterSpec cluster = machine;
   cluster.calibration = calibration;

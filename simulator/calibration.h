@@ -10,10 +10,11 @@
 namespace zl::sim {
 
 // `machine` says how streams behave (compute_is_host, shared_cores); its own calibration is not
-// used. Per number of ranks: one line per op kind and type and per collective and type, host gaps.
-// Then the overlap loss that best explains the steps of runs whose streams overlapped, and the
-// step error of each run priced with what the others gave (with one run: of that run itself).
-// Throws Error{invalid} when no trace has two timed steps.
+// used. Per number of ranks: one line per op kind and type (on the host and on a device apart,
+// where they are two), per collective and type and per route, host gaps. Then the overlap loss that
+// best explains the steps of runs whose streams overlapped, and the step error of each run priced
+// with what the others gave (with one run: of that run itself). Throws Error{invalid} when no trace
+// has two timed steps.
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine);
 
 // Mean step time of a real run over the predicted one, minus 1; steps after the first.

@@ -59,7 +59,7 @@ class StreamTimes {
   std::array<std::vector<Timing>, kStreams> streams_;
 };
 
-using Kind = std::tuple<EventType, std::uint8_t, DType>;
+using Kind = std::tuple<EventType, bool, std::uint8_t, DType>;  // as Sample
 using Shape = std::pair<double, double>;
 struct Sum {
   double seconds = 0;
@@ -74,10 +74,11 @@ Shape shape_of(const TraceEvent& event) {
   return {units, static_cast<double>(event.bytes_read + event.bytes_written)};
 }
 
-Kind kind_of(const TraceEvent& event) {
+Kind kind_of(const TraceEvent& event, bool host_apart) {
   const bool moves = event.type == EventType::copy || event.type == EventType::transfer;
-  if (moves) return {event.type, event.kind, DType::u8};
-  return {event.type, event.kind, event.dtype};
+  if (moves) return {event.type, false, event.kind, DType::u8};
+  const bool on_host = event.stream == static_cast<std::uint8_t>(StreamId::host);
+  return {event.type, host_apart && on_host, event.kind, event.dtype};
 }
 
 // First and last instant of each step that was timed, in order.
@@ -111,7 +112,7 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
 
 }  // namespace
 
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces) {
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
@@ -120,7 +121,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces) {
       if (!is_timed(event) || event.scope.step == warm_up) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        Sum& sum = (*table)[kind_of(event)][shape_of(event)];
+        Sum& sum = (*table)[kind_of(event, host_apart)][shape_of(event)];
         sum.seconds += seconds(event.timing.end_ns - event.timing.start_ns);
         ++sum.count;
       }
@@ -129,9 +130,9 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces) {
   std::vector<Sample> samples;
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
-    const auto& [type, index, dtype] = kind;
+    const auto& [type, on_host, index, dtype] = kind;
     for (const auto& [shape, sum] : undisturbed == alone.end() ? shapes : undisturbed->second) {
-      samples.push_back({type, index, dtype, shape.first, shape.second,
+      samples.push_back({type, on_host, index, dtype, shape.first, shape.second,
                          sum.seconds / static_cast<double>(sum.count), sum.count});
     }
   }

@@ -19,6 +19,7 @@ struct MeasuredTrace {
 // Mean time of the events of one kind and type that do the same amount of work.
 struct Sample {
   EventType type = EventType::op;
+  bool on_host = false;  // an op of the host's stream, where it is told apart
   std::uint8_t kind = 0;
   DType dtype = DType::f32;
   double units = 0, bytes = 0;  // as LinearCost
@@ -33,7 +34,8 @@ struct HostGaps {
 
 // Ops, collectives, copies and file transfers after the first step, which warms up. Events that run
 // beside another stream's are left out unless there are no others of their kind and type. Sorted.
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces);
+// `host_apart`: the host's stream runs on other processors than the compute stream.
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart);
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/cuda/error.h"
+#include "backends/cuda/event_ring.h"
 #include "backends/cuda/nccl_library.h"
 #include "core/device/call_text.h"
 #include "core/device/failures.h"
@@ -46,17 +47,7 @@ ncclRedOp_t op_of(ReduceOp op) {
   return kOps[static_cast<std::size_t>(op)];
 }
 
-using Event = std::unique_ptr<CUevent_st, decltype(&cudaEventDestroy)>;
-
-Event mark(Stream stream) {
-  cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-  Event made(event, cudaEventDestroy);
-  cuda::check(cudaEventRecord(event, stream), "cudaEventRecord");
-  return made;
-}
-
-bool is_past(const Event& event) {
+bool is_past(const EventRing::Event& event) {
   const cudaError_t status = cudaEventQuery(event.get());
   if (status == cudaErrorNotReady) cudaGetLastError();
   return status == cudaSuccess;
@@ -66,7 +57,7 @@ bool is_past(const Event& event) {
 struct UnderWay {
   std::string what;
   std::int64_t number = 0;
-  Event begun, done;
+  EventRing::Event begun, done;
   // When the watchdog saw that its turn had come: work before it may take any time.
   std::optional<Clock::time_point> since;
 };
@@ -75,8 +66,15 @@ struct Member {
   std::mutex mutex;  // guards all below: the communicator may be aborted by another thread
   int ordinal = 0;   // of its GPU
   ncclComm_t communicator = nullptr;
+  EventRing events;
   std::deque<UnderWay> under_way;
   std::int64_t calls = 0;
+
+  EventRing::Event mark(Stream stream) { return events.share(events.record(stream)); }
+  // Gives back the events of collectives that have ended.
+  void retire() {
+    while (!under_way.empty() && is_past(under_way.front().done)) under_way.pop_front();
+  }
 };
 
 class NcclGroup final : public RankGroup {
@@ -106,7 +104,8 @@ class NcclGroup final : public RankGroup {
     const std::string what = describe(call);
     const std::lock_guard lock(mine.mutex);
     if (mine.communicator == nullptr) throw_failure(rank, "calls " + what);
-    Event begun = mark(stream);
+    mine.retire();
+    const EventRing::Event begun = mine.mark(stream);
     {
       GroupCall group;
       for (const Segment& segment : call.segments) {
@@ -119,13 +118,15 @@ class NcclGroup final : public RankGroup {
       group.end();
     }
     settle(rank, what);
-    mine.under_way.push_back({what, ++mine.calls, std::move(begun), mark(stream), {}});
+    mine.under_way.push_back({what, ++mine.calls, begun, mine.mark(stream), {}});
   }
 
   // has_failed: what is under way may wait for ranks that never come.
   void close(int rank, bool has_failed) {
     Member& mine = *members_[static_cast<std::size_t>(rank)];
     const std::lock_guard lock(mine.mutex);
+    mine.under_way.clear();  // the rank's own thread destroys its events
+    mine.events = {};
     if (has_failed) return abort(mine);
     if (mine.communicator != nullptr) nccl().destroy(mine.communicator);
     mine.communicator = nullptr;
@@ -276,9 +277,7 @@ class NcclGroup final : public RankGroup {
     const std::lock_guard lock(member.mutex);
     if (member.under_way.empty()) return std::nullopt;
     cudaSetDevice(member.ordinal);  // else asking makes a context on GPU 0
-    while (!member.under_way.empty() && is_past(member.under_way.front().done)) {
-      member.under_way.pop_front();
-    }
+    member.retire();
     if (member.communicator == nullptr || member.under_way.empty()) return std::nullopt;
     ncclResult_t state = ncclSuccess;
     UnderWay& oldest = member.under_way.front();

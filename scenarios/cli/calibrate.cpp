@@ -26,6 +26,7 @@ struct CalibrateOptions {
 };
 
 // What was fitted: seconds = fixed + units / rate + bytes / bandwidth, units being FLOPs of an op.
+// Ops of the host and what moves data between it, the device and files follow the device's ops.
 Table rates_table(const sim::Calibration& calibration) {
   Table table{{{"ranks"},
                {"operation", Align::left},
@@ -37,10 +38,10 @@ Table rates_table(const sim::Calibration& calibration) {
                {"samples"}},
               {}};
   const auto inverse = [](double value) { return value > 0 ? Cell(1 / value) : Cell(); };
-  const auto add = [&](int ranks, const char* name, std::size_t dtype, const sim::LinearCost& cost,
-                       bool flops) {
+  const auto add = [&](int ranks, const std::string& name, std::size_t dtype,
+                       const sim::LinearCost& cost, bool flops) {
     if (cost.samples == 0) return;
-    table.rows.push_back({std::int64_t{ranks}, std::string(name),
+    table.rows.push_back({std::int64_t{ranks}, name,
                           std::string(name_of(static_cast<DType>(dtype))), cost.fixed,
                           flops ? inverse(cost.per_unit) : Cell(), inverse(cost.per_byte),
                           cost.spread, cost.samples});
@@ -54,6 +55,14 @@ Table rates_table(const sim::Calibration& calibration) {
         add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,
             fitted.collectives[kind][dtype], false);
       }
+      for (std::size_t op = 0; op < kOpKinds; ++op) {
+        add(fitted.ranks, std::string("host: ") + op_name(op), dtype, fitted.host_ops[op][dtype],
+            true);
+      }
+    }
+    for (std::size_t route = 0; route < kRoutes; ++route) {
+      add(fitted.ranks, name_of(static_cast<Route>(route)), static_cast<std::size_t>(DType::u8),
+          fitted.routes[route], false);
     }
   }
   return table;
@@ -135,12 +144,13 @@ void add_calibrate(CLI::App& app, Action& action) {
   sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
   sub->add_option("--backend", options->measure.backend, "Backend to measure: cpu or cuda")
       ->capture_default_str();
-  sub->add_option(
-      "--nvme-path", options->measure.nvme_path,
-      "Folder whose disk is measured for offload to files (default: the temporary one)");
+  sub->add_option("--nvme-path", options->measure.nvme_path,
+                  "Folder whose disk is measured for offload to files (default: the temporary one; "
+                  "on CUDA none)");
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
   sub->add_flag("--tiny", options->measure.tiny,
-                "Toy models: tries the command itself, the profile means nothing; needs --output");
+                "Toy models: tries the command itself, the profile means nothing; needs --output")
+      ->group("");  // for the project's own tests: not in the help
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return calibrate(*options); }; });

@@ -136,6 +136,9 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   read_table(object.at("collectives"), object.path("collectives"), "collective", collective_names(),
              entry.collectives);
   read_routes(object, entry.routes);
+  if (const Json* rows = object.find("host_ops"); rows != nullptr) {  // older files have none
+    read_table(*rows, object.path("host_ops"), "op", op_names(), entry.host_ops);
+  }
   object.finish();
   return entry;
 }
@@ -145,6 +148,7 @@ Json write_ranks(const RankCoefficients& entry) {
           {"seconds_per_event", entry.seconds_per_event},
           {"seconds_per_step", entry.seconds_per_step},
           {"ops", write_table("op", op_names(), entry.ops)},
+          {"host_ops", write_table("op", op_names(), entry.host_ops)},
           {"collectives", write_table("collective", collective_names(), entry.collectives)},
           {"routes", write_routes(entry.routes)}};
 }

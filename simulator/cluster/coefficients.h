@@ -29,10 +29,11 @@ struct LinearCost {
 struct RankCoefficients {
   int ranks = 1;
   std::array<std::array<LinearCost, kDTypes>, kOpKinds> ops{};
+  std::array<std::array<LinearCost, kDTypes>, kOpKinds> host_ops{};             // beside a device
   std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds> collectives{};  // waiting included
   std::array<LinearCost, kRoutes> routes{};  // copies and file transfers
-  double seconds_per_event = 0;  // host time between two ops
-  double seconds_per_step = 0;   // host time between two steps
+  double seconds_per_event = 0;              // host time between two ops
+  double seconds_per_step = 0;               // host time between two steps
 };
 
 struct Calibration {

@@ -34,6 +34,8 @@ CostModel::CostModel(const ClusterSpec& cluster)
   if (!cluster.calibration) return;
   coefficients_ = &cluster.calibration->nearest(cluster.devices);
   if (shared) rank_ratio_ = static_cast<double>(cluster.devices) / coefficients_->ranks;
+  node_ratio_ = shared ? rank_ratio_
+                       : 1 / (node_share_ * std::min(coefficients_->ranks, cluster.node_devices));
   issue_ = picoseconds(coefficients_->seconds_per_event);
   step_ = picoseconds(coefficients_->seconds_per_step);
   overlap_loss_ = cluster.calibration->overlap_loss;
@@ -57,16 +59,20 @@ Price CostModel::unlimited(const TraceEvent& event) const {
         const LinearCost& line =
             coefficients_->collectives[event.kind][static_cast<std::size_t>(event.dtype)];
         const auto segments = static_cast<double>(event.n);
-        if (line.samples > 0) return fitted(line, segments, event, CostClass::collective);
+        if (line.samples > 0) {
+          return fitted(line, segments, event, CostClass::collective, rank_ratio_);
+        }
       }
       return modelled(collective_seconds(event, cluster_), CostClass::collective);
     case EventType::copy:
-      if (is_fitted_route(event.kind)) return route(event, 0);
+      if (is_fitted_route(event.kind)) return route(event, 0, rank_ratio_);
       return modelled(cluster_.host.hop_seconds.back() +
                           static_cast<double>(event.bytes_read) / cluster_.host.rate(),
                       CostClass::copy);
     case EventType::transfer:
-      if (is_fitted_route(event.kind)) return route(event, static_cast<double>(event.m));
+      if (is_fitted_route(event.kind)) {
+        return route(event, static_cast<double>(event.m), node_ratio_);
+      }
       return modelled(
           cluster_.storage.hop_seconds.back() +
               static_cast<double>(event.bytes_read) / (cluster_.storage.rate() * node_share_),
@@ -80,12 +86,17 @@ bool CostModel::is_fitted_route(std::uint8_t route) const {
   return coefficients_ != nullptr && coefficients_->routes[route].samples > 0;
 }
 
-Price CostModel::route(const TraceEvent& event, double units) const {
-  return fitted(coefficients_->routes[event.kind], units, event, CostClass::copy);
+Price CostModel::route(const TraceEvent& event, double units, double sharing) const {
+  return fitted(coefficients_->routes[event.kind], units, event, CostClass::copy, sharing);
 }
 
 // Updates off the device stream through the host's memory.
 Price CostModel::host_op(const TraceEvent& event) const {
+  if (coefficients_ != nullptr) {
+    const LinearCost& line =
+        coefficients_->host_ops[event.kind][static_cast<std::size_t>(event.dtype)];
+    if (line.samples > 0) return fitted(line, event.flops, event, CostClass::memory, node_ratio_);
+  }
   return modelled(bytes_of(event) / (cluster_.host_memory_bandwidth * node_share_),
                   CostClass::memory);
 }
@@ -96,15 +107,15 @@ Price CostModel::op(const TraceEvent& event) const {
   const CostClass cost_class = cost_class_of(event.kind);
   if (coefficients_ != nullptr) {
     const LinearCost& line = coefficients_->ops[event.kind][static_cast<std::size_t>(event.dtype)];
-    if (line.samples > 0) return fitted(line, event.flops, event, cost_class);
+    if (line.samples > 0) return fitted(line, event.flops, event, cost_class, rank_ratio_);
   }
   return modelled(op_seconds(event, cluster_.device, share_), cost_class);
 }
 
 Price CostModel::fitted(const LinearCost& line, double units, const TraceEvent& event,
-                        CostClass cost_class) const {
-  const double seconds = line.seconds(units, bytes_of(event)) * rank_ratio_;
-  const double doubt = rank_ratio_ == 1 ? 1.0 : 2.0;  // no run with this number of ranks was seen
+                        CostClass cost_class, double sharing) const {
+  const double seconds = line.seconds(units, bytes_of(event)) * sharing;
+  const double doubt = sharing == 1 ? 1.0 : 2.0;  // no run with this number of ranks was seen
   return {picoseconds(seconds), line.spread * doubt, cost_class};
 }
 

@@ -32,11 +32,11 @@ class CostModel {
  private:
   Price unlimited(const TraceEvent& event) const;  // by link_bandwidth
   bool is_fitted_route(std::uint8_t route) const;
-  Price route(const TraceEvent& event, double units) const;
+  Price route(const TraceEvent& event, double units, double sharing) const;
   Price op(const TraceEvent& event) const;
   Price host_op(const TraceEvent& event) const;
-  Price fitted(const LinearCost& line, double units, const TraceEvent& event,
-               CostClass cost_class) const;
+  Price fitted(const LinearCost& line, double units, const TraceEvent& event, CostClass cost_class,
+               double sharing) const;
   Price modelled(double seconds, CostClass cost_class) const;
 
   const ClusterSpec& cluster_;
@@ -45,6 +45,7 @@ class CostModel {
   double node_share_ = 1;  // of its node's host memory and files
   // Fitted with another number of ranks: each rank's share of the cores scales by this.
   double rank_ratio_ = 1;
+  double node_ratio_ = 1;  // likewise of what a node's ranks share: the host's work and its files
   std::int64_t issue_ = 0, step_ = 0;
   double overlap_loss_ = 0;
 };

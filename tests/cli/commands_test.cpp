@@ -144,6 +144,9 @@ TEST(Commands, HelpAndVersionSucceed) {
   const Home home;
   EXPECT_EQ(zerolab(home, {"--help"}).code, 0);
   EXPECT_CONTAINS(zerolab(home, {"run", "--help"}).out, "--device-memory");
+  const std::string calibrate = zerolab(home, {"calibrate", "--help"}).out;
+  EXPECT_CONTAINS(calibrate, "--nvme-path");
+  EXPECT_EQ(calibrate.find("--tiny"), std::string::npos);  // for the dry run of the acceptance
   EXPECT_CONTAINS(zerolab(home, {"--version"}).out, "zerolab 0.");
 }
 

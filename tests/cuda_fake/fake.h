@@ -55,6 +55,9 @@ struct Injection {
 void inject(const Injection& injection);
 std::int64_t calls();
 
+// cudaEventCreate and the like so far.
+std::int64_t events_made();
+
 // Kernels that were launched on any stream so far.
 std::int64_t launches();
 void count_launch();

@@ -73,6 +73,7 @@ namespace zl::cuda::fake {
 namespace {
 
 std::atomic<int> gpus{-1};  // nobody has asked yet
+std::atomic<std::int64_t> events{0};
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -104,6 +105,7 @@ int gpu_count() {
 Gpus::Gpus(int count) : before_(gpu_count()) { gpus = count; }
 Gpus::~Gpus() { gpus = before_; }
 
+std::int64_t events_made() { return events; }
 int current_device() { return device; }
 int device_of(Stream stream) { return stream->device; }
 std::set<int> touched_devices() {
@@ -304,6 +306,7 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ZL_FAKE_BEGIN();
+  ++fake::events;
   *event = new CUevent_st(fake::device, (flags & cudaEventDisableTiming) == 0);
   return cudaSuccess;
 }

@@ -10,17 +10,7 @@ namespace {
 
 namespace fake = cuda::fake;
 
-ModelConfig one_layer() {
-  ModelConfig model = tiny_gpt2();
-  model.layers = 1;
-  model.hidden = 16;
-  model.heads = model.kv_heads = 1;
-  model.head_size = 16;
-  model.ffn = 16;
-  model.vocab = 16;
-  model.max_sequence = 4;
-  return model;
-}
+ModelConfig one_layer() { return resized(tiny_gpt2(), {1, 16, 1, 1, 16, 16, 4}); }
 
 Strategy with_offload(int stage) {
   Strategy s = strategy(stage, DType::bf16);

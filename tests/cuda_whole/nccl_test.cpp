@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "backends/cuda/event_ring.h"
 #include "backends/cuda/world.h"
 #include "tests/cuda_fake/fake.h"
 
@@ -147,6 +148,19 @@ TEST(NcclWatchdog, WorkBeforeACollectiveMayTakeLongerThanItsTimeout) {
     device.synchronize(StreamId::communication);
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST(NcclWatchdog, ManyCollectivesShareFewEvents) {
+  const std::int64_t before = fake::events_made();
+  const auto errors = errors_of(1, kLong, [](RankHandle rank) {
+    const Slab slab(rank.device);
+    for (int i = 0; i < 1000; ++i) {
+      all_reduce(rank, slab.floats(7));
+      rank.device.synchronize(StreamId::communication);
+    }
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_LE(fake::events_made() - before, EventRing::kEvents);
 }
 
 // Asking for an event's state would make a context, of hundreds of megabytes, on the thread's GPU.

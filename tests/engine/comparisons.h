@@ -10,6 +10,14 @@
 
 namespace zl::test {
 
+// Of a parameterised test.
+struct TrainingCase {
+  std::string name;
+  ModelConfig model;
+  DType dtype;
+};
+inline void PrintTo(const TrainingCase& one, std::ostream* out) { *out << one.name; }
+
 inline void expect_same_bits(const Finished& a, const Finished& b, const std::string& what) {
   ASSERT_EQ(a.result.loss.size(), b.result.loss.size()) << what;
   for (std::size_t i = 0; i < a.result.loss.size(); ++i) {

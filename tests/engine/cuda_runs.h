@@ -8,6 +8,26 @@
 
 namespace zl::test {
 
+struct ModelSize {
+  std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, sequence;
+};
+
+// A tiny model in another size: smaller where kernels run in fibers, wider for tensor cores.
+inline ModelConfig resized(ModelConfig model, const ModelSize& size) {
+  model.layers = size.layers;
+  model.hidden = size.hidden;
+  model.heads = size.heads;
+  model.kv_heads = size.kv_heads;
+  model.head_size = size.hidden / size.heads;
+  model.ffn = size.ffn;
+  model.vocab = size.vocab;
+  model.max_sequence = size.sequence;
+  return model;
+}
+
+// Relative difference of a loss on the GPU and on the CPU, over up to 50 steps.
+inline double allowed_difference(DType dtype) { return dtype == DType::f32 ? 1e-4 : 2e-2; }
+
 // host_ops: how the host's part of offload runs.
 inline Finished run_cuda(int ranks, const ModelConfig& model, const Strategy& strategy,
                          ProgramOptions options, const cuda::HostOps& host_ops = cpu::run_op) {

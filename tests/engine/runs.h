@@ -39,6 +39,12 @@ inline ModelConfig tiny_llama() {
   return model;
 }
 
+inline ModelConfig with_dropout(ModelConfig model) {
+  model.dropout = 0.2;
+  model.attention_dropout = 0.1;
+  return model;
+}
+
 inline Strategy strategy(int stage, DType dtype = DType::f32) {
   Strategy s;
   s.name = "zero-" + std::to_string(stage);

@@ -5,16 +5,10 @@
 namespace zl::test {
 namespace {
 
-struct Case {
-  std::string name;
-  ModelConfig model;
-  DType dtype;
-};
-
-class StageEquality : public testing::TestWithParam<Case> {};
+class StageEquality : public testing::TestWithParam<TrainingCase> {};
 
 TEST_P(StageEquality, AllStagesGiveTheSameBits) {
-  const Case& c = GetParam();
+  const TrainingCase& c = GetParam();
   const Finished reference = run_cpu(3, c.model, strategy(0, c.dtype), steps(4));
   EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
   for (const Strategy& s : variants(c.dtype)) {
@@ -23,20 +17,14 @@ TEST_P(StageEquality, AllStagesGiveTheSameBits) {
   }
 }
 
-ModelConfig with_dropout(ModelConfig model) {
-  model.dropout = 0.2;
-  model.attention_dropout = 0.1;
-  return model;
-}
-
 INSTANTIATE_TEST_SUITE_P(Models, StageEquality,
-                         testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
-                                         Case{"llama_fp32", tiny_llama(), DType::f32},
-                                         Case{"gpt2_bf16", tiny_gpt2(), DType::bf16},
-                                         Case{"llama_bf16", tiny_llama(), DType::bf16},
-                                         Case{"gpt2_fp16", tiny_gpt2(), DType::f16},
-                                         Case{"gpt2_dropout", with_dropout(tiny_gpt2()),
-                                              DType::f32}),
+                         testing::Values(TrainingCase{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                                         TrainingCase{"llama_fp32", tiny_llama(), DType::f32},
+                                         TrainingCase{"gpt2_bf16", tiny_gpt2(), DType::bf16},
+                                         TrainingCase{"llama_bf16", tiny_llama(), DType::bf16},
+                                         TrainingCase{"gpt2_fp16", tiny_gpt2(), DType::f16},
+                                         TrainingCase{"gpt2_dropout", with_dropout(tiny_gpt2()),
+                                                      DType::f32}),
                          [](const auto& each) { return each.param.name; });
 
 // Which way a weight is rounded depends on the seed, the step and the element, not on who owns it.

@@ -30,6 +30,22 @@ Json measured_models(const std::string& path) {
   return Json::parse(read_file(path)).at("figures");
 }
 
+// What prices offload and compression, unless the profile has it measured: the data sheet.
+void check_profile(const Json& profile, bool files, Report& report) {
+  const Json& fitted = profile.at("calibration").at("by_ranks").at(0);
+  const auto need = [&](const char* table, const char* key, const char* name) {
+    const Json& rows = fitted.at(table);
+    const bool found =
+        std::any_of(rows.begin(), rows.end(), [&](const Json& row) { return row.at(key) == name; });
+    if (!found) report.fail(std::string("the profile's ") + table + " lack " + name);
+  };
+  for (const char* op : {"sign_compress", "sign_average", "sign_unpack"}) need("ops", "op", op);
+  need("host_ops", "op", "adam_step");
+  for (const char* copy : {"host_to_device", "device_to_host"}) need("routes", "route", copy);
+  if (!files) return;
+  for (const char* transfer : {"file_to_host", "host_to_file"}) need("routes", "route", transfer);
+}
+
 Json compare(const Options& options, const TrainingShape& shape, const std::string& cluster,
              const Json& measured, double seconds) {
   const std::int64_t batch = measured.at("batch");
@@ -58,11 +74,14 @@ void run_calibration(Report& report, const Options& options) {
   std::vector<std::string> command = {options.zerolab, "calibrate", "--backend", "cuda", "--output",
                                       profile,         "-q",        "-o",        "json"};
   if (options.tiny) command.emplace_back("--tiny");
+  const bool files = !options.nvme_path.empty();
+  if (files) command.insert(command.end(), {"--nvme-path", options.nvme_path});
   run_program(command, 0.8 * options.budget);
   report.settings["allowed_error"] = kAllowed;
   report.settings["compared_with"] =
       "the median steps of part d, of models that the calibration does not train";
   report.figures["profile"] = Json::parse(read_file(profile));
+  check_profile(report.figures["profile"], files, report);
   const Json models = measured_models(options.throughput);
   double worst = 0;
   for (const TrainingShape& shape : training_shapes(options.tiny)) {

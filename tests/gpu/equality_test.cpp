@@ -15,34 +15,14 @@ constexpr int kRanks = 4;
 // Wide enough for the tiled attention kernels and tensor cores: head size 64.
 ModelConfig wider(ModelConfig model) {
   model.name += " with heads of 64";
-  model.hidden = 128;
-  model.heads = 2;
-  model.kv_heads = model.family == "llama" ? 1 : 2;
-  model.head_size = 64;
-  model.ffn = 320;
-  model.vocab = 250;
-  model.max_sequence = 96;
-  return model;
+  const std::int64_t kv_heads = model.family == "llama" ? 1 : 2;
+  return resized(std::move(model), {3, 128, 2, kv_heads, 320, 250, 96});
 }
 
-ModelConfig with_dropout(ModelConfig model) {
-  model.dropout = 0.2;
-  model.attention_dropout = 0.1;
-  return model;
-}
-
-struct Case {
-  std::string name;
-  ModelConfig model;
-  DType dtype;
-};
-
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
-class GpuStageEquality : public testing::TestWithParam<Case> {};
+class GpuStageEquality : public testing::TestWithParam<TrainingCase> {};
 
 TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
-  const Case& c = GetParam();
+  const TrainingCase& c = GetParam();
   const Finished reference = run_cuda(kRanks, c.model, strategy(0, c.dtype), steps(4));
   EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
   std::vector<Strategy> all = variants(c.dtype);
@@ -53,15 +33,15 @@ TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GpuStageEquality,
-                         testing::Values(Case{"gpt2_fp32", tiny_gpt2(), DType::f32},
-                                         Case{"llama_fp32", tiny_llama(), DType::f32},
-                                         Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
-                                         Case{"llama_bf16", wider(tiny_llama()), DType::bf16},
-                                         Case{"gpt2_fp16", wider(tiny_gpt2()), DType::f16},
-                                         Case{"gpt2_dropout", with_dropout(tiny_gpt2()),
-                                              DType::f32}),
-                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuStageEquality,
+    testing::Values(TrainingCase{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                    TrainingCase{"llama_fp32", tiny_llama(), DType::f32},
+                    TrainingCase{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                    TrainingCase{"llama_bf16", wider(tiny_llama()), DType::bf16},
+                    TrainingCase{"gpt2_fp16", wider(tiny_gpt2()), DType::f16},
+                    TrainingCase{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
+    [](const auto& each) { return each.param.name; });
 
 TEST(GpuOptimizers, AllStagesGiveTheSameBits) {
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd}) {
@@ -79,10 +59,10 @@ TEST(GpuOptimizers, AllStagesGiveTheSameBits) {
 }
 
 // 50 steps, from the same weights and data: relative difference of the loss at its worst step.
-class GpuAgainstCpu : public testing::TestWithParam<Case> {};
+class GpuAgainstCpu : public testing::TestWithParam<TrainingCase> {};
 
 TEST_P(GpuAgainstCpu, LossesAgreeOver50Steps) {
-  const Case& c = GetParam();
+  const TrainingCase& c = GetParam();
   Strategy s = strategy(2, c.dtype);
   s.optimizer.lr = 3e-3;
   const std::size_t count = gpu::is_tiny() ? 4 : 50;
@@ -97,17 +77,18 @@ TEST_P(GpuAgainstCpu, LossesAgreeOver50Steps) {
     ASSERT_TRUE(std::isfinite(on_gpu.result.loss[i])) << "step " << i + 1;
     worst = std::max(worst, std::abs(on_gpu.result.loss[i] / on_cpu.result.loss[i] - 1));
   }
-  const double allowed = c.dtype == DType::f32 ? 1e-4 : 2e-2;
+  const double allowed = allowed_difference(c.dtype);
   gpu::figures()["loss_difference"][c.name] = {{"largest", worst}, {"allowed", allowed}};
   EXPECT_LE(worst, allowed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GpuAgainstCpu,
-                         testing::Values(Case{"gpt2_fp32", wider(tiny_gpt2()), DType::f32},
-                                         Case{"llama_fp32", wider(tiny_llama()), DType::f32},
-                                         Case{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
-                                         Case{"llama_bf16", wider(tiny_llama()), DType::bf16}),
-                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuAgainstCpu,
+    testing::Values(TrainingCase{"gpt2_fp32", wider(tiny_gpt2()), DType::f32},
+                    TrainingCase{"llama_fp32", wider(tiny_llama()), DType::f32},
+                    TrainingCase{"gpt2_bf16", wider(tiny_gpt2()), DType::bf16},
+                    TrainingCase{"llama_bf16", wider(tiny_llama()), DType::bf16}),
+    [](const auto& each) { return each.param.name; });
 
 TEST(GpuTwin, BooksAreEqualForEveryStageAndFamily) {
   for (const ModelConfig& model : {tiny_gpt2(), wider(tiny_llama())}) {

@@ -26,6 +26,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--python", options.python, "A Python with torch");
   app.add_option("--script", options.script, "pytorch_pair.py");
   app.add_option("--throughput", options.throughput, "The JSON of part d");
+  app.add_option("--nvme-path", options.nvme_path, "Folder of the files to measure");
   app.add_option("--compile", options.compile, "torch.compile: block, full or none")
       ->check(CLI::IsMember({"block", "full", "none"}));
   app.add_flag("--quick", options.quick, "A short selection");

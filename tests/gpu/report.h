@@ -18,6 +18,7 @@ struct Options {
   std::string python;             // a Python with torch; empty: no PyTorch pair
   std::string script;             // pytorch_pair.py
   std::string throughput;         // the JSON that part d wrote, for part f
+  std::string nvme_path;          // folder of the files that part f measures; empty: none
   std::string compile = "block";  // torch.compile of the PyTorch pair: block, full or none
   bool quick = false;
   bool tiny = false;  // toy sizes: tries the part itself, measures nothing

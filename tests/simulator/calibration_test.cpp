@@ -209,6 +209,28 @@ TEST(Calibration, EachNumberOfRanksHasItsOwnLines) {
   EXPECT_EQ(fitted.nearest(100).ranks, 4);
 }
 
+TEST(Calibration, TheHostsUpdatesHaveTheirOwnLinesBesideADevice) {
+  TraceBuilder builder;
+  for (int step = 1; step <= 3; ++step) {
+    builder.scope.step = step;
+    std::int64_t now = 1'000'000 * step;
+    for (const auto& [stream, length] : {std::pair{kMain, 1000}, {StreamId::host, 9000}}) {
+      TraceEvent& event = builder.op(stream, 1);
+      event.timing = {now, now + length};
+      now += length;
+    }
+  }
+  const std::vector<MeasuredTrace> runs{{&builder.trace, 1, 0}};
+  ClusterSpec cluster = plain_cluster();
+  const RankCoefficients apart = fit(runs, cluster).by_ranks[0];
+  EXPECT_NEAR(apart.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 1e-6, 1e-12);
+  EXPECT_NEAR(apart.host_ops[kOpKind<Axpy>][1].seconds(1e9, 0), 9e-6, 1e-12);
+  cluster.compute_is_host = true;
+  const RankCoefficients together = fit(runs, cluster).by_ranks[0];
+  EXPECT_NEAR(together.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 5e-6, 1e-12);
+  EXPECT_EQ(together.host_ops[kOpKind<Axpy>][1].samples, 0);
+}
+
 TEST(Calibration, RefusesTracesWithoutTwoSteps) {
   TraceBuilder builder;
   builder.op(kMain, 1);

@@ -135,6 +135,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {1e-6, 2e-12, 3e-10, 0.1, 7};
   entry.ops[kOpKind<SquaredSum>][static_cast<std::size_t>(DType::f64)] = {2e-6, 0, 1e-10, 0.2, 3};
   entry.collectives[2][static_cast<std::size_t>(DType::f32)] = {5e-6, 1e-6, 4e-10, 0.3, 9};
+  entry.host_ops[kOpKind<Axpy>][static_cast<std::size_t>(DType::f32)] = {3e-6, 0, 2e-10, 0.1, 5};
   entry.routes[1] = {1e-7, 0, 1e-10, 0.1, 2};
   entry.routes[2] = {1e-4, 1e-5, 1e-9, 0.3, 4};
   entry.seconds_per_event = 3e-7;
@@ -144,6 +145,9 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   const ClusterSpec again = parse_cluster(text, "local.json");
   EXPECT_EQ(cluster_json(again), text);
   EXPECT_EQ(again.calibration->nearest(9).ops[kOpKind<Gemm>][2].per_unit, 2e-12);
+  std::string older = text;
+  older.replace(older.find("\"host_ops\""), 10, "\"x-host_ops\"");
+  EXPECT_EQ(parse_cluster(older, "local.json").calibration->runs, 6);
   std::string renamed = text;
   renamed.replace(renamed.find("\"gemm\",\n"), 8, "\"gem\",\n");
   EXPECT_NE(message_of([&] {

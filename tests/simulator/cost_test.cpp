@@ -221,5 +221,39 @@ TEST(Fitted, LinesReplaceTheModelAndScaleWithTheRanks) {
   EXPECT_EQ(op_time(op(kOpKind<Fill>, 1e9, 0), cluster).picoseconds, 4'000'000'000);
 }
 
+TEST(Fitted, RanksOfANodeShareItsHostAndFilesAndNotTheirDevicesAndBuses) {
+  constexpr auto kType = static_cast<std::size_t>(DType::f32);
+  ClusterSpec cluster = plain_cluster();  // nodes of 8
+  RankCoefficients entry;
+  entry.ranks = 2;
+  entry.ops[kOpKind<AdamStep>][kType] = {1e-6, 0, 0, 0.1, 9};
+  entry.host_ops[kOpKind<AdamStep>][kType] = {0, 0, 1e-9, 0.2, 9};
+  entry.routes[static_cast<std::size_t>(Route::device_to_host)] = {0, 0, 2e-9, 0, 9};
+  entry.routes[static_cast<std::size_t>(Route::file_to_host)] = {0, 1e-6, 3e-9, 0, 9};
+  cluster.calibration = Calibration{{entry}, 0, 0, 1};
+  const auto time = [&](EventType type, StreamId stream, std::uint8_t kind, int devices) {
+    TraceEvent event;
+    event.type = type;
+    event.stream = static_cast<std::uint8_t>(stream);
+    event.kind = kind;
+    event.bytes_read = event.bytes_written = 500;
+    event.m = 4;
+    return op_time(event, with_devices(cluster, devices)).picoseconds;
+  };
+  const auto update = [&](StreamId stream, int devices) {
+    return time(EventType::op, stream, kOpKind<AdamStep>, devices);
+  };
+  const auto move = [&](EventType type, StreamId stream, Route route, int devices) {
+    return time(type, stream, static_cast<std::uint8_t>(route), devices);
+  };
+  for (const auto& [devices, share] : {std::pair{1, 0.5}, {2, 1.0}, {8, 4.0}, {64, 4.0}}) {
+    EXPECT_EQ(update(StreamId::compute, devices), 1'000'000);
+    EXPECT_EQ(update(StreamId::host, devices), 1'000'000 * share);
+    EXPECT_EQ(move(EventType::copy, StreamId::copy_out, Route::device_to_host, devices), 2'000'000);
+    EXPECT_EQ(move(EventType::transfer, StreamId::file_in, Route::file_to_host, devices),
+              7'000'000 * share);
+  }
+}
+
 }  // namespace
 }  // namespace zl::sim
