@@ -38,6 +38,7 @@ CostModel::CostModel(const ClusterSpec& cluster)
                        : 1 / (node_share_ * std::min(coefficients_->ranks, cluster.node_devices));
   issue_ = picoseconds(coefficients_->seconds_per_event);
   step_ = picoseconds(coefficients_->seconds_per_step);
+  knows_links_ = coefficients_->ranks > 1 || cluster.devices == 1;
   overlap_loss_ = cluster.calibration->overlap_loss;
 }
 
@@ -55,7 +56,7 @@ Price CostModel::unlimited(const TraceEvent& event) const {
     case EventType::op:
       return op(event);
     case EventType::collective:
-      if (coefficients_ != nullptr) {
+      if (knows_links_) {
         const LinearCost& line =
             coefficients_->collectives[event.kind][static_cast<std::size_t>(event.dtype)];
         const auto segments = static_cast<double>(event.n);

@@ -41,8 +41,9 @@ class CostModel {
 
   const ClusterSpec& cluster_;
   const RankCoefficients* coefficients_ = nullptr;
-  double share_ = 1;       // of the device that one rank gets
-  double node_share_ = 1;  // of its node's host memory and files
+  double share_ = 1;          // of the device that one rank gets
+  double node_share_ = 1;     // of its node's host memory and files
+  bool knows_links_ = false;  // a lone rank's collectives are copies
   // Fitted with another number of ranks: each rank's share of the cores scales by this.
   double rank_ratio_ = 1;
   double node_ratio_ = 1;  // likewise of what a node's ranks share: the host's work and its files

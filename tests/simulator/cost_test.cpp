@@ -221,6 +221,24 @@ TEST(Fitted, LinesReplaceTheModelAndScaleWithTheRanks) {
   EXPECT_EQ(op_time(op(kOpKind<Fill>, 1e9, 0), cluster).picoseconds, 4'000'000'000);
 }
 
+TEST(Fitted, ALoneRanksCollectivesSayNothingOfLinks) {
+  TraceBuilder builder;
+  const TraceEvent& event =
+      builder.collective(StreamId::communication, CollectiveKind::all_gather, 1'000'000, 2);
+  const auto kind = static_cast<std::size_t>(CollectiveKind::all_gather);
+  RankCoefficients entry;
+  entry.collectives[kind][static_cast<std::size_t>(DType::f32)] = {7e-6, 0, 0, 0, 9};
+  for (const auto& [measured, devices, is_fitted] :
+       {std::tuple{1, 1, true}, {1, 2, false}, {2, 2, true}, {2, 4, true}}) {
+    ClusterSpec cluster = plain_cluster(devices);
+    const std::int64_t modelled = op_time(event, cluster).picoseconds;
+    entry.ranks = measured;
+    cluster.calibration = Calibration{{entry}, 0, 0, 1};
+    EXPECT_EQ(op_time(event, cluster).picoseconds, is_fitted ? 7'000'000 : modelled);
+    EXPECT_NE(modelled, 7'000'000);
+  }
+}
+
 TEST(Fitted, RanksOfANodeShareItsHostAndFilesAndNotTheirDevicesAndBuses) {
   constexpr auto kType = static_cast<std::size_t>(DType::f32);
   ClusterSpec cluster = plain_cluster();  // nodes of 8
