@@ -67,10 +67,7 @@ Json compare(const Options& options, const TrainingShape& shape, const std::stri
 
 void run_calibration(Report& report, const Options& options) {
   const double deadline = now() + options.budget;
-  const std::filesystem::path folder = options.out.empty()
-                                           ? std::filesystem::temp_directory_path()
-                                           : std::filesystem::absolute(options.out).parent_path();
-  const std::string profile = (folder / "local-cuda.json").string();
+  const std::string profile = options.profile();
   std::vector<std::string> command = {options.zerolab, "calibrate", "--backend", "cuda", "--output",
                                       profile,         "-q",        "-o",        "json"};
   if (options.tiny) command.emplace_back("--tiny");

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/world.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/train/rank_program.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/model_file.h"
 #include "scenarios/runner.h"
+#include "simulator/calibration.h"
 #include "tests/engine/intervals.h"
 #include "tests/gpu/parts.h"
 
@@ -126,7 +129,15 @@ struct Bus {
   double in = 0, out = 0;  // bytes a second
 };
 
-Json measure(const Shape& shape, bool delayed, const Bus& bus, Report& report) {
+// Of the step time, where part f has left a profile.
+Json prediction_error(const Trace& trace, const std::string& profile) {
+  if (!std::filesystem::exists(profile)) return {};
+  const sim::ClusterSpec cluster = sim::parse_cluster(read_file(profile), profile);
+  return 1 / (1 + sim::step_error({&trace, 1, 0}, cluster)) - 1;
+}
+
+Json measure(const Shape& shape, bool delayed, const std::string& profile, const Bus& bus,
+             Report& report) {
   const Strategy strategy = offloaded(shape, delayed);
   const RankOutcome outcome = train(shape, strategy);
   const double in = copy_rate(outcome.trace, StreamId::copy_in, shape.large);
@@ -137,6 +148,7 @@ Json measure(const Shape& shape, bool delayed, const Bus& bus, Report& report) {
   }
   return {{"run", strategy.name},
           {"step_seconds", outcome.result.step_seconds},
+          {"error_of_predicted_step", prediction_error(outcome.trace, profile)},
           {"host_to_device_bytes_per_second", in},
           {"device_to_host_bytes_per_second", out},
           {"host_to_device_of_bus", in / bus.in},
@@ -157,12 +169,14 @@ void run_offload(Report& report, const Options& options) {
                             "copies of at least " +
                             std::to_string(shape.large) + " bytes count";
   report.settings["goal_of_bus"] = kGoal;
+  report.settings["error_of_predicted_step"] =
+      "predicted / measured - 1, priced with part f's profile";
   const Bus bus{bus_rate(StreamId::copy_in, shape.block),
                 bus_rate(StreamId::copy_out, shape.block)};
   report.figures["bus"] = {{"host_to_device_bytes_per_second", bus.in},
                            {"device_to_host_bytes_per_second", bus.out}};
-  const Json plain = measure(shape, false, bus, report);
-  const Json delayed = measure(shape, true, bus, report);
+  const Json plain = measure(shape, false, options.profile(), bus, report);
+  const Json delayed = measure(shape, true, options.profile(), bus, report);
   report.figures["runs"] = {plain, delayed};
   report.summary = "copies at " + percent(plain.at("host_to_device_of_bus")) + " and " +
                    percent(plain.at("device_to_host_of_bus")) + " of the bus; " +

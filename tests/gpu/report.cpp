@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 
 #include "backends/cuda/availability.h"
@@ -41,6 +42,12 @@ void write(const std::string& path, const Json& json) {
 }
 
 }  // namespace
+
+std::string Options::profile() const {
+  const auto folder = out.empty() ? std::filesystem::temp_directory_path()
+                                  : std::filesystem::absolute(out).parent_path();
+  return (folder / "local-cuda.json").string();
+}
 
 Json Report::json(double seconds) const {
   const bool skipped = !skipped_.empty();

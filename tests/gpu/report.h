@@ -22,6 +22,9 @@ struct Options {
   std::string compile = "block";  // torch.compile of the PyTorch pair: block, full or none
   bool quick = false;
   bool tiny = false;  // toy sizes: tries the part itself, measures nothing
+
+  // Where part f writes the measured machine, beside `out`.
+  std::string profile() const;
 };
 
 class Report {
