@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "backends/cpu/crc32c.h"
+#include "core/base/crc32c.h"
 #include "core/base/error.h"
 
 namespace zl::cpu {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/crc32c.h"
 #include "backends/cpu/io_queue.h"
+#include "core/base/crc32c.h"
 
 namespace zl::cpu {
 namespace {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/crc32c.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 
@@ -21,6 +22,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kChecksum = "zerolab.crc32c";
 
 constexpr std::array<std::pair<DType, const char*>, 8> kDTypes{{{DType::f64, "F64"},
                                                                 {DType::f32, "F32"},
@@ -78,10 +80,17 @@ void check_for_writing(const std::string& path, const std::vector<NamedTensor>& 
   }
 }
 
+std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before = 0) {
+  return crc32c(bytes.data(), static_cast<std::int64_t>(bytes.size()), before);
+}
+
 std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+                      std::map<std::string, std::string> metadata) {
+  std::uint32_t checksum = 0;
+  for (const NamedTensor* tensor : tensors) checksum = checksum_of(tensor->bytes, checksum);
+  metadata[kChecksum] = std::to_string(checksum);
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[kMetadata] = metadata;
+  header[kMetadata] = metadata;
   std::size_t offset = 0;
   for (const NamedTensor* tensor : tensors) {
     const std::size_t end = offset + tensor->bytes.size();
@@ -143,6 +152,13 @@ std::map<std::string, std::string> parse_metadata(const std::string& path,
   } catch (const nlohmann::json::exception&) {
     invalid(path, "__metadata__ is not an object of strings");
   }
+}
+
+// Takes the checksum out of the metadata; files of other programs have none.
+void check_data(SafetensorsFile& file) {
+  const auto stored = file.metadata.extract(kChecksum);
+  if (stored.empty() || stored.mapped() == std::to_string(checksum_of(file.data))) return;
+  invalid(file.path, "its data is not what was written (the checksum differs); restore the file");
 }
 
 struct Entry {
@@ -282,6 +298,7 @@ SafetensorsFile read_safetensors(const std::string& path) {
   check_coverage(path, entries, static_cast<std::int64_t>(data_size));
 
   file.data = read_bytes(in, path, data_size);
+  check_data(file);
   for (Entry& entry : entries) {
     entry.tensor.bytes = std::span(file.data).subspan(
         static_cast<std::size_t>(entry.begin), static_cast<std::size_t>(entry.end - entry.begin));

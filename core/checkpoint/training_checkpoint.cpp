@@ -1,15 +1,11 @@
 #include "core/checkpoint/training_checkpoint.h"
 
-#include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <set>
-#include <vector>
 
 #include "core/base/error.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/base/log.h"
 #include "core/checkpoint/state_archive.h"
 #include "core/device/rank_context.h"
 #include "core/zero/engine.h"
@@ -21,44 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIdentity = "zerolab.identity";
 constexpr std::size_t kKept = 2;
-
-std::string file_of(const std::string& folder, std::int64_t step, int rank, int ranks) {
-  char name[64];
-  std::snprintf(name, sizeof name, "step-%08lld/rank-%d-of-%d.safetensors",
-                static_cast<long long>(step), rank, ranks);
-  return (fs::path(folder) / name).string();
-}
-
-// Steps that `has` accepts, newest first, of the folders named step-N.
-template <class Has>
-std::vector<std::int64_t> steps_in(const std::string& folder, Has has) {
-  std::set<std::int64_t, std::greater<>> steps;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    std::int64_t step = 0;
-    if (name.rfind("step-", 0) != 0) continue;
-    const char* end = name.data() + name.size();
-    const auto parsed = std::from_chars(name.data() + 5, end, step);
-    if (parsed.ec == std::errc() && parsed.ptr == end && has(step)) steps.insert(step);
-  }
-  return {steps.begin(), steps.end()};
-}
-
-bool is_complete(const std::string& folder, std::int64_t step, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!fs::exists(file_of(folder, step, rank, ranks))) return false;
-  }
-  return true;
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code status;
-  fs::create_directories(folder, status);
-  if (!status) return;
-  throw Error(ErrorCode::failed, folder.string() + ": cannot make the folder of the checkpoint: " +
-                                     status.message() + "; choose another --checkpoint folder");
-}
 
 class Saving : public StateArchive {
  public:
@@ -124,55 +82,140 @@ class Restoring : public StateArchive {
   const SafetensorsFile& file_;
 };
 
-// This rank's files of all but the newest steps; the last rank that leaves a folder removes it.
-void remove_old(const std::string& folder, int rank, int ranks) {
-  const auto mine = [&](std::int64_t step) {
-    return fs::exists(file_of(folder, step, rank, ranks));
-  };
-  const std::vector<std::int64_t> steps = steps_in(folder, mine);
-  for (std::size_t i = kKept; i < steps.size(); ++i) {
-    const fs::path file = file_of(folder, steps[i], rank, ranks);
+}  // namespace
+
+Checkpoints::Checkpoints(CheckpointConfig config, RankContext& context)
+    : config_(std::move(config)), context_(context) {
+  if (config_.folder.empty() || context.rank() != 0) return;
+  make_checkpoint_folder(config_.folder);
+  lock_.emplace(config_.folder);
+  if (config_.resume || checkpoint_steps(config_.folder).empty()) return;
+  throw Error(ErrorCode::invalid,
+              config_.folder + ": holds checkpoints already (" +
+                  describe_checkpoints(config_.folder) +
+                  "); go on from them with --resume or choose another --checkpoint folder");
+}
+
+std::int64_t Checkpoints::begin(Engine& engine, std::int64_t steps,
+                                std::vector<std::string>& notes) {
+  if (config_.folder.empty() || !config_.resume) return 0;
+  const std::int64_t done = restore_newest(engine, notes);
+  if (done < steps) return done;
+  throw Error(ErrorCode::invalid, config_.folder + ": step " + std::to_string(done) + " of " +
+                                      std::to_string(steps) +
+                                      " is done, nothing is left to resume");
+}
+
+// Rank 0 chooses a step, every rank reads its own file of it, and all take it or none.
+std::int64_t Checkpoints::restore_newest(Engine& engine, std::vector<std::string>& notes) {
+  const int rank = context_.rank(), ranks = context_.ranks();
+  std::vector<std::string> damaged;
+  for (std::int64_t below = kAnyStep;;) {
+    const std::int64_t step =
+        largest(rank == 0 ? newest_checkpoint(config_.folder, ranks, below) : 0);
+    if (step == 0) return start_anew(damaged, notes);
+    const std::optional<SafetensorsFile> file = read_if_whole(step);
+    const std::int64_t failed = largest(file ? 0 : ranks - rank);
+    if (failed == 0) {
+      restore(*file, engine);
+      ZL_CHECK(engine.steps() == step, "a checkpoint holds the step its folder names");
+      notes.push_back("resumed after step " + std::to_string(step) + " from " + config_.folder);
+      const std::string newer = why_not(damaged, step);
+      if (!newer.empty()) notes.push_back("newer steps were passed over: " + newer);
+      return step;
+    }
+    const auto culprit = static_cast<int>(ranks - failed);
+    damaged.push_back(checkpoint_file(config_.folder, step, culprit, ranks) + " is damaged");
+    below = step;
+  }
+}
+
+// What keeps the steps above `step` from being resumed; empty: there are none.
+std::string Checkpoints::why_not(const std::vector<std::string>& damaged, std::int64_t step) const {
+  std::string text;
+  for (const std::int64_t newer : checkpoint_steps(config_.folder)) {
+    if (newer <= step || is_complete_checkpoint(config_.folder, newer, context_.ranks())) continue;
+    text += (text.empty() ? "" : "; ") + describe_checkpoint(config_.folder, newer);
+  }
+  for (const std::string& file : damaged) text += (text.empty() ? "" : "; ") + file;
+  return text;
+}
+
+// No step can be resumed: well where none was ever kept. Rank 0 tells.
+std::int64_t Checkpoints::start_anew(const std::vector<std::string>& damaged,
+                                     std::vector<std::string>& notes) const {
+  if (context_.rank() != 0) return 0;
+  if (checkpoint_steps(config_.folder).empty()) {
+    notes.push_back(config_.folder + " holds no checkpoint yet: started with step 1");
+    return 0;
+  }
+  throw Error(ErrorCode::invalid,
+              config_.folder + ": holds no whole checkpoint of " +
+                  std::to_string(context_.ranks()) + " ranks, only: " + why_not(damaged, 0) +
+                  "; resume with the ranks of these, or start in another --checkpoint folder");
+}
+
+// This rank's file; nothing, and a warning why, where it cannot be read as it was written.
+std::optional<SafetensorsFile> Checkpoints::read_if_whole(std::int64_t step) const {
+  try {
+    return read_safetensors(file_of(step));
+  } catch (const Error& error) {
+    log_warning(error.what());
+    return std::nullopt;
+  }
+}
+
+void Checkpoints::restore(const SafetensorsFile& file, Engine& engine) const {
+  const auto identity = file.metadata.find(kIdentity);
+  if (identity == file.metadata.end() || identity->second != config_.identity) {
+    throw Error(ErrorCode::invalid, file.path +
+                                        ": is of another model, strategy, data or seed; resume "
+                                        "with those or choose another --checkpoint folder");
+  }
+  Restoring archive(context_, file);
+  engine.archive(archive);
+}
+
+void Checkpoints::after_step(Engine& engine, bool last) {
+  const bool due = config_.every > 0 && engine.steps() % config_.every == 0;
+  if (config_.folder.empty() || (!last && !due)) return;
+  Saving archive(context_);
+  engine.archive(archive);
+  const std::string path = file_of(engine.steps());
+  make_checkpoint_folder(fs::path(path).parent_path());
+  archive.write(path, config_.identity);
+  remove_before(engine.steps());
+}
+
+// This rank's files but for those of `newest` and of the kept steps before it; the last rank that
+// leaves a folder removes it. Later steps are left alone: they are of what this run went back from.
+void Checkpoints::remove_before(std::int64_t newest) const {
+  std::size_t kept = 0;
+  for (const std::int64_t step : checkpoint_steps(config_.folder)) {
+    const fs::path file = file_of(step);
+    if (step > newest || !fs::exists(file) || ++kept <= kKept) continue;
     std::error_code ignored;
     fs::remove(file, ignored);
     fs::remove(file.parent_path(), ignored);  // only when empty
   }
 }
 
-}  // namespace
-
-std::int64_t newest_checkpoint(const std::string& folder, int ranks) {
-  const auto steps =
-      steps_in(folder, [&](std::int64_t step) { return is_complete(folder, step, ranks); });
-  return steps.empty() ? 0 : steps.front();
+std::string Checkpoints::file_of(std::int64_t step) const {
+  return checkpoint_file(config_.folder, step, context_.rank(), context_.ranks());
 }
 
-void prepare_checkpoints(const CheckpointConfig& config) { make_folder(config.folder); }
-
-void save_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine) {
-  Saving archive(context);
-  engine.archive(archive);
-  const std::string path = file_of(config.folder, engine.steps(), context.rank(), context.ranks());
-  make_folder(fs::path(path).parent_path());
-  archive.write(path, config.identity);
-  remove_old(config.folder, context.rank(), context.ranks());
-}
-
-bool restore_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine) {
-  const std::int64_t step = newest_checkpoint(config.folder, context.ranks());
-  if (step == 0) return false;
-  const SafetensorsFile file =
-      read_safetensors(file_of(config.folder, step, context.rank(), context.ranks()));
-  const auto identity = file.metadata.find(kIdentity);
-  if (identity == file.metadata.end() || identity->second != config.identity) {
-    throw Error(ErrorCode::invalid,
-                file.path +
-                    ": is of another model, strategy, data or seed; run without "
-                    "--resume or choose another --checkpoint folder");
-  }
-  Restoring archive(context, file);
-  engine.archive(archive);
-  ZL_CHECK(engine.steps() == step, "a checkpoint holds the step its folder names");
-  return true;
+// Of what all ranks say.
+std::int64_t Checkpoints::largest(std::int64_t mine) const {
+  auto value = static_cast<std::int32_t>(mine);
+  const Tensor box =
+      context_.allocate(DType::i32, Shape{1}, MemoryTag::staging, {"step to resume"});
+  context_.upload(StreamId::compute, box, &value);
+  const Segment segment{box, box};
+  context_.collective(StreamId::compute,
+                      {CollectiveKind::all_reduce, ReduceOp::max, Group::control, {&segment, 1}});
+  context_.download(StreamId::compute, &value, box);
+  context_.synchronize(StreamId::compute);
+  return value;
 }
 
 }  // namespace zl

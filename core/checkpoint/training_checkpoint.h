@@ -1,11 +1,17 @@
-// Checkpoints of a training run: `folder/step-00000010/rank-0-of-4.safetensors`, one file per rank,
-// each whole or absent. A step counts when the files of all its ranks are there; the newest two
-// steps are kept.
-// Ownership: refers to the context and the engine. Threads: one rank's thread.
+// Checkpoints of a training run: one safetensors file per rank and step, each whole or absent and
+// with a checksum. A step counts when the files of all its ranks are there; the newest two steps
+// are kept.
+// Ownership: refers to the context and the engine; rank 0 owns the lock of the folder. Threads: one
+// rank's thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint_folder.h"
+#include "core/checkpoint/safetensors.h"
 
 namespace zl {
 
@@ -20,19 +26,37 @@ struct CheckpointConfig {
   std::string identity = {};
 };
 
-// The newest step in `folder` of which `ranks` files are complete; 0: none.
-std::int64_t newest_checkpoint(const std::string& folder, int ranks);
+class Checkpoints {
+ public:
+  // Before the first step, on every rank. Rank 0 makes and locks the folder, and throws Error
+  // naming it: {failed} when it cannot be made or another run writes to it, {invalid} when it holds
+  // checkpoints and the run is not to resume from them.
+  Checkpoints(CheckpointConfig config, RankContext& context);
 
-// Before the first step: throws what save_checkpoint would only find after it, Error{failed} for a
-// folder that cannot be made.
-void prepare_checkpoints(const CheckpointConfig& config);
+  // Reads the newest step whose files are whole and undamaged into the engine, on every rank; the
+  // engine's coming step then is the next. Returns the steps that need not be taken again and says
+  // in `notes` what was done, newer steps that were passed over included. Throws Error{invalid}
+  // naming folder or file: no step is whole, nothing is left of `steps`, of another identity.
+  std::int64_t begin(Engine& engine, std::int64_t steps, std::vector<std::string>& notes);
 
-// Writes the state of this rank after its last step. Throws Error{failed} when the disk refuses.
-void save_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine);
+  // Writes the state of this rank where it is due, and removes its files of the steps before the
+  // newest two. Throws Error{failed} when the disk refuses.
+  void after_step(Engine& engine, bool last);
 
-// Reads the newest checkpoint into the engine, whose coming step then is the next; false: there is
-// none. Every rank must call it. Throws Error{invalid} naming the file: damaged, or of another
-// identity.
-bool restore_checkpoint(const CheckpointConfig& config, RankContext& context, Engine& engine);
+ private:
+  std::int64_t restore_newest(Engine& engine, std::vector<std::string>& notes);
+  std::int64_t start_anew(const std::vector<std::string>& damaged,
+                          std::vector<std::string>& notes) const;
+  std::string why_not(const std::vector<std::string>& damaged, std::int64_t step) const;
+  std::optional<SafetensorsFile> read_if_whole(std::int64_t step) const;
+  void restore(const SafetensorsFile& file, Engine& engine) const;
+  void remove_before(std::int64_t newest) const;
+  std::string file_of(std::int64_t step) const;
+  std::int64_t largest(std::int64_t mine) const;
+
+  CheckpointConfig config_;
+  RankContext& context_;
+  std::optional<FolderLock> lock_;
+};
 
 }  // namespace zl

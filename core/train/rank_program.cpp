@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -83,24 +84,13 @@ class StepPlan {
   std::vector<const Taken*> like_;              // per step
 };
 
-// The steps that need not be taken again.
-std::int64_t begin_from_checkpoint(const ProgramOptions& options, RankContext& context,
-                                   Engine& engine) {
-  const CheckpointConfig& config = options.checkpoint;
-  if (config.folder.empty()) return 0;
-  prepare_checkpoints(config);
-  if (!config.resume || !restore_checkpoint(config, context, engine)) return 0;
-  if (engine.steps() < options.steps) return engine.steps();
-  throw Error(ErrorCode::invalid, config.folder + ": step " + std::to_string(engine.steps()) +
-                                      " of " + std::to_string(options.steps) +
-                                      " is done, nothing is left to resume");
-}
-
-void keep_checkpoint(const CheckpointConfig& config, bool last, RankContext& context,
-                     Engine& engine) {
-  if (config.folder.empty()) return;
-  const bool due = config.every > 0 && engine.steps() % config.every == 0;
-  if (last || due) save_checkpoint(config, context, engine);
+// A loss that overflowed or is no number says that the training is lost; not every reader looks.
+void warn_of_lost_loss(RunResult& result) {
+  const auto lost = std::find_if(result.loss.begin(), result.loss.end(),
+                                 [](double loss) { return !std::isfinite(loss); });
+  if (lost == result.loss.end()) return;
+  const std::int64_t step = result.first_step + (lost - result.loss.begin()) + 1;
+  result.warnings.push_back("the loss is not finite since step " + std::to_string(step));
 }
 
 }  // namespace
@@ -118,18 +108,15 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
                        .record_accesses = options.record_accesses,
                        .host_memory = options.host_memory});
   context.use_storage(storage.get());
+  Checkpoints checkpoints(options.checkpoint, context);
   Books books;
   Engine engine(context, model, strategy, options.sequence_length, options.seed);
   books.close_step(context.trace());
   StepPlan plan(options.recorded_steps, engine.step_kind());
   const bool keep_trace = options.keep_trace || options.recorded_steps > 0;
   Trace previous;  // its last collectives may still run: freed one step later
-  const std::int64_t resumed = begin_from_checkpoint(options, context, engine);
-  if (resumed > 0) {
-    result.warnings.push_back("resumed after step " + std::to_string(resumed) + " from " +
-                              options.checkpoint.folder);
-  }
-  const std::int64_t steps = options.steps - resumed;
+  result.first_step = checkpoints.begin(engine, options.steps, result.warnings);
+  const std::int64_t steps = options.steps - result.first_step;
   for (std::int64_t step = 1; step <= steps; ++step) {
     if (!plan.takes(step, engine.step_kind())) {
       engine.skip_step();
@@ -143,7 +130,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     const double seconds = seconds_since(start);
     metrics.peak_device = context.ledger().peak(MemorySpace::device);
     append(result, metrics, seconds);
-    if (options.on_step && context.rank() == 0) options.on_step(resumed + step, metrics, seconds);
+    if (options.on_step && context.rank() == 0) {
+      options.on_step(result.first_step + step, metrics, seconds);
+    }
     books.close_step(context.trace());
     if (step == std::min(steps, kSteadySteps)) {
       result.op_sequence_hash = context.trace().sequence_hash();
@@ -155,13 +144,13 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
       books.restart_trace();
       context.time_events(false);  // nobody sees the later steps' events
     }
-    const bool last = metrics.stop || step == steps;
-    keep_checkpoint(options.checkpoint, last, context, engine);
+    checkpoints.after_step(engine, metrics.stop || step == steps);
     if (metrics.stop) break;
   }
   context.synchronize(StreamId::communication);
   if (outcome.trace.events().empty()) outcome.trace = std::move(context.trace());
   if (options.recorded_steps > 0) outcome.stand_ins = plan.stand_ins();
+  warn_of_lost_loss(result);
   books.write(result, handle.communicator.link());
   write_memory(context, result);
   if (options.at_end) options.at_end(engine);

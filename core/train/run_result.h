@@ -48,8 +48,9 @@ struct RunResult {
   Outcome outcome = Outcome::ok;
   std::string message;  // empty when ok
   int ranks = 0;
-  std::int64_t steps = 0;   // completed optimizer steps (skipped ones included)
-  std::int64_t run_id = 0;  // row in the database; 0: not stored
+  std::int64_t steps = 0;       // completed optimizer steps (skipped ones included)
+  std::int64_t first_step = 0;  // steps that a resumed run did not take again; 0: fresh
+  std::int64_t run_id = 0;      // row in the database; 0: not stored
 
   std::vector<double> loss;       // mean over ranks and micro-batches, per step
   std::vector<double> grad_norm;  // global, before clipping; per step

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/crc32c.h"
+#include "core/base/crc32c.h"
 #include "backends/cpu/file_storage.h"
 #include "tests/bench/paired.h"
 
@@ -97,7 +97,7 @@ BENCHMARK_CAPTURE(file_tier, write, true)->Apply(settings);
 void crc32c_of(benchmark::State& state) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(state.range(0)), std::byte{7});
   for (auto _ : state) {
-    benchmark::DoNotOptimize(cpu::crc32c(bytes.data(), state.range(0)));
+    benchmark::DoNotOptimize(crc32c(bytes.data(), state.range(0)));
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }

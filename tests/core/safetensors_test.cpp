@@ -73,9 +73,9 @@ TEST_F(Safetensors, GoldenBytes) {
   write_safetensors(
       path_, {{"h", DType::f16, {1}, bytes_of(half)}, {"w", DType::f32, {2}, bytes_of(values)}},
       {{"k", "v"}});
-  // 144 = 0x90 header bytes: 139 of JSON and 5 spaces; w comes first, its elements are wider.
+  // w comes first, its elements are wider. The checksum was computed with another program.
   const std::string header =
-      R"({"__metadata__":{"k":"v"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"({"__metadata__":{"k":"v","zerolab.crc32c":"351675189"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
       R"("h":{"dtype":"F16","shape":[1],"data_offsets":[8,10]}})";
   const std::size_t padded = (header.size() + 7) / 8 * 8;
   std::string golden(8, '\0');
@@ -121,7 +121,7 @@ TEST_F(Safetensors, RoundTripOfEveryDType) {
 
 TEST_F(Safetensors, AFileWithoutTensors) {
   write_safetensors(path_, {});
-  EXPECT_EQ(contents(), std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
+  EXPECT_EQ(contents().substr(8), R"({"__metadata__":{"zerolab.crc32c":"0"}} )");
   EXPECT_TRUE(read_safetensors(path_).tensors.empty());
 }
 
@@ -151,6 +151,19 @@ TEST_F(Safetensors, EveryPrefixOfAFileIsRefused) {
   }
   put(whole + "x");
   expect_invalid("1 bytes follow the last tensor");
+}
+
+TEST_F(Safetensors, EveryFlippedBitOfTheDataIsRefused) {
+  const std::vector<float> values{1, 2, 3};
+  write_safetensors(path_, {{"w", DType::f32, {3}, bytes_of(values)}});
+  const std::string whole = contents();
+  for (std::size_t bit = 0; bit < 8 * sizeof(float) * values.size(); ++bit) {
+    std::string flipped = whole;
+    char& byte = flipped[whole.size() - 1 - bit / 8];
+    byte = static_cast<char>(byte ^ (1 << bit % 8));
+    put(flipped);
+    expect_invalid("the checksum differs");
+  }
 }
 
 TEST_F(Safetensors, NamesEveryDefect) {

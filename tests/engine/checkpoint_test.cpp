@@ -1,4 +1,5 @@
 // A run that is resumed ends with the bits of the run that was never interrupted.
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -119,26 +120,141 @@ TEST(Checkpoint, DelayedUpdatesResumeWithTheSameBits) {
   }
 }
 
-TEST(Checkpoint, TheNewestTwoAreKeptAndAnIncompleteOneIsPassedOver) {
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Flips bits in the middle of a file's data.
+void damage(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(path) / 2);
+  std::string bytes(64, '\0');
+  file.seekg(middle).read(bytes.data(), 64);
+  for (char& byte : bytes) byte = static_cast<char>(~byte);
+  file.seekp(middle).write(bytes.data(), 64);
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "in: " << (text)
+
+TEST(Checkpoint, TheNewestTwoAreKeptAndAnIncompleteOneIsPassedOverAloud) {
   const TempFolder folder;
   const std::string run = (folder / "run").string();
   const Strategy s = strategy(1);
   const Finished whole = run_cpu(kRanks, tiny_gpt2(), s, steps(kAll));
-  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 7));
-  std::vector<std::string> kept;
-  for (const auto& entry : fs::directory_iterator(run)) {
-    kept.push_back(entry.path().filename().string());
-  }
-  std::sort(kept.begin(), kept.end());
-  EXPECT_EQ(kept, (std::vector<std::string>{"step-00000006", "step-00000007"}));
-  fs::remove(fs::path(run) / "step-00000007" / "rank-1-of-3.safetensors");
+  const Finished first = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 7));
+  ASSERT_EQ(first.result.warnings.size(), 1u);
+  EXPECT_HAS(first.result.warnings[0], "holds no checkpoint yet");
+  EXPECT_EQ(names_in(run), (std::vector<std::string>{"step-00000006", "step-00000007"}));
+  fs::remove(checkpoint_file(run, 7, 1, kRanks));
   EXPECT_EQ(newest_checkpoint(run, kRanks), 6);
   EXPECT_EQ(newest_checkpoint(run, 2), 0) << "of another number of ranks";
   const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, kAll));
   EXPECT_EQ(rest.result.steps, kAll - 6);
-  ASSERT_EQ(rest.result.warnings.size(), 1u);
+  EXPECT_EQ(rest.result.first_step, 6);
+  ASSERT_EQ(rest.result.warnings.size(), 2u);
   EXPECT_EQ(rest.result.warnings[0], "resumed after step 6 from " + run);
+  EXPECT_HAS(rest.result.warnings[1], "step 7 of 3 ranks without that of rank 1");
   EXPECT_EQ(rest.weights, whole.weights);
+}
+
+TEST(Checkpoint, ADamagedFileIsNamedAndTheStepBeforeIsTaken) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  const Strategy s = strategy(3);
+  const Finished whole = run_cpu(kRanks, tiny_gpt2(), s, steps(kAll));
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 7));
+  const std::string newest = checkpoint_file(run, 7, 1, kRanks);
+  damage(newest);
+  const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, kAll));
+  ASSERT_EQ(rest.result.warnings.size(), 2u);
+  EXPECT_EQ(rest.result.warnings[0], "resumed after step 6 from " + run);
+  EXPECT_HAS(rest.result.warnings[1], newest + " is damaged");
+  EXPECT_EQ(rest.weights, whole.weights);
+}
+
+TEST(Checkpoint, AFolderWithoutAWholeStepIsNotStartedAnew) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  const Strategy s = strategy(2);
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 1));
+  const std::vector<std::string> files = names_in(run + "/step-00000001");
+  ProgramOptions options = kept_in(run, kAll);
+  std::string refused;
+  try {
+    run_cpu(2, tiny_gpt2(), s, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    refused = error.what();
+  }
+  EXPECT_HAS(refused, run + ": holds no whole checkpoint of 2 ranks");
+  EXPECT_HAS(refused, "step 1 of 3 ranks");
+  EXPECT_EQ(names_in(run + "/step-00000001"), files);
+  damage(checkpoint_file(run, 1, 2, kRanks));
+  refused = error_of(s, options);
+  EXPECT_HAS(refused, "rank-2-of-3.safetensors is damaged");
+  fs::remove(checkpoint_file(run, 1, 1, kRanks));
+  refused = error_of(s, options);
+  EXPECT_HAS(refused, "step 1 of 3 ranks without that of rank 1");
+}
+
+TEST(Checkpoint, AFreshRunLeavesTheCheckpointsOfAnotherAlone) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  const Strategy s = strategy(3);
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 6));
+  const std::vector<std::string> before = names_in(run);
+  ProgramOptions fresh = kept_in(run, 4);
+  fresh.checkpoint.resume = false;
+  const std::string refused = error_of(s, fresh);
+  EXPECT_HAS(refused, run + ": holds checkpoints already");
+  EXPECT_HAS(refused, "--resume");
+  EXPECT_EQ(names_in(run), before);
+}
+
+// Steps above those of a run are of a run that it went back from: never in favour of them.
+TEST(Checkpoint, OnlyStepsBelowTheOneJustWrittenAreRemoved) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  const Strategy s = strategy(1);
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 4));
+  fs::create_directory(run + "/step-00000900");
+  fs::create_directory(run + "/step-00000901");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (const int step : {900, 901}) {
+      std::ofstream(checkpoint_file(run, step, rank, kRanks)) << "not a checkpoint";
+    }
+  }
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 6));
+  EXPECT_EQ(names_in(run), (std::vector<std::string>{"step-00000004", "step-00000006",
+                                                     "step-00000900", "step-00000901"}));
+}
+
+TEST(Checkpoint, TwoRunsDoNotShareAFolder) {
+  const TempFolder folder;
+  const Strategy s = strategy(1);
+  {
+    const FolderLock other(folder.path().string());
+    const std::string refused = error_of(s, kept_in(folder.path().string(), 2));
+    EXPECT_HAS(refused, folder.path().string() + ": another run is writing");
+    EXPECT_TRUE(names_in(folder.path().string()).empty());
+  }
+  EXPECT_EQ(error_of(s, kept_in(folder.path().string(), 2)), "");
+}
+
+TEST(Checkpoint, AResumedRunNamesTheStepWhoseLossWasLost) {
+  const TempFolder folder;
+  const std::string run = (folder / "run").string();
+  Strategy s = strategy(1);
+  s.optimizer.lr = 1e38;
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 1));
+  const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 4));
+  ASSERT_FALSE(std::isfinite(rest.result.loss[0])) << "one update is enough";
+  EXPECT_EQ(rest.result.warnings.back(), "the loss is not finite since step 2");
 }
 
 TEST(Checkpoint, DamageAndStrangersAreNamed) {
@@ -146,18 +262,18 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   const std::string run = (folder / "run").string();
   const Strategy s = strategy(2);
   run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 3));
-  EXPECT_NE(error_of(s, kept_in(run, 3)).find("nothing is left to resume"), std::string::npos);
+  EXPECT_HAS(error_of(s, kept_in(run, 3)), "nothing is left to resume");
   ProgramOptions other = kept_in(run, kAll);
   other.checkpoint.identity = "another model";
-  EXPECT_NE(error_of(s, other).find("of another model, strategy"), std::string::npos);
-  const fs::path file = fs::path(run) / "step-00000003" / "rank-0-of-3.safetensors";
-  fs::resize_file(file, fs::file_size(file) - 8);
-  const std::string damaged = error_of(s, kept_in(run, kAll));
-  EXPECT_NE(damaged.find("rank-0-of-3.safetensors"), std::string::npos) << damaged;
+  EXPECT_HAS(error_of(s, other), "of another model, strategy");
+  for (const std::int64_t step : {2, 3}) {
+    const fs::path file = checkpoint_file(run, step, 0, kRanks);
+    fs::resize_file(file, fs::file_size(file) - 8);
+  }
+  EXPECT_HAS(error_of(s, kept_in(run, kAll)), "rank-0-of-3.safetensors is damaged");
   std::ofstream(folder / "file") << "not a folder";
-  EXPECT_NE(error_of(s, kept_in((folder / "file").string(), 2))
-                .find("choose another --checkpoint folder"),
-            std::string::npos);
+  EXPECT_HAS(error_of(s, kept_in((folder / "file").string(), 2)),
+             "choose another --checkpoint folder");
 }
 
 }  // namespace

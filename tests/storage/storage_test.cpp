@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <random>
 
-#include "backends/cpu/crc32c.h"
 #include "backends/cpu/file_storage.h"
 #include "backends/cpu/object_file.h"
+#include "core/base/crc32c.h"
 #include "tests/storage/faulty_engine.h"
 #include "tests/storage/object_parts.h"
 
@@ -24,20 +24,20 @@ using StorageTest = Folder;
 
 TEST(Crc32c, HasTheValuesOfRfc3720) {
   std::vector<std::byte> bytes(32, std::byte{0});
-  EXPECT_EQ(cpu::crc32c(bytes.data(), 32), 0x8a9136aau);
+  EXPECT_EQ(crc32c(bytes.data(), 32), 0x8a9136aau);
   std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
-  EXPECT_EQ(cpu::crc32c(bytes.data(), 32), 0x62a8ab43u);
+  EXPECT_EQ(crc32c(bytes.data(), 32), 0x62a8ab43u);
   for (std::size_t i = 0; i < 32; ++i) bytes[i] = static_cast<std::byte>(i);
-  EXPECT_EQ(cpu::crc32c(bytes.data(), 32), 0x46dd794eu);
-  EXPECT_EQ(cpu::crc32c(reinterpret_cast<const std::byte*>("123456789"), 9), 0xe3069283u);
+  EXPECT_EQ(crc32c(bytes.data(), 32), 0x46dd794eu);
+  EXPECT_EQ(crc32c(reinterpret_cast<const std::byte*>("123456789"), 9), 0xe3069283u);
 }
 
 TEST(Crc32c, IsTheSameByInstructionAndByTable) {
   const auto bytes = random_bytes(20000, 3);
   for (const std::int64_t size : {0, 1, 7, 8, 9, 100, 3071, 3072, 3073, 6145, 19999}) {
     for (const std::uint32_t start : {0u, 0x12345678u}) {
-      EXPECT_EQ(cpu::crc32c(bytes.data() + 1, size, start),
-                cpu::crc32c_portable(bytes.data() + 1, size, start));
+      EXPECT_EQ(crc32c(bytes.data() + 1, size, start),
+                crc32c_portable(bytes.data() + 1, size, start));
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "backends/cpu/crc32c.h"
+#include "core/base/crc32c.h"
 
 #include <array>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace zl::cpu {
+namespace zl {
 namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // reflected
@@ -96,4 +96,4 @@ std::uint32_t crc32c(const std::byte* data, std::int64_t bytes, std::uint32_t cr
 #endif
 }
 
-}  // namespace zl::cpu
+}  // namespace zl

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace zl::cpu {
+namespace zl {
 
 // Of `bytes` bytes; `crc` continues an earlier result. Uses the processor's instruction where there
 // is one.
@@ -13,4 +13,4 @@ std::uint32_t crc32c(const std::byte* data, std::int64_t bytes, std::uint32_t cr
 // The same from a table, for processors without the instruction.
 std::uint32_t crc32c_portable(const std::byte* data, std::int64_t bytes, std::uint32_t crc = 0);
 
-}  // namespace zl::cpu
+}  // namespace zl
