@@ -57,7 +57,8 @@ class Scheduler {
     std::int64_t end = host_;
     for (const Stream& stream : streams_) end = std::max(end, stream.ready);
     const double host_spread = cluster_.spread[static_cast<std::size_t>(CostClass::host)];
-    const double error = cluster_.calibration ? cluster_.calibration->step_error : 0;
+    const double error =
+        cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
     timeline_.steps.push_back(accounts_.close(step_, step_begin_, end, host_spread, error));
     step_begin_ = end;
   }

@@ -142,9 +142,11 @@ std::int64_t Transformer::logits_width() const {
   return (config_.vocab + kElements - 1) / kElements * kElements;
 }
 
-// About 64 MiB of logits, in whole tiles of 64 rows; the last chunk may be shorter.
+// About 256 MiB of logits, in whole tiles of 64 rows; the last chunk may be shorter. Each chunk
+// reads and writes the whole fp32 gradient of the head, which GPUs hide only behind a thousand rows
+// or more.
 std::int64_t Transformer::chunk_rows() const {
-  constexpr std::int64_t kBytes = std::int64_t{64} << 20, kTile = 64;
+  constexpr std::int64_t kBytes = std::int64_t{256} << 20, kTile = 64;
   const std::int64_t row = logits_width() * static_cast<std::int64_t>(size_of(batch_.dtype));
   return std::min(batch_.rows(), std::max<std::int64_t>(1, kBytes / row / kTile) * kTile);
 }

@@ -151,6 +151,7 @@ ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
       object.number("host_memory_bandwidth", cluster.host_memory_bandwidth);
   cluster.collective_seconds = object.number("collective_seconds", 0.0);
   cluster.overlap_loss = object.fraction("overlap_loss", 0.0);
+  cluster.step_error = object.number("step_error", 0.0);
   cluster.compute_is_host = object.boolean("compute_is_host", false);
   cluster.shared_cores = object.count("shared_cores", 0);
   if (const Json* spread = object.find("spread")) {
@@ -177,6 +178,7 @@ std::string cluster_json(const ClusterSpec& cluster) {
                 {"host_memory_bandwidth", cluster.host_memory_bandwidth},
                 {"collective_seconds", cluster.collective_seconds},
                 {"overlap_loss", cluster.overlap_loss},
+                {"step_error", cluster.step_error},
                 {"compute_is_host", cluster.compute_is_host},
                 {"shared_cores", cluster.shared_cores}};
   for (std::size_t i = 0; i < kCostClasses; ++i) {

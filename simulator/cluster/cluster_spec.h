@@ -42,6 +42,9 @@ struct ClusterSpec {
   // equal part of it. 0: every rank has a device of its own.
   int shared_cores = 0;
   std::array<double, kCostClasses> spread{0.10, 0.20, 0.20, 0.25, 0.15, 0.50};  // relative sd
+  // Relative root mean square error of step times, where published runs show it; 0: what the
+  // prices' spreads add up to. A calibration brings its own.
+  double step_error = 0;
   std::optional<Calibration> calibration;
 };
 
