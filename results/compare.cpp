@@ -23,9 +23,16 @@ double relative_change(double a, double b, Worse worse) {
 
 class Deltas {
  public:
-  void add(std::string name, double a, double b, Worse worse) {
+  Deltas(bool has_a, bool has_b) : has_a_(has_a), has_b_(has_b) {}
+
+  void add_failed(bool a, bool b) {
+    if (a != b) push("failed", a, b, Worse::more);
+  }
+  void add(const std::string& name, double a, double b, Worse worse) {
     if (a == 0 && b == 0) return;
-    deltas_.push_back({std::move(name), a, b, b - a, relative_change(a, b, worse), worse});
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    push(name, has_a_ ? a : kNone, has_b_ ? b : kNone, worse);
+    if (!has_a_ || !has_b_) deltas_.back().relative = kNone;
   }
   void add_if_measured(const char* name, double a, double b, Worse worse) {
     if (a != 0 && b != 0) add(name, a, b, worse);
@@ -39,13 +46,20 @@ class Deltas {
   }
   std::vector<MetricDelta> sorted() && {
     std::sort(deltas_.begin(), deltas_.end(), [](const MetricDelta& x, const MetricDelta& y) {
-      const double size_x = std::abs(x.relative), size_y = std::abs(y.relative);
+      const auto size = [](double relative) {
+        return std::isnan(relative) ? -1 : std::abs(relative);
+      };
+      const double size_x = size(x.relative), size_y = size(y.relative);
       return size_x != size_y ? size_x > size_y : x.name < y.name;
     });
     return std::move(deltas_);
   }
 
  private:
+  void push(const std::string& name, double a, double b, Worse worse) {
+    deltas_.push_back({name, a, b, b - a, relative_change(a, b, worse), worse});
+  }
+  bool has_a_, has_b_;
   std::vector<MetricDelta> deltas_;
 };
 
@@ -66,10 +80,11 @@ void add_times(Deltas& deltas, const RunResult& a, const RunResult& b) {
 
 }  // namespace
 
+bool has_numbers(const RunResult& run) { return run.outcome == Outcome::ok || run.steps > 0; }
+
 std::vector<MetricDelta> compare(const RunResult& a, const RunResult& b) {
-  Deltas deltas;
-  deltas.add("failed", a.outcome != Outcome::ok && b.outcome == Outcome::ok,
-             a.outcome == Outcome::ok && b.outcome != Outcome::ok, Worse::more);
+  Deltas deltas(has_numbers(a), has_numbers(b));
+  deltas.add_failed(a.outcome != Outcome::ok, b.outcome != Outcome::ok);
   if (!a.loss.empty() && !b.loss.empty()) {
     deltas.add("final_loss", a.loss.back(), b.loss.back(), Worse::more);
   }

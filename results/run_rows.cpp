@@ -30,6 +30,7 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("message", run.message);
   visit("ranks", run.ranks);
   visit("steps", run.steps);
+  visit("first_step", run.first_step);
   visit("skipped_steps", run.skipped_steps);
   visit("tokens_per_second", run.tokens_per_second);
   visit("step_time_median_ps", Seconds{run.step_time.median});
@@ -231,7 +232,7 @@ std::int64_t insert_run(SQLite::Database& database, const std::string& scenario,
   Binder metric_row(metric);
   visit_series(run, [&](const char* name, const std::vector<double>& values) {
     for (std::size_t step = 0; step < values.size(); ++step) {
-      metric_row << id << name << static_cast<std::int64_t>(step) << values[step];
+      metric_row << id << name << run.first_step + static_cast<std::int64_t>(step) << values[step];
       metric_row.execute();
     }
   });

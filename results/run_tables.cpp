@@ -14,7 +14,7 @@ bool ran(const RunResult& run) { return run.steps > 0; }
 Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
 
 Cell last_loss(const RunResult& run) {
-  return run.loss.empty() || simulated(run) ? Cell() : Cell(fmt::format("{:.4f}", run.loss.back()));
+  return run.loss.empty() ? Cell() : Cell(fmt::format("{:.4f}", run.loss.back()));
 }
 
 Cell error_bar(const RunResult& run) {
@@ -105,9 +105,9 @@ Table flat_table(std::span<const RunResult> results) {
            positive(run.step_time_low),
            positive(run.step_time_high),
            positive(run.mfu),
-           run.peak_device.total()};
-    for (const std::int64_t tag_bytes : run.peak_device.tag) row.emplace_back(tag_bytes);
-    row.emplace_back(run.wire_bytes_per_step);
+           bytes(run, run.peak_device.total())};
+    for (const std::int64_t tag_bytes : run.peak_device.tag) row.push_back(bytes(run, tag_bytes));
+    row.push_back(bytes(run, run.wire_bytes_per_step));
   }
   return table;
 }

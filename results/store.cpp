@@ -324,12 +324,14 @@ std::int64_t Store::begin_live(const LiveRun& run) {
   });
 }
 
-void Store::update_live(std::int64_t id, const std::vector<double>& loss) {
+void Store::update_live(std::int64_t id, std::int64_t first_step, const std::vector<double>& loss) {
   guarded(database_->getFilename(), [&] {
     SQLite::Statement write(*database_,
-                            "UPDATE live_runs SET loss = ?2, updated = unixepoch() WHERE id = ?1");
+                            "UPDATE live_runs SET loss = ?2, first_step = ?3, updated = unixepoch()"
+                            " WHERE id = ?1");
     write.bind(1, id);
     write.bind(2, loss.data(), static_cast<int>(loss.size() * sizeof(double)));
+    write.bind(3, first_step);
     return write.exec();
   });
 }
@@ -346,13 +348,15 @@ std::vector<LiveRun> Store::live_runs() {
   return guarded(database_->getFilename(), [&] {
     std::vector<LiveRun> runs;
     SQLite::Statement read(*database_,
-                           "SELECT id, scenario, strategy, backend, steps, loss FROM live_runs"
+                           "SELECT id, scenario, strategy, backend, steps, loss, first_step"
+                           " FROM live_runs"
                            " WHERE updated > unixepoch() - ?1 ORDER BY id");
     read.bind(1, kDeadSeconds);
     while (read.executeStep()) {
       LiveRun run{read.getColumn(0).getInt64(),  read.getColumn(1).getString(),
                   read.getColumn(2).getString(), read.getColumn(3).getString(),
-                  read.getColumn(4).getInt64(),  {}};
+                  read.getColumn(4).getInt64(),  {},
+                  read.getColumn(6).getInt64()};
       const SQLite::Column loss = read.getColumn(5);
       run.loss.resize(static_cast<std::size_t>(loss.getBytes()) / sizeof(double));
       if (!run.loss.empty()) {

@@ -66,8 +66,9 @@ struct Prediction {
 struct LiveRun {
   std::int64_t id = 0;
   std::string scenario, strategy, backend;
-  std::int64_t steps = 0;    // planned
-  std::vector<double> loss;  // of the steps so far
+  std::int64_t steps = 0;       // planned
+  std::vector<double> loss;     // of the steps so far
+  std::int64_t first_step = 0;  // that were taken before; known from the first step on
 };
 
 // Every function throws Error{failed} (file system, locked for 30 s) or Error{invalid} (damaged
@@ -114,7 +115,7 @@ class Store {
   // Runs under way: begin_live returns the id for the other two. A row that nobody updated for ten
   // minutes is of a program that died: live_runs leaves it out, begin_live removes it.
   std::int64_t begin_live(const LiveRun& run);
-  void update_live(std::int64_t id, const std::vector<double>& loss);
+  void update_live(std::int64_t id, std::int64_t first_step, const std::vector<double>& loss);
   void end_live(std::int64_t id);
   std::vector<LiveRun> live_runs();  // oldest first
 

@@ -30,13 +30,14 @@ LiveReport::~LiveReport() {
   }
 }
 
-void LiveReport::step(double loss) {
+void LiveReport::step(std::int64_t step, double loss) {
+  if (run_.loss.empty()) run_.first_step = step - 1;
   run_.loss.push_back(loss);
   const auto now = std::chrono::steady_clock::now();
   if (!store_ || now - written_ < kBetweenWrites) return;
   written_ = now;
   try {
-    store_->update_live(run_.id, run_.loss);
+    store_->update_live(run_.id, run_.first_step, run_.loss);
   } catch (const Error& error) {
     log_debug(error.what());
     store_.reset();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
@@ -20,7 +21,8 @@ class LiveReport {
   LiveReport(const LiveReport&) = delete;
   LiveReport& operator=(const LiveReport&) = delete;
 
-  void step(double loss);
+  // Step `step`, counted from 1 over the whole training, had this loss.
+  void step(std::int64_t step, double loss);
 
  private:
   std::optional<Store> store_;

@@ -39,6 +39,11 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   world->run([&](RankHandle handle) {
     outcome = run_rank(handle, scenario.model, strategy, data, options);
   });
+  // What the recording device answers for these is no prediction.
+  for (auto values : {&RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate,
+                      &RunResult::loss_scale}) {
+    (outcome.result.*values).clear();
+  }
   return {strategy, std::move(outcome.result), std::move(outcome.trace),
           std::move(outcome.stand_ins)};
 }

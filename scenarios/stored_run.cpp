@@ -28,8 +28,8 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
     RunResult result = runner.run(scenario, strategy, backend, hooks);
     if (was_cut_short(scenario, result, hooks)) {
       result.outcome = Outcome::failed;
-      result.message = "interrupted after " + std::to_string(result.steps) + " of " +
-                       std::to_string(scenario.run.steps) + " steps; not stored";
+      result.message = "interrupted after " + std::to_string(result.first_step + result.steps) +
+                       " of " + std::to_string(scenario.run.steps) + " steps; not stored";
     }
     return result;
   } catch (const Error& error) {
@@ -46,7 +46,7 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
 bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks) {
   // A run that was stopped has taken at least one step; one that failed has none.
   return hooks.stop != nullptr && *hooks.stop && result.steps > 0 &&
-         result.steps < scenario.run.steps;
+         result.first_step + result.steps < scenario.run.steps;
 }
 
 std::int64_t store_run(Store& store, const Scenario& scenario, const ImportedStrategy& strategy,

@@ -51,14 +51,23 @@ class Memory {
   std::unique_ptr<std::byte, Free> bytes_;
 };
 
-FileRate measure(const std::string& folder, const AioConfig& aio, const ObjectPart& part) {
-  const auto storage = cpu::make_file_storage(folder, 0, aio);
+void check_stop(const FileTuningOptions& options) {
+  if (options.stop == nullptr || !*options.stop) return;
+  throw Error(ErrorCode::interrupted, options.folder + ": interrupted, its files are removed");
+}
+
+FileRate measure(const FileTuningOptions& options, const AioConfig& aio, const ObjectPart& part) {
+  const auto storage = cpu::make_file_storage(options.folder, 0, aio);
   const ObjectLayout layout({part.bytes}, aio.block_size);
   const ObjectId object = storage->create("tuning", layout);
   const std::span<const ObjectPart> parts(&part, 1);
-  for (int slot = 0; slot < 2; ++slot) storage->write(object, parts);  // the first one is slower
+  for (int slot = 0; slot < 2; ++slot) {  // the first one is slower
+    check_stop(options);
+    storage->write(object, parts);
+  }
   std::vector<double> reads, writes;
   for (int round = 0; round < kRounds; ++round) {
+    check_stop(options);
     const double begin = now();
     storage->write(object, parts);
     const double middle = now();
@@ -134,7 +143,7 @@ FileTuning tune_files(const FileTuningOptions& options) {
   const Memory memory(options.object_bytes);
   FileTuning tuning;
   const FileRate probe =
-      measure(options.folder, {}, {memory.data(), std::min(16 * kMiB, options.object_bytes)});
+      measure(options, {}, {memory.data(), std::min(16 * kMiB, options.object_bytes)});
   tuning.access = cpu::describe_file_access(options.folder);
   tuning.object_bytes =
       affordable(probe, end - now(), static_cast<std::size_t>(total), options.object_bytes);
@@ -143,7 +152,7 @@ FileTuning tune_files(const FileTuningOptions& options) {
       ++tuning.skipped;
       return;
     }
-    tuning.rates.push_back(measure(options.folder, aio, {memory.data(), tuning.object_bytes}));
+    tuning.rates.push_back(measure(options, aio, {memory.data(), tuning.object_bytes}));
     if (options.progress) options.progress(static_cast<int>(tuning.rates.size()), total);
   };
   for (const AioConfig& aio : all) add(aio);

@@ -3,6 +3,7 @@
 // Ownership: all files are removed again. Threads: the caller's.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,6 +18,7 @@ struct FileTuningOptions {
   std::int64_t object_bytes = std::int64_t{256} << 20;  // at most; slow disks get smaller ones
   double seconds = 20;                                  // for all settings together, about
   std::function<void(int done, int total)> progress;
+  const std::atomic<bool>* stop = nullptr;  // when it turns true, measuring ends soon
 };
 
 // Medians, in bytes per second.
@@ -34,7 +36,8 @@ struct FileTuning {
 };
 
 // Error{failed} naming the folder, what is wrong with it and the fix: missing, not writable, less
-// free space than two slots of an object take. Error{invalid} for an object_bytes below 1 MiB.
+// free space than two slots of an object take. Error{invalid} for an object_bytes below 1 MiB;
+// Error{interrupted} when options.stop turned true.
 FileTuning tune_files(const FileTuningOptions& options);
 
 // What is recommended, as the section of a configuration: {"aio":{"block_size":..,...}}.

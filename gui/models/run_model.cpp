@@ -107,6 +107,7 @@ int RunModel::columnCount(const QModelIndex& parent) const {
 
 QVariant RunModel::value(const RunSummary& run, int column) const {
   const auto number = [](double x) { return std::isfinite(x) ? QVariant(x) : QVariant(); };
+  const bool began = run.outcome == Outcome::ok || run.steps > 0;
   switch (column) {
     case id:
       return qlonglong(run.id);
@@ -125,16 +126,15 @@ QVariant RunModel::value(const RunSummary& run, int column) const {
     case steps:
       return qlonglong(run.steps);
     case loss:
-      // The recording device answers a constant.
-      return run.backend == "sim" ? QVariant() : number(run.final_loss);
+      return number(run.final_loss);
     case tokens_per_second:
       return run.tokens_per_second > 0 ? number(run.tokens_per_second) : QVariant();
     case step_time:
       return run.step_time_median > 0 ? number(run.step_time_median) : QVariant();
     case peak_device:
-      return static_cast<double>(run.peak_device_bytes);
+      return began ? QVariant(static_cast<double>(run.peak_device_bytes)) : QVariant();
     case wire:
-      return static_cast<double>(run.wire_bytes_per_step);
+      return began ? QVariant(static_cast<double>(run.wire_bytes_per_step)) : QVariant();
     case tags:
       return QString::fromStdString(run.tags);
     default:

@@ -11,6 +11,7 @@
 #include <QTimer>
 #include <QVBoxLayout>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "core/base/error.h"
@@ -21,6 +22,13 @@
 namespace zl::gui {
 
 constexpr int kRefreshMilliseconds = 1000;
+
+// The x axis of `count` steps that follow the first `before` ones of a training.
+static std::vector<double> step_numbers(std::int64_t before, std::size_t count) {
+  std::vector<double> steps(count);
+  std::iota(steps.begin(), steps.end(), static_cast<double>(before + 1));
+  return steps;
+}
 
 RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWidget* parent)
     : QWidget(parent), session_(session), model_(new RunModel(this)) {
@@ -156,25 +164,20 @@ void RunsPage::show_losses() {
   for (const LiveRun& run : model_->live()) {
     Curve curve{tr("running: %1, step %2 of %3")
                     .arg(QString::fromStdString(run.strategy))
-                    .arg(run.loss.size())
+                    .arg(run.first_step + static_cast<std::int64_t>(run.loss.size()))
                     .arg(run.steps),
                 {},
                 run.loss};
-    for (std::size_t i = 0; i < run.loss.size(); ++i) curve.x.push_back(double(i + 1));
+    curve.x = step_numbers(run.first_step, run.loss.size());
     chart.curves.push_back(std::move(curve));
   }
   constexpr std::size_t kCurves = 12;  // more cannot be told apart
   for (const std::int64_t id : selected_or_newest()) {
     if (chart.curves.size() == kCurves) break;
     const RunResult* result = loaded(id);
-    // The recording device answers a constant loss.
-    if (result == nullptr || result->backend == "sim") continue;
-    Curve curve{tr("%1: %2").arg(id).arg(QString::fromStdString(result->strategy)), {}, {}};
-    for (std::size_t i = 0; i < result->loss.size(); ++i) {
-      curve.x.push_back(static_cast<double>(i + 1));
-      curve.y.push_back(result->loss[i]);
-    }
-    chart.curves.push_back(std::move(curve));
+    if (result == nullptr || result->loss.empty()) continue;
+    chart.curves.push_back({tr("%1: %2").arg(id).arg(QString::fromStdString(result->strategy)),
+                            step_numbers(result->first_step, result->loss.size()), result->loss});
   }
   losses_->set_data(std::move(chart));
 }

@@ -54,6 +54,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   connect(controller_, &RunController::progressed, this, [this](const RunProgress& progress) {
     Row& row = rows_[static_cast<std::size_t>(progress.index)];
     row.last = progress;
+    row.step.push_back(static_cast<double>(progress.step));
     row.loss.push_back(progress.loss);
     row.state = tr("running");
     show_rows();
@@ -96,7 +97,7 @@ void TrainPage::cancel() {
 void TrainPage::begin(const QStringList& strategies, qint64 steps) {
   rows_.clear();
   steps_ = steps;
-  for (const QString& name : strategies) rows_.push_back({name, {}, {}, tr("waiting")});
+  for (const QString& name : strategies) rows_.push_back({name, {}, {}, {}, tr("waiting")});
   start_->setEnabled(false);
   cancel_->setEnabled(true);
   state_->setText(tr("Training %1 strategies for %2 steps each").arg(rows_.size()).arg(steps));
@@ -118,11 +119,7 @@ void TrainPage::show_rows() {
                    {"peak device", Align::right, Unit::bytes},
                    {"state", Align::left}};
   for (const Row& row : rows_) {
-    Curve curve{row.strategy, {}, row.loss};
-    for (std::size_t i = 0; i < row.loss.size(); ++i) {
-      curve.x.push_back(static_cast<double>(i + 1));
-    }
-    chart.curves.push_back(std::move(curve));
+    chart.curves.push_back({row.strategy, row.step, row.loss});
     const bool begun = row.last.step > 0;
     const auto number = [begun](double value) { return begun ? Cell(value) : Cell(); };
     table.rows.push_back(

@@ -37,7 +37,7 @@ class TrainPage : public QWidget {
  private:
   struct Row {
     QString strategy;
-    std::vector<double> loss;
+    std::vector<double> step, loss;
     RunProgress last;
     QString state;
   };

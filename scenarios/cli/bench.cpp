@@ -9,6 +9,7 @@
 #include "core/base/bytes.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
+#include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
@@ -66,9 +67,11 @@ std::string tuning_text(const FileTuning& tuning, const std::string& folder) {
 int nvme(NvmeOptions options) {
   const Format format = table_or_json(options.format);
   options.tuning.object_bytes = parse_bytes(options.size);
+  options.tuning.stop = &stop_on_interrupt();
   std::optional<ProgressBar> bar;
   options.tuning.progress = [&bar](int done, int total) {
     if (!bar) bar.emplace("measuring", total);
+    log_debug(fmt::format("measured {} of {} settings", done, total));
     bar->update(done);
   };
   const FileTuning tuning = tune_files(options.tuning);

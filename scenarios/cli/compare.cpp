@@ -34,7 +34,8 @@ struct Comparison {
 };
 
 std::string label(const RunResult& run) {
-  const std::string text = run.strategy + " on " + run.backend;
+  std::string text = run.strategy + " on " + run.backend;
+  if (run.outcome != Outcome::ok) text += std::string(", ") + name_of(run.outcome);
   return run.run_id != 0 ? fmt::format("{} (run {})", text, run.run_id) : text;
 }
 
@@ -135,11 +136,16 @@ Table table_of(const Comparison& pair, bool readable_numbers) {
               {}};
   for (const MetricDelta& delta : pair.deltas) {
     const Unit unit = unit_of(delta.name);
-    const auto cell = [&](double value) {
+    const auto cell = [&](double value, bool there = true) {
+      if (!there) return Cell();
       return readable_numbers ? Cell(readable(value, unit)) : Cell(value);
     };
-    table.rows.push_back({delta.name, cell(delta.a), cell(delta.b), cell(delta.absolute),
-                          delta.relative, std::string(verdict(pair, delta))});
+    const bool outcome = delta.name == "failed";
+    const bool a = outcome || has_numbers(pair.a), b = outcome || has_numbers(pair.b);
+    table.rows.push_back({delta.name, cell(delta.a, a), cell(delta.b, b),
+                          cell(delta.absolute, a && b),
+                          std::isfinite(delta.relative) ? Cell(delta.relative) : Cell(),
+                          std::string(verdict(pair, delta))});
   }
   return table;
 }

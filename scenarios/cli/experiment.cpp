@@ -48,7 +48,7 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
     hooks.on_step = [&live, shown = hooks.on_step](std::int64_t step, const StepMetrics& metrics,
                                                    double seconds) {
       if (shown) shown(step, metrics, seconds);
-      live->step(metrics.loss);
+      live->step(step, metrics.loss);
     };
   }
   RunResult result = attempt_run(runner_, scenario_, strategy, backend, hooks);

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
+#include "core/base/error.h"
 #include "core/base/log.h"
 #include "results/run_tables.h"
 #include "scenarios/cli/commands.h"
@@ -78,12 +80,24 @@ void say_where(const std::vector<RunResult>& results, const DatabaseOptions& dat
   if (!ids.empty()) log_info("stored as runs " + ids + " in " + database.path().string());
 }
 
+// The second of two real backends would find the checkpoints of the first.
+void check_checkpoint(const CheckpointConfig& checkpoint,
+                      const std::vector<std::string>& backends) {
+  const auto real = std::count_if(backends.begin(), backends.end(),
+                                  [](const std::string& backend) { return backend != "sim"; });
+  if (checkpoint.folder.empty() || real < 2) return;
+  throw Error(ErrorCode::usage,
+              "--checkpoint: a folder is of one real backend; run them one after the other, each "
+              "with its own folder");
+}
+
 int run(const RunOptions& options) {
   const Format format = parse_format(options.format);
   const Runner runner;
   Scenario scenario = load(options.scenario);
   const std::vector<std::string> backends =
       choose_backends(options.scenario.backends, scenario, runner);
+  check_checkpoint(options.checkpoint, backends);
   Experiment experiment(runner, std::move(scenario), options.database);
   std::vector<RunResult> results;
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {

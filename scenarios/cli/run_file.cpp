@@ -60,6 +60,7 @@ RunResult result_of(const Json& object, const std::string& backend) {
               number(time.at("offload_stall")), number(time.at("bubble")),
               number(time.at("optimizer"))};
   run.reserved_device = object.value("reserved_bytes", std::int64_t{0});
+  run.first_step = object.value("first_step", std::int64_t{0});
   run.skipped_steps = object.value("skipped_steps", std::int64_t{0});
   return run;
 }

@@ -61,20 +61,29 @@ class StepLines {
 Table steps_table(const RunResult& run) {
   Table table{{{"step"}, {"loss"}, {"grad_norm"}, {"learning_rate"}, {"loss_scale"}, {"seconds"}},
               {}};
-  for (std::size_t i = 0; i < run.loss.size(); ++i) {
-    table.rows.push_back({static_cast<std::int64_t>(i + 1), run.loss[i], run.grad_norm[i],
-                          run.learning_rate[i], run.loss_scale[i], run.step_seconds[i]});
+  const auto at = [](const std::vector<double>& values, std::size_t i) {
+    return i < values.size() ? Cell(values[i]) : Cell();  // a simulated run has times only
+  };
+  for (std::size_t i = 0; i < run.step_seconds.size(); ++i) {
+    table.rows.push_back({run.first_step + static_cast<std::int64_t>(i) + 1, at(run.loss, i),
+                          at(run.grad_norm, i), at(run.learning_rate, i), at(run.loss_scale, i),
+                          run.step_seconds[i]});
   }
   return table;
+}
+
+std::string loss_text(const RunResult& run) {
+  if (run.loss.empty()) return "";
+  return fmt::format("loss {:.4f} -> {:.4f}, ", run.loss.front(), run.loss.back());
 }
 
 std::string summary(const RunResult& run) {
   if (run.steps == 0) return "";
   std::string text = fmt::format(
-      "{} on {}: {} steps on {} ranks, loss {:.4f} -> {:.4f}, {:.0f} tokens/s, step {} (median), "
+      "{} on {}: {} steps on {} ranks, {}{:.0f} tokens/s, step {} (median), "
       "peak memory {} per rank",
-      run.strategy, run.backend, run.steps, run.ranks, run.loss.front(), run.loss.back(),
-      run.tokens_per_second, readable(run.step_time.median, Unit::seconds),
+      run.strategy, run.backend, run.steps, run.ranks, loss_text(run), run.tokens_per_second,
+      readable(run.step_time.median, Unit::seconds),
       readable(run.peak_device.total(), Unit::bytes));
   text += run.mfu > 0 ? fmt::format(", MFU {:.1f} % ({})", run.mfu * 100, run.mfu_convention)
                       : fmt::format(", MFU n/a ({}; the peak is unknown until `zerolab calibrate`)",

@@ -1,6 +1,8 @@
 // The keys that `zerolab run -o json` promises, and the other commands' output.
+#include <cmath>
 #include <set>
 
+#include "results/store.h"
 #include "tests/cli/program.h"
 
 namespace zl::cli_test {
@@ -58,10 +60,34 @@ TEST(Contract, SimulatedTinyStudy) {
     EXPECT_EQ(result["outcome"], "ok");
     EXPECT_EQ(result["ranks"], 2);
     EXPECT_EQ(result["steps"], 3);
-    EXPECT_EQ(result["loss"].size(), 3u);
+    for (const char* none : {"loss", "grad_norm", "learning_rate", "loss_scale"}) {
+      EXPECT_TRUE(result[none].empty()) << none << ": nothing was trained";
+    }
+    EXPECT_EQ(result["step_seconds"].size(), 3u);
+    EXPECT_EQ(result["first_step"], 0);
     EXPECT_EQ(result["run_id"], ++id);
     EXPECT_GT(result["step_time_seconds"]["median"], 0);
   }
+}
+
+TEST(Contract, WhatWasNotMeasuredIsEmptyInCsvAndInTheDatabase) {
+  const Home home;
+  const Output csv =
+      zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-2", "-o", "csv"});
+  EXPECT_EQ(csv.code, 0) << csv.err;
+  EXPECT_CONTAINS(csv.out, "zero-2,sim,ok,,2,3,1,,");
+  const Output memory = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy",
+                                       "zero-0", "--device-memory", "1MiB", "-o", "csv"});
+  EXPECT_EQ(memory.code, 4) << memory.err;
+  EXPECT_CONTAINS(memory.out, ",,,,,,,,,,,,,,,\n");
+  const Output compared = zerolab(home, {"compare", "zero-2", "zero-0"});
+  EXPECT_CONTAINS(compared.out, "b: zero-0 on sim, out_of_memory (run 2)");
+  EXPECT_EQ(compared.out.find("-100"), std::string::npos) << compared.out;
+  EXPECT_EQ(compared.out.find("nan"), std::string::npos) << compared.out;
+  const Output back = zerolab(home, {"compare", "zero-0", "zero-2"});
+  EXPECT_EQ(back.out.find("inf"), std::string::npos) << back.out;
+  Store store = Store::open(home.path("zerolab/results.db"), Store::Mode::read_only);
+  for (const RunSummary& run : store.list()) EXPECT_TRUE(std::isnan(run.final_loss));
 }
 
 TEST(Contract, A175BillionParameterModelOnManyGpusIsSimulatedWithoutBeingAsked) {

@@ -1,5 +1,6 @@
 // Ctrl-C in mid-run.
 #include <csignal>
+#include <filesystem>
 
 #include "results/store.h"
 #include "tests/cli/program.h"
@@ -26,6 +27,44 @@ TEST(Interrupt, FinishedStrategiesAreStoredAndPrinted) {
   ASSERT_EQ(stored.size(), 1u);
   EXPECT_EQ(stored[0].backend, "sim");
   EXPECT_EQ(stored[0].outcome, Outcome::ok);
+}
+
+TEST(Interrupt, AResumedRunCountsFromTheFirstStepOfAll) {
+  const Home home;
+  const auto arguments = [&](const std::string& steps) {
+    return std::vector<std::string>{"run",          data_file("tiny.json"),
+                                    "--backend",    "cpu",
+                                    "--strategy",   "zero-2",
+                                    "--steps",      steps,
+                                    "--checkpoint", home.path("ck"),
+                                    "--resume",     "--verbose",
+                                    "-o",           "json"};
+  };
+  const Output begun = zerolab(home, arguments("8"));
+  EXPECT_EQ(begun.code, 0) << begun.err;
+  EXPECT_CONTAINS(begun.err, "holds no checkpoint yet");
+  Program program(home, arguments("20000"));
+  ASSERT_TRUE(program.wait_for_message("zero-2 on cpu: step 9 "));
+  program.send(SIGINT);
+  const Output output = program.finish();
+  EXPECT_EQ(output.code, 130) << output.err;
+  const Json result = Json::parse(output.out)["results"][0];
+  EXPECT_EQ(result["first_step"], 8);
+  const std::int64_t last = 8 + result["steps"].get<std::int64_t>();
+  EXPECT_EQ(result["message"],
+            "interrupted after " + std::to_string(last) + " of 20000 steps; not stored");
+}
+
+TEST(Interrupt, MeasuringADiskLeavesNoFiles) {
+  const Home home;
+  const std::string folder = home.path("disk");
+  std::filesystem::create_directory(folder);
+  Program program(home, {"bench", "nvme", folder, "--verbose"});
+  ASSERT_TRUE(program.wait_for_message("measured 1 of "));
+  program.send(SIGINT);
+  const Output output = program.finish();
+  EXPECT_EQ(output.code, 130) << output.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 TEST(Interrupt, TrainingKeepsItsWeights) {

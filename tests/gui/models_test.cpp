@@ -94,10 +94,13 @@ TEST(Models, ARunOfAnotherProgramIsSeenWhileItTrains) {
   ASSERT_EQ(page.selected(), std::vector{stored});
   const auto id = writer.begin_live({0, "demo", "zero-2", "cpu", 20, {}});
   for (const std::size_t steps : {1, 2, 3}) {
-    writer.update_live(id, std::vector<double>(steps, 4.5));
+    writer.update_live(id, 8, std::vector<double>(steps, 4.5));
     page.model().refresh();
     ASSERT_GE(page.losses()->data().curves.size(), 1u);
     EXPECT_EQ(page.losses()->data().curves[0].y.size(), steps);
+    EXPECT_EQ(page.losses()->data().curves[0].x.front(), 9) << "it was resumed after 8 steps";
+    EXPECT_TRUE(
+        page.losses()->data().curves[0].name.contains(QString("step %1 of 20").arg(8 + steps)));
     EXPECT_EQ(page.selected(), std::vector{stored}) << "the selection stays";
   }
   writer.end_live(id);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "tests/results/fixtures.h"
@@ -93,6 +94,23 @@ TEST(Compare, UnmeasuredRatesAreLeftOutAndFailureIsARegression) {
   ASSERT_EQ(worse.size(), 1u);
   EXPECT_EQ(worse[0].name, "failed");
   EXPECT_TRUE(regressions(compare(b, base()), 0).empty());
+}
+
+TEST(Compare, ARunThatNeverBeganHasNoNumbersToCompare) {
+  RunResult a = base(), b;
+  b.outcome = Outcome::out_of_memory;
+  for (const bool swapped : {false, true}) {
+    const auto deltas = swapped ? compare(b, a) : compare(a, b);
+    EXPECT_EQ(deltas.front().name, "failed");
+    const auto* peak = find(deltas, "peak_device_bytes");
+    ASSERT_NE(peak, nullptr);
+    EXPECT_TRUE(std::isnan(swapped ? peak->a : peak->b));
+    EXPECT_EQ(swapped ? peak->b : peak->a, 1000);
+    EXPECT_TRUE(std::isnan(peak->absolute));
+    EXPECT_TRUE(std::isnan(peak->relative));
+    EXPECT_EQ(regressions(deltas, 0).size(), swapped ? 0u : 1u);
+  }
+  EXPECT_TRUE(compare(b, b).empty());
 }
 
 TEST(Compare, Threshold) {

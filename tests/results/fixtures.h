@@ -73,6 +73,7 @@ inline RunResult a_full_run() {
   run.message = "out of memory: 'quoted' \"text\" ✓";
   run.ranks = 4;
   run.steps = 20;
+  run.first_step = 12;
   run.loss = {5.5, 4.25, std::numeric_limits<double>::quiet_NaN(), 0.1 + 0.2};
   run.grad_norm = {1e-300, std::numeric_limits<double>::infinity()};
   run.learning_rate = {1e-4, 2e-4, 3e-4};

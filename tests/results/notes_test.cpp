@@ -30,12 +30,13 @@ TEST(LiveRuns, GrowAndGoAndTheDeadAreForgotten) {
   Store reader = Store::open(folder / "runs.db", Store::Mode::read_only);
   const auto first = writer.begin_live({0, "demo", "zero-1", "cpu", 20, {}});
   const auto second = writer.begin_live({0, "demo", "zero-2", "cpu", 20, {}});
-  writer.update_live(second, {5.5, 5.25});
+  writer.update_live(second, 8, {5.5, 5.25});
   auto live = reader.live_runs();
   ASSERT_EQ(live.size(), 2u);
   EXPECT_EQ(live[0].strategy, "zero-1");
   EXPECT_TRUE(live[0].loss.empty());
   EXPECT_EQ(live[1].steps, 20);
+  EXPECT_EQ(live[1].first_step, 8);
   EXPECT_EQ(live[1].loss, (std::vector{5.5, 5.25}));
   writer.end_live(first);
   EXPECT_EQ(reader.live_runs().size(), 1u);

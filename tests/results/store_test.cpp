@@ -44,6 +44,7 @@ TEST_F(StoreTest, RoundTripOfEveryField) {
   EXPECT_EQ(back.message, run.message);
   EXPECT_EQ(back.ranks, run.ranks);
   EXPECT_EQ(back.steps, run.steps);
+  EXPECT_EQ(back.first_step, run.first_step);
   expect_same(back.loss, run.loss);
   expect_same(back.grad_norm, run.grad_norm);
   expect_same(back.learning_rate, run.learning_rate);
