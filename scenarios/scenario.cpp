@@ -12,6 +12,7 @@
 #include "scenarios/json_reading.h"
 #include "scenarios/model_file.h"
 #include "scenarios/run_settings.h"
+#include "scenarios/runner.h"
 #include "scenarios/strategy_file.h"
 
 namespace zl {
@@ -68,6 +69,16 @@ ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs
   return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
 }
 
+// What the devices do worse than a strategy may expect of them.
+void warn_of_precision(const sim::ClusterSpec& cluster, const std::string& name,
+                       ImportedStrategy& imported) {
+  const DType dtype = imported.strategy.compute_dtype;
+  if (cluster.compute_is_host || dtype == DType::f32) return;
+  if (sim::has_tensor_peak(cluster.device, dtype)) return;
+  imported.warnings.push_back(std::string(name_of(dtype)) + " is no faster than fp32 on " + name +
+                              ", whose default is " + name_of(sim::default_precision(cluster)));
+}
+
 void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
                         Scenario& out) {
   if (!list.is_array() || list.empty()) {
@@ -75,13 +86,20 @@ void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_
                                         " is not a list of names or objects, such as [\"zero-2\"]");
   }
   const RunSettings& run = out.run;
-  const ImportContext context{
-      run.ranks, &out.model,      run.precision, run.micro_batch, run.gradient_accumulation,
-      run.steps, batch_is_default};
+  const sim::ClusterSpec cluster = scenario_cluster(out);
+  const ImportContext context{run.ranks,
+                              &out.model,
+                              run.precision,
+                              run.micro_batch,
+                              run.gradient_accumulation,
+                              run.steps,
+                              batch_is_default,
+                              sim::default_precision(cluster)};
   std::set<std::string> names;
   for (std::size_t index = 0; index < list.size(); ++index) {
     ImportedStrategy strategy = resolve_strategy(list[index], index, folder, context);
     require_runnable(strategy);
+    warn_of_precision(cluster, out.cluster, strategy);
     if (!names.insert(strategy.strategy.name).second) {
       throw Error(ErrorCode::invalid, "strategies: \"" + strategy.strategy.name +
                                           "\" occurs twice; set x-zerolab.name of one of them");
@@ -142,11 +160,7 @@ Scenario resolve(Json document, const std::string& name, const fs::path& folder,
   return out;
 }
 
-Json bare_model(const std::string& model, const ScenarioOverrides& overrides) {
-  Json document = {{"schema", 1}, {"model", model}};
-  if (overrides.cluster.value_or("local") != "local") document["run"] = {{"precision", "bf16"}};
-  return document;
-}
+Json bare_model(const std::string& model) { return {{"schema", 1}, {"model", model}}; }
 
 }  // namespace
 
@@ -158,14 +172,14 @@ Scenario scenario_from_json(std::string_view text, std::string_view source,
 
 Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides) {
   if (name_or_path.empty() && overrides.model) {
-    return resolve(bare_model(*overrides.model, overrides), *overrides.model, "", overrides);
+    return resolve(bare_model(*overrides.model), *overrides.model, "", overrides);
   }
   if (catalog_has("studies", name_or_path)) {
     const Json document = parse_json(catalog_text("studies", name_or_path), name_or_path);
     return resolve(document, name_or_path, "", overrides);
   }
   if (catalog_has("models", name_or_path)) {
-    return resolve(bare_model(name_or_path, overrides), name_or_path, "", overrides);
+    return resolve(bare_model(name_or_path), name_or_path, "", overrides);
   }
   if (fs::is_regular_file(name_or_path)) {
     return scenario_from_json(read_text_file(name_or_path), name_or_path, overrides);

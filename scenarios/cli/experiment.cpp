@@ -16,7 +16,10 @@ namespace {
 void say_notes(const ImportedStrategy& imported) {
   for (const Effect& effect : imported.effects) {
     const bool given = !effect.given.empty() && effect.given != "\"auto\"";
-    const bool chosen = effect.key == "optimizer.type" && effect.status == EffectStatus::defaulted;
+    const bool missing =
+        effect.key == "optimizer.type" ||
+        (effect.key.ends_with("16.enabled") && effect.effective == "true" && effect.given.empty());
+    const bool chosen = missing && effect.status == EffectStatus::defaulted;
     if (!effect.why.empty() && (given || chosen)) {
       log_info(imported.strategy.name + ": " + effect.key + ": " + effect.why);
     }

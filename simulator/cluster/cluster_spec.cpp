@@ -206,6 +206,14 @@ ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second) {
   return cluster;
 }
 
+DType default_precision(const ClusterSpec& cluster) {
+  if (cluster.compute_is_host) return DType::f32;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    if (has_tensor_peak(cluster.device, dtype)) return dtype;
+  }
+  return DType::f32;
+}
+
 DeviceProperties device_properties(const ClusterSpec& cluster) {
   DeviceProperties properties;
   properties.name = cluster.device.name;
