@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::array kRateTypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
+constexpr double kLeastPeak = 1e9;  // the processors of 1990
+
 std::size_t index_of(DType dtype) { return static_cast<std::size_t>(dtype); }
 
 // Types without a rate of their own: doubles at half the rate of floats, 16-bit at that of floats
@@ -43,7 +45,9 @@ DeviceSpec read_device(JsonObject object) {
       efficiencies.find(name);
       continue;
     }
-    device.rates[index_of(dtype)] = {peaks.positive(name), efficiencies.fraction(name)};
+    const double peak = peaks.positive(name);
+    if (peak < kLeastPeak) peaks.fail(name, peaks.at(name).dump() + " FLOP/s is not at least 1e9");
+    device.rates[index_of(dtype)] = {peak, efficiencies.fraction(name)};
   }
   peaks.finish();
   efficiencies.finish();
