@@ -263,6 +263,55 @@ TEST(Scenario, WarnsOfATypeThatTheDevicesLack) {
             "bf16 is no faster than fp32 on 8xv100, whose default is fp16");
 }
 
+TEST(Scenario, WhatIsCutIsSaid) {
+  ScenarioOverrides o;
+  o.cluster = "8xh100";
+  o.strategies = {"zero-1"};
+  o.device_memory = "80GiB";
+  EXPECT_TRUE(load_scenario("gpt2-tiny", o).strategies[0].warnings.empty());
+  o.device_memory = "200GiB";
+  const std::vector<std::string> warnings = load_scenario("gpt2-tiny", o).strategies[0].warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_CONTAINS(warnings[0], "200.00 GiB is more than the 80.00 GiB of a device of 8xh100");
+  o = {};
+  o.cluster = "8xh100";
+  o.ranks = 9;
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
+                  "run.ranks: 9 is more than the devices of 8xh100; use --cluster 9xh100");
+  o.ranks = 8;
+  EXPECT_NO_THROW(load_scenario("gpt2-tiny", o));
+}
+
+TEST(Scenario, ASlidingWindowIsTheDefaultLength) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  const Scenario windowed = load_scenario("mistral-7b", o);
+  EXPECT_EQ(windowed.model.max_sequence, 32768);
+  EXPECT_EQ(windowed.run.sequence_length, 4096);
+  ASSERT_EQ(windowed.strategies[0].warnings.size(), 1u);
+  EXPECT_CONTAINS(windowed.strategies[0].warnings[0], "sequences of 4096");
+  o.sequence_length = 4096;
+  EXPECT_TRUE(load_scenario("mistral-7b", o).strategies[0].warnings.empty());
+  o.sequence_length = 4097;
+  EXPECT_CONTAINS(message_of([&] { load_scenario("mistral-7b", o); }), "sliding_window");
+}
+
+TEST(Scenario, OtherFilesAreNamedWithTheLineThatTakesThem) {
+  const std::string folder = testing::TempDir();
+  const auto refusal = [&](const char* name, const char* text) {
+    std::ofstream(folder + name) << text;
+    return message_of([&] { load_scenario(folder + name); });
+  };
+  EXPECT_CONTAINS(
+      refusal("mine.json", R"({"name": "mine", "family": "llama", "layers": 2})"),
+      "mine.json: this is a model, not a scenario; use --model " + folder + "mine.json");
+  EXPECT_CONTAINS(refusal("ds.json", R"({"zero_optimization": {"stage": 2}})"),
+                  "--strategy " + folder + "ds.json");
+  EXPECT_CONTAINS(refusal("s.json", R"({"model": "gpt2-tiny", "run": {"rank": 4}})"),
+                  folder + "s.json: run.rank: unknown key");
+  EXPECT_CONTAINS(message_of([] { load_scenario("nothing"); }), "`zerolab show models`");
+}
+
 TEST(Scenario, HashDependsOnContentOnly) {
   const Scenario plain = load_text(kTiny);
   Scenario renamed = plain;
