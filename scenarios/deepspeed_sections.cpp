@@ -16,7 +16,8 @@ void DeepSpeedBuilder::build_zero_stage() {
   int& out = out_.strategy.zero_stage;
   if (stage != nullptr && stage->key == "zero_optimization") {
     out = stage->value->get<bool>() ? 1 : 0;
-    record(stage->path, out, EffectStatus::honoured, "legacy boolean: true is stage 1");
+    record(stage->path, out, EffectStatus::honoured,
+           "legacy boolean: " + std::string(out == 1 ? "true is stage 1" : "false is stage 0"));
     return;
   }
   const std::int64_t value = integer(kZero + "stage");

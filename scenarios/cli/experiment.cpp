@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "scenarios/cli/interrupt.h"
+#include "scenarios/cli/output.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/live_report.h"
 #include "scenarios/stored_run.h"
@@ -67,7 +68,7 @@ void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
     result.run_id = store_run(*store_, scenario_, strategy, result, environment_);
   } catch (const Error& error) {
     store_failed_ = true;
-    log_warning(std::string("not stored: ") + error.what());
+    print_error(std::string("not stored: ") + error.what());
   }
 }
 
@@ -88,7 +89,9 @@ int Experiment::exit_code(std::span<const RunResult> results) const {
 void announce(const RunResult& result) {
   const std::string where = result.strategy + " on " + result.backend + ": ";
   for (const std::string& warning : result.warnings) log_warning(where + warning);
-  if (result.outcome != Outcome::ok) {
+  if (result.outcome == Outcome::failed) {
+    print_error(where + result.message);
+  } else if (result.outcome != Outcome::ok) {
     log_warning(where + name_of(result.outcome) + ": " + result.message);
   }
 }

@@ -110,7 +110,7 @@ void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint) {
                      "Keep the state of real runs in this folder, after the last step and when "
                      "interrupted");
   app.add_option("--checkpoint-every", checkpoint.every, "And every so many steps")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount))
       ->needs(folder);
   app.add_flag("--resume", checkpoint.resume, "Go on from the newest checkpoint, if there is one")
       ->needs(folder);
