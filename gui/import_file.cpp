@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "scenarios/file_kind.h"
 #include "scenarios/json_reading.h"
 #include "scenarios/model_file.h"
 #include "scenarios/scenario.h"
@@ -17,13 +18,6 @@ bool is_database(const std::string& path) {
   char head[16] = {};
   std::ifstream(path, std::ios::binary).read(head, sizeof head);
   return std::string_view(head, 15) == "SQLite format 3";
-}
-
-bool has_any(const Json& object, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    if (object.contains(key)) return true;
-  }
-  return false;
 }
 
 ImportedFile import_model(const std::string& path, const Document& current) {
@@ -69,12 +63,11 @@ ImportedFile import_file(const std::string& file, const Document& current) {
   const std::string text = read_text_file(path);
   const Json json = parse_json(text, path);
   if (!json.is_object()) throw Error(ErrorCode::invalid, path + ": not a JSON object");
-  if (has_any(json, {"model", "strategies"})) {
+  const FileKind kind = file_kind(json);
+  if (kind == FileKind::scenario) {
     return {ImportedFile::Kind::scenario, Document::parse(text, path), "scenario " + path, {}};
   }
-  if (has_any(json, {"model_type", "architectures", "hidden", "hidden_size", "n_embd", "family"})) {
-    return import_model(path, current);
-  }
+  if (kind == FileKind::model) return import_model(path, current);
   return import_strategy(path, text, current);
 }
 

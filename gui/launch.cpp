@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "gui/main_window.h"
@@ -13,6 +14,7 @@
 #include "gui/theme.h"
 #include "gui/views/explore_page.h"
 #include "results/paths.h"
+#include "results/store.h"
 
 namespace zl::gui {
 namespace {
@@ -92,6 +94,10 @@ int start(const QCommandLineParser& parser) {
   WindowOptions options;
   options.database =
       parser.isSet("db") ? parser.value("db").toStdString() : database_path().string();
+  // A file that is no database is refused, not shown as an empty page.
+  if (parser.isSet("db") && std::filesystem::exists(options.database)) {
+    Store::open(options.database, Store::Mode::read_only);
+  }
   if (!screenshot) {
     options.settings = QString::fromStdString((config_folder() / "dashboard.ini").string());
   }
@@ -142,7 +148,10 @@ int launch(int argc, char** argv) {
   }
   QCommandLineParser parser;
   add_options(parser);
-  parser.process(application);
+  if (!parser.parse(application.arguments())) {
+    return fail(ErrorCode::usage, parser.errorText().toStdString() + " (see zerolab-gui --help)");
+  }
+  parser.process(application);  // --help, --version
   try {
     return start(parser);
   } catch (const Error& error) {

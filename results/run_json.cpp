@@ -44,6 +44,7 @@ Json communication_json(const std::vector<CollectiveTotals>& communication) {
 // Keys the contract does not name come after those it does.
 void add_extra_keys(Json& object, const RunResult& run) {
   object["first_step"] = run.first_step;
+  object["precision"] = run.precision;
   object["learning_rate"] = run.learning_rate;
   object["step_seconds"] = run.step_seconds;
   object["loss_scale"] = run.loss_scale;

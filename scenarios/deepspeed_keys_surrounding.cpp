@@ -6,9 +6,9 @@ namespace {
 using namespace rows;
 
 constexpr auto kMonitor = "zerolab stores every step in its result database";
-constexpr auto kLaterCheckpoint = "sharded checkpoints arrive in a later version";
+constexpr auto kCheckpoint = "checkpoints are written as `zerolab run --checkpoint` says";
 constexpr auto kAlwaysPool = "activations always come from the memory pool";
-constexpr auto kParallel = "this form of parallelism arrives in a later version";
+constexpr auto kParallel = "data parallelism is the only one";
 constexpr auto kChangesTraining = "it changes what is trained";
 
 constexpr KeySpec kRows[] = {
@@ -73,21 +73,21 @@ constexpr KeySpec kRows[] = {
     applied("aio.single_submit", boolean, "false"),
     applied("aio.overlap_events", boolean, "true"),
     fixed("aio.use_gds", boolean, "false", quiet, "files are read through host memory"),
-    fixed("checkpoint.tag_validation", text, "\"Warn\"", quiet, kLaterCheckpoint)
+    fixed("checkpoint.tag_validation", text, "\"Warn\"", quiet, kCheckpoint)
         .one_of("ignore|warn|fail"),
-    fixed("checkpoint.load_universal", boolean, "false", warn, kLaterCheckpoint),
-    fixed("checkpoint.use_node_local_storage", boolean, "false", quiet, kLaterCheckpoint),
-    fixed("checkpoint.parallel_write.pipeline_stage", boolean, "false", quiet, kLaterCheckpoint),
-    fixed("checkpoint.checkpoint_serialization", boolean, "true", quiet, kLaterCheckpoint),
-    fixed("checkpoint.writer.type", text | null, "null", quiet, kLaterCheckpoint)
+    fixed("checkpoint.load_universal", boolean, "false", warn, kCheckpoint),
+    fixed("checkpoint.use_node_local_storage", boolean, "false", quiet, kCheckpoint),
+    fixed("checkpoint.parallel_write.pipeline_stage", boolean, "false", quiet, kCheckpoint),
+    fixed("checkpoint.checkpoint_serialization", boolean, "true", quiet, kCheckpoint),
+    fixed("checkpoint.writer.type", text | null, "null", quiet, kCheckpoint)
         .one_of("fast|python|mock"),
-    moot("checkpoint.writer.io_buffer_size", integer, kLaterCheckpoint),
-    moot("checkpoint.writer.io_buffer_double", boolean, kLaterCheckpoint),
-    moot("checkpoint.writer.show_statistics", boolean, kLaterCheckpoint),
-    moot("checkpoint.writer.data_parallel", text | null, kLaterCheckpoint)
+    moot("checkpoint.writer.io_buffer_size", integer, kCheckpoint),
+    moot("checkpoint.writer.io_buffer_double", boolean, kCheckpoint),
+    moot("checkpoint.writer.show_statistics", boolean, kCheckpoint),
+    moot("checkpoint.writer.data_parallel", text | null, kCheckpoint)
         .one_of("replica|socket|machine"),
-    moot("checkpoint.writer.decoupled", boolean, kLaterCheckpoint),
-    moot("checkpoint.writer.io_multiplier", integer, kLaterCheckpoint),
+    moot("checkpoint.writer.decoupled", boolean, kCheckpoint),
+    moot("checkpoint.writer.io_multiplier", integer, kCheckpoint),
 
     // Other forms of parallelism
     fixed("pipeline.stages", integer | text, "1", refuse, kParallel).at_least(1),
@@ -105,15 +105,15 @@ constexpr KeySpec kRows[] = {
     fixed("pipeline_parallel_size", integer, "1", refuse, kParallel).at_least(1),
     fixed("sequence_parallel_size", integer, "1", refuse, kParallel).at_least(1),
     moot("seq_parallel_communication_data_type", text,
-         "only matters with sequence parallelism, which arrives in a later version")
+         "only matters with sequence parallelism, which does not exist here")
         .one_of("fp32|fp16|bf16|float32|float16|bfloat16"),
     fixed("hybrid_engine.enabled", boolean, "false", refuse, "generation during training"),
     detail("hybrid_engine.*"),
     fixed("compile.deepcompile", boolean, "false", warn, "there is no graph to compile"),
     fixed("compile.offload_activation", boolean, "false", refuse,
-          "activation offload arrives in a later version"),
+          "write activation_checkpointing.cpu_checkpointing"),
     fixed("compile.offload_opt_states", boolean, "false", refuse,
-          "offload arrives in a later version"),
+          "write zero_optimization.offload_optimizer"),
     moot("compile.free_activation", boolean, "activations are always freed after their last use"),
     moot("compile.double_buffer", boolean, "there is no graph to compile"),
     moot("compile.symmetric_memory", boolean, "there is no graph to compile"),

@@ -7,6 +7,9 @@ using namespace rows;
 
 // Their product with the largest world still fits 64 bits.
 constexpr double kBatchLimit = 1e6;
+constexpr auto kPrecision =
+    "where a file says neither fp16 nor bf16, a run takes bf16 or fp16, what its cluster's devices "
+    "have, or fp32";
 constexpr auto kDTypes = "fp32|fp16|bf16|float32|float16|bfloat16";
 
 constexpr KeySpec kRows[] = {
@@ -31,7 +34,7 @@ constexpr KeySpec kRows[] = {
     applied("gradient_checkpointing", boolean, "false"),
 
     // Precision
-    applied("fp16.enabled", boolean, "false"),
+    applied("fp16.enabled", boolean, "false", kPrecision),
     applied("fp16.loss_scale", number, "0", "0 is dynamic").at_least(0).at_most(1e38),
     applied("fp16.initial_scale_power", integer, "16").at_least(0).at_most(60),
     applied("fp16.loss_scale_window", integer, "1000").at_least(1),
@@ -42,7 +45,7 @@ constexpr KeySpec kRows[] = {
     fixed("fp16.fp16_master_weights_and_grads", boolean, "false", refuse,
           "master weights are always fp32"),
     rejected("fp16.dynamic_loss_scale", "not a DeepSpeed key; loss_scale 0 is dynamic"),
-    applied("bf16.enabled", boolean, "false"),
+    applied("bf16.enabled", boolean, "false", kPrecision),
     moot("bf16.auto_cast", boolean, "the model's inputs are token ids, nothing to cast"),
     fixed("bf16.immediate_grad_update", boolean, "false", quiet,
           "gradients are accumulated when their bucket is reduced"),

@@ -38,7 +38,7 @@ constexpr KeySpec kRows[] = {
     fixed("zero_optimization.load_from_fp32_weights", boolean, "true", quiet,
           "masters are restored from fp32"),
     fixed("zero_optimization.elastic_checkpoint", boolean, "false", quiet,
-          "sharded checkpoints arrive in a later version"),
+          "a checkpoint is resumed on as many ranks as wrote it"),
     moot("zero_optimization.ignore_unused_parameters", boolean,
          "every parameter of these models gets a gradient"),
     applied("zero_optimization.sub_group_size", integer, "1000000000",
@@ -46,10 +46,10 @@ constexpr KeySpec kRows[] = {
         .at_least(1)
         .or_stage3(),
     fixed("zero_optimization.gather_16bit_weights_on_model_save", boolean, "false", quiet,
-          "checkpoints arrive in a later version")
+          "`zerolab train --save` writes whole weights")
         .or_stage3(),
     fixed("zero_optimization.stage3_gather_fp16_weights_on_model_save", boolean, "false", quiet,
-          "deprecated; checkpoints arrive in a later version"),
+          "deprecated; `zerolab train --save` writes whole weights"),
     fixed("zero_optimization.module_granularity_threshold", integer, "0", quiet,
           "parameters are gathered per transformer block")
         .or_stage3(),
@@ -64,7 +64,7 @@ constexpr KeySpec kRows[] = {
     moot("zero_optimization.override_module_apply", boolean, "concerns PyTorch modules only"),
     moot("zero_optimization.log_trace_cache_warnings", boolean, "concerns logging only"),
     fixed("zero_optimization.pipeline_loading_checkpoint", boolean, "false", quiet,
-          "checkpoints arrive in a later version"),
+          "checkpoints are read before the first step"),
     fixed("zero_optimization.enable_sanity_checks", boolean, "false", quiet,
           "collectives are always checked for agreement"),
     applied("zero_optimization.legacy_stage1", boolean, "false"),

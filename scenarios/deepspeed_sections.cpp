@@ -16,7 +16,8 @@ void DeepSpeedBuilder::build_zero_stage() {
   int& out = out_.strategy.zero_stage;
   if (stage != nullptr && stage->key == "zero_optimization") {
     out = stage->value->get<bool>() ? 1 : 0;
-    record(stage->path, out, EffectStatus::honoured, "legacy boolean: true is stage 1");
+    record(stage->path, out, EffectStatus::honoured,
+           "legacy boolean: " + std::string(out == 1 ? "true is stage 1" : "false is stage 0"));
     return;
   }
   const std::int64_t value = integer(kZero + "stage");
@@ -111,13 +112,18 @@ void DeepSpeedBuilder::build_precision() {
     reject(given("bf16.enabled") ? "bf16.enabled" : "fp16.enabled",
            "fp16 and bf16 are both enabled; disable one");
   }
-  if (context_.precision) {
-    half = *context_.precision == DType::f16;
-    brain = *context_.precision == DType::bf16;
+  const bool file_says = is_set("fp16.enabled") || is_set("bf16.enabled");
+  const auto chosen =
+      context_.precision || file_says ? context_.precision : context_.default_precision;
+  if (chosen) {
+    half = *chosen == DType::f16;
+    brain = *chosen == DType::bf16;
+    const std::string why =
+        std::string(context_.precision ? "run.precision is " : "the default on this cluster is ") +
+        name_of(*chosen);
     for (const auto& [path, value] : {std::pair{"fp16.enabled", half}, {"bf16.enabled", brain}}) {
       const bool agrees = is_set(path) && given(path)->value->get<bool>() == value;
-      record(path, value, agrees ? EffectStatus::honoured : EffectStatus::defaulted,
-             std::string("run.precision is ") + name_of(*context_.precision));
+      record(path, value, agrees ? EffectStatus::honoured : EffectStatus::defaulted, why);
     }
   }
   s.compute_dtype = half ? DType::f16 : brain ? DType::bf16 : DType::f32;

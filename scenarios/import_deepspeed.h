@@ -40,12 +40,14 @@ struct Effect {
 struct ImportContext {
   std::int64_t ranks = 1;  // data-parallel ranks
   const ModelConfig* model = nullptr;
-  std::optional<DType> precision = {};
+  std::optional<DType> precision = {};  // overrides the file
   std::int64_t micro_batch = 0;
   std::int64_t gradient_accumulation = 0;
   std::int64_t steps = 0;
   bool batch_is_default =
       false;  // micro_batch and gradient_accumulation yield to a file that states a batch
+  // Of files that say neither fp16 nor bf16; none: DeepSpeed's, fp32.
+  std::optional<DType> default_precision = {};
 };
 
 struct ImportedStrategy {

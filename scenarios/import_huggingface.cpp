@@ -61,7 +61,11 @@ void check_rope(const Config& config, ModelConfig& model) {
       if (name == "rope_theta") {
         model.rope_theta = number_at(value, config.where(key) + ".rope_theta");
       } else if ((name != "type" && name != "rope_type") || value != "default") {
-        config.fail(key, rope->dump() + " is not supported: rotary positions are not scaled here");
+        config.fail(
+            key,
+            rope->dump() +
+                " is not supported: rotary positions are not scaled here. Memory and time do not "
+                "depend on it: to predict them, remove the key from a copy");
       }
     }
   }

@@ -9,9 +9,12 @@
 #include "core/base/error.h"
 #include "core/base/nearest.h"
 #include "scenarios/catalog.h"
+#include "scenarios/file_kind.h"
 #include "scenarios/json_reading.h"
 #include "scenarios/model_file.h"
 #include "scenarios/run_settings.h"
+#include "scenarios/runner.h"
+#include "scenarios/simulate.h"
 #include "scenarios/strategy_file.h"
 
 namespace zl {
@@ -46,6 +49,14 @@ void resolve_cluster(const Json& value, const fs::path& folder, Scenario& out) {
   }
 }
 
+// "1024xh100" 1024; 0 of a name without a count and of a file.
+std::int64_t devices_in_name(const Scenario& scenario) {
+  const std::size_t digits = scenario.cluster.find_first_not_of("0123456789");
+  const bool counted = scenario.cluster_json.empty() && digits > 0 && digits < 8 &&
+                       digits != std::string::npos && scenario.cluster[digits] == 'x';
+  return counted ? std::stoll(scenario.cluster.substr(0, digits)) : 0;
+}
+
 // The devices a cluster name promises: "1024xh100" 1024, "h200" 1, "local" 4 threads.
 std::int64_t default_ranks(const Scenario& scenario) {
   if (scenario.cluster == "local") return 4;
@@ -53,10 +64,33 @@ std::int64_t default_ranks(const Scenario& scenario) {
     throw Error(ErrorCode::invalid,
                 "run.ranks: missing; give it, the cluster is not from the catalogue");
   }
-  const std::size_t digits = scenario.cluster.find_first_not_of("0123456789");
-  const bool counted =
-      digits > 0 && digits < 8 && digits != std::string::npos && scenario.cluster[digits] == 'x';
-  return counted ? std::stoll(scenario.cluster.substr(0, digits)) : 1;
+  return std::max<std::int64_t>(1, devices_in_name(scenario));
+}
+
+// More ranks than the name has devices would be another cluster.
+sim::ClusterSpec checked_cluster(const Scenario& scenario) {
+  sim::ClusterSpec cluster = scenario_cluster(scenario);
+  const std::int64_t ranks = scenario.run.ranks, devices = devices_in_name(scenario);
+  if (devices > 0 && ranks > devices) {
+    throw Error(ErrorCode::invalid, "run.ranks: " + std::to_string(ranks) +
+                                        " is more than the devices of " + scenario.cluster +
+                                        "; use --cluster " + std::to_string(ranks) +
+                                        scenario.cluster.substr(scenario.cluster.find('x')));
+  }
+  return cluster;
+}
+
+std::vector<std::string> memory_cut(const Scenario& scenario, const sim::ClusterSpec& cluster) {
+  const std::int64_t asked = scenario.run.device_memory;
+  if (memory_budget(scenario, cluster) >= asked) return {};
+  return {"run.device_memory: " + format_bytes(asked) + " is more than the " +
+          format_bytes(cluster.device.memory) + " of a device of " + scenario.cluster +
+          ", which simulated runs keep to"};
+}
+
+std::int64_t default_sequence_length(const ModelConfig& model) {
+  return model.sliding_window > 0 ? std::min(model.sliding_window, model.max_sequence)
+                                  : model.max_sequence;
 }
 
 ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs::path& folder,
@@ -68,20 +102,36 @@ ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs
   return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
 }
 
+// What the devices do worse than a strategy may expect of them.
+void warn_of_precision(const sim::ClusterSpec& cluster, const std::string& name,
+                       ImportedStrategy& imported) {
+  const DType dtype = imported.strategy.compute_dtype;
+  if (cluster.compute_is_host || dtype == DType::f32) return;
+  if (sim::has_tensor_peak(cluster.device, dtype)) return;
+  imported.warnings.push_back(std::string(name_of(dtype)) + " is no faster than fp32 on " + name +
+                              ", whose default is " + name_of(sim::default_precision(cluster)));
+}
+
 void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
-                        Scenario& out) {
+                        const sim::ClusterSpec& cluster, Scenario& out) {
   if (!list.is_array() || list.empty()) {
     throw Error(ErrorCode::invalid, "strategies: " + list.dump() +
                                         " is not a list of names or objects, such as [\"zero-2\"]");
   }
   const RunSettings& run = out.run;
-  const ImportContext context{
-      run.ranks, &out.model,      run.precision, run.micro_batch, run.gradient_accumulation,
-      run.steps, batch_is_default};
+  const ImportContext context{run.ranks,
+                              &out.model,
+                              run.precision,
+                              run.micro_batch,
+                              run.gradient_accumulation,
+                              run.steps,
+                              batch_is_default,
+                              sim::default_precision(cluster)};
   std::set<std::string> names;
   for (std::size_t index = 0; index < list.size(); ++index) {
     ImportedStrategy strategy = resolve_strategy(list[index], index, folder, context);
     require_runnable(strategy);
+    warn_of_precision(cluster, out.cluster, strategy);
     if (!names.insert(strategy.strategy.name).second) {
       throw Error(ErrorCode::invalid, "strategies: \"" + strategy.strategy.name +
                                           "\" occurs twice; set x-zerolab.name of one of them");
@@ -134,19 +184,26 @@ Scenario resolve(Json document, const std::string& name, const fs::path& folder,
   out.run = read_run_settings(document["run"]);
   if (!overrides.data) out.run.data = located(out.run.data, folder);
   if (out.run.ranks == 0) out.run.ranks = default_ranks(out);
-  if (out.run.sequence_length == 0) out.run.sequence_length = out.model.max_sequence;
+  const bool own_length = out.run.sequence_length != 0;
+  if (!own_length) out.run.sequence_length = default_sequence_length(out.model);
   check_sequence_length(out.run, out.model);
   const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
   const bool batch_is_default = !overrides.micro_batch && !overrides.gradient_accumulation;
-  resolve_strategies(document.value("strategies", all), folder, batch_is_default, out);
+  const sim::ClusterSpec cluster = checked_cluster(out);
+  resolve_strategies(document.value("strategies", all), folder, batch_is_default, cluster, out);
+  std::vector<std::string> cuts = memory_cut(out, cluster);
+  if (!own_length && out.run.sequence_length < out.model.max_sequence) {
+    cuts.push_back("sequences of " + std::to_string(out.run.sequence_length) +
+                   ", the model's sliding window, where its max_sequence is " +
+                   std::to_string(out.model.max_sequence) + ": attention here is full");
+  }
+  for (ImportedStrategy& each : out.strategies) {
+    each.warnings.insert(each.warnings.end(), cuts.begin(), cuts.end());
+  }
   return out;
 }
 
-Json bare_model(const std::string& model, const ScenarioOverrides& overrides) {
-  Json document = {{"schema", 1}, {"model", model}};
-  if (overrides.cluster.value_or("local") != "local") document["run"] = {{"precision", "bf16"}};
-  return document;
-}
+Json bare_model(const std::string& model) { return {{"schema", 1}, {"model", model}}; }
 
 }  // namespace
 
@@ -156,20 +213,48 @@ Scenario scenario_from_json(std::string_view text, std::string_view source,
   return resolve(parse_json(text, source), path.stem().string(), path.parent_path(), overrides);
 }
 
+namespace {
+
+// People give `run` the file they have: what else it is, is said with the line that takes it.
+void require_scenario(const Json& file, const std::string& path) {
+  const FileKind kind = file_kind(file);
+  if (kind == FileKind::model) {
+    throw Error(ErrorCode::invalid,
+                path + ": this is a model, not a scenario; use --model " + path);
+  }
+  if (kind == FileKind::strategy) {
+    throw Error(ErrorCode::invalid,
+                path + ": this is a DeepSpeed strategy, not a scenario; use --model MODEL " +
+                    "--strategy " + path);
+  }
+}
+
+Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& overrides) {
+  const std::string text = read_text_file(path);
+  require_scenario(parse_json(text, path), path);
+  try {
+    return scenario_from_json(text, path, overrides);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(path) != std::string::npos) throw;
+    throw Error(error.code(), path + ": " + message);
+  }
+}
+
+}  // namespace
+
 Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides) {
   if (name_or_path.empty() && overrides.model) {
-    return resolve(bare_model(*overrides.model, overrides), *overrides.model, "", overrides);
+    return resolve(bare_model(*overrides.model), *overrides.model, "", overrides);
   }
   if (catalog_has("studies", name_or_path)) {
     const Json document = parse_json(catalog_text("studies", name_or_path), name_or_path);
     return resolve(document, name_or_path, "", overrides);
   }
   if (catalog_has("models", name_or_path)) {
-    return resolve(bare_model(name_or_path, overrides), name_or_path, "", overrides);
+    return resolve(bare_model(name_or_path), name_or_path, "", overrides);
   }
-  if (fs::is_regular_file(name_or_path)) {
-    return scenario_from_json(read_text_file(name_or_path), name_or_path, overrides);
-  }
+  if (fs::is_regular_file(name_or_path)) return load_scenario_file(name_or_path, overrides);
   std::vector<std::string> known = catalog_names("studies");
   const std::vector<std::string> models = catalog_names("models");
   const std::string studies = join(known, ", ");
@@ -178,7 +263,7 @@ Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides&
               "scenario: \"" + name_or_path +
                   "\" is not a study, a model or a file; the nearest name is \"" +
                   nearest(name_or_path, known) + "\". Studies: " + studies +
-                  "; models: `zerolab show model`");
+                  "; models: `zerolab show models`");
 }
 
 void check_real_ranks(const Scenario& scenario, std::string_view backend) {

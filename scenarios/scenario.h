@@ -66,7 +66,8 @@ struct Scenario {
 };
 
 // `name_or_path`: a study of the catalogue, the name of a model (the five ZeRO strategies on
-// "local"; bf16 on any other cluster), a scenario file, or "" when overrides.model is set.
+// "local"), a scenario file, or "" when overrides.model is set. What says no precision gets
+// sim::default_precision of the cluster.
 // Throws Error{invalid} naming the key, the value and the fix.
 Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides = {});
 

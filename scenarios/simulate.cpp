@@ -77,6 +77,7 @@ void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
                   const std::string& backend, RunResult& result) {
   result.strategy = imported.strategy.name;
   result.backend = backend;
+  result.precision = name_of(imported.strategy.compute_dtype);
   result.ranks = static_cast<int>(scenario.run.ranks);
   result.warnings.insert(result.warnings.begin(), imported.warnings.begin(),
                          imported.warnings.end());

@@ -1,6 +1,7 @@
 #include "scenarios/stored_run.h"
 
 #include "core/base/error.h"
+#include "scenarios/simulate.h"
 
 namespace zl {
 namespace {
@@ -8,9 +9,7 @@ namespace {
 RunResult without_numbers(const Scenario& scenario, const ImportedStrategy& strategy,
                           const std::string& backend, Outcome outcome, const char* message) {
   RunResult result;
-  result.strategy = strategy.strategy.name;
-  result.backend = backend;
-  result.ranks = static_cast<int>(scenario.run.ranks);
+  write_origin(scenario, strategy, backend, result);
   result.outcome = outcome;
   result.message = message;
   return result;

@@ -98,8 +98,19 @@ class Scheduler {
     stream.cause = static_cast<std::int32_t>(index_);
     timeline_.events[index_] = {start, end};
     if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
+    require_in_range(end);
     accounts_.add_price(price);
     accounts_.add(event, {start, end});
+  }
+
+  // An event lasts at most as long (see CostModel), so what is within the range cannot overflow.
+  static void require_in_range(std::int64_t time) {
+    if (time <= kLongestPicoseconds) return;
+    throw Error(ErrorCode::invalid,
+                "cluster: the simulated steps take more than " +
+                    std::to_string(kLongestPicoseconds / 1'000'000'000'000) +
+                    " s, beyond the range of picoseconds; raise the bandwidth of the links "
+                    "(--link-bandwidth), or the device's rates");
   }
 
   // Copies and files have engines of their own, the host has processors of its own.

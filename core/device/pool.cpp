@@ -133,7 +133,7 @@ std::string Pool::out_of_memory_message(std::int64_t bytes, Label label) const {
                      (label.unit >= 0 ? " of unit " + std::to_string(label.unit) : "") + ", " +
                      format_bytes(ledger_.total(space_)) + " in use, " + format_bytes(reserved_) +
                      " reserved" + (budget_ > 0 ? " of a budget of " + format_bytes(budget_) : "") +
-                     "; largest holders:";
+                     (sorted.empty() ? "; nothing is held yet" : "; largest holders:");
   for (std::size_t i = 0; i < std::min<std::size_t>(4, sorted.size()); ++i) {
     text += (i ? ", " : " ") + sorted[i].first + " " + format_bytes(sorted[i].second);
   }

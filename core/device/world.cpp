@@ -33,7 +33,7 @@ std::unique_ptr<World> BackendRegistry::make(const std::string& name,
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     std::string known;
-    for (const std::string& each : names()) known += (known.empty() ? "" : ", ") + each;
+    for (const auto& [each, entry] : entries_) known += (known.empty() ? "" : ", ") + each;
     throw Error(ErrorCode::usage, "--backend: '" + name + "' is not one of " + known);
   }
   if (const std::string why = found->second.why_missing(); !why.empty()) {

@@ -10,20 +10,39 @@ namespace {
               "model." + message + (model.name.empty() ? "" : " (model " + model.name + ")"));
 }
 
-void require_positive(const ModelConfig& model, const char* key, std::int64_t value) {
+// The largest model of today has 1e5 of anything but tokens.
+constexpr std::int64_t kMaxSize = 1'000'000'000;
+constexpr double kMaxParameters = 1e15;
+
+void require_size(const ModelConfig& model, const char* key, std::int64_t value) {
   if (value <= 0) {
     reject(model, std::string(key) + ": " + std::to_string(value) + " is not a positive number");
   }
+  if (value > kMaxSize) {
+    reject(model, std::string(key) + ": " + std::to_string(value) + " is above " +
+                      std::to_string(kMaxSize));
+  }
+}
+
+// In floating point, where nothing overflows; biases and norms are too small to matter.
+void require_countable(const ModelConfig& model) {
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double attention =
+      real(model.head_size) * (2 * real(model.heads) + 2 * real(model.kv_heads));
+  const double block = real(model.hidden) * (attention + 3 * real(model.ffn));
+  const double tables = real(model.hidden) * (2 * real(model.vocab) + real(model.max_sequence));
+  if (real(model.layers) * block + tables <= kMaxParameters) return;
+  reject(model, "layers, hidden, ffn, vocab: more than 1e15 parameters; make one smaller");
 }
 
 }  // namespace
 
 void ModelConfig::complete() {
-  require_positive(*this, "layers", layers);
-  require_positive(*this, "hidden", hidden);
-  require_positive(*this, "heads", heads);
-  require_positive(*this, "vocab", vocab);
-  require_positive(*this, "max_sequence", max_sequence);
+  require_size(*this, "layers", layers);
+  require_size(*this, "hidden", hidden);
+  require_size(*this, "heads", heads);
+  require_size(*this, "vocab", vocab);
+  require_size(*this, "max_sequence", max_sequence);
   if (head_size == 0) {
     if (hidden % heads != 0) {
       reject(*this, "heads: " + std::to_string(heads) + " does not divide model.hidden " +
@@ -33,9 +52,9 @@ void ModelConfig::complete() {
   }
   if (kv_heads == 0) kv_heads = heads;
   if (ffn == 0) ffn = 4 * hidden;
-  require_positive(*this, "head_size", head_size);
-  require_positive(*this, "kv_heads", kv_heads);
-  require_positive(*this, "ffn", ffn);
+  require_size(*this, "head_size", head_size);
+  require_size(*this, "kv_heads", kv_heads);
+  require_size(*this, "ffn", ffn);
   if (heads % kv_heads != 0) {
     reject(*this, "kv_heads: " + std::to_string(kv_heads) + " does not divide model.heads " +
                       std::to_string(heads));
@@ -44,6 +63,7 @@ void ModelConfig::complete() {
     reject(*this, "head_size: " + std::to_string(head_size) +
                       " is odd, but rotary positions turn pairs of elements");
   }
+  require_countable(*this);
 }
 
 std::int64_t ModelConfig::parameters() const {

@@ -44,7 +44,8 @@ struct StepTime {
 
 struct RunResult {
   std::string strategy;
-  std::string backend;  // cpu | cuda | sim
+  std::string backend;    // cpu | cuda | sim
+  std::string precision;  // fp32 | bf16 | fp16, of weights and products
   Outcome outcome = Outcome::ok;
   std::string message;  // empty when ok
   int ranks = 0;

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "scenarios/cli/interrupt.h"
+#include "scenarios/cli/output.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/live_report.h"
 #include "scenarios/stored_run.h"
@@ -16,7 +17,10 @@ namespace {
 void say_notes(const ImportedStrategy& imported) {
   for (const Effect& effect : imported.effects) {
     const bool given = !effect.given.empty() && effect.given != "\"auto\"";
-    const bool chosen = effect.key == "optimizer.type" && effect.status == EffectStatus::defaulted;
+    const bool missing =
+        effect.key == "optimizer.type" ||
+        (effect.key.ends_with("16.enabled") && effect.effective == "true" && effect.given.empty());
+    const bool chosen = missing && effect.status == EffectStatus::defaulted;
     if (!effect.why.empty() && (given || chosen)) {
       log_info(imported.strategy.name + ": " + effect.key + ": " + effect.why);
     }
@@ -64,7 +68,7 @@ void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
     result.run_id = store_run(*store_, scenario_, strategy, result, environment_);
   } catch (const Error& error) {
     store_failed_ = true;
-    log_warning(std::string("not stored: ") + error.what());
+    print_error(std::string("not stored: ") + error.what());
   }
 }
 
@@ -85,7 +89,9 @@ int Experiment::exit_code(std::span<const RunResult> results) const {
 void announce(const RunResult& result) {
   const std::string where = result.strategy + " on " + result.backend + ": ";
   for (const std::string& warning : result.warnings) log_warning(where + warning);
-  if (result.outcome != Outcome::ok) {
+  if (result.outcome == Outcome::failed) {
+    print_error(where + result.message);
+  } else if (result.outcome != Outcome::ok) {
     log_warning(where + name_of(result.outcome) + ": " + result.message);
   }
 }

@@ -83,7 +83,8 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App& sub = add_one(*import, action, "deepspeed",
                           "DeepSpeed configuration: the strategy it means, with every value",
                           import_deepspeed_file, deepspeed);
-  sub.add_option("--ranks", deepspeed->ranks, "Data-parallel ranks")->check(CLI::PositiveNumber);
+  sub.add_option("--ranks", deepspeed->ranks, "Data-parallel ranks")
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub.add_option("--model", deepspeed->model, "Model that \"auto\" values depend on");
 }
 

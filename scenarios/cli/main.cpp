@@ -71,7 +71,7 @@ bool is_told_by_rank_0(const Error& error) {
 }
 
 int report(const char* message, ErrorCode code) {
-  fmt::print(stderr, "zerolab: error: {}\n", message);
+  print_error(message);
   return static_cast<int>(code);
 }
 

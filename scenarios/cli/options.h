@@ -18,6 +18,9 @@ class App;
 
 namespace zl::cli {
 
+// Of options that count ranks or steps: CLI11's own check of positive numbers prints 309 digits.
+inline constexpr std::int64_t kMaxCount = 1'000'000;
+
 struct ScenarioOptions {
   std::string scenario;  // empty: --model alone
   ScenarioOverrides overrides;

@@ -39,6 +39,11 @@ void print(std::string_view text) {
   }
 }
 
+void print_error(std::string_view message) {
+  const std::string line = "zerolab: error: " + std::string(message) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 std::string pretty(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -14,6 +14,9 @@ namespace zl::cli {
 void print(std::string_view text);
 
 // A newline at the end, invalid UTF-8 replaced.
+// One line on stderr, whatever the verbosity.
+void print_error(std::string_view message);
+
 std::string pretty(const Json& value);
 
 // Two columns, "key" and "value": one row per leaf, nested keys joined by dots.

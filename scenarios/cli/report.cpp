@@ -29,7 +29,12 @@ bool wants_html(const ReportOptions& options) {
     throw Error(ErrorCode::usage,
                 "--format: \"" + options.format + "\" is not one of html, markdown");
   }
-  return !options.output.empty() && std::filesystem::path(options.output).extension() != ".md";
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  if (options.output.empty() || ending == ".md") return false;
+  if (ending == ".html" || ending == ".htm") return true;
+  throw Error(ErrorCode::usage, "--output: \"" + options.output +
+                                    "\" ends neither in .html nor in .md; say --format html or "
+                                    "--format markdown");
 }
 
 int report(const ReportOptions& options) {

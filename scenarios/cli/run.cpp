@@ -28,7 +28,8 @@ RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
                   const std::string& backend, const CheckpointConfig& checkpoint) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
-  log_info(fmt::format("{}: {} ranks, {} steps", label, settings.ranks, settings.steps));
+  log_info(fmt::format("{}: {} ranks, {} steps, {}", label, settings.ranks, settings.steps,
+                       name_of(strategy.strategy.compute_dtype)));
   ProgressBar bar(label, settings.steps);
   RunHooks hooks;
   hooks.checkpoint = checkpoint;
@@ -123,7 +124,7 @@ void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint) {
                      "Keep the state of real runs in this folder, after the last step and when "
                      "interrupted");
   app.add_option("--checkpoint-every", checkpoint.every, "And every so many steps")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount))
       ->needs(folder);
   app.add_flag("--resume", checkpoint.resume, "Go on from the newest checkpoint, if there is one")
       ->needs(folder);

@@ -86,9 +86,14 @@ int scenario(const ShowOptions& options) {
     return 0;
   }
   Json object = Json::parse(canonical_json(loaded));
-  Json names = Json::array();
-  for (const ImportedStrategy& each : loaded.strategies) names.push_back(each.strategy.name);
-  object["strategies"] = names;
+  Json strategies = Json::array();
+  for (const ImportedStrategy& each : loaded.strategies) {
+    strategies.push_back({{"name", each.strategy.name},
+                          {"precision", name_of(each.strategy.compute_dtype)},
+                          {"micro_batch", each.strategy.micro_batch},
+                          {"gradient_accumulation", each.strategy.gradient_accumulation}});
+  }
+  object["strategies"] = strategies;
   object["hash"] = content_hash(loaded);
   print(render(leaves(object), format));
   return 0;
@@ -135,7 +140,7 @@ void add_show(CLI::App& app, Action& action) {
       add_one(*show, action, "strategy",
               "What becomes of every key of a strategy or DeepSpeed file", strategy, for_strategy);
   strategies.add_option("--ranks", for_strategy->ranks, "Data-parallel ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   strategies.add_option("--model", for_strategy->model, "Model that \"auto\" values depend on");
   add_one(*show, action, "scenario", "A scenario with every value spelled out", scenario,
           options());

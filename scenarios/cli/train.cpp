@@ -169,7 +169,7 @@ void add_train(CLI::App& app, Action& action) {
   add_scenario_options(*sub, options->scenario);
   add_database_options(*sub, options->database);
   sub->add_option("--log-every", options->log_every, "Print every N-th step")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::array kRateTypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
+constexpr double kLeastPeak = 1e9;  // the processors of 1990
+
 std::size_t index_of(DType dtype) { return static_cast<std::size_t>(dtype); }
 
 // Types without a rate of their own: doubles at half the rate of floats, 16-bit at that of floats
@@ -43,7 +45,9 @@ DeviceSpec read_device(JsonObject object) {
       efficiencies.find(name);
       continue;
     }
-    device.rates[index_of(dtype)] = {peaks.positive(name), efficiencies.fraction(name)};
+    const double peak = peaks.positive(name);
+    if (peak < kLeastPeak) peaks.fail(name, peaks.at(name).dump() + " FLOP/s is not at least 1e9");
+    device.rates[index_of(dtype)] = {peak, efficiencies.fraction(name)};
   }
   peaks.finish();
   efficiencies.finish();
@@ -206,6 +210,14 @@ ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second) {
   link.bandwidth = several_nodes ? bytes_per_second / cluster.node_devices : bytes_per_second;
   link.efficiency = 1;
   return cluster;
+}
+
+DType default_precision(const ClusterSpec& cluster) {
+  if (cluster.compute_is_host) return DType::f32;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    if (has_tensor_peak(cluster.device, dtype)) return dtype;
+  }
+  return DType::f32;
 }
 
 DeviceProperties device_properties(const ClusterSpec& cluster) {

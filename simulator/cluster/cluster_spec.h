@@ -64,6 +64,10 @@ ClusterSpec with_devices(ClusterSpec cluster, int devices);
 // device's link.
 ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second);
 
+// What a run computes in where nobody says: bf16 on devices with a tensor peak of it, else fp16
+// likewise, else fp32; fp32 where the host's processor is the device.
+DType default_precision(const ClusterSpec& cluster);
+
 // What sim::Device reports for one device of the cluster.
 DeviceProperties device_properties(const ClusterSpec& cluster);
 

@@ -32,4 +32,10 @@ struct DeviceSpec {
   const ComputeRate& rate(DType dtype) const { return rates[static_cast<std::size_t>(dtype)]; }
 };
 
+// Does the device compute in this 16-bit type faster than in fp32? Without a rate of its own in the
+// cluster file it does not.
+inline bool has_tensor_peak(const DeviceSpec& device, DType dtype) {
+  return device.rate(dtype).peak > device.rate(DType::f32).peak;
+}
+
 }  // namespace zl::sim

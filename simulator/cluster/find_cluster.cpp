@@ -30,6 +30,15 @@ Name split(const std::string& name) {
   return {devices, name.substr(x + 1)};
 }
 
+// Of "a100" that is "a100-80", of which it is the beginning, and not "h100".
+std::string nearest_gpu(const std::string& gpu, const std::vector<std::string>& known) {
+  std::vector<std::string> begin_alike;
+  for (const std::string& each : known) {
+    if (!gpu.empty() && each.starts_with(gpu)) begin_alike.push_back(each);
+  }
+  return nearest(gpu, begin_alike.empty() ? known : begin_alike);
+}
+
 }  // namespace
 
 ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources) {
@@ -38,6 +47,11 @@ ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources)
     return uncalibrated_local(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   }
   const Name wanted = split(name);
+  if (wanted.gpu == "local" || wanted.gpu == "local-cuda") {
+    throw Error(ErrorCode::invalid, "cluster: \"" + name + "\": " + wanted.gpu +
+                                        " is this machine, once; use --cluster " + wanted.gpu +
+                                        " --ranks " + std::to_string(wanted.devices));
+  }
   if (std::find(sources.gpus.begin(), sources.gpus.end(), wanted.gpu) == sources.gpus.end()) {
     std::vector<std::string> known = sources.gpus;
     known.emplace_back("local");
@@ -45,7 +59,7 @@ ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources)
     for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
     throw Error(ErrorCode::invalid, "cluster: \"" + wanted.gpu +
                                         "\" is not in the catalogue; the nearest name is \"" +
-                                        nearest(wanted.gpu, known) + "\". Known: " + list +
+                                        nearest_gpu(wanted.gpu, known) + "\". Known: " + list +
                                         ", and NxGPU for N of them");
   }
   ClusterSpec cluster = parse_cluster(sources.text(wanted.gpu), wanted.gpu + ".json");

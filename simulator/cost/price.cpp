@@ -8,7 +8,10 @@
 namespace zl::sim {
 namespace {
 
-std::int64_t picoseconds(double seconds) { return static_cast<std::int64_t>(seconds * 1e12 + 0.5); }
+std::int64_t picoseconds(double seconds) {
+  constexpr auto longest = static_cast<double>(kLongestPicoseconds);
+  return static_cast<std::int64_t>(std::min(seconds * 1e12 + 0.5, longest));
+}
 
 double bytes_of(const TraceEvent& event) {
   return static_cast<double>(event.bytes_read + event.bytes_written);

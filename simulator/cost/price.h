@@ -8,6 +8,9 @@
 
 namespace zl::sim {
 
+// Of one event, and of the recorded steps together: 11 days. Sums of two stay far below 64 bits.
+inline constexpr std::int64_t kLongestPicoseconds = 1'000'000'000'000'000'000;
+
 struct Price {
   std::int64_t picoseconds = 0;
   double spread = 0;  // relative standard deviation

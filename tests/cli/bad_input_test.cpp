@@ -128,6 +128,28 @@ TEST(BadInput, ABudgetTooSmallIsAResult) {
   }
 }
 
+TEST(BadInput, ABackendOfNoNameAndACountOfNone) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--backend", "gpu"}, 2),
+                  "is not one of cpu, cuda, sim");
+  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--log-every", "0"}, 2), "[1 - 1000000]");
+}
+
+TEST(BadInput, TimesBeyondTheRangeOfPicoseconds) {
+  const Home home;
+  const std::string message = refused(home,
+                                      {"run", "gpt2-124m", "--cluster", "16xh100", "--strategy",
+                                       "zero-1", "--link-bandwidth", "100B"},
+                                      3);
+  EXPECT_CONTAINS(message, "more than 1000000 s");
+  EXPECT_CONTAINS(message, "--link-bandwidth");
+}
+
+TEST(BadInput, AReportOfAnUnknownEnding) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"report", "--output", home.path("r.pdf")}, 2), "r.pdf");
+}
+
 TEST(BadInput, ABackendThatIsNotThere) {
   const Home home;
   EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--backend", "cuda"}, 5), "cuda");
@@ -151,6 +173,20 @@ TEST(BadDatabase, InAFolderThatCannotBe) {
   const Home home;
   home.file("plain", "a file, not a folder");
   EXPECT_CONTAINS(refused(home, into(home.path("plain/results.db")), 1), "plain");
+}
+
+// Quiet programs still say why they fail.
+TEST(BadDatabase, ThatFillsUp) {
+  const Home home;
+  const std::string path = home.path("full.db");
+  std::vector<std::string> quietly = into(path);
+  quietly.insert(quietly.begin(), "-q");
+  EXPECT_EQ(zerolab(home, quietly).err, "");
+  execute(path,
+          "CREATE TRIGGER full BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'disk full'); END");
+  const Output output = zerolab(home, quietly);
+  EXPECT_EQ(output.code, 1);
+  EXPECT_CONTAINS(output.err, "zerolab: error: not stored: ");
 }
 
 TEST(BadDatabase, Foreign) {

@@ -104,6 +104,16 @@ TEST(ImportHuggingFace, OtherArchitecturesAreRefusedByName) {
   EXPECT_CONTAINS(refusal({{"model_type", "t5"}, {"d_model", 512}}), "\"t5\" is not supported");
 }
 
+TEST(ImportHuggingFace, SizesThatCannotBeCountedAreRefused) {
+  Json json = llama("LlamaForCausalLM", "llama");
+  json["vocab_size"] = INT64_MAX;
+  EXPECT_CONTAINS(refusal(json), "model.vocab: 9223372036854775807 is above 1000000000");
+  json["vocab_size"] = 1'000'000'000;
+  EXPECT_EQ(import_json(json).embedding_parameters(), 4'096'000'000'000);
+  json["num_hidden_layers"] = 1'000'000'000;
+  EXPECT_CONTAINS(refusal(json), "more than 1e15 parameters");
+}
+
 TEST(ImportHuggingFace, UnsupportedFeaturesAreRefusedByKey) {
   const auto changed = [](const char* key, const Json& value) {
     Json json = llama("LlamaForCausalLM", "llama");

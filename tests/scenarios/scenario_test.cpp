@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/model_file.h"
+#include "scenarios/runner.h"
 #include "scenarios/show.h"
 #include "scenarios/strategy_file.h"
 #include "tests/scenarios/message.h"
@@ -103,14 +104,23 @@ TEST(Scenario, ABareModelTakesItsRanksFromTheCluster) {
   EXPECT_EQ(load_scenario("", o).run.ranks, 1);
 }
 
+// A cluster of no catalogue.
+std::string two_h100() {
+  sim::ClusterSpec cluster = load_cluster("2xh100");
+  cluster.name = "two";
+  return sim::cluster_json(cluster);
+}
+
 TEST(Scenario, InlineObjects) {
   const Scenario s = load_text(R"({"name": "mine", "model": {"layers": 1, "hidden": 32, "heads": 2,
       "vocab": 100, "max_sequence": 16, "x-note": 1},
-      "cluster": {"name": "two", "devices": 2}, "run": {"ranks": 2},
+      "cluster": )" + two_h100() +
+                               R"(, "run": {"ranks": 2},
       "strategies": [{"train_batch_size": 4, "zero_optimization": {"stage": 1}}, "ddp"]})");
   EXPECT_EQ(s.name, "mine");
   EXPECT_EQ(s.cluster, "two");
   EXPECT_CONTAINS(s.cluster_json, "\"devices\":2");
+  EXPECT_EQ(s.strategies[1].strategy.compute_dtype, DType::bf16);
   EXPECT_EQ(s.strategies[0].strategy.name, "strategy-1");
   EXPECT_EQ(s.strategies[0].strategy.micro_batch, 2);
   EXPECT_EQ(s.strategies[1].strategy.name, "zero-0");
@@ -211,6 +221,95 @@ TEST(Scenario, WhoDecidesTheBatch) {
   const Scenario forced = load_text(text, o);
   EXPECT_EQ(forced.strategies[0].strategy.micro_batch, 7);
   EXPECT_EQ(forced.strategies[1].strategy.micro_batch, 7);
+}
+
+// Flags and files follow one rule: --precision and run.precision, else the strategy's file, else
+// what the cluster's devices compute fastest.
+TEST(Scenario, WhoDecidesThePrecision) {
+  const auto precision = [](const std::string& cluster, const std::string& strategy,
+                            const std::string& run = "") {
+    return load_text(R"({"model": "gpt2-tiny", "cluster": ")" + cluster + R"(", "strategies": [)" +
+                     strategy + R"(], "run": {"ranks": 1, "micro_batch": 1)" + run + "}}")
+        .strategies[0]
+        .strategy.compute_dtype;
+  };
+  const auto by_flags = [](const std::string& cluster) {
+    ScenarioOverrides o;
+    o.cluster = cluster;
+    return load_scenario("gpt2-tiny", o).strategies[0].strategy.compute_dtype;
+  };
+  for (const auto& [cluster, dtype] :
+       {std::pair{"8xh100", DType::bf16}, {"8xv100", DType::f16}, {"local", DType::f32}}) {
+    EXPECT_EQ(precision(cluster, "\"zero-3\""), dtype) << cluster;
+    EXPECT_EQ(precision(cluster, "{\"zero_optimization\": {\"stage\": 1}}"), dtype) << cluster;
+    EXPECT_EQ(by_flags(cluster), dtype) << cluster;
+    EXPECT_EQ(precision(cluster, R"({"fp16": {"enabled": true}})"), DType::f16) << cluster;
+    EXPECT_EQ(precision(cluster, R"({"bf16": {"enabled": true}})"), DType::bf16) << cluster;
+    EXPECT_EQ(precision(cluster, R"({"bf16": {"enabled": false}})"), DType::f32) << cluster;
+    EXPECT_EQ(precision(cluster, R"({"fp16": {"enabled": true}})", R"(, "precision": "bf16")"),
+              DType::bf16)
+        << cluster;
+  }
+}
+
+TEST(Scenario, WarnsOfATypeThatTheDevicesLack) {
+  ScenarioOverrides o;
+  o.cluster = "8xv100";
+  o.strategies = {"zero-1"};
+  EXPECT_TRUE(load_scenario("gpt2-tiny", o).strategies[0].warnings.empty());
+  o.precision = "bf16";
+  ASSERT_EQ(load_scenario("gpt2-tiny", o).strategies[0].warnings.size(), 1u);
+  EXPECT_EQ(load_scenario("gpt2-tiny", o).strategies[0].warnings[0],
+            "bf16 is no faster than fp32 on 8xv100, whose default is fp16");
+}
+
+TEST(Scenario, WhatIsCutIsSaid) {
+  ScenarioOverrides o;
+  o.cluster = "8xh100";
+  o.strategies = {"zero-1"};
+  o.device_memory = "80GiB";
+  EXPECT_TRUE(load_scenario("gpt2-tiny", o).strategies[0].warnings.empty());
+  o.device_memory = "200GiB";
+  const std::vector<std::string> warnings = load_scenario("gpt2-tiny", o).strategies[0].warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_CONTAINS(warnings[0], "200.00 GiB is more than the 80.00 GiB of a device of 8xh100");
+  o = {};
+  o.cluster = "8xh100";
+  o.ranks = 9;
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
+                  "run.ranks: 9 is more than the devices of 8xh100; use --cluster 9xh100");
+  o.ranks = 8;
+  EXPECT_NO_THROW(load_scenario("gpt2-tiny", o));
+}
+
+TEST(Scenario, ASlidingWindowIsTheDefaultLength) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  const Scenario windowed = load_scenario("mistral-7b", o);
+  EXPECT_EQ(windowed.model.max_sequence, 32768);
+  EXPECT_EQ(windowed.run.sequence_length, 4096);
+  ASSERT_EQ(windowed.strategies[0].warnings.size(), 1u);
+  EXPECT_CONTAINS(windowed.strategies[0].warnings[0], "sequences of 4096");
+  o.sequence_length = 4096;
+  EXPECT_TRUE(load_scenario("mistral-7b", o).strategies[0].warnings.empty());
+  o.sequence_length = 4097;
+  EXPECT_CONTAINS(message_of([&] { load_scenario("mistral-7b", o); }), "sliding_window");
+}
+
+TEST(Scenario, OtherFilesAreNamedWithTheLineThatTakesThem) {
+  const std::string folder = testing::TempDir();
+  const auto refusal = [&](const char* name, const char* text) {
+    std::ofstream(folder + name) << text;
+    return message_of([&] { load_scenario(folder + name); });
+  };
+  EXPECT_CONTAINS(
+      refusal("mine.json", R"({"name": "mine", "family": "llama", "layers": 2})"),
+      "mine.json: this is a model, not a scenario; use --model " + folder + "mine.json");
+  EXPECT_CONTAINS(refusal("ds.json", R"({"zero_optimization": {"stage": 2}})"),
+                  "--strategy " + folder + "ds.json");
+  EXPECT_CONTAINS(refusal("s.json", R"({"model": "gpt2-tiny", "run": {"rank": 4}})"),
+                  folder + "s.json: run.rank: unknown key");
+  EXPECT_CONTAINS(message_of([] { load_scenario("nothing"); }), "`zerolab show models`");
 }
 
 TEST(Scenario, HashDependsOnContentOnly) {

@@ -55,6 +55,21 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
   EXPECT_EQ(files, catalogue().gpus.size());
 }
 
+TEST(Cluster, DefaultPrecisionIsTheFastestOfTheDevice) {
+  EXPECT_EQ(default_precision(find_cluster("h100", catalogue())), DType::bf16);
+  EXPECT_EQ(default_precision(find_cluster("v100", catalogue())), DType::f16);
+  EXPECT_EQ(default_precision(uncalibrated_local(4)), DType::f32);
+  ClusterSpec plain = find_cluster("h100", catalogue());
+  plain.device.rates.fill(plain.device.rate(DType::f32));
+  EXPECT_EQ(default_precision(plain), DType::f32);
+}
+
+TEST(Cluster, APeakThatNoDeviceHasIsRefused) {
+  EXPECT_NE(parse_message("\"bf16\": 9.89e14", "\"bf16\": 1")
+                .find("device.peak_flops.bf16: 1 FLOP/s is not at least 1e9"),
+            std::string::npos);
+}
+
 TEST(Cluster, VoltaHasNoBf16) {
   const ClusterSpec cluster = find_cluster("v100", catalogue());
   EXPECT_EQ(cluster.device.rate(DType::bf16).peak, cluster.device.rate(DType::f32).peak);
@@ -75,6 +90,8 @@ TEST(Cluster, NamesThatMeanNothing) {
   };
   EXPECT_NE(error("8xh10").find("nearest name is \"h100\""), std::string::npos);
   EXPECT_NE(error("8xH100").find("nearest name is \"h100\""), std::string::npos);
+  EXPECT_NE(error("8xa100").find("nearest name is \"a100-"), std::string::npos);
+  EXPECT_NE(error("8xlocal").find("use --cluster local --ranks 8"), std::string::npos);
   EXPECT_NE(error("lokal").find("nearest name is \"local\""), std::string::npos);
   EXPECT_NE(error("0xh100").find("\"0xh100\": the number of GPUs"), std::string::npos);
   EXPECT_NE(error("xh100").find("number of GPUs"), std::string::npos);
