@@ -135,8 +135,9 @@ TEST(ReportCommand, BadDatabasesAndFilesAreOneError) {
   ASSERT_EQ(zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"}).code, 0);
   const std::string old = home.file("kept.html", "old");
   EXPECT_CONTAINS(refused(home, {"report", "--output", home.path("no/such/r.html")}, 1), "r.html");
-  EXPECT_CONTAINS(refused(home, {"report", "--output", home.folder().string()}, 1),
-                  home.folder().string());
+  std::filesystem::create_directory(home.path("folder.html"));
+  EXPECT_CONTAINS(refused(home, {"report", "--output", home.path("folder.html")}, 1),
+                  "folder.html");
   execute(home, "DELETE FROM runs");
   EXPECT_CONTAINS(refused(home, {"report", "--output", old}, 3), "no runs to report");
   EXPECT_EQ(contents(old), "old");
