@@ -8,7 +8,7 @@
 namespace zl {
 
 struct CatalogEntry {
-  std::string_view folder;  // models | clusters | strategies | studies
+  std::string_view folder;  // models | clusters | stacks | strategies | studies
   std::string_view name;    // file name without .json
   std::string_view text;
 };

@@ -35,11 +35,22 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path) {
   return sim::find_cluster(name_or_path, sources);
 }
 
+std::string stack_text(const std::string& name_or_path) {
+  if (name_or_path.ends_with(".json")) return read_file(name_or_path);
+  return std::string(catalog_text("stacks", name_or_path));
+}
+
+sim::Stack load_stack(const std::string& name_or_path) {
+  return sim::parse_stack(stack_text(name_or_path), name_or_path);
+}
+
 sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
   sim::ClusterSpec cluster = scenario.cluster_json.empty()
                                  ? load_cluster(scenario.cluster)
                                  : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
   cluster = sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
+  const std::string& stack = scenario.run.stack;
+  if (!stack.empty()) cluster = sim::with_stack(std::move(cluster), load_stack(stack));
   return scenario.run.link_bandwidth > 0
              ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)
              : cluster;

@@ -59,7 +59,7 @@ RunSettings read_run_settings(const Json& object) {
   check_keys(object, "run",
              {"ranks", "steps", "seed", "sequence_length", "data", "tokenizer", "device_memory",
               "host_memory", "nvme_path", "deterministic", "precision", "micro_batch",
-              "gradient_accumulation", "link_bandwidth", "communicator"});
+              "gradient_accumulation", "link_bandwidth", "communicator", "stack"});
   RunSettings run;
   const auto whole = [&object](const char* key, std::int64_t minimum, std::int64_t maximum,
                                auto& member) {
@@ -95,6 +95,7 @@ RunSettings read_run_settings(const Json& object) {
                   "run.communicator: \"" + run.communicator + "\" is not one of threads, mpi");
     }
   }
+  if (object.contains("stack")) run.stack = text_at(object["stack"], "run.stack");
   if (object.contains("precision")) run.precision = read_precision(object["precision"]);
   return run;
 }
@@ -125,6 +126,7 @@ Json run_settings_to_json(const RunSettings& run) {
   if (run.host_memory > 0) out["host_memory"] = run.host_memory;
   if (run.link_bandwidth > 0) out["link_bandwidth"] = run.link_bandwidth;
   if (run.communicator != "threads") out["communicator"] = run.communicator;
+  if (!run.stack.empty()) out["stack"] = run.stack;
   if (!run.deterministic) out["deterministic"] = false;
   return out;
 }

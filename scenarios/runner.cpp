@@ -144,6 +144,11 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
                   "run.link_bandwidth: the cpu backend and the simulator can be slowed, not " +
                       backend + "; remove it");
     }
+    if (!scenario.run.stack.empty()) {
+      throw Error(ErrorCode::invalid, "run.stack: \"" + scenario.run.stack +
+                                          "\" is for simulated runs, not for " + backend +
+                                          "; remove it, or use --backend sim");
+    }
     world = registry_.make(backend,
                            {static_cast<int>(scenario.run.ranks), 0, scenario.run.deterministic,
                             scenario.run.link_bandwidth, scenario.run.communicator});

@@ -12,7 +12,7 @@
 #include "core/train/rank_program.h"
 #include "core/train/run_result.h"
 #include "scenarios/scenario.h"
-#include "simulator/cluster/cluster_spec.h"
+#include "simulator/cluster/stack.h"
 
 namespace zl {
 
@@ -47,6 +47,9 @@ class Runner {
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);
 // A cluster by catalogue name, "NxGPU", "local", "local-cuda" or the path of a JSON file.
 sim::ClusterSpec load_cluster(const std::string& name_or_path);
+// What other software reaches on a GPU, by catalogue name or the path of a JSON file.
+sim::Stack load_stack(const std::string& name_or_path);
+std::string stack_text(const std::string& name_or_path);
 // Where `zerolab calibrate` writes what "local" means; for backend "cuda", "local-cuda".
 std::string local_cluster_path(const std::string& backend = "cpu");
 

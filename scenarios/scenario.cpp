@@ -163,6 +163,7 @@ void apply_overrides(const ScenarioOverrides& o, Json& document) {
   if (o.nvme_path) run["nvme_path"] = *o.nvme_path;
   if (o.link_bandwidth) run["link_bandwidth"] = *o.link_bandwidth;
   if (o.communicator) run["communicator"] = *o.communicator;
+  if (o.stack) run["stack"] = *o.stack;
   if (o.precision) run["precision"] = *o.precision;
   if (o.deterministic) run["deterministic"] = *o.deterministic;
 }
@@ -183,6 +184,9 @@ Scenario resolve(Json document, const std::string& name, const fs::path& folder,
   resolve_cluster(document.value("cluster", Json("local")), folder, out);
   out.run = read_run_settings(document["run"]);
   if (!overrides.data) out.run.data = located(out.run.data, folder);
+  if (!overrides.stack && !catalog_has("stacks", out.run.stack)) {
+    out.run.stack = located(out.run.stack, folder);
+  }
   if (out.run.ranks == 0) out.run.ranks = default_ranks(out);
   const bool own_length = out.run.sequence_length != 0;
   if (!own_length) out.run.sequence_length = default_sequence_length(out.model);

@@ -37,6 +37,8 @@ struct RunSettings {
   // Bytes a second that a rank of this machine, or a node of another cluster, sends at most; 0:
   // what the machine or the cluster has. See sim::with_link_bandwidth.
   double link_bandwidth = 0;
+  // Whose speed a simulated GPU has: a stack of the catalogue or a file; empty: this core's own.
+  std::string stack;
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -52,7 +54,7 @@ struct ScenarioOverrides {
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
       gradient_accumulation;
   std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, link_bandwidth,
-      precision, communicator;
+      precision, communicator, stack;
   std::optional<bool> deterministic;
 };
 

@@ -34,6 +34,8 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
   app.add_option("--link-bandwidth", o.link_bandwidth,
                  "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit");
+  app.add_option("--stack", o.stack,
+                 "Software that a simulated GPU runs: see zerolab show stacks; else this core's");
   app.add_option("--communicator", o.communicator,
                  "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)");
   app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");

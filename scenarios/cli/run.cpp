@@ -28,8 +28,9 @@ RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
                   const std::string& backend, const CheckpointConfig& checkpoint) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
-  log_info(fmt::format("{}: {} ranks, {} steps, {}", label, settings.ranks, settings.steps,
-                       name_of(strategy.strategy.compute_dtype)));
+  log_info(fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
+                       name_of(strategy.strategy.compute_dtype),
+                       settings.stack.empty() ? "" : ", as fast as " + settings.stack));
   ProgressBar bar(label, settings.steps);
   RunHooks hooks;
   hooks.checkpoint = checkpoint;

@@ -55,6 +55,12 @@ int cluster(const ShowOptions& options) {
   return 0;
 }
 
+int stack(const ShowOptions& options) {
+  load_stack(options.name);  // says what is wrong with it
+  print_object(parse_json(stack_text(options.name), options.name), options.format);
+  return 0;
+}
+
 int strategy(const ShowOptions& options) {
   ImportContext context;
   context.ranks = options.ranks;
@@ -135,6 +141,7 @@ void add_show(CLI::App& app, Action& action) {
   add_one(*show, action, "model", "Sizes, parameters, FLOPs and bytes of a model", model, for_model)
       .add_option("--sequence-length", for_model->sequence_length, "Tokens per sequence");
   add_one(*show, action, "cluster", "Devices, links and rates of a cluster", cluster, options());
+  add_one(*show, action, "stack", "What other software reaches on a GPU", stack, options());
   const auto for_strategy = options();
   CLI::App& strategies =
       add_one(*show, action, "strategy",
@@ -146,6 +153,7 @@ void add_show(CLI::App& app, Action& action) {
           options());
   add_list(*show, action, "models", "The models of the catalogue", list_models);
   add_list(*show, action, "clusters", "The clusters of the catalogue", list_clusters);
+  add_list(*show, action, "stacks", "The software whose speed can be predicted", list_stacks);
   add_list(*show, action, "strategies", "The strategies of the catalogue", list_strategies);
   add_list(*show, action, "studies", "The studies of the catalogue", list_studies);
 }

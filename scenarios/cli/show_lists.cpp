@@ -57,6 +57,24 @@ Table list_clusters() {
   return table;
 }
 
+Table list_stacks() {
+  Table table{{{"stack", Align::left},
+               {"launch_seconds", Align::right, Unit::seconds},
+               {"gemm", Align::right, Unit::fraction},
+               {"memory", Align::right, Unit::fraction},
+               {"links", Align::right, Unit::fraction},
+               {"attention", Align::left},
+               {"step_error", Align::right, Unit::fraction}},
+              {}};
+  for (const std::string& name : catalog_names("stacks")) {
+    const sim::Stack s = load_stack(name);
+    table.rows.push_back({name, s.launch_seconds, s.gemm, s.memory, s.links,
+                          std::string(s.materialized_attention ? "materialized" : "fused"),
+                          s.step_error});
+  }
+  return table;
+}
+
 Table list_strategies() {
   Table table{{{"strategy", Align::left},
                {"zero_stage"},

@@ -135,12 +135,7 @@ const char* name_of(CostClass cost_class) {
 }
 
 ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
-  Json value;
-  try {
-    value = Json::parse(json, nullptr, true, true);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::invalid, source + ": malformed JSON: " + error.what());
-  }
+  const Json value = parse_text(json, source);
   JsonObject object(value, source + ": cluster");
   ClusterSpec cluster;
   if (object.count("schema") != 1) object.fail("schema", "is not 1, the only version so far");
@@ -155,7 +150,8 @@ ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
       object.number("host_memory_bandwidth", cluster.host_memory_bandwidth);
   cluster.collective_seconds = object.number("collective_seconds", 0.0);
   cluster.overlap_loss = object.fraction("overlap_loss", 0.0);
-  cluster.step_error = object.number("step_error", 0.0);
+  cluster.step_seconds = object.number("step_seconds", 0.0);
+  cluster.step_error = object.number("step_error", kUncalibratedStepError);
   cluster.compute_is_host = object.boolean("compute_is_host", false);
   cluster.shared_cores = object.count("shared_cores", 0);
   if (const Json* spread = object.find("spread")) {
@@ -182,6 +178,7 @@ std::string cluster_json(const ClusterSpec& cluster) {
                 {"host_memory_bandwidth", cluster.host_memory_bandwidth},
                 {"collective_seconds", cluster.collective_seconds},
                 {"overlap_loss", cluster.overlap_loss},
+                {"step_seconds", cluster.step_seconds},
                 {"step_error", cluster.step_error},
                 {"compute_is_host", cluster.compute_is_host},
                 {"shared_cores", cluster.shared_cores}};

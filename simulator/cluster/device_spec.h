@@ -27,6 +27,7 @@ struct DeviceSpec {
   double launch_seconds = 0;                             // of the host, per issued op
   double kernel_seconds = 0;                             // the shortest op on the device
   double attention_forward = 0, attention_backward = 0;  // share of the peak, see cost/attention
+  bool materialized_attention = false;                   // scores go through memory, see there
   std::array<ComputeRate, kDTypes> rates{};
 
   const ComputeRate& rate(DType dtype) const { return rates[static_cast<std::size_t>(dtype)]; }

@@ -84,6 +84,7 @@ ClusterSpec uncalibrated_local(int cores) {
   cluster.compute_is_host = true;
   cluster.shared_cores = cores;
   cluster.spread.fill(0.5);
+  cluster.step_error = 0;
   return cluster;
 }
 

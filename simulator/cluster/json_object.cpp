@@ -9,6 +9,15 @@
 #include "core/base/nearest.h"
 
 namespace zl::sim {
+
+Json parse_text(std::string_view json, const std::string& source) {
+  try {
+    return Json::parse(json, nullptr, true, true);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::invalid, source + ": malformed JSON: " + error.what());
+  }
+}
+
 JsonObject::JsonObject(const Json& value, std::string where)
     : value_(value), where_(std::move(where)) {
   if (!value.is_object()) {

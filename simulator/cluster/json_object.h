@@ -5,11 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace zl::sim {
 
 using Json = nlohmann::ordered_json;
+
+// A whole text, comments allowed. Throws Error{invalid} naming the source, line and column.
+Json parse_text(std::string_view json, const std::string& source);
 
 // Included by .cpp files only.
 class JsonObject {

@@ -27,7 +27,9 @@ CostClass cost_class_of(std::uint8_t op_kind) {
 }
 
 CostModel::CostModel(const ClusterSpec& cluster)
-    : cluster_(cluster), issue_(picoseconds(cluster.device.launch_seconds)) {
+    : cluster_(cluster),
+      issue_(picoseconds(cluster.device.launch_seconds)),
+      step_(picoseconds(cluster.step_seconds)) {
   node_share_ = 1.0 / std::min(cluster.devices, cluster.node_devices);
   const bool shared = cluster.shared_cores > 0;
   if (shared) share_ = 1.0 / cluster.devices;

@@ -136,6 +136,17 @@ TEST(BadInput, ABackendOfNoNameAndACountOfNone) {
                   "not in range 1 to 1000000");
 }
 
+TEST(BadInput, AStackIsForSimulatedGpus) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--stack", "pytorch-eager"}, 3),
+                  "leave run.stack (--stack) out");
+  EXPECT_CONTAINS(refused(home,
+                          {"run", "gpt2-tiny", "--cluster", "4xh100", "--backend", "cpu", "--stack",
+                           "pytorch-eager"},
+                          3),
+                  "use --backend sim");
+}
+
 TEST(BadInput, TimesBeyondTheRangeOfPicoseconds) {
   const Home home;
   const std::string message = refused(home,

@@ -126,6 +126,25 @@ TEST(Scenario, InlineObjects) {
   EXPECT_EQ(s.strategies[1].strategy.name, "zero-0");
 }
 
+TEST(Scenario, AStackSlowsTheClusterAndBelongsToTheScenario) {
+  ScenarioOverrides o;
+  o.cluster = "8xa100-80";
+  const Scenario own = load_scenario("gpt2-124m", o);
+  o.stack = "pytorch-eager";
+  const Scenario eager = load_scenario("gpt2-124m", o);
+  EXPECT_GT(scenario_cluster(eager).device.launch_seconds,
+            10 * scenario_cluster(own).device.launch_seconds);
+  EXPECT_NE(content_hash(eager), content_hash(own));
+  EXPECT_EQ(content_hash(load_text(canonical_json(eager))), content_hash(eager));
+  o.stack = "pytorch-eagre";
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-124m", o); }),
+                  "stack: \"pytorch-eagre\" is neither in the catalogue nor a file; the nearest "
+                  "name is \"pytorch-eager\"");
+  o.stack = "pytorch-eager";
+  o.cluster = "local";
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-124m", o); }), "run.stack");
+}
+
 TEST(Scenario, PathsAreRelativeToTheFile) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / "zerolab_scenario_paths";

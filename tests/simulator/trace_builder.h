@@ -22,6 +22,7 @@ inline ClusterSpec plain_cluster(int devices = 1) {
   cluster.intra = {"intra", {1e-6, 1e-6, 1e-6}, 1e9, 1.0};
   cluster.inter = {"inter", {1e-5, 1e-5, 1e-5}, 1e8, 1.0};
   cluster.host = {"host", {2e-6, 2e-6, 2e-6}, 1e9, 1.0};
+  cluster.step_error = 0;
   return cluster;
 }
 
