@@ -124,7 +124,7 @@ void TrainPage::show_rows() {
     const auto number = [begun](double value) { return begun ? Cell(value) : Cell(); };
     table.rows.push_back(
         {row.strategy.toStdString(), row.last.step, std::int64_t{steps_}, number(row.last.loss),
-         number(row.last.seconds), number(row.last.tokens_per_second),
+         number(row.last.step_time), number(row.last.tokens_per_second),
          number(static_cast<double>(row.last.peak_device)), row.state.toStdString()});
   }
   losses_->set_data(std::move(chart));

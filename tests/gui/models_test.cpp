@@ -21,6 +21,25 @@ namespace {
 
 using Mode = QAbstractItemModelTester::FailureReportingMode;
 
+// 1-bit Adam warms up with long steps; a bar as long as their mean would be another step time.
+TEST(ChartData, TheTimeBarsAreTheStepTimesOfTheTable) {
+  test::Desk desk(Document::open("onebit-slow-link"));
+  const auto study = desk.session.study();
+  const BarData bars = time_bars(desk.session.shown());
+  ASSERT_EQ(bars.rows.size(), study->strategies.size());
+  for (std::size_t i = 0; i < bars.rows.size(); ++i) {
+    const RunResult& result = study->strategies[i].result;
+    const BarRow& row = bars.rows[i];
+    EXPECT_NEAR(std::accumulate(row.values.begin(), row.values.end(), 0.0), result.step_time.median,
+                1e-9 * result.step_time.median)
+        << row.label.toStdString();
+    EXPECT_EQ(row.low, result.step_time_low);
+    EXPECT_EQ(row.high, result.step_time_high);
+    EXPECT_GT(row.low, 0);
+  }
+  EXPECT_FALSE(bars.caption.isEmpty());
+}
+
 TEST(Models, TableKeepsTheRules) {
   TableModel model;
   const QAbstractItemModelTester tester(&model, Mode::Fatal);

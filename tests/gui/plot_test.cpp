@@ -66,6 +66,57 @@ TEST(BarPlot, SharesFillTheWidth) {
   }
 }
 
+// Longest run of pixels of a column that are not of a colour.
+int longest_gap(const QImage& image, int x, int from, int to, const QColor& color) {
+  int longest = 0, gap = 0;
+  for (int y = from; y < to; ++y) {
+    gap = image.pixelColor(x, y) == color ? 0 : gap + 1;
+    longest = std::max(longest, gap);
+  }
+  return longest;
+}
+
+TEST(BarPlot, NoNumberStandsOnTheCapacityLine) {
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  BarData data = three_bars();
+  data.limit = 13e9;  // behind the end of the second bar, where its number would be
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const int x = static_cast<int>(plot.origin() + 13e9 * plot.pixels_per_unit());
+  const QRectF second = plot.marks()[3].area;
+  const int gap = longest_gap(image, x, static_cast<int>(second.top()),
+                              static_cast<int>(second.bottom()), bad(plot.palette()));
+  EXPECT_LE(gap, 6) << "longer than between two dashes";
+}
+
+TEST(BarPlot, ErrorBarsReachFromLowToHigh) {
+  BarPlot plot("Step time");
+  plot.resize(700, 300);
+  BarData data = three_bars();
+  data.limit.reset();
+  data.rows[1].low = 9e9;
+  data.rows[1].high = 40e9;  // longer than any bar
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const QColor ink = plot.palette().text().color();
+  const int middle = static_cast<int>(plot.marks()[2].area.center().y());
+  const auto is_ink = [&](double value) {
+    const int x = static_cast<int>(plot.origin() + value * plot.pixels_per_unit());
+    for (const int y : {middle - 1, middle, middle + 1}) {
+      if (image.pixelColor(x, y) == ink) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(is_ink(8.5e9));
+  EXPECT_TRUE(is_ink(9.5e9));
+  EXPECT_TRUE(is_ink(39.5e9));
+  EXPECT_FALSE(is_ink(41e9));
+  const Table table = plot.table();
+  ASSERT_EQ(table.columns.back().name, "high");
+  EXPECT_EQ(std::get<double>(table.rows[1].back()), 40e9);
+}
+
 TEST(Plot, ArrowsMoveOverThePartsAndFocusIsVisible) {
   BarPlot plot("Memory");
   plot.resize(700, 300);
