@@ -48,8 +48,7 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
 
 BarData time_bars(const Strategies& shown) {
   BarData data;
-  data.caption =
-      QObject::tr("median of the steps after the first; error bars: 90 %");
+  data.caption = QObject::tr("median of the steps after the first; error bars: 90 %");
   data.rows_name = "strategy";
   data.unit = Unit::seconds;
   data.series = {QObject::tr("compute"),   QObject::tr("exposed communication"),

@@ -84,7 +84,11 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   const QFontMetricsF metrics(painter.font(), painter.device());
   line_ = metrics.height();
   std::vector<QString> names;
-  for (const Curve& curve : data_.curves) names.push_back(curve.name);
+  for (const Curve& curve : data_.curves) {
+    const double now = cursor_ ? value_at(curve, *cursor_) : NAN;
+    names.push_back(curve.name +
+                    (std::isfinite(now) ? ": " + value_text(now, data_.y_unit) : QString()));
+  }
   const QRectF below =
       draw_legend(painter, palette(), area, names, [&](std::size_t i, const QRectF& box) {
         painter.setPen(series_pen(i, 2.5));
@@ -99,6 +103,7 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   painter.setClipRect(box_.adjusted(-2, -2, 2, 2), Qt::IntersectClip);
   for (std::size_t i = 0; i < data_.curves.size(); ++i) draw_curve(painter, i);
   painter.restore();
+  draw_limit(painter);
   if (!cursor_) return;
   painter.setPen(QPen(palette().text().color(), 1, Qt::DashLine));
   const double x = at(*cursor_, 0).x();
@@ -144,12 +149,19 @@ void LinePlot::draw_axes(QPainter& painter) {
                    Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
   painter.drawText(QRectF(box_.left() + 4, box_.top() - line_ - 3, box_.width(), line_),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
+}
+
+// Over the curves, its name on a plate of its own.
+void LinePlot::draw_limit(QPainter& painter) const {
   if (!data_.limit || *data_.limit > y_max_) return;
+  const QFontMetricsF metrics(painter.font(), painter.device());
   const double y = at(0, *data_.limit).y();
   painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
   painter.drawLine(QPointF(box_.left(), y), QPointF(box_.right(), y));
-  painter.drawText(QRectF(box_.left(), y - line_ - 2, box_.width() - 4, line_),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.limit_text);
+  const double text = metrics.horizontalAdvance(data_.limit_text) + 6;
+  const QRectF plate(box_.right() - text, y - line_ - 2, text, line_);
+  painter.fillRect(plate, palette().base());
+  painter.drawText(plate, Qt::AlignCenter, data_.limit_text);
 }
 
 void LinePlot::draw_curve(QPainter& painter, std::size_t index) const {

@@ -218,6 +218,8 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
     painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
     const double y = scale.y(*data_.limit);
     painter.drawLine(QPointF(row.left(), y), QPointF(row.right(), y));
+    painter.drawText(QRectF(row.left() + 4, y + 2, row.width(), line_), Qt::AlignLeft,
+                     tr("capacity ") + bytes_text(*data_.limit));
   }
   painter.restore();
 }

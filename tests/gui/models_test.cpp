@@ -169,7 +169,7 @@ TEST(Models, ContributorsExplainTheWholeDifference) {
   const StrategyStudy& b = *session.study()->find("zero-3");
   std::int64_t explained = 0;
   for (const auto& row : memory_contributors(a, b).rows) {
-    explained += std::get<std::int64_t>(row.back());
+    explained += std::get<std::int64_t>(row.front());
   }
   EXPECT_EQ(explained, b.result.peak_device.total() - a.result.peak_device.total());
   const Table changed = configuration_differences(one_strategy_document(*session.study(), a),
