@@ -48,7 +48,7 @@ Holders holders_at_peak(const StrategyStudy& strategy) {
 std::string verdict(const MetricDelta& delta) {
   if (delta.worse == Worse::informative || delta.absolute == 0) return "";
   const bool worse = (delta.worse == Worse::more) == (delta.absolute > 0);
-  return worse ? "▲ worse" : "▼ better";
+  return worse ? "✗ worse" : "✓ better";
 }
 
 }  // namespace

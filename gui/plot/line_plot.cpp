@@ -76,8 +76,11 @@ double LinePlot::x_at(double pixel) const {
 double LinePlot::value_at(const Curve& curve, double x) const {
   if (curve.x.empty()) return NAN;
   const auto after = std::upper_bound(curve.x.begin(), curve.x.end(), x);
-  const auto index = after == curve.x.begin() ? 0 : after - curve.x.begin() - 1;
-  return curve.y[static_cast<std::size_t>(index)];
+  const auto last = after == curve.x.begin() ? after : after - 1;
+  // Several points share a moment: the highest is what a person sees there.
+  const auto first = std::lower_bound(curve.x.begin(), last, *last);
+  const auto y = [&](auto x_at) { return curve.y.begin() + (x_at - curve.x.begin()); };
+  return *std::max_element(y(first), y(last) + 1);
 }
 
 void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
@@ -98,7 +101,7 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   const double left = metrics.horizontalAdvance(value_text(y_max_, data_.y_unit)) + 14;
   box_ = below.adjusted(left, line_ + 4, -12, -2 * line_ - 6);
   if (box_.width() < 20 || box_.height() < 20) return;
-  draw_axes(painter);
+  draw_axes(painter, area);
   painter.save();
   painter.setClipRect(box_.adjusted(-2, -2, 2, 2), Qt::IntersectClip);
   for (std::size_t i = 0; i < data_.curves.size(); ++i) draw_curve(painter, i);
@@ -123,7 +126,7 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   }
 }
 
-void LinePlot::draw_axes(QPainter& painter) {
+void LinePlot::draw_axes(QPainter& painter, const QRectF& area) {
   const auto first_tick = [](double minimum, double step) {
     return std::ceil(minimum / step - 1e-9) * step;
   };
@@ -145,9 +148,10 @@ void LinePlot::draw_axes(QPainter& painter) {
     painter.drawText(QRectF(at(x, 0).x() - 60, box_.bottom() + 3, 120, line_), Qt::AlignCenter,
                      tick_text(x, data_.x_unit));
   }
-  painter.drawText(QRectF(box_.left(), box_.bottom() + line_ + 4, box_.width(), line_),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
-  painter.drawText(QRectF(box_.left() + 4, box_.top() - line_ - 3, box_.width(), line_),
+  painter.drawText(
+      QRectF(area.left(), box_.bottom() + line_ + 4, box_.right() - area.left(), line_),
+      Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
+  painter.drawText(QRectF(area.left(), box_.top() - line_ - 3, area.width(), line_),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
 }
 

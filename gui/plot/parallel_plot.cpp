@@ -146,8 +146,13 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()));
   // The outer names stay inside; the inner ones stand over their axis.
   const double spacing = box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
+  const auto has_categories = [&](std::size_t i) {
+    return i < data_.axes.size() && !data_.axes[i].categories.empty();
+  };
+  const bool alone = !has_categories(axis - 1) && !has_categories(axis + 1);
   const auto put = [&](double y, const QString& whole, const QColor& color, bool framed) {
-    const QString text = metrics.elidedText(whole, Qt::ElideRight, spacing - 8);
+    const double room = framed && alone ? 2 * spacing - 16 : spacing - 3;
+    const QString text = metrics.elidedText(whole, Qt::ElideRight, room);
     const double width = metrics.horizontalAdvance(text) + 4;
     const double left =
         std::clamp(x - width / 2, box.left() - 36, std::max(box.left(), box.right() + 36 - width));
@@ -231,7 +236,7 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
 }
 
 QSize ParallelPlot::minimumSizeHint() const {
-  constexpr int kAxis = 68;  // pixels apart, for most names and numbers
+  constexpr int kAxis = 56;  // pixels apart, for most numbers
   const int between = std::max(0, static_cast<int>(data_.axes.size()) - 1);
   return Plot::minimumSizeHint().expandedTo({kAxis * between + 96, 0});
 }

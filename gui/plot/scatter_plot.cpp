@@ -62,7 +62,7 @@ std::vector<std::size_t> pareto_front(const std::vector<ScatterPoint>& points) {
 namespace {
 
 QString label_of(const ScatterPoint& point) {
-  return point.feasible ? point.label : QObject::tr("%1 (does not fit)").arg(point.label);
+  return point.feasible ? point.label : QObject::tr("✗ %1").arg(point.label);
 }
 
 }  // namespace
@@ -158,6 +158,11 @@ void ScatterPlot::draw_names(QPainter& painter, const Frame& frame) const {
                    Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
   painter.drawText(QRectF(box.left() + 4, box.top() - frame.line - 4, box.width(), frame.line),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
+  if (std::any_of(data_.points.begin(), data_.points.end(),
+                  [](const ScatterPoint& point) { return !point.feasible; })) {
+    painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
+                     Qt::AlignLeft | Qt::AlignVCenter, tr("hollow, ✗: does not fit"));
+  }
   if (!data_.x_limit) return;
   const double at = frame.at(*data_.x_limit, frame.y_min).x();
   painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
@@ -238,21 +243,23 @@ void ScatterPlot::draw_labels(QPainter& painter, const Frame& frame,
     const double beside = symbol.center().y() - size.height() / 2;
     QRectF best;
     std::ptrdiff_t fewest = std::numeric_limits<std::ptrdiff_t>::max();
+    const double middle = symbol.center().x() - size.width() / 2;
     // The front goes right and up from a point: below it on the right is the freest place.
     for (const QPointF& corner :
          {QPointF(right, below - 4), QPointF(left, above + 4), QPointF(right, beside),
           QPointF(left, beside), QPointF(left, below - 4), QPointF(right, above + 4),
-          QPointF(symbol.center().x() - size.width() / 2, above),
-          QPointF(symbol.center().x() - size.width() / 2, below)}) {
+          QPointF(middle, above), QPointF(middle, below)}) {
       const QRectF place(corner, size);
-      auto hits = std::count_if(taken.begin(), taken.end(),
-                                [&](const QRectF& other) { return place.intersects(other); });
-      if (!frame.box.adjusted(0, 0, 12, 0).contains(place)) hits += 2;
+      auto hits = 2 * std::count_if(taken.begin(), taken.end(),
+                                    [&](const QRectF& other) { return place.intersects(other); });
+      if (!frame.box.adjusted(0, 0, 12, 0).contains(place)) ++hits;
+      if (place.left() < frame.box.left()) hits += 2;  // over the numbers of the axis
+      if (place.right() > frame.box.right() + 12) hits += 4;
       if (hits >= fewest) continue;
       fewest = hits;
       best = place;
     }
-    if (fewest > 0 && data_.points.size() > kMany) continue;
+    if (fewest > 1 && data_.points.size() > kMany) continue;
     taken.push_back(best);
     painter.fillRect(best, palette().base());
     painter.setPen(data_.points[i].feasible ? palette().text().color() : faint(palette()));

@@ -88,9 +88,9 @@ void AccuracyPage::refill() {
                           number(each.peak_device_error), number(each.wire_bytes_error),
                           each.measured_run, each.simulated_run});
     if (!std::isfinite(each.step_time_error)) continue;
-    chart.points.push_back({QString::fromStdString(each.strategy), each.measured_step_time,
-                            each.simulated_step_time, true, each.simulated_low,
-                            each.simulated_high});
+    chart.points.push_back({QString::fromStdString(each.scenario_name + ": " + each.strategy),
+                            each.measured_step_time, each.simulated_step_time, true,
+                            each.simulated_low, each.simulated_high});
     errors.push_back(std::abs(each.step_time_error));
   }
   std::sort(errors.begin(), errors.end());

@@ -51,6 +51,7 @@ MemoryTimePage::MemoryTimePage(Session& session, QWidget* parent)
   chart->add_control(peak);
   live_ = new TableModel(this);
   moment_ = new QLabel;
+  moment_->setWordWrap(true);
   auto* side = new QWidget;
   auto* side_layout = new QVBoxLayout(side);
   side_layout->setContentsMargins(4, 4, 4, 4);

@@ -167,6 +167,81 @@ TEST(ScatterPlot, TheFrontIsWhatNoPointBeats) {
   }
 }
 
+QColor at(const QImage& image, const QPointF& point) { return image.pixelColor(point.toPoint()); }
+
+ScatterData one_that_fits_not() {
+  ScatterData data;
+  data.x_name = "memory";
+  data.y_name = "tokens/s";
+  data.points = {{"small", 20, 50, true}, {"fast", 40, 90, true}, {"large", 120, 91, false}};
+  data.x_limit = 80;
+  return data;
+}
+
+TEST(ScatterPlot, TheFrontEndsAtTheCapacityAndWhatDoesNotFitIsHollow) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(700, 400);
+  plot.set_data(one_that_fits_not());
+  const QImage image = plot.grab().toImage();
+  const QPointF fast = plot.marks()[1].area.center(), large = plot.marks()[2].area.center();
+  EXPECT_EQ(at(image, fast), series_color(1));
+  EXPECT_EQ(at(image, large), plot.palette().base().color()) << "hollow";
+  EXPECT_TRUE(plot.marks()[2].text.startsWith("✗ large"));
+  // Around the height of the front, right of the capacity (half way from 40 to 120).
+  const auto has_front = [&](double x) {
+    for (double y = fast.y() - 2; y <= fast.y() + 2; ++y) {
+      const QColor pixel = at(image, QPointF(x, y));
+      if (pixel != plot.palette().base().color() && pixel != grid(plot.palette())) return true;
+    }
+    return false;
+  };
+  const double capacity = (fast.x() + large.x()) / 2;
+  EXPECT_TRUE(has_front(capacity - 10));
+  EXPECT_FALSE(has_front(capacity + 10));
+}
+
+TEST(ScatterPlot, PredictionsOfAllSizesKeepApartAndShowTheirErrorBars) {
+  ScatterPlot plot("Accuracy");
+  plot.resize(700, 400);
+  ScatterData data;
+  data.x_unit = data.y_unit = Unit::seconds;
+  data.diagonal = true;
+  data.points = {{"tiny", 0.003, 0.003, true, 0.001, 0.009},
+                 {"small", 0.006, 0.006, true},
+                 {"large", 30, 30, true}};
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const QPointF tiny = plot.marks()[0].area.center(), small = plot.marks()[1].area.center(),
+                large = plot.marks()[2].area.center();
+  EXPECT_GT(small.x() - tiny.x(), 12) << "on a linear axis to 30 s they would be one";
+  // On the diagonal: as far right as up, in shares of the axes, which are alike.
+  EXPECT_NEAR((small.x() - tiny.x()) / (large.x() - tiny.x()),
+              (small.y() - tiny.y()) / (large.y() - tiny.y()), 0.01);
+  // A factor of three is as long as another: the bar of "tiny" reaches as far up as down.
+  const double factor_two = tiny.y() - small.y();
+  const double reach = factor_two * std::log(3) / std::log(2);
+  for (const double y : {tiny.y() - reach + 3, tiny.y() + reach - 3}) {
+    EXPECT_NE(at(image, QPointF(tiny.x(), y)), plot.palette().base().color());
+  }
+  EXPECT_EQ(at(image, QPointF(tiny.x(), tiny.y() + reach + 4)), plot.palette().base().color());
+  EXPECT_TRUE(plot.marks()[0].text.contains("90 % within 1.000 ms and 9.000 ms"));
+}
+
+// Letters under a symbol or a line cannot be read: with room around, all places are free ones.
+TEST(ScatterPlot, NoSymbolIsHidden) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(700, 400);
+  ScatterData data = one_that_fits_not();
+  data.points.push_back({"beside it on the right", 44, 90, true});
+  data.points.push_back({"left of it and rather long", 36, 90, true});
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  for (std::size_t i = 0; i < data.points.size(); ++i) {
+    if (!data.points[i].feasible) continue;
+    EXPECT_EQ(at(image, plot.marks()[i].area.center()), series_color(i)) << i;
+  }
+}
+
 ParallelData three_runs() {
   ParallelData data;
   data.axes = {{"stage", Unit::none, {"0", "1"}}, {"memory", Unit::bytes}, {"time", Unit::seconds}};
@@ -358,6 +433,21 @@ TEST(Units, GibAndGbAndTicks) {
       EXPECT_GE(maximum / step, 1) << maximum;
     }
   }
+}
+
+TEST(Units, AColumnHasOneUnitAndOneNumberOfDigits) {
+  constexpr double kMiB = 1 << 20;
+  const ColumnStyle bytes = column_style({3.5 * kMiB, 66.53 * 1024 * kMiB, 0, NAN}, Unit::bytes);
+  EXPECT_EQ(styled_text(3.5 * kMiB, bytes), "3.50 MiB");
+  EXPECT_EQ(styled_text(66.5 * 1024 * kMiB, bytes), QString("68\u2009096.00 MiB"));
+  const ColumnStyle times = column_style({0.003, 0.875, 61.5}, Unit::seconds);
+  EXPECT_EQ(styled_text(0.003, times), "3.000 ms");
+  EXPECT_EQ(styled_text(61.5, times), QString("61\u2009500.000 ms"));
+  EXPECT_EQ(styled_text(2, column_style({2, 8}, Unit::none)), "2");
+  const ColumnStyle losses = column_style({5.4, 10}, Unit::none);
+  EXPECT_EQ(styled_text(5.4, losses), "5.4000");
+  EXPECT_EQ(styled_text(10, losses), "10.0000");
+  EXPECT_EQ(styled_text(0, column_style({}, Unit::bytes)).section(' ', 0, 0), "0.00");
 }
 
 TEST(Theme, FontsAreRealAndSeriesDiffer) {
