@@ -47,9 +47,9 @@ double BarPlot::longest() const {
 
 // Every row can be read, whatever the window's size.
 QSize BarPlot::minimumSizeHint() const {
-  const int line = fontMetrics().height();
-  return Plot::minimumSizeHint().expandedTo(
-      {0, (static_cast<int>(data_.rows.size()) + 6) * (line + 4)});
+  constexpr int kAround = 7;  // lines of a folded legend, the limit's name, axis and caption
+  const int lines = static_cast<int>(data_.rows.size()) + kAround;
+  return Plot::minimumSizeHint().expandedTo({0, lines * (fontMetrics().height() + 4)});
 }
 
 QString BarPlot::end_text(const BarRow& row) const {

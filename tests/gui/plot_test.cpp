@@ -453,6 +453,17 @@ TEST(Theme, FontsAreRealAndSeriesDiffer) {
   }
 }
 
+// Rows of a bar chart stand below each other, not on each other.
+void expect_rows_apart(const BarPlot& plot) {
+  const double line = QFontMetricsF(plot.font()).height();
+  for (std::size_t i = 1; i < plot.marks().size(); ++i) {
+    const Mark &above = plot.marks()[i - 1], &below = plot.marks()[i];
+    if (above.row == below.row) continue;
+    EXPECT_GE(below.area.center().y() - above.area.center().y(), line)
+        << plot.title().toStdString() << ", " << plot.height() << " pixels high";
+  }
+}
+
 // Every page at three sizes: marks inside their chart, no label cut.
 TEST(Window, NothingIsClipped) {
   test::Desk desk(test::llama_on_a_node());
@@ -464,6 +475,7 @@ TEST(Window, NothingIsClipped) {
       for (const Plot* plot : desk.window.view(name)->findChildren<Plot*>()) {
         if (!plot->isVisible()) continue;
         EXPECT_FALSE(plot->accessibleName().isEmpty());
+        if (const auto* bars = qobject_cast<const BarPlot*>(plot)) expect_rows_apart(*bars);
         for (const Mark& mark : plot->marks()) {
           EXPECT_TRUE(QRectF(plot->rect()).adjusted(-1, -1, 1, 1).contains(mark.area))
               << name.toStdString() << ": " << mark.text.toStdString();
@@ -471,7 +483,12 @@ TEST(Window, NothingIsClipped) {
       }
     }
     for (const QLabel* label : desk.window.findChildren<QLabel*>()) {
-      if (!label->isVisible() || label->wordWrap() || label->text().isEmpty()) continue;
+      if (!label->isVisible() || label->text().isEmpty()) continue;
+      if (label->wordWrap()) {
+        EXPECT_GE(label->height(), label->heightForWidth(label->width()))
+            << label->text().toStdString();
+        continue;
+      }
       if (label->sizePolicy().horizontalPolicy() == QSizePolicy::Ignored) continue;
       EXPECT_GE(label->width() + 1, label->sizeHint().width()) << label->text().toStdString();
     }
