@@ -214,9 +214,10 @@ void RunsPage::show_parallel() {
     chart.lines.push_back(
         {tr("run %1: %2, %3").arg(run.id).arg(text(run.scenario_name), text(run.strategy)),
          {place(backends, text(run.backend)), static_cast<double>(run.ranks),
-          place(strategies, text(run.strategy)), static_cast<double>(run.peak_device_bytes),
-          static_cast<double>(run.wire_bytes_per_step), positive(run.step_time_median),
-          positive(run.tokens_per_second)},
+          place(strategies, text(run.strategy)),
+          positive(static_cast<double>(run.peak_device_bytes)),
+          run.peak_device_bytes > 0 ? static_cast<double>(run.wire_bytes_per_step) : NAN,
+          positive(run.step_time_median), positive(run.tokens_per_second)},
          run.outcome == Outcome::ok});
   }
   parallel_->set_data(std::move(chart));
