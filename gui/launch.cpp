@@ -75,6 +75,7 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
   // Pages that evaluate for themselves begin when they are shown.
   for (Session* own : window.findChildren<Session*>()) own->wait();
   for (ExplorePage* page : window.findChildren<ExplorePage*>()) page->wait();
+  QCoreApplication::processEvents();  // labels that wrap take their height
   if (window.grab().save(file)) return 0;
   return fail(ErrorCode::failed, file.toStdString() + ": cannot be written as a picture");
 }

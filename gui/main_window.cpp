@@ -55,7 +55,9 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   add_view("compare", tr("Compare"), comparison_);
   add_view("fit", tr("Fit"), new FitPage(session, this));
   add_view("explore", tr("Explore"), new ExplorePage(session, this));
-  add_view("keys", tr("Keys"), make_table_view(keys_, tr("Keys of the strategy"), this));
+  QWidget* keys_page = titled({}, make_table_view(keys_, tr("Keys of the strategy"), this));
+  keys_title_ = keys_page->findChild<QLabel*>();
+  add_view("keys", tr("Keys"), keys_page);
   add_view("train", tr("Train"), training_);
   add_view("runs", tr("Runs"), runs_);
   add_view("accuracy", tr("Accuracy"), new AccuracyPage(runs_->model(), this));
@@ -137,6 +139,8 @@ bool MainWindow::show_view(const QString& name) {
 void MainWindow::show_keys() {
   const StrategyStudy* strategy = session_.current();
   keys_->set_table(strategy ? effects_table(strategy->imported) : Table{});
+  const QString name = strategy ? QString::fromStdString(strategy->name()) : QString();
+  keys_title_->setText(strategy ? tr("Keys of %1").arg(name) : name);
 }
 
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, 8000); }
@@ -173,6 +177,7 @@ void MainWindow::open_file(const QString& file) {
     }
     if (!imported.report.rows.empty() && !imported.document) {
       keys_->set_table(imported.report);
+      keys_title_->setText(tr("Keys of %1").arg(file));
       show_view("keys");
     }
     say(message);

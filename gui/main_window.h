@@ -78,6 +78,7 @@ class MainWindow : public QMainWindow {
   TrainPage* training_ = nullptr;
   ComparePage* comparison_ = nullptr;
   TableModel* keys_ = nullptr;
+  QLabel* keys_title_ = nullptr;
   QLabel* status_;
 };
 

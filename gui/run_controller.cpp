@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "scenarios/cuda_backend.h"
+#include "scenarios/measure.h"
 #include "scenarios/stored_run.h"
 
 namespace zl::gui {
@@ -69,15 +70,14 @@ void RunController::run_all(const Scenario& scenario, const std::string& backend
     const double tokens = static_cast<double>(
         std::max<std::int64_t>(1, scenario.run.ranks) * strategy.strategy.micro_batch *
         strategy.strategy.gradient_accumulation * scenario.run.sequence_length);
+    std::vector<double> step_seconds;
     RunHooks hooks;
     hooks.stop = &stop_;
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
-      const RunProgress now{index,
-                            step,
-                            metrics.loss,
-                            seconds,
-                            seconds > 0 ? tokens / seconds : 0,
-                            metrics.peak_device};
+      step_seconds.push_back(seconds);
+      const double median = step_time_of(step_seconds).median;
+      const RunProgress now{
+          index, step, metrics.loss, median, median > 0 ? tokens / median : 0, metrics.peak_device};
       post([this, now] { Q_EMIT progressed(now); });
     };
     RunResult result = attempt_run(runner, scenario, strategy, backend, hooks);

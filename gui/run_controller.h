@@ -18,8 +18,8 @@ namespace zl::gui {
 struct RunProgress {
   int index = 0;  // of the strategy in the batch
   std::int64_t step = 0;
-  double loss = 0, seconds = 0, tokens_per_second = 0;
-  std::int64_t peak_device = 0;  // bytes of rank 0
+  double loss = 0, step_time = 0, tokens_per_second = 0;  // median so far, seconds; its rate
+  std::int64_t peak_device = 0;                           // bytes of rank 0
 };
 
 class RunController : public QObject {

@@ -1,6 +1,7 @@
 #include "gui/units.h"
 
 #include <QLocale>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -13,6 +14,41 @@ ByteUnit& setting() {
 }
 
 double byte_base() { return byte_unit() == ByteUnit::binary ? 1024 : 1000; }
+
+constexpr std::size_t kByteUnits = 6;
+QString byte_suffix(std::size_t power) {
+  static constexpr std::array<const char*, kByteUnits> kBinary{" B",   " KiB", " MiB",
+                                                               " GiB", " TiB", " PiB"};
+  static constexpr std::array<const char*, kByteUnits> kDecimal{" B",  " kB", " MB",
+                                                                " GB", " TB", " PB"};
+  return byte_unit() == ByteUnit::binary ? kBinary[power] : kDecimal[power];
+}
+
+// With thin spaces between thousands.
+QString grouped(double value, int digits) {
+  QLocale locale = QLocale::c();
+  locale.setNumberOptions(QLocale::DefaultNumberOptions);
+  return locale.toString(value, 'f', digits).replace(',', QChar(0x2009));
+}
+
+// From the largest to the smallest.
+std::vector<ColumnStyle> styles_of(Unit unit) {
+  std::vector<ColumnStyle> styles;
+  switch (unit) {
+    case Unit::bytes:
+      for (std::size_t power = kByteUnits; power-- > 0;) {
+        styles.push_back({std::pow(byte_base(), power), byte_suffix(power), power == 0 ? 0 : 2});
+      }
+      return styles;
+    case Unit::seconds:
+      return {{1, " s", 3}, {1e-3, " ms", 3}, {1e-6, " us", 3}};
+    case Unit::fraction:
+      return {{0.01, " %", 2}};
+    case Unit::none:
+      break;
+  }
+  return {{1, {}, 0}};
+}
 
 // 1, 2 or 5 times a power of ten, at least `step`.
 double nice_step(double step) {
@@ -36,16 +72,13 @@ ByteUnit byte_unit() { return setting(); }
 void set_byte_unit(ByteUnit unit) { setting() = unit; }
 
 QString bytes_text(double bytes) {
-  static constexpr std::array kBinary{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  static constexpr std::array kDecimal{"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t power = 0;
   double value = bytes;
-  while (std::abs(value) >= byte_base() && power + 1 < kBinary.size()) {
+  while (std::abs(value) >= byte_base() && power + 1 < kByteUnits) {
     value /= byte_base();
     ++power;
   }
-  const char* unit = byte_unit() == ByteUnit::binary ? kBinary[power] : kDecimal[power];
-  return QString::number(value, 'f', power == 0 ? 0 : 2) + " " + unit;
+  return QString::number(value, 'f', power == 0 ? 0 : 2) + byte_suffix(power);
 }
 
 QString seconds_text(double seconds) {
@@ -59,12 +92,8 @@ QString share_text(double fraction) {
 QString count_text(double count) {
   if (!std::isfinite(count)) return QString::number(count);
   if (std::abs(count) >= 1e15) return QString::number(count, 'g', 4);
-  QLocale locale = QLocale::c();
-  locale.setNumberOptions(QLocale::DefaultNumberOptions);
   const int digits = std::abs(count) >= 1000 || count == std::round(count) ? 0 : 4;
-  QString text = locale.toString(count, 'f', digits);
-  text.replace(',', QChar(0x2009));  // thin space
-  return without_trailing_zeros(text);
+  return without_trailing_zeros(grouped(count, digits));
 }
 
 QString value_text(double value, Unit unit) {
@@ -95,6 +124,32 @@ QString cell_text(const Cell& cell, Unit unit) {
   }
   if (const auto* number = std::get_if<double>(&cell)) return value_text(*number, unit);
   return QString::fromStdString(readable(cell, unit));
+}
+
+ColumnStyle column_style(const std::vector<double>& values, Unit unit) {
+  constexpr double kLongest = 1e6;  // of a number before the point
+  double least = INFINITY, most = 0;
+  bool whole = true;
+  for (const double value : values) {
+    const double size = std::abs(value);
+    if (!std::isfinite(size) || size == 0) continue;
+    least = std::min(least, size);
+    most = std::max(most, size);
+    whole = whole && size == std::round(size);
+  }
+  const std::vector<ColumnStyle> styles = styles_of(unit);
+  ColumnStyle chosen = styles.front();
+  for (const ColumnStyle& style : styles) {
+    if (most / style.divisor >= kLongest) break;
+    chosen = style;
+    if (least / style.divisor >= 0.1) break;
+  }
+  if (unit == Unit::none && !whole && least < 100) chosen.digits = 4;
+  return chosen;
+}
+
+QString styled_text(double value, const ColumnStyle& style) {
+  return grouped(value / style.divisor, style.digits) + style.suffix;
 }
 
 double tick_step(double maximum, int most, Unit unit) {

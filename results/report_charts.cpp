@@ -114,7 +114,7 @@ ReportPart lanes_part(const ReportStep& step) {
   for (int i = 0; i <= static_cast<int>(Phase::other); ++i) {
     chart.series.emplace_back(name_of(static_cast<Phase>(i)));
   }
-  return {step.strategy, "One step takes " + readable(step.seconds, Unit::seconds) + ".",
+  return {step.strategy, "The last step takes " + readable(step.seconds, Unit::seconds) + ".",
           svg_lanes(chart), lanes_table(step)};
 }
 

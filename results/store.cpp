@@ -193,6 +193,8 @@ Prediction read_prediction(SQLite::Statement& row) {
   out.simulated_run = row.getColumn("simulated_run").getInt64();
   out.measured_step_time = seconds("measured_step_time_ps");
   out.simulated_step_time = seconds("simulated_step_time_ps");
+  out.simulated_low = seconds("step_time_low_ps");
+  out.simulated_high = seconds("step_time_high_ps");
   out.step_time_error = share("step_time_error_percent");
   out.peak_device_error = share("peak_device_error_percent");
   out.wire_bytes_error = share("wire_bytes_error_percent");
@@ -287,8 +289,9 @@ std::string Store::scenario_json(const std::string& hash) {
 std::vector<Prediction> Store::predictions() {
   return guarded(database_->getFilename(), [&] {
     SQLite::Statement select(*database_,
-                             "SELECT * FROM sim_vs_measured ORDER BY scenario, scenario_hash,"
-                             " strategy, measured_backend");
+                             "SELECT v.*, r.step_time_low_ps, r.step_time_high_ps"
+                             " FROM sim_vs_measured v JOIN runs r ON r.id = v.simulated_run"
+                             " ORDER BY v.scenario, v.scenario_hash, v.strategy, measured_backend");
     std::vector<Prediction> rows;
     while (select.executeStep()) rows.push_back(read_prediction(select));
     return rows;

@@ -52,13 +52,14 @@ struct RunSummary {
   std::string note, tags;  // as annotate() set them
 };
 
-// A prediction beside the measurement of the same scenario, one row of the view sim_vs_measured.
+// A prediction beside the measurement of the same scenario, a row of the view sim_vs_measured.
 // Errors are relative to the measurement; NaN where one of the two is not ok.
 struct Prediction {
   std::string scenario_hash, scenario_name;
   std::string strategy, backend;  // of the measurement
   std::int64_t measured_run = 0, simulated_run = 0;
   double measured_step_time = 0, simulated_step_time = 0;  // seconds
+  double simulated_low = 0, simulated_high = 0;            // error bar of the prediction; 0: none
   double step_time_error = 0, peak_device_error = 0, wire_bytes_error = 0;
 };
 

@@ -15,23 +15,15 @@ constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
 
 double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
-// Median, minimum and maximum of the steps after the first, where there are more; false: no steps.
-bool write_step_time(RunResult& result) {
-  std::vector<double> times = result.step_seconds;
-  if (times.size() > 1) times.erase(times.begin());
-  if (times.empty()) return false;
-  std::sort(times.begin(), times.end());
-  const std::size_t middle = times.size() / 2;
-  result.step_time.median =
-      times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
-  result.step_time.min = times.front();
-  result.step_time.max = times.back();
-  return true;
-}
-
 sim::EventTime when(const TraceEvent& event) {
   return {event.timing.start_ns * kPicosecondsPerNanosecond,
           event.timing.end_ns * kPicosecondsPerNanosecond};
+}
+
+TimeBreakdown parts_of(const sim::StepPrice& price, double scale) {
+  const auto part = [scale](std::int64_t time) { return scale * static_cast<double>(time); };
+  return {part(price.compute), part(price.exposed_communication), part(price.offload_stall), 0,
+          part(price.optimizer)};
 }
 
 // The compute stream's time in the steps from `first` on, as one step.
@@ -58,43 +50,52 @@ sim::StepPrice measured_parts(const Trace& trace, int first) {
 
 }  // namespace
 
+StepTime step_time_of(std::vector<double> step_seconds) {
+  if (step_seconds.empty()) return {};
+  if (step_seconds.size() > 1) step_seconds.erase(step_seconds.begin());
+  std::sort(step_seconds.begin(), step_seconds.end());
+  const std::size_t middle = step_seconds.size() / 2;
+  const double below = step_seconds[(step_seconds.size() - 1) / 2];
+  return {(below + step_seconds[middle]) / 2, step_seconds.front(), step_seconds.back()};
+}
+
 void write_predicted_times(const sim::Timeline& timeline,
                            const std::vector<std::int64_t>& stand_ins, RunResult& result) {
   std::map<std::int64_t, sim::StepPrice> prices;
   for (const sim::StepPrice& price : timeline.steps) prices[price.step] = price;
   if (stand_ins.empty()) return;
-  const std::size_t first = stand_ins.size() > 1 ? 1 : 0;
-  std::map<std::int64_t, double>
-      share;  // of the steps that count, by the step that stands for them
   for (std::size_t i = 0; i < stand_ins.size(); ++i) {
     result.step_seconds[i] = seconds(prices.at(stand_ins[i]).duration);
-    if (i >= first) share[stand_ins[i]] += 1.0 / static_cast<double>(stand_ins.size() - first);
   }
-  write_step_time(result);
+  result.step_time = step_time_of(result.step_seconds);
   const sim::StepPrice* typical = nullptr;
   const auto distance = [&](const sim::StepPrice& price) {
     return std::abs(seconds(price.duration) - result.step_time.median);
   };
-  for (const auto& [step, part] : share) {
-    const sim::StepPrice& price = prices.at(step);
-    result.time.compute += part * seconds(price.compute);
-    result.time.exposed_communication += part * seconds(price.exposed_communication);
-    result.time.offload_stall += part * seconds(price.offload_stall);
-    result.time.optimizer += part * seconds(price.optimizer);
+  for (std::size_t i = stand_ins.size() > 1 ? 1 : 0; i < stand_ins.size(); ++i) {
+    const sim::StepPrice& price = prices.at(stand_ins[i]);
     if (typical == nullptr || distance(price) < distance(*typical)) typical = &price;
   }
-  result.step_time_low = seconds(typical->low());
-  result.step_time_high = seconds(typical->high());
+  if (typical->duration == 0) return;
+  // The median of an even number of steps may lie between two of them.
+  const double scale = result.step_time.median / static_cast<double>(typical->duration);
+  result.time = parts_of(*typical, scale);
+  result.step_time_low = scale * static_cast<double>(typical->low());
+  result.step_time_high = scale * static_cast<double>(typical->high());
 }
 
 void write_measured_times(const Trace& trace, RunResult& result) {
-  if (!write_step_time(result)) return;
-  const int first = result.step_seconds.size() > 2 ? 2 : 1;
-  const sim::StepPrice sum = measured_parts(trace, first);
-  const int last = trace.events().empty() ? 0 : trace.events().back().scope.step;
-  const double share = 1.0 / std::max(1, last - first + 1);
-  result.time = {share * seconds(sum.compute), share * seconds(sum.exposed_communication),
-                 share * seconds(sum.offload_stall), 0, share * seconds(sum.optimizer)};
+  result.step_time = step_time_of(result.step_seconds);
+  const std::size_t steps = result.step_seconds.size();
+  const std::size_t first = steps > 1 ? 2 : 1;
+  const std::int32_t last = trace.events().empty() ? 0 : trace.events().back().scope.step;
+  double traced = 0;  // seconds of the steps that the trace holds
+  for (std::size_t step = first; step <= std::min(steps, static_cast<std::size_t>(last)); ++step) {
+    traced += result.step_seconds[step - 1];
+  }
+  if (traced <= 0) return;
+  const sim::StepPrice sum = measured_parts(trace, static_cast<int>(first));
+  result.time = parts_of(sum, kPicosecond * result.step_time.median / traced);
 }
 
 double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {

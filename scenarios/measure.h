@@ -9,13 +9,16 @@
 
 namespace zl {
 
-// Per step the duration of the step that stands for it; the median step's duration and error bar,
-// and the parts of a step, averages over the steps after the first.
+// Of the steps after the first, which warms up, where there are more; zeros without steps.
+StepTime step_time_of(std::vector<double> step_seconds);
+
+// Per step the duration of the step that stands for it; the median step's duration, error bar and
+// parts: with the wait for the host, which has no field, they add up to the median.
 void write_predicted_times(const sim::Timeline& timeline,
                            const std::vector<std::int64_t>& stand_ins, RunResult& result);
 
-// Median, minimum and maximum of result.step_seconds without the first, and the parts of a step:
-// averages over the trace's steps after the first.
+// The step time of result.step_seconds, and its median split as the trace splits the steps that
+// count.
 void write_measured_times(const Trace& trace, RunResult& result);
 
 // Dense peak of all ranks' devices together, FLOP/s; 0: unknown.

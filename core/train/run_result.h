@@ -30,7 +30,8 @@ struct CollectiveTotals {
   std::int64_t bytes = 0;  // wire bytes sent, or bytes moved, by one rank over the whole run
 };
 
-struct TimeBreakdown {  // seconds per step
+// Parts of the median step, seconds; what they leave of it is the wait for the host.
+struct TimeBreakdown {
   double compute = 0;
   double exposed_communication = 0;
   double offload_stall = 0;

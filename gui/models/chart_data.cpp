@@ -48,6 +48,7 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
 
 BarData time_bars(const Strategies& shown) {
   BarData data;
+  data.caption = QObject::tr("median of the steps after the first; error bars: 90 %");
   data.rows_name = "strategy";
   data.unit = Unit::seconds;
   data.series = {QObject::tr("compute"),   QObject::tr("exposed communication"),
@@ -64,6 +65,8 @@ BarData time_bars(const Strategies& shown) {
     for (const double part : row.values) rest -= part;
     // What is left when the named parts are taken off the step: waiting for the host.
     row.values.push_back(std::max(0.0, rest));
+    row.low = each->result.step_time_low;
+    row.high = each->result.step_time_high;
     if (!each->fits()) {
       row.note = QObject::tr("✗ does not fit");
       row.bad = true;

@@ -48,7 +48,7 @@ Holders holders_at_peak(const StrategyStudy& strategy) {
 std::string verdict(const MetricDelta& delta) {
   if (delta.worse == Worse::informative || delta.absolute == 0) return "";
   const bool worse = (delta.worse == Worse::more) == (delta.absolute > 0);
-  return worse ? "▲ worse" : "▼ better";
+  return worse ? "✗ worse" : "✓ better";
 }
 
 }  // namespace
@@ -69,18 +69,15 @@ Table configuration_differences(const Document& a, const Document& b) {
 
 Table metric_differences(const RunResult& a, const RunResult& b) {
   Table table;
-  table.columns = {{"metric", Align::left},
-                   {"A", Align::right},
-                   {"B", Align::right},
-                   {"B - A", Align::right},
-                   {"change", Align::right, Unit::fraction},
-                   {"B is", Align::left}};
+  table.columns = {
+      {"metric", Align::left}, {"B is", Align::left}, {"change", Align::right, Unit::fraction},
+      {"A", Align::right},     {"B", Align::right},   {"B - A", Align::right}};
   for (const MetricDelta& delta : compare(a, b)) {
     const Unit unit = unit_of(delta.name);
     const auto text = [unit](double value) { return value_text(value, unit).toStdString(); };
     const Cell change = std::isfinite(delta.relative) ? Cell(delta.relative) : Cell();
     table.rows.push_back(
-        {delta.name, text(delta.a), text(delta.b), text(delta.absolute), change, verdict(delta)});
+        {delta.name, verdict(delta), change, text(delta.a), text(delta.b), text(delta.absolute)});
   }
   return table;
 }
@@ -100,13 +97,13 @@ Table memory_contributors(const StrategyStudy& a, const StrategyStudy& b) {
     return std::abs(x.b - x.a) > std::abs(y.b - y.a);
   });
   Table table;
-  table.columns = {{"tag", Align::left},
+  table.columns = {{"B - A", Align::right, Unit::bytes},
+                   {"tag", Align::left},
                    {"what", Align::left},
                    {"A", Align::right, Unit::bytes},
-                   {"B", Align::right, Unit::bytes},
-                   {"B - A", Align::right, Unit::bytes}};
+                   {"B", Align::right, Unit::bytes}};
   for (const Row& row : rows) {
-    table.rows.push_back({row.key.first, row.key.second, row.a, row.b, row.b - row.a});
+    table.rows.push_back({row.b - row.a, row.key.first, row.key.second, row.a, row.b});
   }
   return table;
 }

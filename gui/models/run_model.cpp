@@ -13,9 +13,9 @@
 namespace zl::gui {
 namespace {
 
-constexpr std::array kNames{"run",       "saved (UTC)", "scenario",  "strategy",   "backend",
-                            "outcome",   "ranks",       "steps",     "final loss", "tokens/s",
-                            "step time", "peak device", "wire/step", "tags",       "note"};
+constexpr std::array kNames{"run",         "scenario",  "strategy",   "backend",  "outcome",
+                            "ranks",       "steps",     "final loss", "tokens/s", "step time",
+                            "peak device", "wire/step", "tags",       "note",     "saved (UTC)"};
 static_assert(kNames.size() == RunModel::columns);
 
 Unit unit_of(int column) {
@@ -63,6 +63,7 @@ void RunModel::read() {
   if (!same_rows(runs, runs_)) {
     beginResetModel();
     runs_ = std::move(runs);
+    choose_styles();
     endResetModel();
   }
   Q_EMIT runs_changed();
@@ -142,6 +143,14 @@ QVariant RunModel::value(const RunSummary& run, int column) const {
   }
 }
 
+void RunModel::choose_styles() {
+  for (int column = 0; column < columns; ++column) {
+    std::vector<double> values;
+    for (const RunSummary& run : runs_) values.push_back(value(run, column).toDouble());
+    styles_[static_cast<std::size_t>(column)] = column_style(values, unit_of(column));
+  }
+}
+
 QVariant RunModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const RunSummary& run = this->run(index.row());
@@ -150,12 +159,16 @@ QVariant RunModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_text(column) || column == id) return raw;
-      return raw.isValid() ? value_text(raw.toDouble(), unit_of(column)) : QString("-");
+      return raw.isValid() ? styled_text(raw.toDouble(), styles_[static_cast<std::size_t>(column)])
+                           : QString("-");
     case Qt::EditRole:
     case kSortRole:
       return raw;
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignVCenter | (is_text(column) ? Qt::AlignLeft : Qt::AlignRight));
+    case Qt::ToolTipRole:
+      if (is_text(column) || !raw.isValid()) return {};
+      return value_text(raw.toDouble(), unit_of(column));
     case Qt::ForegroundRole:
       if (column != outcome) return {};
       return run.outcome == Outcome::ok ? good(QApplication::palette())

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <QAbstractTableModel>
+#include <array>
 #include <filesystem>
 #include <optional>
 
+#include "gui/units.h"
 #include "results/store.h"
 
 namespace zl::gui {
@@ -16,7 +18,6 @@ class RunModel : public QAbstractTableModel {
  public:
   enum Column {
     id,
-    when,
     scenario,
     strategy,
     backend,
@@ -30,6 +31,7 @@ class RunModel : public QAbstractTableModel {
     wire,
     tags,
     note,
+    when,
     columns
   };
 
@@ -65,12 +67,14 @@ class RunModel : public QAbstractTableModel {
  private:
   void read();
   QVariant value(const RunSummary& run, int column) const;
+  void choose_styles();
 
   std::filesystem::path path_;
   std::optional<Store> store_;
   std::int64_t version_ = 0;
   QString error_;
   std::vector<RunSummary> runs_;
+  std::array<ColumnStyle, columns> styles_;  // of the columns of numbers
   std::vector<LiveRun> live_;
 };
 

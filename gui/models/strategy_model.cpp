@@ -48,7 +48,7 @@ constexpr Metric kMetrics[] = {
      [](const Study&, const StrategyStudy& s) {
        return static_cast<double>(s.result.peak_nvme.total());
      }},
-    {"step time", Unit::seconds, true, false, "One optimizer step",
+    {"step time", Unit::seconds, true, false, "Median of the steps after the first, which warms up",
      [](const Study&, const StrategyStudy& s) { return positive(s.result.step_time.median); }},
     {"tokens/s", Unit::none, true, true, "Of all ranks together",
      [](const Study&, const StrategyStudy& s) { return positive(s.result.tokens_per_second); }},

@@ -117,9 +117,9 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, std::int32_t 
 
 Table live_table(const StrategyStudy& strategy, double at) {
   Table table;
-  table.columns = {{"tag", Align::left},
+  table.columns = {{"bytes", Align::right, Unit::bytes},
+                   {"tag", Align::left},
                    {"what", Align::left},
-                   {"bytes", Align::right, Unit::bytes},
                    {"blocks", Align::right},
                    {"units", Align::right}};
   const auto picoseconds = static_cast<std::int64_t>(std::llround(at / kPicosecond));
@@ -151,7 +151,7 @@ Table live_table(const StrategyStudy& strategy, double at) {
   for (const auto& [key, group] : groups) {
     std::string units = group.first < 0 ? "" : std::to_string(group.first);
     if (group.last > group.first) units += "–" + std::to_string(group.last);
-    table.rows.push_back({key.first, key.second, group.bytes, group.count, units});
+    table.rows.push_back({group.bytes, key.first, key.second, group.count, units});
   }
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
     return std::get<std::int64_t>(a[kLiveBytes]) > std::get<std::int64_t>(b[kLiveBytes]);

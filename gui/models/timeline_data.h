@@ -17,9 +17,9 @@ TimelinePlot::Range steady_step(const StrategyStudy& strategy);
 // FLOPs, bytes, price and what held the event up.
 Table cost_card(const Study& study, const StrategyStudy& strategy, std::int32_t event);
 
-// Blocks live at a moment of the strategy by tag and label, the largest first: tag, what, bytes,
+// Blocks live at a moment of the strategy by tag and label, the largest first: bytes, tag, what,
 // blocks, units.
-inline constexpr std::size_t kLiveBytes = 2;
+inline constexpr std::size_t kLiveBytes = 0;
 Table live_table(const StrategyStudy& strategy, double seconds);
 
 }  // namespace zl::gui

@@ -10,6 +10,14 @@
 
 namespace zl::gui {
 
+namespace {
+
+double total(const BarRow& row) {
+  return std::accumulate(row.values.begin(), row.values.end(), 0.0);
+}
+
+}  // namespace
+
 struct BarPlot::Layout {
   QRectF bars;        // where bars may be
   double labels = 0;  // left edge of the row labels
@@ -20,6 +28,7 @@ struct BarPlot::Layout {
 
 void BarPlot::set_data(BarData chart) {
   data_ = std::move(chart);
+  updateGeometry();
   data_has_changed();
 }
 
@@ -28,14 +37,19 @@ void BarPlot::set_share(bool share) {
   update();
 }
 
-double BarPlot::total(const BarRow& row) const {
-  return std::accumulate(row.values.begin(), row.values.end(), 0.0);
-}
-
 double BarPlot::longest() const {
   double longest = share_ ? 1 : data_.limit.value_or(0);
-  for (const BarRow& row : data_.rows) longest = std::max(longest, share_ ? 1 : total(row));
+  for (const BarRow& row : data_.rows) {
+    longest = std::max(longest, share_ ? 1 : std::max(total(row), row.high));
+  }
   return longest > 0 ? longest : 1;
+}
+
+// Every row can be read, whatever the window's size.
+QSize BarPlot::minimumSizeHint() const {
+  constexpr int kAround = 7;  // lines of a folded legend, the limit's name, axis and caption
+  const int lines = static_cast<int>(data_.rows.size()) + kAround;
+  return Plot::minimumSizeHint().expandedTo({0, lines * (fontMetrics().height() + 4)});
 }
 
 QString BarPlot::end_text(const BarRow& row) const {
@@ -50,10 +64,17 @@ Table BarPlot::table() const {
     table.columns.push_back({name.toStdString(), Align::right, data_.unit});
   }
   table.columns.push_back({"total", Align::right, data_.unit});
+  const bool has_error_bars = std::any_of(data_.rows.begin(), data_.rows.end(),
+                                          [](const BarRow& row) { return row.high > 0; });
+  if (has_error_bars) {
+    table.columns.push_back({"low", Align::right, data_.unit});
+    table.columns.push_back({"high", Align::right, data_.unit});
+  }
   for (const BarRow& row : data_.rows) {
     std::vector<Cell> cells{row.label.toStdString()};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
     cells.emplace_back(total(row));
+    if (has_error_bars) cells.insert(cells.end(), {row.low, row.high});
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -61,9 +82,17 @@ Table BarPlot::table() const {
 
 void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
+  std::vector<QString> names;
+  std::vector<std::size_t> shown;  // series of which some row has any
+  for (std::size_t i = 0; i < data_.series.size(); ++i) {
+    const auto has_any = [i](const BarRow& row) { return row.values[i] > 0; };
+    if (std::none_of(data_.rows.begin(), data_.rows.end(), has_any)) continue;
+    names.push_back(data_.series[i]);
+    shown.push_back(i);
+  }
   const QRectF below =
-      draw_legend(painter, palette(), area, data_.series,
-                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
+      draw_legend(painter, palette(), area, names,
+                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, shown[i]); });
   Layout layout;
   layout.line = metrics.height();
   layout.labels = area.left();
@@ -73,8 +102,10 @@ void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& mar
     right = std::max(right, metrics.horizontalAdvance(end_text(row)));
   }
   const double above = data_.limit && !share_ ? layout.line + 4 : 0;
-  layout.bars = QRectF(QPointF(area.left() + left + 10, below.top() + above),
-                       QPointF(area.right() - right - 10, area.bottom() - layout.line - 6));
+  layout.bars =
+      QRectF(QPointF(area.left() + left + 10, below.top() + above),
+             QPointF(area.right() - right - 10,
+                     area.bottom() - layout.line * (data_.caption.isEmpty() ? 1 : 2) - 6));
   if (layout.bars.width() < 40) layout.bars.setRight(layout.bars.left() + 40);
   layout.maximum = longest();
   layout.row_height = std::min(44.0, layout.bars.height() / static_cast<double>(data_.rows.size()));
@@ -83,9 +114,12 @@ void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& mar
   scale_ = layout.bars.width() / layout.maximum;
   draw_axis(painter, layout);
   for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_row(painter, layout, i, marks);
-  if (!data_.limit || share_) return;
-  draw_limit(painter, layout);
-  for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_end_text(painter, layout, i);
+  if (data_.limit && !share_) draw_limit(painter, layout);
+  painter.setPen(faint(palette()));
+  painter.drawText(
+      QRectF(area.left(), layout.bars.bottom() + layout.line + 6, area.width(), layout.line),
+      Qt::AlignRight | Qt::AlignVCenter,
+      metrics.elidedText(data_.caption, Qt::ElideRight, area.width()));
 }
 
 void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
@@ -124,20 +158,24 @@ void BarPlot::draw_row(QPainter& painter, const Layout& layout, std::size_t inde
                      static_cast<int>(index)});
     x += bar.width();
   }
-  draw_end_text(painter, layout, index);
+  if (row.high > 0 && !share_) draw_error_bar(painter, row, top + layout.row_height / 2);
+  // In a column of their own, so that neither limit nor error bars run through the numbers.
+  painter.setPen(row.bad ? bad(palette()) : palette().text().color());
+  painter.drawText(QRectF(layout.bars.right() + 10, top, 10000, layout.row_height),
+                   Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
 }
 
-// On a plate of its own, so that grid and limit do not run through it.
-void BarPlot::draw_end_text(QPainter& painter, const Layout& layout, std::size_t index) const {
-  const BarRow& row = data_.rows[index];
-  const QFontMetricsF metrics(painter.font(), painter.device());
-  const double length = share_ ? layout.bars.width() : total(row) * scale_;
-  QRectF text(origin_ + length + 8, 0, metrics.horizontalAdvance(end_text(row)) + 2, layout.line);
-  text.moveTop(layout.bars.top() + layout.row_height * (static_cast<double>(index) + 0.5) -
-               layout.line / 2);
-  painter.fillRect(text.adjusted(-4, 0, 2, 0), palette().base());
-  painter.setPen(row.bad ? bad(palette()) : palette().text().color());
-  painter.drawText(text, Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
+// On a paler shadow, so that it can be told from any bar.
+void BarPlot::draw_error_bar(QPainter& painter, const BarRow& row, double middle) const {
+  const double low = origin_ + row.low * scale_, high = origin_ + row.high * scale_;
+  const double cap = 4;
+  for (const QPen& pen : {QPen(palette().base().color(), 4), QPen(palette().text().color(), 1.5)}) {
+    painter.setPen(pen);
+    painter.drawLine(QPointF(low, middle), QPointF(high, middle));
+    for (const double x : {low, high}) {
+      painter.drawLine(QPointF(x, middle - cap), QPointF(x, middle + cap));
+    }
+  }
 }
 
 void BarPlot::draw_limit(QPainter& painter, const Layout& layout) const {

@@ -14,6 +14,7 @@ struct BarRow {
   std::vector<double> values;  // one per series
   QString note;                // behind the total
   bool bad = false;            // paints the note as a warning
+  double low = 0, high = 0;    // error bar of the total; 0: none
 };
 
 struct BarData {
@@ -23,6 +24,7 @@ struct BarData {
   Unit unit = Unit::none;
   std::optional<double> limit;  // a line across all rows
   QString limit_text;
+  QString caption;  // below the axis: what the numbers are
 };
 
 class BarPlot : public Plot {
@@ -36,6 +38,7 @@ class BarPlot : public Plot {
   // Every bar as long as the others, its parts as shares.
   void set_share(bool share);
   Table table() const override;
+  QSize minimumSizeHint() const override;
   // Where one row's bars begin and how long a value is, in pixels of the last painting.
   double origin() const { return origin_; }
   double pixels_per_unit() const { return scale_; }
@@ -46,13 +49,12 @@ class BarPlot : public Plot {
 
  private:
   struct Layout;
-  double total(const BarRow& row) const;
   double longest() const;
   QString end_text(const BarRow& row) const;
   void draw_axis(QPainter& painter, const Layout& layout) const;
   void draw_row(QPainter& painter, const Layout& layout, std::size_t row,
                 std::vector<Mark>& marks) const;
-  void draw_end_text(QPainter& painter, const Layout& layout, std::size_t row) const;
+  void draw_error_bar(QPainter& painter, const BarRow& row, double middle) const;
   void draw_limit(QPainter& painter, const Layout& layout) const;
 
   BarData data_;

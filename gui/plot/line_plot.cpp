@@ -76,15 +76,22 @@ double LinePlot::x_at(double pixel) const {
 double LinePlot::value_at(const Curve& curve, double x) const {
   if (curve.x.empty()) return NAN;
   const auto after = std::upper_bound(curve.x.begin(), curve.x.end(), x);
-  const auto index = after == curve.x.begin() ? 0 : after - curve.x.begin() - 1;
-  return curve.y[static_cast<std::size_t>(index)];
+  const auto last = after == curve.x.begin() ? after : after - 1;
+  // Several points share a moment: the highest is what a person sees there.
+  const auto first = std::lower_bound(curve.x.begin(), last, *last);
+  const auto y = [&](auto x_at) { return curve.y.begin() + (x_at - curve.x.begin()); };
+  return *std::max_element(y(first), y(last) + 1);
 }
 
 void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   line_ = metrics.height();
   std::vector<QString> names;
-  for (const Curve& curve : data_.curves) names.push_back(curve.name);
+  for (const Curve& curve : data_.curves) {
+    const double now = cursor_ ? value_at(curve, *cursor_) : NAN;
+    names.push_back(curve.name +
+                    (std::isfinite(now) ? ": " + value_text(now, data_.y_unit) : QString()));
+  }
   const QRectF below =
       draw_legend(painter, palette(), area, names, [&](std::size_t i, const QRectF& box) {
         painter.setPen(series_pen(i, 2.5));
@@ -94,11 +101,12 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   const double left = metrics.horizontalAdvance(value_text(y_max_, data_.y_unit)) + 14;
   box_ = below.adjusted(left, line_ + 4, -12, -2 * line_ - 6);
   if (box_.width() < 20 || box_.height() < 20) return;
-  draw_axes(painter);
+  draw_axes(painter, area);
   painter.save();
   painter.setClipRect(box_.adjusted(-2, -2, 2, 2), Qt::IntersectClip);
   for (std::size_t i = 0; i < data_.curves.size(); ++i) draw_curve(painter, i);
   painter.restore();
+  draw_limit(painter);
   if (!cursor_) return;
   painter.setPen(QPen(palette().text().color(), 1, Qt::DashLine));
   const double x = at(*cursor_, 0).x();
@@ -118,7 +126,7 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   }
 }
 
-void LinePlot::draw_axes(QPainter& painter) {
+void LinePlot::draw_axes(QPainter& painter, const QRectF& area) {
   const auto first_tick = [](double minimum, double step) {
     return std::ceil(minimum / step - 1e-9) * step;
   };
@@ -140,16 +148,24 @@ void LinePlot::draw_axes(QPainter& painter) {
     painter.drawText(QRectF(at(x, 0).x() - 60, box_.bottom() + 3, 120, line_), Qt::AlignCenter,
                      tick_text(x, data_.x_unit));
   }
-  painter.drawText(QRectF(box_.left(), box_.bottom() + line_ + 4, box_.width(), line_),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
-  painter.drawText(QRectF(box_.left() + 4, box_.top() - line_ - 3, box_.width(), line_),
+  painter.drawText(
+      QRectF(area.left(), box_.bottom() + line_ + 4, box_.right() - area.left(), line_),
+      Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
+  painter.drawText(QRectF(area.left(), box_.top() - line_ - 3, area.width(), line_),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
+}
+
+// Over the curves, its name on a plate of its own.
+void LinePlot::draw_limit(QPainter& painter) const {
   if (!data_.limit || *data_.limit > y_max_) return;
+  const QFontMetricsF metrics(painter.font(), painter.device());
   const double y = at(0, *data_.limit).y();
   painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
   painter.drawLine(QPointF(box_.left(), y), QPointF(box_.right(), y));
-  painter.drawText(QRectF(box_.left(), y - line_ - 2, box_.width() - 4, line_),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.limit_text);
+  const double text = metrics.horizontalAdvance(data_.limit_text) + 6;
+  const QRectF plate(box_.right() - text, y - line_ - 2, text, line_);
+  painter.fillRect(plate, palette().base());
+  painter.drawText(plate, Qt::AlignCenter, data_.limit_text);
 }
 
 void LinePlot::draw_curve(QPainter& painter, std::size_t index) const {

@@ -52,7 +52,8 @@ class LinePlot : public Plot {
 
  private:
   void measure();
-  void draw_axes(QPainter& painter);
+  void draw_axes(QPainter& painter, const QRectF& area);
+  void draw_limit(QPainter& painter) const;
   void draw_curve(QPainter& painter, std::size_t index) const;
   QPointF at(double x, double y) const;
   double value_at(const Curve& curve, double x) const;

@@ -13,6 +13,7 @@ namespace zl::gui {
 
 void ParallelPlot::set_data(ParallelData chart) {
   data_ = std::move(chart);
+  updateGeometry();
   limits_.assign(data_.axes.size(), {0, 1});
   for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
     if (!data_.axes[axis].categories.empty()) {
@@ -144,7 +145,14 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   painter.setPen(QPen(palette().text().color(), 1));
   painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()));
   // The outer names stay inside; the inner ones stand over their axis.
-  const auto put = [&](double y, const QString& text, const QColor& color, bool framed) {
+  const double spacing = box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
+  const auto has_categories = [&](std::size_t i) {
+    return i < data_.axes.size() && !data_.axes[i].categories.empty();
+  };
+  const bool alone = !has_categories(axis - 1) && !has_categories(axis + 1);
+  const auto put = [&](double y, const QString& whole, const QColor& color, bool framed) {
+    const double room = framed && alone ? 2 * spacing - 16 : spacing - 3;
+    const QString text = metrics.elidedText(whole, Qt::ElideRight, room);
     const double width = metrics.horizontalAdvance(text) + 4;
     const double left =
         std::clamp(x - width / 2, box.left() - 36, std::max(box.left(), box.right() + 36 - width));
@@ -225,6 +233,12 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
     painter.drawPolyline(path(static_cast<std::size_t>(row), box));
   }
   for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) draw_axis(painter, axis, box);
+}
+
+QSize ParallelPlot::minimumSizeHint() const {
+  constexpr int kAxis = 56;  // pixels apart, for most numbers
+  const int between = std::max(0, static_cast<int>(data_.axes.size()) - 1);
+  return Plot::minimumSizeHint().expandedTo({kAxis * between + 96, 0});
 }
 
 int ParallelPlot::axis_at(double x) const {

@@ -37,6 +37,7 @@ class ParallelPlot : public Plot {
   using Range = std::pair<double, double>;  // in the values of the axis
 
   using Plot::Plot;
+  QSize minimumSizeHint() const override;
 
   void set_data(ParallelData chart);
   Table table() const override;

@@ -38,7 +38,7 @@ class Plot : public QWidget {
   int current() const { return current_; }  // index of a mark, or -1
   void set_current(int mark);
 
-  QSize minimumSizeHint() const override { return {200, 120}; }
+  QSize minimumSizeHint() const override { return {240, 180}; }
   QSize sizeHint() const override { return {520, 300}; }
 
  Q_SIGNALS:

@@ -1,4 +1,5 @@
-// Throughput against memory: one symbol per strategy, the Pareto front, the capacity.
+// Throughput against memory: one symbol per strategy, the Pareto front of those that fit, the
+// capacity. Or predictions against measurements, both logarithmic.
 // Ownership: owns a copy of its data. Threads: GUI thread.
 #pragma once
 
@@ -11,7 +12,8 @@ namespace zl::gui {
 struct ScatterPoint {
   QString label;
   double x = 0, y = 0;
-  bool feasible = true;  // infeasible points are crosses and never on the front
+  bool feasible = true;      // infeasible points are hollow and never on the front
+  double low = 0, high = 0;  // error bar of y; 0: none
 };
 
 struct ScatterData {
@@ -20,7 +22,8 @@ struct ScatterData {
   std::vector<ScatterPoint> points;
   std::optional<double> x_limit;
   QString limit_text;
-  bool diagonal = false;  // x = y in place of the Pareto front: prediction against measurement
+  // x = y in place of the Pareto front, on logarithmic axes: prediction against measurement.
+  bool diagonal = false;
 };
 
 // Indices of the feasible points that no other beats with less x and more y, by rising x.
@@ -50,9 +53,11 @@ class ScatterPlot : public Plot {
  private:
   struct Frame;
   Frame frame(const QRectF& area, const QFontMetricsF& metrics) const;
+  void measure_logarithmic(Frame& frame) const;
+  void draw_names(QPainter& painter, const Frame& frame) const;
   void draw_axes(QPainter& painter, const Frame& frame) const;
   void draw_front(QPainter& painter, const Frame& frame) const;
-  void draw_labels(QPainter& painter, const Frame& frame) const;
+  void draw_labels(QPainter& painter, const Frame& frame, const std::vector<Mark>& marks) const;
   void draw_points(QPainter& painter, const Frame& frame, std::vector<Mark>& marks) const;
 
   ScatterData data_;

@@ -210,15 +210,16 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   }
   painter.setPen(QPen(series_color(0), 1));
   painter.drawPolyline(line);
-  painter.setPen(faint(palette()));
-  painter.drawText(row.adjusted(4, 2, -4, -3), Qt::AlignBottom | Qt::AlignLeft,
-                   tr("highest: ") +
-                       bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end())));
+  QString text =
+      tr("highest: ") + bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end()));
   if (data_.limit && *data_.limit <= highest) {
     painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
     const double y = scale.y(*data_.limit);
     painter.drawLine(QPointF(row.left(), y), QPointF(row.right(), y));
+    text += tr(", capacity ") + bytes_text(*data_.limit);
   }
+  painter.setPen(faint(palette()));
+  painter.drawText(row.adjusted(4, 2, -4, -3), Qt::AlignBottom | Qt::AlignLeft, text);
   painter.restore();
 }
 

@@ -27,6 +27,13 @@ QString calibration_text() {
       .arg(file.lastModified().toString("yyyy-MM-dd HH:mm"));
 }
 
+Cell in_error_bar(const Prediction& each) {
+  if (!(each.simulated_high > 0) || !std::isfinite(each.step_time_error)) return {};
+  const bool inside = each.measured_step_time >= each.simulated_low &&
+                      each.measured_step_time <= each.simulated_high;
+  return std::string(inside ? "yes" : "NO");
+}
+
 Cell number(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
 
 }  // namespace
@@ -63,24 +70,27 @@ void AccuracyPage::refill() {
                    {"measured", Align::right, Unit::seconds},
                    {"predicted", Align::right, Unit::seconds},
                    {"step time error", Align::right, Unit::fraction},
+                   {"in error bar", Align::left},
                    {"memory error", Align::right, Unit::fraction},
                    {"wire error", Align::right, Unit::fraction},
                    {"measured run", Align::right},
                    {"simulated run", Align::right}};
   ScatterData chart;
-  chart.x_name = tr("measured");
-  chart.y_name = tr("predicted");
+  chart.x_name = tr("measured (median step)");
+  chart.y_name = tr("predicted (90 % error bar)");
   chart.x_unit = chart.y_unit = Unit::seconds;
   chart.diagonal = true;
   std::vector<double> errors;
   for (const Prediction& each : predictions) {
     table.rows.push_back({each.scenario_name, each.strategy, each.backend,
                           number(each.measured_step_time), number(each.simulated_step_time),
-                          number(each.step_time_error), number(each.peak_device_error),
-                          number(each.wire_bytes_error), each.measured_run, each.simulated_run});
+                          number(each.step_time_error), in_error_bar(each),
+                          number(each.peak_device_error), number(each.wire_bytes_error),
+                          each.measured_run, each.simulated_run});
     if (!std::isfinite(each.step_time_error)) continue;
-    chart.points.push_back({QString::fromStdString(each.strategy), each.measured_step_time,
-                            each.simulated_step_time, true});
+    chart.points.push_back({QString::fromStdString(each.scenario_name + ": " + each.strategy),
+                            each.measured_step_time, each.simulated_step_time, true,
+                            each.simulated_low, each.simulated_high});
     errors.push_back(std::abs(each.step_time_error));
   }
   std::sort(errors.begin(), errors.end());

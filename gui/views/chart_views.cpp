@@ -2,7 +2,11 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QEvent>
 #include <QGridLayout>
+#include <QResizeEvent>
+#include <algorithm>
+#include <vector>
 
 #include "gui/models/chart_data.h"
 
@@ -28,6 +32,53 @@ void select_on_activation(Session& session, Plot* plot) {
     session.select({QString::fromStdString(shown[static_cast<std::size_t>(row)]->name())});
   });
 }
+
+// Two columns of charts, or one where two do not fit.
+class Overview : public QWidget {
+ public:
+  explicit Overview(QWidget* parent) : QWidget(parent), grid_(new QGridLayout(this)) {
+    grid_->setContentsMargins(0, 0, 0, 0);
+    grid_->setSpacing(6);
+    grid_->setSizeConstraint(QLayout::SetNoConstraint);
+  }
+
+  void add(QWidget* chart) {
+    charts_.push_back(chart);
+    arrange(2);
+  }
+  QSize minimumSizeHint() const override { return {widest(), grid_->minimumSize().height()}; }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QWidget::resizeEvent(event);
+    arrange(event->size().width() < 2 * widest() + grid_->spacing() ? 1 : 2);
+  }
+  bool event(QEvent* event) override {
+    if (event->type() == QEvent::LayoutRequest) updateGeometry();
+    return QWidget::event(event);
+  }
+
+ private:
+  int widest() const {
+    int widest = 0;
+    for (const QWidget* chart : charts_)
+      widest = std::max(widest, chart->minimumSizeHint().width());
+    return widest;
+  }
+  void arrange(int columns) {
+    for (std::size_t i = 0; i < charts_.size(); ++i) {
+      const int at = static_cast<int>(i);
+      grid_->addWidget(charts_[i], at / columns, at % columns);
+      grid_->setRowStretch(at, at * columns < static_cast<int>(charts_.size()));
+    }
+    grid_->setColumnStretch(0, 1);
+    grid_->setColumnStretch(1, columns - 1);
+    updateGeometry();
+  }
+
+  QGridLayout* grid_;
+  std::vector<QWidget*> charts_;
+};
 
 }  // namespace
 
@@ -100,18 +151,11 @@ ChartPage* make_traffic_page(Session& session, QWidget* parent) {
 }
 
 QWidget* make_overview(Session& session, QWidget* parent) {
-  auto* overview = new QWidget(parent);
-  auto* grid = new QGridLayout(overview);
-  grid->setContentsMargins(0, 0, 0, 0);
-  grid->setSpacing(6);
-  grid->addWidget(make_memory_page(session, overview), 0, 0);
-  grid->addWidget(make_time_page(session, overview), 0, 1);
-  grid->addWidget(make_tradeoff_page(session, overview), 1, 0);
-  grid->addWidget(make_traffic_page(session, overview), 1, 1);
-  for (const int i : {0, 1}) {
-    grid->setRowStretch(i, 1);
-    grid->setColumnStretch(i, 1);
-  }
+  auto* overview = new Overview(parent);
+  overview->add(make_memory_page(session, overview));
+  overview->add(make_time_page(session, overview));
+  overview->add(make_tradeoff_page(session, overview));
+  overview->add(make_traffic_page(session, overview));
   return overview;
 }
 

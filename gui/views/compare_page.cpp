@@ -19,7 +19,7 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
   configuration_ = new TableModel(this);
   metrics_ = new TableModel(this);
   contributors_ = new TableModel(this);
-  memory_ = new LinePlot(tr("Memory of A and B over time"));
+  memory_ = new LinePlot(tr("Memory over time"));
   message_ = new QLabel;
   message_->setWordWrap(true);
   message_->hide();
@@ -28,7 +28,8 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
     Side& side = sides_[i];
     side.choice = new QComboBox;
     side.choice->setAccessibleName(i == 0 ? tr("A") : tr("B"));
-    side.choice->setMinimumContentsLength(22);
+    side.choice->setMinimumContentsLength(14);
+    side.choice->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     side.session = new Session(this);
     bar->addWidget(new QLabel(i == 0 ? tr("A") : tr("B")));
     bar->addWidget(side.choice, 1);
@@ -36,17 +37,19 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
     connect(side.session, &Session::study_changed, this, &ComparePage::show_comparison);
     connect(side.session, &Session::failed, this, &ComparePage::show_message);
   }
-  auto* upper = new QSplitter(Qt::Horizontal);
-  upper->addWidget(titled(tr("What changes"), make_table_view(metrics_, tr("Metrics"), this)));
-  upper->addWidget(titled(tr("What is configured differently"),
-                          make_table_view(configuration_, tr("Configuration"), this)));
+  auto* causes = new QSplitter(Qt::Vertical);
+  causes->addWidget(titled(tr("Configured differently"),
+                           make_table_view(configuration_, tr("Configuration"), this)));
+  causes->addWidget(titled(tr("Difference at the peaks"),
+                           make_table_view(contributors_, tr("Contributors"), this)));
   auto* lower = new QSplitter(Qt::Horizontal);
   lower->addWidget(new ChartPage(memory_));
-  lower->addWidget(titled(tr("Who holds the difference at the peaks"),
-                          make_table_view(contributors_, tr("Contributors"), this)));
+  lower->addWidget(causes);
   auto* splitter = new QSplitter(Qt::Vertical);
-  splitter->addWidget(upper);
+  // All of its width: a verdict belongs beside its metric.
+  splitter->addWidget(titled(tr("What changes"), make_table_view(metrics_, tr("Metrics"), this)));
   splitter->addWidget(lower);
+  splitter->setSizes({200, 300});
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);

@@ -49,7 +49,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   auto* bar = new QHBoxLayout;
   bar->addWidget(new QLabel(tr("Vary:")));
   bar->addWidget(strategy_);
-  bar->addWidget(state_, 1);
+  bar->addStretch(1);
   bar->addWidget(button);
   plot_ = new ParallelPlot(tr("Every combination"));
   plot_->set_empty_text(tr("The combinations appear here while they are tried."));
@@ -64,6 +64,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);
+  layout->addWidget(state_);
   layout->addWidget(splitter, 1);
   const auto current_row = [this] {
     const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());

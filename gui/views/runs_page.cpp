@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
@@ -70,7 +71,12 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
   top_layout->addWidget(view_, 1);
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(top);
-  splitter->addWidget(charts);
+  // In a narrow window the charts scroll, the table and its buttons stay.
+  auto* charts_area = new QScrollArea;
+  charts_area->setWidget(charts);
+  charts_area->setWidgetResizable(true);
+  charts_area->setFrameShape(QFrame::NoFrame);
+  splitter->addWidget(charts_area);
   splitter->setStretchFactor(0, 3);
   splitter->setStretchFactor(1, 2);
   auto* layout = new QVBoxLayout(this);
@@ -197,9 +203,9 @@ void RunsPage::show_parallel() {
   const auto positive = [](double value) { return value > 0 ? value : NAN; };
   ParallelData chart;
   chart.axes = {{tr("backend"), Unit::none, {backends.begin(), backends.end()}},
-                {tr("strategy"), Unit::none, {strategies.begin(), strategies.end()}},
                 {tr("ranks")},
-                {tr("peak device"), Unit::bytes},
+                {tr("strategy"), Unit::none, {strategies.begin(), strategies.end()}},
+                {tr("memory"), Unit::bytes},
                 {tr("wire/step"), Unit::bytes},
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
@@ -207,10 +213,11 @@ void RunsPage::show_parallel() {
     const RunSummary& run = model_->run(filter_->mapToSource(filter_->index(row, 0)).row());
     chart.lines.push_back(
         {tr("run %1: %2, %3").arg(run.id).arg(text(run.scenario_name), text(run.strategy)),
-         {place(backends, text(run.backend)), place(strategies, text(run.strategy)),
-          static_cast<double>(run.ranks), static_cast<double>(run.peak_device_bytes),
-          static_cast<double>(run.wire_bytes_per_step), positive(run.step_time_median),
-          positive(run.tokens_per_second)},
+         {place(backends, text(run.backend)), static_cast<double>(run.ranks),
+          place(strategies, text(run.strategy)),
+          positive(static_cast<double>(run.peak_device_bytes)),
+          run.peak_device_bytes > 0 ? static_cast<double>(run.wire_bytes_per_step) : NAN,
+          positive(run.step_time_median), positive(run.tokens_per_second)},
          run.outcome == Outcome::ok});
   }
   parallel_->set_data(std::move(chart));

@@ -51,6 +51,7 @@ MemoryTimePage::MemoryTimePage(Session& session, QWidget* parent)
   chart->add_control(peak);
   live_ = new TableModel(this);
   moment_ = new QLabel;
+  moment_->setWordWrap(true);
   auto* side = new QWidget;
   auto* side_layout = new QVBoxLayout(side);
   side_layout->setContentsMargins(4, 4, 4, 4);
@@ -111,17 +112,18 @@ TimelinePage::TimelinePage(Session& session, QWidget* parent) : QWidget(parent),
   search_->setPlaceholderText(tr("Search (/)"));
   search_->setAccessibleName(tr("Search an operation"));
   search_->setMaximumWidth(160);
-  auto* keys = new QLabel(tr("W S zoom · A D pan · F focus · drag measures · 0 all"));
-  chart->add_control(keys);
   chart->add_control(search_);
   chart->add_control(strategy_);
+  auto* keys = new QLabel(tr("W S zoom · A D pan · F focus · drag measures · 0 all"));
+  keys->setForegroundRole(QPalette::PlaceholderText);
+  chart->layout()->addWidget(keys);
   card_ = new TableModel(this);
   live_ = new TableModel(this);
   auto* side = new QSplitter(Qt::Horizontal);
   side->addWidget(
-      titled(tr("Cost of the selected operation"), make_table_view(card_, tr("Cost card"), this)));
+      titled(tr("Cost of the operation you click"), make_table_view(card_, tr("Cost card"), this)));
   side->addWidget(
-      titled(tr("Live at this moment"), make_table_view(live_, tr("Live blocks"), this)));
+      titled(tr("Live at that moment"), make_table_view(live_, tr("Live blocks"), this)));
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(chart);
   splitter->addWidget(side);

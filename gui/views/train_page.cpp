@@ -35,7 +35,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   bar->addWidget(backend_);
   bar->addWidget(start_);
   bar->addWidget(cancel_);
-  bar->addWidget(state_, 1);
+  bar->addStretch(1);
   losses_ = new LinePlot(tr("Loss"));
   losses_->set_empty_text(tr("The loss of each strategy appears here while it trains."));
   progress_ = new TableModel(this);
@@ -47,6 +47,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);
+  layout->addWidget(state_);
   layout->addWidget(splitter, 1);
   connect(start_, &QPushButton::clicked, this, [this] { start(); });
   connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
@@ -124,7 +125,7 @@ void TrainPage::show_rows() {
     const auto number = [begun](double value) { return begun ? Cell(value) : Cell(); };
     table.rows.push_back(
         {row.strategy.toStdString(), row.last.step, std::int64_t{steps_}, number(row.last.loss),
-         number(row.last.seconds), number(row.last.tokens_per_second),
+         number(row.last.step_time), number(row.last.tokens_per_second),
          number(static_cast<double>(row.last.peak_device)), row.state.toStdString()});
   }
   losses_->set_data(std::move(chart));

@@ -5,6 +5,7 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QFile>
+#include <QLabel>
 #include <QLineEdit>
 #include <QSlider>
 #include <QTableView>
@@ -192,12 +193,13 @@ TEST(Journey, ADeepSpeedFileJoinsTheStrategiesOrSaysWhyNot) {
   desk.window.open_file(QString::fromStdString(bad));
   desk.session.wait();
   EXPECT_EQ(desk.session.study()->strategies.size(), 6u);
-  const auto* keys = qobject_cast<QTableView*>(desk.window.view("keys"));
+  const auto* keys = desk.window.view("keys")->findChild<QTableView*>();
   bool named = false;
   for (int row = 0; row < keys->model()->rowCount(); ++row) {
     named = named || keys->model()->index(row, 0).data().toString() == "zero_optimisation";
   }
   EXPECT_TRUE(named) << "an unknown key is shown, not dropped";
+  EXPECT_TRUE(desk.window.view("keys")->findChild<QLabel*>()->text().endsWith("typo.json"));
   const std::string model = desk.path("config.json");
   test::write_file(model, R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2,
                               "n_positions": 128, "vocab_size": 300})");

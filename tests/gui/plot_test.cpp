@@ -66,6 +66,53 @@ TEST(BarPlot, SharesFillTheWidth) {
   }
 }
 
+TEST(BarPlot, NoNumberStandsOnTheCapacityLine) {
+  BarPlot plot("Memory");
+  plot.resize(700, 300);
+  BarData data = three_bars();
+  data.limit = 13e9;  // behind the end of the second bar, where its number would be
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const double x = plot.origin() + 13e9 * plot.pixels_per_unit();
+  const QRectF second = plot.marks()[3].area;
+  ASSERT_GT(x - 20, second.right());
+  int line = 0;
+  for (int y = static_cast<int>(second.top()); y < second.bottom(); ++y) {
+    line += image.pixelColor(static_cast<int>(x), y) == bad(plot.palette());
+    for (int at = static_cast<int>(x) - 10; at < x + 10; ++at) {
+      EXPECT_NE(image.pixelColor(at, y), plot.palette().text().color()) << at << ", " << y;
+    }
+  }
+  EXPECT_GT(line, second.height() / 2) << "dashes cover most of it";
+}
+
+TEST(BarPlot, ErrorBarsReachFromLowToHigh) {
+  BarPlot plot("Step time");
+  plot.resize(700, 300);
+  BarData data = three_bars();
+  data.limit.reset();
+  data.rows[1].low = 9e9;
+  data.rows[1].high = 40e9;  // longer than any bar
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const QColor ink = plot.palette().text().color();
+  const int middle = static_cast<int>(plot.marks()[2].area.center().y());
+  const auto is_ink = [&](double value) {
+    const int x = static_cast<int>(plot.origin() + value * plot.pixels_per_unit());
+    for (const int y : {middle - 1, middle, middle + 1}) {
+      if (image.pixelColor(x, y) == ink) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(is_ink(8.5e9));
+  EXPECT_TRUE(is_ink(9.5e9));
+  EXPECT_TRUE(is_ink(39.5e9));
+  EXPECT_FALSE(is_ink(41e9));
+  const Table table = plot.table();
+  ASSERT_EQ(table.columns.back().name, "high");
+  EXPECT_EQ(std::get<double>(table.rows[1].back()), 40e9);
+}
+
 TEST(Plot, ArrowsMoveOverThePartsAndFocusIsVisible) {
   BarPlot plot("Memory");
   plot.resize(700, 300);
@@ -113,6 +160,86 @@ TEST(ScatterPlot, TheFrontIsWhatNoPointBeats) {
       EXPECT_FALSE(on_front && beaten);
       EXPECT_TRUE(on_front || beaten || twin);
     }
+  }
+}
+
+QColor at(const QImage& image, const QPointF& point) { return image.pixelColor(point.toPoint()); }
+
+ScatterData one_that_fits_not() {
+  ScatterData data;
+  data.x_name = "memory";
+  data.y_name = "tokens/s";
+  data.points = {{"small", 20, 50, true}, {"fast", 40, 90, true}, {"large", 120, 91, false}};
+  data.x_limit = 80;
+  return data;
+}
+
+TEST(ScatterPlot, TheFrontEndsAtTheCapacityAndWhatDoesNotFitIsHollow) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(700, 400);
+  plot.set_data(one_that_fits_not());
+  const QImage image = plot.grab().toImage();
+  const QPointF fast = plot.marks()[1].area.center(), large = plot.marks()[2].area.center();
+  EXPECT_EQ(at(image, fast), series_color(1));
+  EXPECT_EQ(at(image, large), plot.palette().base().color()) << "hollow";
+  EXPECT_TRUE(plot.marks()[2].text.startsWith("✗ large"));
+  // Around the height of the front, right of the capacity (half way from 40 to 120).
+  const auto has_front = [&](double x) {
+    for (double y = fast.y() - 2; y <= fast.y() + 2; ++y) {
+      const QColor pixel = at(image, QPointF(x, y));
+      if (pixel != plot.palette().base().color() && pixel != grid(plot.palette())) return true;
+    }
+    return false;
+  };
+  const double capacity = (fast.x() + large.x()) / 2;
+  EXPECT_TRUE(has_front(capacity - 10));
+  EXPECT_FALSE(has_front(capacity + 10));
+}
+
+TEST(ScatterPlot, PredictionsOfAllSizesKeepApartAndShowTheirErrorBars) {
+  ScatterPlot plot("Accuracy");
+  plot.resize(700, 400);
+  ScatterData data;
+  data.x_unit = data.y_unit = Unit::seconds;
+  data.diagonal = true;
+  data.points = {{"tiny", 0.003, 0.003, true, 0.001, 0.009},
+                 {"small", 0.006, 0.006, true},
+                 {"large", 30, 30, true}};
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  const QPointF tiny = plot.marks()[0].area.center(), small = plot.marks()[1].area.center(),
+                large = plot.marks()[2].area.center();
+  EXPECT_GT(small.x() - tiny.x(), 12) << "on a linear axis to 30 s they would be one";
+  // On the diagonal: as far right as up, in shares of the axes, which are alike.
+  EXPECT_NEAR((small.x() - tiny.x()) / (large.x() - tiny.x()),
+              (small.y() - tiny.y()) / (large.y() - tiny.y()), 0.01);
+  // A factor of three is as long as another: the bar of "tiny" reaches as far up as down.
+  const double factor_two = tiny.y() - small.y();
+  const double reach = factor_two * std::log(3) / std::log(2);
+  for (const double y : {tiny.y() - reach + 3, tiny.y() + reach - 3}) {
+    EXPECT_NE(at(image, QPointF(tiny.x(), y)), plot.palette().base().color());
+  }
+  EXPECT_EQ(at(image, QPointF(tiny.x(), tiny.y() + reach + 4)), plot.palette().base().color());
+  EXPECT_TRUE(plot.marks()[0].text.contains("90 % within 1.000 ms and 9.000 ms"));
+}
+
+// However crowded: no label lies on a symbol.
+TEST(ScatterPlot, NoSymbolIsHidden) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(700, 400);
+  ScatterData data = one_that_fits_not();
+  data.points[2].feasible = true;  // a "✗" would stay where labels go
+  data.points.push_back({"beside it on the right", 44, 90, true});
+  for (int i = 0; i < 20; ++i) data.points.push_back({"one of many", 30.0 + 3 * i, 70, true});
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  for (ScatterPoint& point : data.points) point.label.clear();
+  plot.set_data(data);
+  const QImage bare = plot.grab().toImage();
+  ASSERT_NE(image, bare);
+  for (std::size_t i = 0; i < data.points.size(); ++i) {
+    const QRect symbol = plot.marks()[i].area.adjusted(2, 2, -2, -2).toRect();
+    EXPECT_EQ(image.copy(symbol), bare.copy(symbol)) << i;
   }
 }
 
@@ -309,6 +436,21 @@ TEST(Units, GibAndGbAndTicks) {
   }
 }
 
+TEST(Units, AColumnHasOneUnitAndOneNumberOfDigits) {
+  constexpr double kMiB = 1 << 20;
+  const ColumnStyle bytes = column_style({3.5 * kMiB, 66.53 * 1024 * kMiB, 0, NAN}, Unit::bytes);
+  EXPECT_EQ(styled_text(3.5 * kMiB, bytes), "3.50 MiB");
+  EXPECT_EQ(styled_text(66.5 * 1024 * kMiB, bytes), QString("68\u2009096.00 MiB"));
+  const ColumnStyle times = column_style({0.003, 0.875, 61.5}, Unit::seconds);
+  EXPECT_EQ(styled_text(0.003, times), "3.000 ms");
+  EXPECT_EQ(styled_text(61.5, times), QString("61\u2009500.000 ms"));
+  EXPECT_EQ(styled_text(2, column_style({2, 8}, Unit::none)), "2");
+  const ColumnStyle losses = column_style({5.4, 10}, Unit::none);
+  EXPECT_EQ(styled_text(5.4, losses), "5.4000");
+  EXPECT_EQ(styled_text(10, losses), "10.0000");
+  EXPECT_EQ(styled_text(0, column_style({}, Unit::bytes)).section(' ', 0, 0), "0.00");
+}
+
 TEST(Theme, FontsAreRealAndSeriesDiffer) {
   ASSERT_TRUE(has_fonts());
   for (std::size_t a = 0; a < 8; ++a) {
@@ -316,10 +458,21 @@ TEST(Theme, FontsAreRealAndSeriesDiffer) {
   }
 }
 
-// Every page at two sizes and both colours: marks inside their chart, no label cut.
+// Rows of a bar chart stand below each other, not on each other.
+void expect_rows_apart(const BarPlot& plot) {
+  const double line = QFontMetricsF(plot.font()).height();
+  for (std::size_t i = 1; i < plot.marks().size(); ++i) {
+    const Mark &above = plot.marks()[i - 1], &below = plot.marks()[i];
+    if (above.row == below.row) continue;
+    EXPECT_GE(below.area.center().y() - above.area.center().y(), line)
+        << plot.title().toStdString() << ", " << plot.height() << " pixels high";
+  }
+}
+
+// Every page at three sizes: marks inside their chart, no label cut.
 TEST(Window, NothingIsClipped) {
   test::Desk desk(test::llama_on_a_node());
-  for (const QSize size : {QSize(1280, 800), QSize(2560, 1600)}) {
+  for (const QSize size : {QSize(800, 600), QSize(1280, 800), QSize(2560, 1600)}) {
     desk.window.resize(size);
     for (const QString& name : MainWindow::view_names()) {
       ASSERT_TRUE(desk.window.show_view(name));
@@ -327,6 +480,7 @@ TEST(Window, NothingIsClipped) {
       for (const Plot* plot : desk.window.view(name)->findChildren<Plot*>()) {
         if (!plot->isVisible()) continue;
         EXPECT_FALSE(plot->accessibleName().isEmpty());
+        if (const auto* bars = qobject_cast<const BarPlot*>(plot)) expect_rows_apart(*bars);
         for (const Mark& mark : plot->marks()) {
           EXPECT_TRUE(QRectF(plot->rect()).adjusted(-1, -1, 1, 1).contains(mark.area))
               << name.toStdString() << ": " << mark.text.toStdString();
@@ -334,7 +488,12 @@ TEST(Window, NothingIsClipped) {
       }
     }
     for (const QLabel* label : desk.window.findChildren<QLabel*>()) {
-      if (!label->isVisible() || label->wordWrap() || label->text().isEmpty()) continue;
+      if (!label->isVisible() || label->text().isEmpty()) continue;
+      if (label->wordWrap()) {
+        EXPECT_GE(label->height(), label->heightForWidth(label->width()))
+            << label->text().toStdString();
+        continue;
+      }
       if (label->sizePolicy().horizontalPolicy() == QSizePolicy::Ignored) continue;
       EXPECT_GE(label->width() + 1, label->sizeHint().width()) << label->text().toStdString();
     }

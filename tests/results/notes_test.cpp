@@ -67,6 +67,8 @@ TEST(Predictions, PairTheLatestRunsOfAScenario) {
   RunResult simulated = measured;
   simulated.backend = "sim";
   simulated.step_time = {0.25, 0.25, 0.25};
+  simulated.step_time_low = 0.15;
+  simulated.step_time_high = 0.35;
   const auto first = store.save(measured, a_scenario(), an_environment());
   EXPECT_TRUE(store.predictions().empty());
   const auto second = store.save(simulated, a_scenario(), an_environment());
@@ -77,6 +79,8 @@ TEST(Predictions, PairTheLatestRunsOfAScenario) {
   EXPECT_DOUBLE_EQ(pairs[0].step_time_error, 0.25);
   EXPECT_DOUBLE_EQ(pairs[0].peak_device_error, 0);
   EXPECT_DOUBLE_EQ(pairs[0].measured_step_time, 0.2);
+  EXPECT_DOUBLE_EQ(pairs[0].simulated_low, 0.15);
+  EXPECT_DOUBLE_EQ(pairs[0].simulated_high, 0.35);
 }
 
 TEST(DataVersion, TellsWhenAnotherConnectionWrote) {

@@ -48,7 +48,7 @@ TEST(Measure, WaitsGoToWhatRanMeanwhile) {
   EXPECT_NEAR(result.time.optimizer, 0.003, 1e-9);
 }
 
-TEST(Measure, AveragesTheStepsAfterTheFirst) {
+TEST(Measure, SplitsTheMedianAsTheTracedStepsAreSplit) {
   std::vector<Work> all;
   for (int step = 1; step <= 4; ++step) {
     const std::int64_t begin = 100 * step;
@@ -56,10 +56,49 @@ TEST(Measure, AveragesTheStepsAfterTheFirst) {
         {EventType::op, StreamId::compute, Phase::forward, step, begin, begin + 10 * step});
   }
   RunResult result;
-  result.step_seconds = {0.1, 0.1, 0.1, 0.1};
+  result.step_seconds = {0.5, 0.1, 0.1, 0.4};  // mean 0.2
   write_measured_times(trace_of(all), result);
-  EXPECT_NEAR(result.time.compute, (0.020 + 0.030 + 0.040) / 3, 1e-9);
+  EXPECT_DOUBLE_EQ(result.step_time.median, 0.1);
+  EXPECT_NEAR(result.time.compute, (0.020 + 0.030 + 0.040) / 0.6 * 0.1, 1e-9);
   EXPECT_EQ(result.time.exposed_communication, 0);
+}
+
+TEST(Measure, TheStepTimeLeavesTheFirstStepOut) {
+  EXPECT_EQ(step_time_of({}).median, 0);
+  EXPECT_EQ(step_time_of({9}).median, 9);
+  EXPECT_EQ(step_time_of({9, 2}).median, 2);
+  EXPECT_EQ(step_time_of({9, 3, 1}).median, 2);
+  const StepTime odd = step_time_of({9, 7, 1, 2});
+  EXPECT_EQ(odd.median, 2);
+  EXPECT_EQ(odd.min, 1);
+  EXPECT_EQ(odd.max, 7);
+}
+
+// A warm-up of long steps must not be in the parts of the median.
+TEST(Measure, PredictedPartsAreThoseOfTheMedianStep) {
+  constexpr std::int64_t kMillisecond = 1'000'000'000;  // picoseconds
+  const auto price = [](int step, std::int64_t compute, std::int64_t waits) {
+    return sim::StepPrice{.step = step,
+                          .duration = (compute + waits) * kMillisecond,
+                          .compute = compute * kMillisecond,
+                          .exposed_communication = waits * kMillisecond,
+                          .spread = 0.1};
+  };
+  sim::Timeline timeline;
+  timeline.steps = {price(1, 20, 80), price(2, 20, 70), price(3, 20, 10)};
+  RunResult result;
+  result.step_seconds.resize(6);
+  write_predicted_times(timeline, {1, 2, 2, 3, 3, 3}, result);
+  EXPECT_DOUBLE_EQ(result.step_time.median, 0.030);
+  EXPECT_NEAR(result.time.compute, 0.020, 1e-12);
+  EXPECT_NEAR(result.time.exposed_communication, 0.010, 1e-12);
+  EXPECT_LT(result.step_time_low, 0.030);
+  EXPECT_GT(result.step_time_high, 0.030);
+  // Between a step of 90 ms and one of 30 ms: split as the nearer one, up to the median.
+  result.step_seconds.resize(5);
+  write_predicted_times(timeline, {1, 2, 2, 3, 3}, result);
+  EXPECT_DOUBLE_EQ(result.step_time.median, 0.060);
+  EXPECT_NEAR(result.time.compute + result.time.exposed_communication, 0.060, 1e-12);
 }
 
 }  // namespace
