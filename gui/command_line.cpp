@@ -27,6 +27,7 @@ constexpr Option kOptions[] = {{"--ranks", "run.ranks"},
                                {"--steps", "run.steps"},
                                {"--seed", "run.seed"},
                                {"--precision", "run.precision"},
+                               {"--stack", "run.stack"},
                                {"--micro-batch", "run.micro_batch"},
                                {"--gradient-accumulation", "run.gradient_accumulation"},
                                {"--sequence-length", "run.sequence_length"},
@@ -60,6 +61,7 @@ ScenarioOverrides overrides_of(const Document& document) {
   out.tokenizer = text_or_nothing(run("tokenizer"));
   out.device_memory = text_or_nothing(run("device_memory"));
   out.precision = text_or_nothing(run("precision"));
+  out.stack = text_or_nothing(run("stack"));
   return out;
 }
 

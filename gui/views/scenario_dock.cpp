@@ -52,6 +52,8 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
              tr("A model of the catalogue, a model file or a Hugging Face config.json"));
   add_choice(form, "cluster", tr("&Cluster"), cluster_choices(),
              tr("local, h200, 8xh100, 1024xh100 (N GPUs in nodes of standard size), or a file"));
+  add_choice(form, "run.stack", tr("Soft&ware"), QStringList{""} + names_in("stacks"),
+             tr("Whose speed a GPU that nobody measured has; empty: this program's own kernels"));
   add_strategies(form);
   add_line(form, "run.ranks", tr("&Ranks"), tr("Data-parallel ranks"));
   add_line(form, "run.micro_batch", tr("Micro-&batch"), tr("Sequences per rank and micro-batch"));

@@ -41,6 +41,9 @@ TEST(CommandLine, ReproducesTheScenario) {
   const std::string edited = command_line(demo.with("run.micro_batch", "4"));
   EXPECT_TRUE(edited.starts_with("zerolab run --model gpt2-3m")) << edited;
   EXPECT_NE(edited.find("--micro-batch 4"), std::string::npos) << edited;
+  const std::string eager =
+      command_line(demo.with("cluster", "8xa100-80").with("run.stack", "pytorch-eager"));
+  EXPECT_NE(eager.find("--stack pytorch-eager"), std::string::npos) << eager;
   const std::string inlined = command_line(demo.with("model", R"({"family": "gpt2", "layers": 1,
       "hidden": 32, "heads": 2, "vocab": 256, "max_sequence": 64})"));
   EXPECT_TRUE(inlined.starts_with("cat > scenario.json")) << inlined;
