@@ -223,6 +223,20 @@ TEST(ScatterPlot, PredictionsOfAllSizesKeepApartAndShowTheirErrorBars) {
   EXPECT_TRUE(plot.marks()[0].text.contains("90 % within 1.000 ms and 9.000 ms"));
 }
 
+// Between the axis and the capacity there is only room above and below.
+TEST(ScatterPlot, AFittingStrategyKeepsItsLabelInANarrowChart) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(460, 230);
+  ScatterData data;
+  data.points = {{"zero-3-recompute", 23, 75, true}, {"large", 169, 80, false}};
+  data.x_limit = 80;
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  data.points[0].label.clear();
+  plot.set_data(data);
+  EXPECT_NE(image, plot.grab().toImage());
+}
+
 // However crowded: no label lies on a symbol.
 TEST(ScatterPlot, NoSymbolIsHidden) {
   ScatterPlot plot("Trade-off");
