@@ -80,6 +80,7 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
   BarData data;
   data.rows_name = "strategy";
   data.unit = Unit::bytes;
+  data.caption = QObject::tr("average of all steps of the run");
   const auto& links = study.cluster;
   const std::string& network =
       links.devices > links.node_devices ? links.inter.name : links.intra.name;

@@ -60,7 +60,8 @@ constexpr Metric kMetrics[] = {
      }},
     {"MFU", Unit::fraction, false, true, "Share of the peak FLOP/s, recomputation not counted",
      [](const Study&, const StrategyStudy& s) { return positive(s.result.mfu); }},
-    {"wire/step", Unit::bytes, true, false, "What one rank sends in one step",
+    {"wire/step", Unit::bytes, true, false,
+     "What one rank sends in one step: average of those after the first",
      [](const Study&, const StrategyStudy& s) {
        return static_cast<double>(s.result.wire_bytes_per_step);
      }},

@@ -47,9 +47,29 @@ double BarPlot::longest() const {
 
 // Every row can be read, whatever the window's size.
 QSize BarPlot::minimumSizeHint() const {
-  constexpr int kAround = 7;  // lines of a folded legend, the limit's name, axis and caption
-  const int lines = static_cast<int>(data_.rows.size()) + kAround;
-  return Plot::minimumSizeHint().expandedTo({0, lines * (fontMetrics().height() + 4)});
+  const QSize least = Plot::minimumSizeHint();
+  std::vector<QString> names;
+  for (const std::size_t i : shown_series()) names.push_back(data_.series[i]);
+  constexpr int kAround = 4;  // the limit's name, axis, caption and margins
+  const int lines =
+      legend_lines(QFontMetricsF(font()), names, std::max(width(), least.width()) - 2 * kMargin) +
+      static_cast<int>(data_.rows.size()) + kAround;
+  return least.expandedTo({0, lines * (fontMetrics().height() + 4)});
+}
+
+void BarPlot::resizeEvent(QResizeEvent* event) {
+  Plot::resizeEvent(event);
+  updateGeometry();  // the legend folds otherwise
+}
+
+// Of which some row has any.
+std::vector<std::size_t> BarPlot::shown_series() const {
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < data_.series.size(); ++i) {
+    const auto has_any = [i](const BarRow& row) { return row.values[i] > 0; };
+    if (std::any_of(data_.rows.begin(), data_.rows.end(), has_any)) shown.push_back(i);
+  }
+  return shown;
 }
 
 QString BarPlot::end_text(const BarRow& row) const {
@@ -82,14 +102,9 @@ Table BarPlot::table() const {
 
 void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
+  const std::vector<std::size_t> shown = shown_series();
   std::vector<QString> names;
-  std::vector<std::size_t> shown;  // series of which some row has any
-  for (std::size_t i = 0; i < data_.series.size(); ++i) {
-    const auto has_any = [i](const BarRow& row) { return row.values[i] > 0; };
-    if (std::none_of(data_.rows.begin(), data_.rows.end(), has_any)) continue;
-    names.push_back(data_.series[i]);
-    shown.push_back(i);
-  }
+  for (const std::size_t i : shown) names.push_back(data_.series[i]);
   const QRectF below =
       draw_legend(painter, palette(), area, names,
                   [&](std::size_t i, const QRectF& box) { fill_series(painter, box, shown[i]); });

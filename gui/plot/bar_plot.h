@@ -46,10 +46,12 @@ class BarPlot : public Plot {
  protected:
   void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
   bool is_empty() const override { return data_.rows.empty(); }
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   struct Layout;
   double longest() const;
+  std::vector<std::size_t> shown_series() const;
   QString end_text(const BarRow& row) const;
   void draw_axis(QPainter& painter, const Layout& layout) const;
   void draw_row(QPainter& painter, const Layout& layout, std::size_t row,

@@ -7,6 +7,7 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <utility>
 
 #include "gui/theme.h"
 
@@ -37,7 +38,7 @@ void Plot::render_into(QPainter& painter, const QRectF& area) {
   }
   painter.setRenderHint(QPainter::Antialiasing, false);
   painter.save();
-  draw(painter, area.adjusted(8, 8, -8, -8), marks_);
+  draw(painter, area.adjusted(kMargin, kMargin, -kMargin, -kMargin), marks_);
   painter.restore();
 }
 
@@ -142,25 +143,50 @@ void Plot::focusInEvent(QFocusEvent* event) {
   update();
 }
 
+namespace {
+
+constexpr double kLegendBox = 18;  // and the gap to its text
+
+// Where each entry begins: its x and its line.
+std::vector<std::pair<double, int>> place_legend(const QFontMetricsF& metrics,
+                                                 const std::vector<QString>& names, double width) {
+  constexpr double kApart = 16;
+  std::vector<std::pair<double, int>> places;
+  double x = 0;
+  int line = 0;
+  for (const QString& name : names) {
+    const double wide = kLegendBox + 6 + metrics.horizontalAdvance(name);
+    if (x > 0 && x + wide > width) {
+      x = 0;
+      ++line;
+    }
+    places.emplace_back(x, line);
+    x += wide + kApart;
+  }
+  return places;
+}
+
+}  // namespace
+
+int legend_lines(const QFontMetricsF& metrics, const std::vector<QString>& names, double width) {
+  return names.empty() ? 0 : place_legend(metrics, names, width).back().second + 1;
+}
+
 QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& area,
                    const std::vector<QString>& names,
                    const std::function<void(std::size_t, const QRectF&)>& symbol) {
   const QFontMetricsF metrics(painter.font(), painter.device());
-  const double line = metrics.height() + 4, box = 18;
-  double x = area.left(), y = area.top();
+  const double line = metrics.height() + 4;
+  const auto places = place_legend(metrics, names, area.width());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const double width = box + 6 + metrics.horizontalAdvance(names[i]) + 16;
-    if (x + width - 16 > area.right() && x > area.left()) {
-      x = area.left();
-      y += line;
-    }
-    symbol(i, QRectF(x, y + (line - 12) / 2, box, 12));
+    const QPointF at = area.topLeft() + QPointF(places[i].first, places[i].second * line);
+    symbol(i, QRectF(at.x(), at.y() + (line - 12) / 2, kLegendBox, 12));
     painter.setPen(palette.text().color());
-    painter.drawText(QRectF(x + box + 6, y, width, line), Qt::AlignLeft | Qt::AlignVCenter,
-                     names[i]);
-    x += width;
+    painter.drawText(QRectF(at.x() + kLegendBox + 6, at.y(), area.width(), line),
+                     Qt::AlignLeft | Qt::AlignVCenter, names[i]);
   }
-  return area.adjusted(0, names.empty() ? 0 : y + line + 4 - area.top(), 0, 0);
+  if (names.empty()) return area;
+  return area.adjusted(0, (places.back().second + 1) * line + 4, 0, 0);
 }
 
 }  // namespace zl::gui

@@ -9,6 +9,7 @@
 
 #include "results/format.h"
 
+class QFontMetricsF;
 class QPainter;
 
 namespace zl::gui {
@@ -19,6 +20,8 @@ struct Mark {
   QString text;  // tool tip and what a screen reader says
   int row = -1;  // of the chart's data
 };
+
+inline constexpr int kMargin = 8;  // pixels around every chart
 
 class Plot : public QWidget {
   Q_OBJECT
@@ -71,5 +74,7 @@ class Plot : public QWidget {
 QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& area,
                    const std::vector<QString>& names,
                    const std::function<void(std::size_t, const QRectF&)>& symbol);
+// How many lines that takes.
+int legend_lines(const QFontMetricsF& metrics, const std::vector<QString>& names, double width);
 
 }  // namespace zl::gui

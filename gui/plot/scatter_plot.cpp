@@ -236,7 +236,8 @@ Place find_place(const QRectF& symbol, const QSizeF& size, const QRectF& box,
   const double right = symbol.right() + 3, left = symbol.left() - 3 - size.width();
   const double above = symbol.top() - size.height(), below = symbol.bottom();
   const double beside = symbol.center().y() - size.height() / 2;
-  const double middle = symbol.center().x() - size.width() / 2;
+  const double middle = std::clamp(symbol.center().x() - size.width() / 2, box.left() + 2,
+                                   std::max(box.left() + 2, box.right() - size.width()));
   // The front goes right and up from a point: below it on the right is the freest place.
   std::vector<QPointF> corners{{right, below - 4}, {left, above + 4}, {right, beside},
                                {left, beside},     {left, below - 4}, {right, above + 4},

@@ -223,6 +223,20 @@ TEST(ScatterPlot, PredictionsOfAllSizesKeepApartAndShowTheirErrorBars) {
   EXPECT_TRUE(plot.marks()[0].text.contains("90 % within 1.000 ms and 9.000 ms"));
 }
 
+// Between the axis and the capacity there is only room above and below.
+TEST(ScatterPlot, AFittingStrategyKeepsItsLabelInANarrowChart) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(460, 230);
+  ScatterData data;
+  data.points = {{"zero-3-recompute", 23, 75, true}, {"large", 169, 80, false}};
+  data.x_limit = 80;
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  data.points[0].label.clear();
+  plot.set_data(data);
+  EXPECT_NE(image, plot.grab().toImage());
+}
+
 // However crowded: no label lies on a symbol.
 TEST(ScatterPlot, NoSymbolIsHidden) {
   ScatterPlot plot("Trade-off");
@@ -469,6 +483,23 @@ void expect_rows_apart(const BarPlot& plot) {
   }
 }
 
+TEST(BarPlot, ALegendOfManyLinesLeavesTheRowsTheirHeight) {
+  BarPlot plot("Traffic");
+  BarData data;
+  for (int i = 0; i < 10; ++i)
+    data.series.push_back(QString("collective %1 over some link").arg(i));
+  data.series.push_back("never");
+  for (int i = 0; i < 9; ++i) data.rows.push_back({"row", std::vector<double>(11, 1), {}, false});
+  for (BarRow& row : data.rows) row.values.back() = 0;
+  plot.set_data(data);
+  for (const int width : {300, 460, 900}) {
+    plot.resize(width, 10);
+    plot.resize(width, plot.minimumSizeHint().height());
+    plot.grab();
+    expect_rows_apart(plot);
+  }
+}
+
 // Every page at three sizes: marks inside their chart, no label cut.
 TEST(Window, NothingIsClipped) {
   test::Desk desk(test::llama_on_a_node());
@@ -476,6 +507,7 @@ TEST(Window, NothingIsClipped) {
     desk.window.resize(size);
     for (const QString& name : MainWindow::view_names()) {
       ASSERT_TRUE(desk.window.show_view(name));
+      QCoreApplication::processEvents();  // charts ask for their height once they know their width
       desk.window.grab();
       for (const Plot* plot : desk.window.view(name)->findChildren<Plot*>()) {
         if (!plot->isVisible()) continue;
