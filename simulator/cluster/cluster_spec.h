@@ -33,6 +33,7 @@ struct ClusterSpec {
   // Host memory <-> files of a whole node, which its devices share. Older files have none: a common
   // data-centre drive.
   Link storage{"nvme", {1e-4, 1e-4, 1e-4}, 3e9, 1.0};
+  std::int64_t host_memory = 0;  // bytes of a node, shared by its ranks; 0: unknown
   // Bytes/s of a node's host memory, reads and writes together, shared by its devices' host work.
   double host_memory_bandwidth = 1e11;
   double collective_seconds = 0;  // fixed cost of one collective

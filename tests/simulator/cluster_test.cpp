@@ -42,6 +42,7 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
     EXPECT_EQ(cluster.devices, 1);
     EXPECT_EQ(cluster.node_devices, gpu == "v100-ethernet" ? 4 : 8) << gpu;
     EXPECT_GT(cluster.device.memory, std::int64_t{30} << 30);
+    EXPECT_GE(cluster.host_memory, cluster.node_devices * std::int64_t{64'000'000'000}) << gpu;
     EXPECT_EQ(device_properties(cluster).workspace, 64 << 20);  // as the CUDA backend asks
     EXPECT_GT(cluster.device.rate(DType::f16).peak, 1e14);
     EXPECT_GE(cluster.device.rate(DType::f16).peak, cluster.device.rate(DType::f32).peak);
