@@ -136,7 +136,8 @@ std::int64_t Pool::left_of_share() const {
 }
 
 std::string Pool::out_of_memory_message(std::int64_t bytes, Label label) const {
-  const bool of_share = left_of_share() < left_of_budget();
+  const bool of_share =
+      share_ != nullptr && share_->bytes > 0 && left_of_share() <= left_of_budget();
   std::string text = std::string("out of ") + name_of(space_) + " memory: " + format_bytes(bytes) +
                      " requested for '" + label.what + "'" +
                      (label.unit >= 0 ? " of unit " + std::to_string(label.unit) : "") + ", " +

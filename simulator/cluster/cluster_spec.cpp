@@ -223,6 +223,8 @@ DeviceProperties device_properties(const ClusterSpec& cluster) {
   DeviceProperties properties;
   properties.name = cluster.device.name;
   properties.memory = cluster.device.memory;
+  properties.host_memory = cluster.host_memory / std::min(cluster.devices, cluster.node_devices);
+  properties.memory_is_host = cluster.compute_is_host;
   properties.workspace = cluster.device.workspace;
   properties.peak_flops_f32 = cluster.device.rate(DType::f32).peak;
   properties.peak_flops_half = cluster.device.rate(DType::bf16).peak;

@@ -74,7 +74,8 @@ ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second);
 // likewise, else fp32; fp32 where the host's processor is the device.
 DType default_precision(const ClusterSpec& cluster);
 
-// What sim::Device reports for one device of the cluster.
+// What sim::Device reports for one device of the cluster. Its share of host memory: that of the
+// ranks of a full node.
 DeviceProperties device_properties(const ClusterSpec& cluster);
 
 }  // namespace zl::sim

@@ -85,6 +85,22 @@ TEST(Cluster, CountsBeforeTheGpu) {
   EXPECT_EQ(device_properties(large).memory, std::int64_t{80} << 30);
 }
 
+TEST(Cluster, TheRanksOfAFullNodeShareItsHostMemory) {
+  const auto share = [](const char* name) {
+    return device_properties(find_cluster(name, catalogue())).host_memory;
+  };
+  EXPECT_EQ(share("h100"), 2'000'000'000'000);
+  EXPECT_EQ(share("3xh100"), 2'000'000'000'000 / 3);
+  EXPECT_EQ(share("1024xh100"), 2'000'000'000'000 / 8);
+  EXPECT_EQ(share("12xv100-ethernet"), (std::int64_t{448} << 30) / 4);
+  ClusterSpec machine = with_devices(uncalibrated_local(2), 4);
+  EXPECT_EQ(device_properties(machine).host_memory, 0);
+  machine.host_memory = 1000;
+  EXPECT_EQ(device_properties(machine).host_memory, 250);
+  EXPECT_TRUE(device_properties(machine).memory_is_host);
+  EXPECT_FALSE(device_properties(find_cluster("h100", catalogue())).memory_is_host);
+}
+
 TEST(Cluster, NamesThatMeanNothing) {
   const auto error = [](const std::string& name) {
     return message_of([&] { find_cluster(name, catalogue()); });
