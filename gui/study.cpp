@@ -19,7 +19,7 @@ std::string key_of(const Scenario& scenario, const ImportedStrategy& strategy,
                    const DeviceProperties& device) {
   Scenario one = with_one_strategy(scenario, strategy);
   one.name = std::to_string(strategy.strategy.recompute.blocks);  // "auto" in the JSON
-  one.cluster = std::to_string(device.workspace);
+  one.cluster = std::to_string(device.workspace) + " " + std::to_string(device.host_memory);
   one.cluster_json.clear();
   one.run.device_memory = device.memory;
   return canonical_json(one);
@@ -47,6 +47,13 @@ std::string shortage_text(const Recording& recording, const std::vector<sim::Mem
   }
   return text;
 }
+
+std::string host_shortage_text(std::int64_t needed, std::int64_t share) {
+  return "needs " + format_bytes(needed) + " of its machine's memory, of which a rank has " +
+         format_bytes(share);
+}
+
+bool within(std::int64_t bytes, std::int64_t limit) { return limit == 0 || bytes <= limit; }
 
 }  // namespace
 
@@ -92,13 +99,15 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   ImportedStrategy resolved = imported;
   resolved.strategy = resolve_recompute(scenario, imported.strategy, limited);
   DeviceProperties unlimited = limited;
-  unlimited.memory = 0;
+  unlimited.memory = unlimited.host_memory = 0;
   out.recording = record(scenario, resolved, unlimited);
   if (!out.recording) return out;
   const RunResult& books = out.recording->books;
-  bool fits = study.budget == 0 || books.reserved_device <= study.budget;
-  if (!fits && books.peak_device.total() <= study.budget) {
-    // Near its budget the pool takes slabs as small as the request: that may be enough.
+  const std::int64_t on_host =
+      books.reserved_host + (limited.memory_is_host ? books.reserved_device : 0);
+  bool fits = within(books.reserved_device, study.budget) && within(on_host, limited.host_memory);
+  if (!fits) {
+    // Near its limits the pool takes slabs as small as the request: that may be enough.
     const Shared tight = record(scenario, resolved, limited);
     if (tight) out.recording = tight;
     fits = tight != nullptr;
@@ -109,7 +118,9 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   write_origin(scenario, imported, "sim", out.result);
   if (!fits) {
     out.result.outcome = Outcome::out_of_memory;
-    out.result.message = shortage_text(*out.recording, out.memory, study.budget);
+    out.result.message = within(books.peak_device.total(), study.budget)
+                             ? host_shortage_text(on_host, limited.host_memory)
+                             : shortage_text(*out.recording, out.memory, study.budget);
   }
   return out;
 }

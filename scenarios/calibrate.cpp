@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/machine_memory.h"
 #include "scenarios/cuda_backend.h"
 #include "scenarios/runner.h"
 #include "scenarios/time_ops.h"
@@ -235,6 +236,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
   machine.calibration = sim::fit(measured.runs, machine);
+  machine.host_memory = machine_memory();
   write_gemm_peaks(runner, on_gpu, plan, machine);
   return machine;
 }

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "core/base/files.h"
+#include "core/base/machine_memory.h"
 #include "results/paths.h"
 #include "scenarios/catalog.h"
 #include "scenarios/runner.h"
@@ -15,13 +16,25 @@ std::string local_cluster_path(const std::string& backend) {
       .string();
 }
 
+namespace {
+
+// Runs for real get as much at this moment.
+sim::ClusterSpec with_memory_of_now(sim::ClusterSpec machine) {
+  machine.host_memory = machine_memory();
+  return machine;
+}
+
+}  // namespace
+
 sim::ClusterSpec load_cluster(const std::string& name_or_path) {
   if (name_or_path.ends_with(".json")) {
     return sim::parse_cluster(read_file(name_or_path), name_or_path);
   }
   if (name_or_path == "local-cuda") {
     const std::string file = local_cluster_path("cuda");
-    if (std::filesystem::exists(file)) return sim::parse_cluster(read_file(file), file);
+    if (std::filesystem::exists(file)) {
+      return with_memory_of_now(sim::parse_cluster(read_file(file), file));
+    }
     throw Error(ErrorCode::invalid,
                 "cluster: \"local-cuda\" is what `zerolab calibrate --backend "
                 "cuda` measures, and " +
@@ -32,7 +45,8 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path) {
   sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
   const std::string path = local_cluster_path();
   if (name_or_path == "local" && std::filesystem::exists(path)) sources.local = read_file(path);
-  return sim::find_cluster(name_or_path, sources);
+  sim::ClusterSpec cluster = sim::find_cluster(name_or_path, sources);
+  return name_or_path == "local" ? with_memory_of_now(std::move(cluster)) : cluster;
 }
 
 std::string stack_text(const std::string& name_or_path) {

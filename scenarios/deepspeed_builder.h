@@ -53,6 +53,7 @@ class DeepSpeedBuilder {
   std::int64_t sized_by_hidden(const char* name, int power, double factor, const char* formula);
   void build_precision();
   void build_gradients();
+  void note_wide_gradients();
   void build_recompute();
   void build_checks();
   DType parse_type(const std::string& path, DType fallback);

@@ -152,6 +152,21 @@ void DeepSpeedBuilder::build_gradients() {
   }
   s.grad_accum_dtype = parse_type("data_types.grad_accum_dtype", DType::f32);
   s.communication_dtype = parse_type("communication_data_type", s.grad_accum_dtype);
+  note_wide_gradients();
+}
+
+// DeepSpeed's default is the 16-bit type, and who compares wire bytes must know.
+void DeepSpeedBuilder::note_wide_gradients() {
+  const Strategy& s = out_.strategy;
+  const bool wide = s.compute_dtype != DType::f32 && s.communication_dtype == DType::f32;
+  if (!wide || s.quantized_gradients || is_set("communication_data_type")) return;
+  const std::string type = name_of(s.compute_dtype);
+  const std::string why = "gradients are reduced in fp32; \"" + type +
+                          "\", DeepSpeed's default here, halves their bytes on the wire";
+  record("communication_data_type", "fp32", EffectStatus::defaulted, "default: " + why);
+  if (context_.ranks > 1 && is_set(type + ".enabled")) {
+    out_.warnings.push_back("strategy.communication_data_type: " + why);
+  }
 }
 
 namespace {

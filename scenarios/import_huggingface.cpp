@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "scenarios/json_reading.h"
+#include "scenarios/model_file.h"
 
 namespace zl {
 namespace {
@@ -57,16 +58,20 @@ void check_rope(const Config& config, ModelConfig& model) {
     const Json* rope = config.find(key);
     if (rope == nullptr) continue;
     if (!rope->is_object()) config.fail(key, rope->dump() + " is not an object");
-    for (const auto& [name, value] : rope->items()) {
-      if (name == "rope_theta") {
-        model.rope_theta = number_at(value, config.where(key) + ".rope_theta");
-      } else if ((name != "type" && name != "rope_type") || value != "default") {
-        config.fail(
-            key,
-            rope->dump() +
-                " is not supported: rotary positions are not scaled here. Memory and time do not "
-                "depend on it: to predict them, remove the key from a copy");
-      }
+    const std::string where = config.where(key);
+    if (rope->contains("rope_theta")) {
+      model.rope_theta = number_at((*rope)["rope_theta"], where + ".rope_theta");
+    }
+    const Json type = rope->value("rope_type", rope->value("type", Json("default")));
+    if (type == "llama3") {
+      model.rope_scaling = rope_scaling_from_json(*rope, where);
+    } else if (type == "default") {
+      check_keys(*rope, where, {"rope_type", "type", "rope_theta"});
+    } else {
+      config.fail(key, rope->dump() +
+                           " is not supported: rotary positions are scaled as in Llama 3.1 "
+                           "(\"llama3\") or not at all. Memory and time do not depend on it: to "
+                           "predict them, remove the key from a copy");
     }
   }
   config.require("partial_rotary_factor", 1.0, "rotary positions turn whole heads");

@@ -64,6 +64,15 @@ void visit_numbers(Model& model, Visitor&& visit) {
   visit("sliding_window", model.sliding_window);
 }
 
+// As Hugging Face names them.
+template <class Scaling, class Visitor>
+void visit_scaling(Scaling& scaling, Visitor&& visit) {
+  visit("factor", scaling.factor);
+  visit("low_freq_factor", scaling.low_freq);
+  visit("high_freq_factor", scaling.high_freq);
+  visit("original_max_position_embeddings", scaling.original);
+}
+
 void apply_family(ModelConfig& model) {
   if (model.family == "gpt2") return;
   if (model.family != "llama") {
@@ -77,7 +86,8 @@ void apply_family(ModelConfig& model) {
 }
 
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys = {"name", "family", "norm", "activation", "position"};
+  std::vector<std::string> keys = {"name",       "family",   "norm",
+                                   "activation", "position", "rope_scaling"};
   const ModelConfig model;
   visit_numbers(model, [&keys](const char* key, const auto&) { keys.emplace_back(key); });
   return keys;
@@ -99,6 +109,20 @@ void read_value(const Json& value, const std::string& where, double& out) {
 
 }  // namespace
 
+RopeScaling rope_scaling_from_json(const Json& object, const std::string& where) {
+  check_keys(object, where,
+             {"rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
+              "original_max_position_embeddings"});
+  RopeScaling scaling;
+  visit_scaling(scaling, [&](const char* key, double& member) {
+    if (!object.contains(key)) {
+      throw Error(ErrorCode::invalid, child_path(where, key) + ": is missing; give the number");
+    }
+    member = number_at(object[key], child_path(where, key));
+  });
+  return scaling;
+}
+
 ModelConfig model_from_json(const Json& object, std::string_view source) {
   check_keys(object, "model", known_keys());
   ModelConfig model;
@@ -116,6 +140,9 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
   visit_numbers(model, [&object](const char* key, auto& member) {
     if (object.contains(key)) read_value(object[key], child_path("model", key), member);
   });
+  if (object.contains("rope_scaling")) {
+    model.rope_scaling = rope_scaling_from_json(object["rope_scaling"], "model.rope_scaling");
+  }
   for (const auto& [key, rate] : {std::pair{"dropout", model.dropout},
                                   std::pair{"attention_dropout", model.attention_dropout}}) {
     if (rate >= 1.0) {
@@ -148,6 +175,10 @@ Json model_to_json(const ModelConfig& model) {
   object["activation"] = kind_name(kActivations, model.activation);
   object["position"] = kind_name(kPositions, model.position);
   visit_numbers(model, [&object](const char* key, const auto& member) { object[key] = member; });
+  if (model.rope_scaling.factor == 1) return object;
+  visit_scaling(model.rope_scaling, [&object](const char* key, const double& member) {
+    object["rope_scaling"][key] = member;
+  });
   return object;
 }
 

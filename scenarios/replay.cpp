@@ -1,6 +1,5 @@
 #include "scenarios/replay.h"
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "simulator/memory_curve.h"
@@ -10,11 +9,10 @@ namespace zl {
 Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   Replay out;
-  out.budget = memory_budget(scenario, cluster);
   DeviceProperties device = sim::device_properties(cluster);
-  device.memory = out.budget;
+  device.memory = memory_budget(scenario, cluster);
   const Strategy strategy = resolve_recompute(scenario, imported.strategy, device);
-  device.memory = 0;
+  device.memory = device.host_memory = 0;
   ProgramOptions options = program_options(scenario);
   options.host_memory = 0;
   out.recording = record_run(scenario, strategy, device, options);
@@ -44,13 +42,12 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
 Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
                 const std::string& backend) {
   if (backend == "sim") {
-    require_runnable(imported);
-    const Replay simulated = replay(scenario, imported);
-    if (!simulated.fits()) {
-      log_warning(imported.strategy.name + " does not fit: it needs " +
-                  format_bytes(simulated.needed()) + ", more than the " +
-                  format_bytes(simulated.budget) + " of a device; traced as if it did");
+    const RunResult result = runner.run(scenario, imported, backend);
+    if (result.outcome == Outcome::out_of_memory) {
+      log_warning(imported.strategy.name + " does not fit: " + result.message +
+                  "; traced as if it did");
     }
+    const Replay simulated = replay(scenario, imported);
     return timed_trace(simulated.recording.trace, simulated.timeline.events);
   }
   Trace timed;

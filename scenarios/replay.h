@@ -11,10 +11,8 @@ namespace zl {
 struct Replay {
   Recording recording;
   sim::Timeline timeline;
-  std::int64_t budget = 0;  // device bytes that a rank may use in truth; 0: unlimited
 
   std::int64_t needed() const { return recording.books.peak_device.total(); }
-  bool fits() const { return budget == 0 || needed() <= budget; }
 };
 
 // Throws Error as Runner::run does.

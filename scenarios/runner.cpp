@@ -178,9 +178,9 @@ Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
   if (strategy.recompute.mode != RecomputeMode::automatic) return strategy;
   ProgramOptions options = program_options(scenario);
   options.steps = std::min<std::int64_t>(2, options.steps);
-  DeviceProperties recording{.name = "sim"};
-  recording.memory = device.memory;
-  recording.workspace = device.workspace;
+  // A GPU's recomputation saves nothing of the host: keeping inputs there takes more of it.
+  DeviceProperties recording = device;
+  if (!device.memory_is_host) recording.host_memory = 0;
   const auto fits = [&](std::int64_t blocks) {
     strategy.recompute.blocks = blocks;
     try {

@@ -45,7 +45,8 @@ class Runner {
 
 // The cluster that a scenario's simulated runs are priced on.
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);
-// A cluster by catalogue name, "NxGPU", "local", "local-cuda" or the path of a JSON file.
+// A cluster by catalogue name, "NxGPU", "local", "local-cuda" or the path of a JSON file. This
+// machine has the host memory that machine_memory() finds now.
 sim::ClusterSpec load_cluster(const std::string& name_or_path);
 // What other software reaches on a GPU, by catalogue name or the path of a JSON file.
 sim::Stack load_stack(const std::string& name_or_path);
@@ -54,7 +55,8 @@ std::string stack_text(const std::string& name_or_path);
 std::string local_cluster_path(const std::string& backend = "cpu");
 
 // Fills in `automatic` recomputation: the fewest blocks that fit device.memory beside
-// device.workspace, found on the recording device. Leaves other modes alone.
+// device.workspace, found on the recording device; host memory counts where the device is the host.
+// Leaves other modes alone.
 Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
                            const DeviceProperties& device);
 

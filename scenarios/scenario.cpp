@@ -84,7 +84,7 @@ std::vector<std::string> memory_cut(const Scenario& scenario, const sim::Cluster
   const std::int64_t asked = scenario.run.device_memory;
   if (memory_budget(scenario, cluster) >= asked) return {};
   return {"run.device_memory: " + format_bytes(asked) + " is more than the " +
-          format_bytes(cluster.device.memory) + " of a device of " + scenario.cluster +
+          format_bytes(memory_budget(scenario, cluster)) + " of a device of " + scenario.cluster +
           ", which simulated runs keep to"};
 }
 

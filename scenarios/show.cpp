@@ -40,11 +40,12 @@ Json show_model(const ModelConfig& model, std::int64_t sequence_length) {
   out["flops_per_token"] = model.flops_per_token(sequence);
   out["flops_convention"] = "6N+12Lhs";
   out["units"] = units_of(model);
-  // ZeRO paper, section 3: fp32 masters and two moments take 12 bytes beside weights and gradients.
+  // ZeRO paper, section 3: fp32 masters and two moments take 12 bytes beside weights and gradients,
+  // which are in fp32 here by default.
   out["bytes"] = {{"weights_fp32", 4 * parameters},
                   {"weights_bf16", 2 * parameters},
                   {"states_fp32_adam", 16 * parameters},
-                  {"states_mixed_adam", 16 * parameters}};
+                  {"states_mixed_adam", 18 * parameters}};
   return out;
 }
 

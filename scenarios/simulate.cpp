@@ -11,9 +11,13 @@
 namespace zl {
 
 std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
-  const std::int64_t budget = scenario.run.device_memory, device = cluster.device.memory;
-  if (budget == 0 || device == 0) return std::max(budget, device);
-  return std::min(budget, device);
+  const DeviceProperties device = sim::device_properties(cluster);
+  std::int64_t least = 0;
+  for (const std::int64_t limit : {scenario.run.device_memory, device.memory,
+                                   device.memory_is_host ? device.host_memory : 0}) {
+    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
+  }
+  return least;
 }
 
 ProgramOptions program_options(const Scenario& scenario) {

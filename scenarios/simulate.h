@@ -17,14 +17,15 @@ struct Recording {
   std::vector<std::int64_t> stand_ins;  // RankOutcome's
 };
 
-// Device bytes of one rank that a scenario may use on the cluster; 0: unlimited.
+// Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
+// where the device is the host; 0: unlimited.
 std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
 
 // What the scenario says about the program of a rank.
 ProgramOptions program_options(const Scenario& scenario);
 
-// Runs the program of rank 0 on the recording device. device.memory is the budget (0: none);
-// device.workspace is lent to libraries. Throws OutOfMemory.
+// Runs the program of rank 0 on the recording device. device.memory is the budget (0: none), beside
+// device.host_memory; device.workspace is lent to libraries. Throws OutOfMemory.
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options);
 

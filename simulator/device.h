@@ -22,7 +22,7 @@ class Device final : public zl::Device {
   DeviceProperties properties() const override { return properties_; }
 
   // 4096-aligned addresses from a counter. nullptr when the device space would exceed
-  // properties().memory (0: unlimited); host spaces are unlimited.
+  // properties().memory (0: unlimited); the pools keep to properties().host_memory.
   std::byte* reserve(MemorySpace space, std::int64_t bytes) override;
   void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override;
 

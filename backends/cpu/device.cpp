@@ -3,13 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/base/machine_memory.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -19,7 +20,25 @@ namespace zl::cpu {
 namespace {
 
 // Slabs of all ranks together: the kernel would promise more than there is and kill us later.
-std::atomic<std::int64_t> reserved_bytes{0};
+class Reservations {
+ public:
+  bool add(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ == 0) limit_ = machine_memory();
+    if (bytes > limit_ - bytes_) return false;
+    bytes_ += bytes;
+    return true;
+  }
+  void remove(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_ -= bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::int64_t bytes_ = 0, limit_ = 0;
+};
+Reservations reservations;
 
 std::int64_t physical_memory() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -58,8 +77,11 @@ void run_op(const Op& op, int threads) {
   std::visit([&](const auto& each) { execute(each, ExecContext{threads}); }, op);
 }
 
-Device::Device(int threads, HostStream::OnFailure on_failure)
-    : threads_(threads), on_failure_(std::move(on_failure)), workers_(on_failure_, limit_threads) {}
+Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory)
+    : threads_(threads),
+      host_memory_(host_memory),
+      on_failure_(std::move(on_failure)),
+      workers_(on_failure_, limit_threads) {}
 
 Device::~Device() { drain(); }
 
@@ -67,19 +89,18 @@ DeviceProperties Device::properties() const {
   DeviceProperties properties;
   properties.name = processor_name();
   properties.memory = physical_memory();
+  properties.host_memory = host_memory_;
+  properties.memory_is_host = true;
   return properties;
 }
 
 std::byte* Device::reserve(MemorySpace, std::int64_t bytes) {
-  if ((reserved_bytes += bytes) > physical_memory()) {
-    reserved_bytes -= bytes;
-    return nullptr;
-  }
+  if (!reservations.add(bytes)) return nullptr;
   const auto size = static_cast<std::size_t>(bytes);
   void* slab = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (slab == MAP_FAILED) {
-    reserved_bytes -= bytes;
+    reservations.remove(bytes);
     return nullptr;
   }
   madvise(slab, size, MADV_HUGEPAGE);  // a hint: small pages work too
@@ -89,7 +110,7 @@ std::byte* Device::reserve(MemorySpace, std::int64_t bytes) {
 void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
   drain();
   munmap(slab, static_cast<std::size_t>(bytes));
-  reserved_bytes -= bytes;
+  reservations.remove(bytes);
 }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {

@@ -19,11 +19,13 @@ class Device final : public zl::Device {
  public:
   // threads: OpenMP threads of ops on the compute stream. on_failure: called when a task on another
   // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
-  // for it.
-  explicit Device(int threads, HostStream::OnFailure on_failure = {});
+  // for it. host_memory: DeviceProperties'.
+  explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0);
   ~Device() override;
 
   DeviceProperties properties() const override;
+  // nullptr also where the slabs of all ranks and runs of the process would be more than
+  // machine_memory() was when there were none.
   std::byte* reserve(MemorySpace space, std::int64_t bytes) override;
   // First waits for the work of every stream, which may still use the slab.
   void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override;
@@ -48,6 +50,7 @@ class Device final : public zl::Device {
   void drain();
 
   int threads_;
+  std::int64_t host_memory_;
   HostStream::OnFailure on_failure_;
   std::int64_t compute_events_ = 0;
   HostStreams workers_;  // all but the compute stream

@@ -1,17 +1,14 @@
 #include "backends/cpu/file_storage.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/io_queue.h"
 #include "backends/cpu/object_file.h"
+#include "backends/cpu/storage_folder.h"
 #include "core/base/error.h"
 
 namespace zl::cpu {
@@ -33,30 +30,15 @@ class FileStorage final : public Storage {
  public:
   FileStorage(const std::string& folder, int rank, std::unique_ptr<IoEngine> reader,
               std::unique_ptr<IoEngine> writer)
-      : reader_(std::move(reader)), writer_(std::move(writer)) {
-    static std::atomic<int> count{0};
-    folder_ = folder + "/zerolab-" + std::to_string(getpid()) + "-" + std::to_string(count++) +
-              "-rank" + std::to_string(rank);
-    if (mkdir(folder_.c_str(), 0700) == 0) return;
-    const int code = errno;
-    const char* fix = code == ENOENT || code == ENOTDIR
-                          ? "; make the folder or choose another nvme_path"
-                          : "; choose an nvme_path that you may write to";
-    throw Error(ErrorCode::failed,
-                "nvme_path: cannot make " + folder_ + ": " + std::strerror(code) + fix);
-  }
-
-  ~FileStorage() override {
-    for (const auto& object : objects_) unlink(object->path().c_str());
-    rmdir(folder_.c_str());
-  }
+      : folder_(folder, rank), reader_(std::move(reader)), writer_(std::move(writer)) {}
 
   std::string describe() const override {
-    return folder_ + " (" + reader_->name() + ", " + page_cache_text(takes_direct(folder_)) + ")";
+    return folder_.path() + " (" + reader_->name() + ", " +
+           page_cache_text(takes_direct(folder_.path())) + ")";
   }
 
   ObjectId create(const std::string& name, const ObjectLayout& layout) override {
-    auto object = std::make_unique<ObjectFile>(folder_ + "/" + name, layout);
+    auto object = std::make_unique<ObjectFile>(folder_.path() + "/" + name, layout);
     const std::lock_guard lock(mutex_);
     objects_.push_back(std::move(object));
     return static_cast<ObjectId>(objects_.size()) - 1;
@@ -78,7 +60,7 @@ class FileStorage final : public Storage {
     return *objects_[static_cast<std::size_t>(object)];
   }
 
-  std::string folder_;
+  StorageFolder folder_;
   std::unique_ptr<IoEngine> reader_, writer_;
   std::mutex mutex_;  // guards objects_
   std::mutex reading_, writing_;

@@ -1,7 +1,7 @@
 // The file tier on a local file system: io_uring with O_DIRECT where the kernel allows each, plain
 // reads and writes where it does not.
-// Ownership: owns the files of one rank in a folder of its own and removes both. Threads: as in
-// core/device/storage.h.
+// Ownership: owns the files of one rank in a folder of its own (StorageFolder) and removes both.
+// Threads: as in core/device/storage.h.
 //
 // Durability: a write is complete when the system has taken it, without fsync. The death of the
 // process leaves the generation before or the new one; after a loss of power recover() finds the

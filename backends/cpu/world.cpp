@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/thread_communicator.h"
+#include "core/base/machine_memory.h"
 #include "core/device/failures.h"
 
 #ifdef _OPENMP
@@ -19,9 +20,10 @@ class ThreadWorld final : public World {
  public:
   ThreadWorld(int ranks, int threads, double link_bandwidth, std::chrono::milliseconds timeout)
       : threads_(threads), group_(ranks, timeout) {
+    const std::int64_t share = machine_memory() / ranks;
     for (int rank = 0; rank < ranks; ++rank) {
       const auto leave = [this, rank](const std::string& why) { group_.leave(rank, why); };
-      ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, link_bandwidth, leave));
+      ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, share, link_bandwidth, leave));
     }
   }
 
@@ -42,9 +44,10 @@ class ThreadWorld final : public World {
 
  private:
   struct Rank {
-    Rank(ThreadGroup& group, int rank, int threads, double link_bandwidth,
+    Rank(ThreadGroup& group, int rank, int threads, std::int64_t host_memory, double link_bandwidth,
          HostStream::OnFailure leave)
-        : device(threads, std::move(leave)), communicator(group, rank, device, link_bandwidth) {}
+        : device(threads, std::move(leave), host_memory),
+          communicator(group, rank, device, link_bandwidth) {}
     Device device;
     ThreadCommunicator communicator;
   };

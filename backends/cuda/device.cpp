@@ -73,13 +73,14 @@ bool is_host(StreamId stream) { return index_of(stream) >= kDeviceStreams; }
 }  // namespace
 
 Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
-               RunOnHost run_on_host)
+               RunOnHost run_on_host, std::int64_t host_memory)
     : ordinal_(ordinal),
       rank_(rank),
       on_failure_(std::move(on_failure)),
       run_on_host_(std::move(run_on_host)),
       deterministic_(deterministic),
       synchronous_(debug_synchronous()),
+      host_memory_(host_memory),
       timer_(std::make_unique<Timer>()),
       blas_(std::make_unique<Blas>()),
       cudnn_(std::make_unique<CudnnAttention>(attention_kernels())),
@@ -133,6 +134,7 @@ DeviceProperties Device::properties() const {
   DeviceProperties properties;
   properties.name = device.name;
   properties.memory = static_cast<std::int64_t>(device.totalGlobalMem);
+  properties.host_memory = host_memory_;
   properties.workspace = kWorkspace;
   return properties;
 }

@@ -55,9 +55,10 @@ class Device final : public zl::Device {
   using OnFailure = HostStream::OnFailure;
 
   // ordinal: CUDA's number of the GPU. rank: for messages. run_on_host: for the host stream's ops.
+  // host_memory: DeviceProperties'.
   // Throws Error{unavailable}, Error{invalid} (attention_kernels()).
   Device(int ordinal, int rank, OnFailure on_failure = {}, bool deterministic = true,
-         RunOnHost run_on_host = {});
+         RunOnHost run_on_host = {}, std::int64_t host_memory = 0);
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -116,6 +117,7 @@ class Device final : public zl::Device {
   OnFailure on_failure_;
   RunOnHost run_on_host_;
   bool deterministic_, synchronous_ = false;
+  std::int64_t host_memory_;
   int multiprocessors_ = 0;
   std::string failure_;  // the first one: CUDA refuses everything after it
   std::array<Stream, kDeviceStreams> streams_{};

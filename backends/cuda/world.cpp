@@ -8,6 +8,7 @@
 
 #include "backends/cuda/nccl_communicator.h"
 #include "backends/cuda/same_gpu_communicator.h"
+#include "core/base/machine_memory.h"
 #include "core/device/failures.h"
 
 namespace zl::cuda {
@@ -19,10 +20,11 @@ constexpr std::chrono::minutes kTimeout{1};
 struct Settings {
   bool deterministic = true;
   RunOnHost run_on_host;
+  std::int64_t host_memory = 0;  // of each
 };
 
 Settings make_settings(const WorldOptions& options, const HostOps& host_ops, int local_ranks) {
-  Settings settings{options.deterministic, {}};
+  Settings settings{options.deterministic, {}, machine_memory() / local_ranks};
   if (host_ops) {
     settings.run_on_host = [host_ops, threads = threads_per_rank(options, local_ranks)](
                                const Op& op) { host_ops(op, threads); };
@@ -48,7 +50,8 @@ void run_rank(RankGroup& group, int ordinal, int rank, const Settings& settings,
   };
   try {
     const auto leave = [&](const std::string& why) { group.leave(rank, why); };
-    Device device(ordinal, rank, leave, settings.deterministic, settings.run_on_host);
+    Device device(ordinal, rank, leave, settings.deterministic, settings.run_on_host,
+                  settings.host_memory);
     try {
       run_program(group, device, rank, program);
     } catch (...) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/machine_memory.h"
 
 namespace zl::mpi {
 namespace {
@@ -41,6 +42,9 @@ class Session {
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
           "MPI_Comm_split_type");
     MPI_Comm_size(node, &processes_.local);
+    const std::int64_t seen = machine_memory();
+    check(MPI_Allreduce(&seen, &processes_.machine_memory, 1, MPI_INT64_T, MPI_MIN, node),
+          "MPI_Allreduce");
     MPI_Comm_free(&node);
     for (MPI_Comm& channel : channels_) {
       check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");

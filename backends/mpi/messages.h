@@ -12,6 +12,8 @@ namespace zl::mpi {
 struct Processes {
   int rank = 0, count = 1;
   int local = 1;  // of this node
+  std::int64_t machine_memory =
+      0;  // of this node, when MPI started: the least that one of them saw
 };
 // Error{unavailable} when MPI cannot be called from several threads.
 const Processes& processes();

@@ -28,7 +28,9 @@ class MpiWorld final : public World {
     Notices notices;
     Failures failures;
     {
-      cpu::Device device(threads_, [&](const std::string& why) { notices.leave(why); });
+      cpu::Device device(
+          threads_, [&](const std::string& why) { notices.leave(why); },
+          processes().machine_memory / processes().local);
       MpiCommunicator communicator(device, notices, timeout_, link_bandwidth_);
       try {
         program({device, communicator});

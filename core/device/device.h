@@ -31,8 +31,12 @@ inline constexpr std::size_t kDeviceStreams = 4;  // the first ones; the others 
 using EventId = std::int64_t;
 
 struct DeviceProperties {
-  std::string name;           // "cpu", "NVIDIA H200", ...
-  std::int64_t memory = 0;    // bytes of the device space; 0: unknown
+  std::string name;         // "cpu", "NVIDIA H200", ...
+  std::int64_t memory = 0;  // bytes of the device space; 0: unknown
+  // Bytes of host memory that this rank may hold, its share of the machine's; 0: unlimited. Where
+  // memory_is_host, the device space is part of them.
+  std::int64_t host_memory = 0;
+  bool memory_is_host = false;
   double peak_flops_f32 = 0;  // dense, per second, 0: unknown
   double peak_flops_half = 0;
   std::int64_t workspace = 0;  // bytes of device memory its libraries need lent; 0: none

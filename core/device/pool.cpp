@@ -20,8 +20,17 @@ void Buffer::reset() {
   block_ = nullptr;
 }
 
-Pool::Pool(Device& device, MemorySpace space, Ledger& ledger, std::int64_t budget)
-    : device_(device), space_(space), ledger_(ledger), budget_(budget) {}
+std::int64_t MemoryShare::reserved() const {
+  std::int64_t sum = 0;
+  for (const Pool* pool : pools) sum += pool->reserved();
+  return sum;
+}
+
+Pool::Pool(Device& device, MemorySpace space, Ledger& ledger, std::int64_t budget,
+           MemoryShare* share)
+    : device_(device), space_(space), ledger_(ledger), budget_(budget), share_(share) {
+  if (share_ != nullptr) share_->pools.push_back(this);
+}
 
 Pool::~Pool() {
   for (const auto& [data, size] : slabs_) device_.release(space_, data, size);
@@ -50,13 +59,14 @@ PoolBlock* Pool::find(std::int64_t size) {
   return found == free_.end() ? nullptr : *found;
 }
 
-// A new slab: the usual size, or exactly the request when that is larger or the budget is nearly
-// used.
+// A new slab: the usual size, or exactly the request when that is larger or the limit is near.
 PoolBlock* Pool::grow(std::int64_t size) {
-  const std::int64_t left = budget_ > 0 ? budget_ - reserved_ : INT64_MAX;
+  const std::int64_t left = std::min(left_of_budget(), left_of_share());
   if (size > left) return nullptr;
-  const std::int64_t wanted =
-      std::min(std::max(kSlab, round_up(size, std::int64_t{2} << 20)), left);
+  // Near the end of a share nothing is taken that others of it may need.
+  const std::int64_t usual = std::clamp(left_of_share() / 8, kAlignment, kSlab);
+  const std::int64_t unit = usual < kSlab ? kAlignment : std::int64_t{2} << 20;
+  const std::int64_t wanted = std::min(std::max(usual, round_up(size, unit)), left);
   const std::int64_t bytes = std::max(size, wanted / kAlignment * kAlignment);
   std::byte* slab = device_.reserve(space_, bytes);
   if (slab == nullptr) return nullptr;
@@ -119,21 +129,41 @@ PoolBlock* Pool::make_block() {
   return block;
 }
 
+std::int64_t Pool::left_of_budget() const { return budget_ > 0 ? budget_ - reserved_ : INT64_MAX; }
+
+std::int64_t Pool::left_of_share() const {
+  return share_ != nullptr && share_->bytes > 0 ? share_->bytes - share_->reserved() : INT64_MAX;
+}
+
 std::string Pool::out_of_memory_message(std::int64_t bytes, Label label) const {
-  std::map<std::string, std::int64_t> holders;
-  for (const PoolBlock& block : storage_) {
-    if (!block.live) continue;
-    holders[std::string(name_of(block.tag)) + " '" + block.label.what + "'"] += block.requested;
-  }
-  std::vector<std::pair<std::string, std::int64_t>> sorted(holders.begin(), holders.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const bool of_share =
+      share_ != nullptr && share_->bytes > 0 && left_of_share() <= left_of_budget();
   std::string text = std::string("out of ") + name_of(space_) + " memory: " + format_bytes(bytes) +
                      " requested for '" + label.what + "'" +
                      (label.unit >= 0 ? " of unit " + std::to_string(label.unit) : "") + ", " +
                      format_bytes(ledger_.total(space_)) + " in use, " + format_bytes(reserved_) +
-                     " reserved" + (budget_ > 0 ? " of a budget of " + format_bytes(budget_) : "") +
-                     (sorted.empty() ? "; nothing is held yet" : "; largest holders:");
+                     " reserved";
+  if (of_share) {
+    text += "; in all spaces " + format_bytes(share_->reserved()) + " of " +
+            format_bytes(share_->bytes) + ", this rank's share of the machine's memory";
+  } else if (budget_ > 0) {
+    text += " of a budget of " + format_bytes(budget_);
+  }
+  return text + largest_holders(of_share ? share_->pools : std::vector<const Pool*>{this});
+}
+
+std::string Pool::largest_holders(const std::vector<const Pool*>& pools) {
+  std::map<std::string, std::int64_t> holders;
+  for (const Pool* pool : pools) {
+    for (const PoolBlock& block : pool->storage_) {
+      if (!block.live) continue;
+      holders[std::string(name_of(block.tag)) + " '" + block.label.what + "'"] += block.requested;
+    }
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(holders.begin(), holders.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = sorted.empty() ? "; nothing is held yet" : "; largest holders:";
   for (std::size_t i = 0; i < std::min<std::size_t>(4, sorted.size()); ++i) {
     text += (i ? ", " : " ") + sorted[i].first + " " + format_bytes(sorted[i].second);
   }

@@ -36,6 +36,14 @@ class OutOfMemory : public Error {
 
 class Pool;
 
+// Host memory that the pools of a rank draw their slabs from together.
+struct MemoryShare {
+  std::int64_t bytes = 0;  // 0: no limit
+  std::vector<const Pool*> pools;
+
+  std::int64_t reserved() const;
+};
+
 // One piece of a slab, live or free.
 struct PoolBlock {
   std::byte* data = nullptr;
@@ -84,14 +92,16 @@ class Pool {
   static constexpr std::int64_t kAlignment = 512;
   static constexpr std::int64_t kSlab = std::int64_t{64} << 20;
 
-  // budget: most bytes to reserve from the device; 0: no limit but the device's own.
-  Pool(Device& device, MemorySpace space, Ledger& ledger, std::int64_t budget);
+  // budget: most bytes to reserve from the device; 0: no limit but the device's own. share: joined
+  // where given, and outlives the pool.
+  Pool(Device& device, MemorySpace space, Ledger& ledger, std::int64_t budget,
+       MemoryShare* share = nullptr);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   // Best fit, 512-byte granules; reserves a slab when nothing fits. Throws OutOfMemory naming the
-  // request, the budget and the largest live holders.
+  // request, the budget or share that it breaks and the largest live holders.
   Buffer allocate(std::int64_t bytes, MemoryTag tag, Label label);
   std::int64_t reserved() const { return reserved_; }
   void observe(AllocationObserver* observer) { observer_ = observer; }
@@ -112,12 +122,16 @@ class Pool {
   void merge_next(PoolBlock* block);
   void free(PoolBlock* block);
   PoolBlock* make_block();
+  std::int64_t left_of_budget() const;
+  std::int64_t left_of_share() const;
   std::string out_of_memory_message(std::int64_t bytes, Label label) const;
+  static std::string largest_holders(const std::vector<const Pool*>& pools);
 
   Device& device_;
   MemorySpace space_;
   Ledger& ledger_;
   std::int64_t budget_;
+  MemoryShare* share_;
   std::int64_t reserved_ = 0;
   AllocationObserver* observer_ = nullptr;
   std::deque<PoolBlock> storage_;

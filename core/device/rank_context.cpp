@@ -4,23 +4,25 @@ namespace zl {
 
 RankContext::RankContext(Device& device, Communicator& communicator, const RankOptions& options)
     : device_(device), communicator_(communicator), options_(options) {
+  const DeviceProperties properties = device.properties();
+  host_share_.bytes = properties.host_memory;
   for (const MemorySpace space :
        {MemorySpace::device, MemorySpace::pinned_host, MemorySpace::host}) {
     const bool on_device = space == MemorySpace::device;
     const std::int64_t budget = on_device ? options.device_memory : options.host_memory;
     auto& slot = pools_[static_cast<std::size_t>(space)];
-    slot = std::make_unique<Pool>(device, space, ledger_, budget);
+    MemoryShare* share = on_device && !properties.memory_is_host ? nullptr : &host_share_;
+    slot = std::make_unique<Pool>(device, space, ledger_, budget, share);
     if (options.record_trace) slot->observe(this);
   }
-  lend_workspace();
+  lend_workspace(properties.workspace);
 }
 
 RankContext::~RankContext() {
   if (workspace_.view.data != nullptr) device_.lend_workspace(nullptr, 0);
 }
 
-void RankContext::lend_workspace() {
-  const std::int64_t bytes = device_.properties().workspace;
+void RankContext::lend_workspace(std::int64_t bytes) {
   if (bytes == 0) return;
   workspace_ = allocate(DType::u8, Shape{bytes}, MemoryTag::workspace, {"library workspace"});
   device_.lend_workspace(workspace_.view.data, bytes);

@@ -53,7 +53,7 @@ struct RankOptions {
   std::int64_t device_memory = 0;  // budget of the device pool; 0: none
   bool record_trace = true;
   bool record_accesses = false;  // for find_hazards
-  std::int64_t host_memory = 0;  // budget of each host pool; 0: none
+  std::int64_t host_memory = 0;  // budget of each host pool; 0: none but the machine's share
 };
 
 class RankContext : private AllocationObserver {
@@ -139,7 +139,7 @@ class RankContext : private AllocationObserver {
             const TensorView& source);
   void transfer(const StoredObject& object, const std::vector<TensorView>& parts, Route route);
   const Pool& pool(MemorySpace space) const { return *pools_[static_cast<std::size_t>(space)]; }
-  void lend_workspace();
+  void lend_workspace(std::int64_t bytes);
   TraceEvent event(EventType type, StreamId stream) const;
   // Appends the event; where its execution is to be timed.
   Timing* append(const TraceEvent& record);
@@ -156,6 +156,7 @@ class RankContext : private AllocationObserver {
   Ledger ledger_;
   Trace trace_;
   std::vector<TensorAccess> accesses_;
+  MemoryShare host_share_;
   std::array<std::unique_ptr<Pool>, kMemorySpaces> pools_;
   Scope scope_;
   bool timed_ = true;

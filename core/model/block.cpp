@@ -62,7 +62,8 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, BlockActivations& sa
   saved.qkv = activation(config_.qkv_width(), batch, "qkv");
   linear(saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, saved.qkv);
   if (config_.position == PositionKind::rope) {
-    context_.run(Rope{saved.qkv, attention_shape(batch), config_.rope_theta, false});
+    context_.run(
+        Rope{saved.qkv, attention_shape(batch), config_.rope_theta, false, config_.rope_scaling});
   }
   attention_forward(batch, saved);
   Tensor projected = activation(config_.hidden, batch, "attention out");
@@ -160,7 +161,8 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
   saved.lse.reset();
   saved.qkv.reset();
   if (config_.position == PositionKind::rope) {
-    context_.run(Rope{dqkv, attention_shape(batch), config_.rope_theta, true});
+    context_.run(
+        Rope{dqkv, attention_shape(batch), config_.rope_theta, true, config_.rope_scaling});
   }
   Tensor dnorm = activation(config_.hidden, batch, "norm1 gradient");
   linear_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, dnorm);

@@ -24,6 +24,18 @@ void require_size(const ModelConfig& model, const char* key, std::int64_t value)
   }
 }
 
+void require_scaling(const ModelConfig& model) {
+  const RopeScaling& scaling = model.rope_scaling;
+  if (!(scaling.factor >= 1)) reject(model, "rope_scaling.factor: is not at least 1");
+  if (!(scaling.low_freq > 0)) reject(model, "rope_scaling.low_freq_factor: is not above 0");
+  if (!(scaling.high_freq > scaling.low_freq)) {
+    reject(model, "rope_scaling.high_freq_factor: is not above low_freq_factor");
+  }
+  if (!(scaling.original > 0)) {
+    reject(model, "rope_scaling.original_max_position_embeddings: is not above 0");
+  }
+}
+
 // In floating point, where nothing overflows; biases and norms are too small to matter.
 void require_countable(const ModelConfig& model) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
@@ -63,6 +75,7 @@ void ModelConfig::complete() {
     reject(*this, "head_size: " + std::to_string(head_size) +
                       " is odd, but rotary positions turn pairs of elements");
   }
+  require_scaling(*this);
   require_countable(*this);
 }
 

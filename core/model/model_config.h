@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/ops/rope_scaling.h"
+
 namespace zl {
 
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
@@ -35,13 +37,15 @@ struct ModelConfig {
   bool linear_bias = true;  // attention output and MLP biases
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
   double dropout = 0.0;             // embedding and residual dropout
   double attention_dropout = 0.0;   // on the attention probabilities
   double init_std = 0.02;           // residual projections use init_std / sqrt(2 * layers)
   std::int64_t sliding_window = 0;  // 0: none. Only accepted when >= the sequence length.
 
   // Fills the defaulted zeros above; throws Error{invalid} naming the key when a size is missing,
-  // heads do not divide hidden, kv_heads do not divide heads, or head_size is odd under RoPE.
+  // heads do not divide hidden, kv_heads do not divide heads, head_size is odd under RoPE, or
+  // rope_scaling is no scaling.
   void complete();
 
   std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_size; }

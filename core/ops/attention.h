@@ -3,6 +3,7 @@
 
 #include "core/ops/checks.h"
 #include "core/ops/dropout_spec.h"
+#include "core/ops/rope_scaling.h"
 
 namespace zl {
 
@@ -20,13 +21,15 @@ struct AttentionShape {
 };
 
 // Rotates q and k of qkv[n, (H + 2 KV) D] in place by position (Su et al. 2021), in the half-split
-// layout of Llama: pairs (j, j + D/2), angle position * theta^(-2j/D). inverse: the backward.
+// layout of Llama: pairs (j, j + D/2), angle position * scaling.apply(theta^(-2j/D)). inverse: the
+// backward.
 struct Rope {
   static constexpr const char* kName = "rope";
   TensorView qkv;
   AttentionShape shape;
   double theta = 10000.0;
   bool inverse = false;
+  RopeScaling scaling;
 
   void validate() const {
     require(qkv.columns() == shape.qkv_width() && qkv.rows() == shape.rows(), kName,

@@ -50,6 +50,8 @@ void write_memory(const RankContext& context, RunResult& result) {
   for (std::size_t tag = 0; tag < kMemoryTags; ++tag) result.peak_host.tag[tag] += pinned[tag];
   result.peak_nvme.tag = context.ledger().at_peak(MemorySpace::nvme);
   result.reserved_device = context.reserved(MemorySpace::device);
+  result.reserved_host =
+      context.reserved(MemorySpace::pinned_host) + context.reserved(MemorySpace::host);
 }
 
 // Which steps the recording device takes, and which of them stand for the others.

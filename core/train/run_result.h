@@ -69,7 +69,7 @@ struct RunResult {
   std::string mfu_convention = "6N+12Lhs";
 
   TaggedBytes peak_device, peak_host, peak_nvme;
-  std::int64_t reserved_device = 0;
+  std::int64_t reserved_device = 0, reserved_host = 0;
   std::vector<CollectiveTotals> communication;
   std::int64_t wire_bytes_per_step = 0;
   TimeBreakdown time;

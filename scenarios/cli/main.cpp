@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 
 #include "backends/bootstrap/launch.h"
@@ -79,6 +80,7 @@ int report(const char* message, ErrorCode code) {
 }  // namespace zl::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above ulimit -f is an error like a full disk
   try {
     return zl::cli::run(argc, argv);
   } catch (const zl::Error& error) {

@@ -146,6 +146,7 @@ ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
   if (cluster.devices < 1) object.fail("devices", "0 is not at least 1");
   if (cluster.node_devices < 1) object.fail("node_devices", "0 is not at least 1");
   read_links(object.object("links"), cluster);
+  cluster.host_memory = object.bytes("host_memory", 0);
   cluster.host_memory_bandwidth =
       object.number("host_memory_bandwidth", cluster.host_memory_bandwidth);
   cluster.collective_seconds = object.number("collective_seconds", 0.0);
@@ -175,6 +176,7 @@ std::string cluster_json(const ClusterSpec& cluster) {
                   {"inter", write_link(cluster.inter)},
                   {"host", write_link(cluster.host)},
                   {"storage", write_link(cluster.storage)}}},
+                {"host_memory", cluster.host_memory},
                 {"host_memory_bandwidth", cluster.host_memory_bandwidth},
                 {"collective_seconds", cluster.collective_seconds},
                 {"overlap_loss", cluster.overlap_loss},
@@ -221,6 +223,8 @@ DeviceProperties device_properties(const ClusterSpec& cluster) {
   DeviceProperties properties;
   properties.name = cluster.device.name;
   properties.memory = cluster.device.memory;
+  properties.host_memory = cluster.host_memory / std::min(cluster.devices, cluster.node_devices);
+  properties.memory_is_host = cluster.compute_is_host;
   properties.workspace = cluster.device.workspace;
   properties.peak_flops_f32 = cluster.device.rate(DType::f32).peak;
   properties.peak_flops_half = cluster.device.rate(DType::bf16).peak;

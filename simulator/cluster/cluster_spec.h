@@ -33,6 +33,7 @@ struct ClusterSpec {
   // Host memory <-> files of a whole node, which its devices share. Older files have none: a common
   // data-centre drive.
   Link storage{"nvme", {1e-4, 1e-4, 1e-4}, 3e9, 1.0};
+  std::int64_t host_memory = 0;  // bytes of a node, shared by its ranks; 0: unknown
   // Bytes/s of a node's host memory, reads and writes together, shared by its devices' host work.
   double host_memory_bandwidth = 1e11;
   double collective_seconds = 0;  // fixed cost of one collective
@@ -73,7 +74,8 @@ ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second);
 // likewise, else fp32; fp32 where the host's processor is the device.
 DType default_precision(const ClusterSpec& cluster);
 
-// What sim::Device reports for one device of the cluster.
+// What sim::Device reports for one device of the cluster. Its share of host memory: that of the
+// ranks of a full node.
 DeviceProperties device_properties(const ClusterSpec& cluster);
 
 }  // namespace zl::sim

@@ -170,11 +170,18 @@ TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
     std::memset(slab, 1, kBytes);
     device.release(space, slab, kBytes);
   }
-  EXPECT_EQ(device.reserve(MemorySpace::device, device.properties().memory + 4096), nullptr);
-  std::byte* half = device.reserve(MemorySpace::device, device.properties().memory / 2 + 4096);
+  setenv("ZEROLAB_MEMORY", "64MiB", 1);
+  constexpr std::int64_t kAll = 64 << 20, kHalf = kAll / 2 + 4096;
+  EXPECT_EQ(device.reserve(MemorySpace::device, kAll + 4096), nullptr);
+  Device another(1);  // of another run, beside the first
+  std::byte* half = device.reserve(MemorySpace::device, kHalf);
   EXPECT_NE(half, nullptr);
-  EXPECT_EQ(device.reserve(MemorySpace::device, device.properties().memory / 2 + 4096), nullptr);
-  device.release(MemorySpace::device, half, device.properties().memory / 2 + 4096);
+  EXPECT_EQ(another.reserve(MemorySpace::host, kHalf), nullptr);
+  device.release(MemorySpace::device, half, kHalf);
+  std::byte* other_half = another.reserve(MemorySpace::host, kHalf);
+  EXPECT_NE(other_half, nullptr);
+  another.release(MemorySpace::host, other_half, kHalf);
+  unsetenv("ZEROLAB_MEMORY");
 }
 
 TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {

@@ -128,6 +128,30 @@ TEST(BadInput, ABudgetTooSmallIsAResult) {
   }
 }
 
+// What the ranks' device and host tiers hold together, 2 times 1.4 MiB.
+TEST(BadInput, AMachineTooSmallForAllRanksIsAStoredResult) {
+  const Home home;
+  const std::string file = home.file("offload.json", R"({"schema": 1, "model": "gpt2-tiny",
+    "strategies": ["zero-2-offload-cpu"],
+    "run": {"ranks": 2, "steps": 2, "data": "synthetic", "sequence_length": 16}})");
+  const auto run = [&](const char* memory) {
+    setenv("ZEROLAB_MEMORY", memory, 1);
+    const Output output = zerolab(
+        home, {"run", file, "--backend", "cpu", "--db", home.path("runs.db"), "-o", "json"});
+    unsetenv("ZEROLAB_MEMORY");
+    return output;
+  };
+  EXPECT_EQ(run("16MiB").code, 0);
+  const Output output = run("2MiB");
+  EXPECT_EQ(output.code, 4) << output.err;
+  const Json result = Json::parse(output.out)["results"][0];
+  EXPECT_EQ(result["outcome"], "out_of_memory");
+  EXPECT_EQ(result["run_id"], 2);
+  const std::string message = result["message"];
+  EXPECT_CONTAINS(message, "of 1.00 MiB, this rank's share of the machine's memory");
+  EXPECT_CONTAINS(message, "largest holders: ");
+}
+
 TEST(BadInput, ABackendOfNoNameAndACountOfNone) {
   const Home home;
   EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--backend", "gpu"}, 2),

@@ -1,4 +1,6 @@
-// Ctrl-C in mid-run.
+// Ctrl-C in mid-run, and what else ends one early.
+#include <sys/resource.h>
+
 #include <csignal>
 #include <filesystem>
 
@@ -53,6 +55,23 @@ TEST(Interrupt, AResumedRunCountsFromTheFirstStepOfAll) {
   const std::int64_t last = 8 + result["steps"].get<std::int64_t>();
   EXPECT_EQ(result["message"],
             "interrupted after " + std::to_string(last) + " of 20000 steps; not stored");
+}
+
+// As a full disk would.
+TEST(Interrupt, AFileSizeLimitInASaveIsAnErrorThatLeavesNothing) {
+  const Home home;
+  const std::string folder = home.path("saved");
+  std::filesystem::create_directories(folder);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit below_the_weights{256 << 10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &below_the_weights);
+  const Output output = zerolab(home, {"train", data_file("tiny.json"), "--strategy", "zero-0",
+                                       "--save", folder + "/weights.safetensors"});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(output.code, 1) << output.err;
+  EXPECT_CONTAINS(output.err, "weights.safetensors: cannot write: File too large");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 TEST(Interrupt, MeasuringADiskLeavesNoFiles) {

@@ -168,14 +168,18 @@ auto with(Result (*make)(Workspace&, DType, Form), Form form) {
 }  // namespace
 
 std::vector<Case> cases_of(Tag<Rope>) {
-  const auto make = [](bool inverse) {
+  const auto make = [](bool inverse, RopeScaling scaling) {
     return [=](Workspace& w, DType dtype) -> Op {
       const AttentionShape shape = random_shape(w);
       const double theta = w.coin() ? 10000.0 : 500000.0;
-      return Rope{w.normal(dtype, {shape.rows(), shape.qkv_width()}), shape, theta, inverse};
+      const TensorView qkv = w.normal(dtype, {shape.rows(), shape.qkv_width()});
+      return Rope{qkv, shape, theta, inverse, scaling};
     };
   };
-  return {{"rope", kFloats, make(false), 4}, {"rope_inverse", kFloats, make(true), 4}};
+  const RopeScaling llama31{8, 0.5, 2, 16};
+  return {{"rope", kFloats, make(false, {}), 4},
+          {"rope_inverse", kFloats, make(true, {}), 4},
+          {"rope_scaled", kFloats, make(false, llama31), 4}};
 }
 
 // 16-bit kernels may round the probabilities to the storage type before the products.

@@ -168,15 +168,16 @@ INSTANTIATE_TEST_SUITE_P(Norms, NormGradient,
                          });
 
 TEST_F(Gradient, Rope) {
+  const RopeScaling llama31{8, 0.2, 0.8, 4};  // blends the first frequency
   const AttentionShape shape{2, 7, 4, 2, 6};
   const TensorView x = normal({shape.rows(), shape.qkv_width()}), dy = normal(x.shape);
   const auto loss = [&] {
     const TensorView y = w.copy(x);
-    run(Rope{y, shape});
+    run(Rope{y, shape, 10000.0, false, llama31});
     return dot(y, dy);
   };
   const TensorView dx = w.copy(dy);
-  run(Rope{dx, shape, 10000.0, true});
+  run(Rope{dx, shape, 10000.0, true, llama31});
   check("dx", loss, x, dx);
 }
 

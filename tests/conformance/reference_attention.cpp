@@ -78,6 +78,15 @@ void attend_backward(const AttentionBackward& op, const HeadIndex& head, Index i
   }
 }
 
+// As transformers compute it, by wavelengths.
+double stretched(double frequency, const RopeScaling& scaling) {
+  const double length = 2 * std::acos(-1.0) / frequency;
+  const double smooth = std::clamp(
+      (scaling.original / length - scaling.low_freq) / (scaling.high_freq - scaling.low_freq), 0.0,
+      1.0);
+  return frequency * (smooth + (1 - smooth) / scaling.factor);
+}
+
 }  // namespace
 
 void reference(const Rope& op) {
@@ -86,8 +95,8 @@ void reference(const Rope& op) {
     const double position = static_cast<double>(row % s.sequence);
     for (Index head = 0; head < s.heads + s.kv_heads; ++head) {
       for (Index j = 0; j < s.head_size / 2; ++j) {
-        const double frequency =
-            std::pow(op.theta, -2.0 * static_cast<double>(j) / static_cast<double>(s.head_size));
+        const double exponent = -2.0 * static_cast<double>(j) / static_cast<double>(s.head_size);
+        const double frequency = stretched(std::pow(op.theta, exponent), op.scaling);
         const double angle = position * frequency * (op.inverse ? -1.0 : 1.0);
         const Index first = row * s.qkv_width() + head * s.head_size + j;
         const double a = at(op.qkv, first), b = at(op.qkv, first + s.head_size / 2);

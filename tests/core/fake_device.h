@@ -20,6 +20,8 @@ class FakeDevice final : public Device {
     DeviceProperties properties;
     properties.name = "fake";
     properties.memory = memory_;
+    properties.host_memory = host_memory;
+    properties.memory_is_host = memory_is_host;
     properties.workspace = workspace;
     return properties;
   }
@@ -53,7 +55,9 @@ class FakeDevice final : public Device {
   std::map<std::byte*, std::int64_t> slabs;
   std::int64_t reserved = 0;
   EventId events = 0;
-  std::int64_t workspace = 0;  // what properties() asks for
+  std::int64_t workspace = 0;  // as properties() says, like the next two
+  std::int64_t host_memory = 0;
+  bool memory_is_host = false;
   std::byte* lent = nullptr;
   std::int64_t lent_bytes = 0;
   std::int64_t finished = 0;  // ops and copies

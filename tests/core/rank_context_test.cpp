@@ -172,5 +172,39 @@ TEST(RankContextOptions, WithoutATraceNothingIsKeptButMemoryIsCounted) {
       context.allocate(DType::f32, Shape{2000}, MemoryTag::optimizer, {"m"}, MemorySpace::host));
 }
 
+// The share of a rank on a processor holds all spaces, that of a rank with a GPU the host's only.
+TEST(RankContextOptions, SpacesOfOneMemoryDrawFromOneShare) {
+  test::FakeDevice device;
+  test::FakeCommunicator communicator;
+  device.host_memory = 10 << 20;
+  const auto hold = [](RankContext& context, std::int64_t mebibytes, MemorySpace space,
+                       const char* what) {
+    return context.allocate(DType::u8, Shape{mebibytes << 20}, MemoryTag::optimizer, {what}, space);
+  };
+  for (const bool one_memory : {false, true}) {
+    device.memory_is_host = one_memory;
+    RankContext context(device, communicator);
+    const Tensor pinned = hold(context, 5, MemorySpace::pinned_host, "pinned state");
+    const Tensor weights = hold(context, 4, MemorySpace::device, "weights");
+    const MemorySpace space = one_memory ? MemorySpace::device : MemorySpace::host;
+    EXPECT_NO_THROW(hold(context, 1, space, "state"));
+    try {
+      hold(context, 6, space, "more");
+      FAIL();
+    } catch (const OutOfMemory& error) {
+      const std::string text = error.what();
+
+      EXPECT_NE(text.find("6.00 MiB requested for 'more'"), std::string::npos) << text;
+      EXPECT_NE(text.find(" of 10.00 MiB, this rank's share"), std::string::npos) << text;
+      EXPECT_NE(text.find("largest holders: optimizer 'pinned state' 5.00 MiB"), std::string::npos)
+          << text;
+      EXPECT_EQ(text.find("'weights' 4.00 MiB") != std::string::npos, one_memory) << text;
+    }
+    if (!one_memory) {
+      EXPECT_NO_THROW(hold(context, 600, MemorySpace::device, "more weights"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zl

@@ -32,17 +32,24 @@ def gpt2():
         layer_norm_epsilon=1e-5))
 
 
-def llama_like(config_type, model_type):
+DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
+STRETCHED = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 0.5,
+             "high_freq_factor": 2.0, "original_max_position_embeddings": 16}
+
+
+def llama_like(config_type, model_type, rope=DEFAULT):
     return model_type(config_type(
         vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=FFN, num_hidden_layers=LAYERS,
         num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, max_position_embeddings=LENGTH,
         rms_norm_eps=1e-5, tie_word_embeddings=False,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0}))
+        rope_parameters=rope))
 
 
 MODELS = {
     "gpt2": gpt2,
     "llama": lambda: llama_like(transformers.LlamaConfig, transformers.LlamaForCausalLM),
+    "llama3": lambda: llama_like(
+        transformers.LlamaConfig, transformers.LlamaForCausalLM, STRETCHED),
     "qwen2": lambda: llama_like(transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
 }
 

@@ -20,9 +20,17 @@ from safetensors.torch import load_file
 
 # As in parity_test.cpp.
 STEPS, BATCH, LENGTH, VOCAB, LAYERS, HEADS, HEAD_SIZE = 50, 4, 32, 97, 3, 4, 16
-KV_HEADS = {"gpt2": 4, "llama": 2, "qwen2": 2}
+KV_HEADS = {"gpt2": 4, "llama": 2, "llama3": 2, "qwen2": 2}
 NORM_EPSILON, THETA = 1e-5, 10000.0
+FACTOR, LOW_FREQ, HIGH_FREQ, ORIGINAL = 8.0, 0.5, 2.0, 16  # of llama3's rotary positions
 LR, WARMUP, BETAS, EPSILON, DECAY, CLIP = 1e-3, 10, (0.9, 0.95), 1e-8, 0.1, 1.0
+
+
+def stretched(frequency):
+    """Llama 3.1's rotary frequencies (Grattafiori et al. 2024)."""
+    length = 2 * torch.pi / frequency
+    smooth = ((ORIGINAL / length - LOW_FREQ) / (HIGH_FREQ - LOW_FREQ)).clamp(0, 1)
+    return frequency * (smooth + (1 - smooth) / FACTOR)
 
 
 class Decoder:
@@ -31,6 +39,7 @@ class Decoder:
 
     def __init__(self, weights, family):
         self.weights, self.gpt2, self.kv_heads = weights, family == "gpt2", KV_HEADS[family]
+        self.stretched = family == "llama3"
 
     def linear(self, x, name):
         return F.linear(x, self.weights[name + ".weight"], self.weights.get(name + ".bias"))
@@ -44,6 +53,8 @@ class Decoder:
     def rotate(self, x):
         half = x.shape[-1] // 2
         frequency = THETA ** (-torch.arange(half, dtype=torch.float64) / half)
+        if self.stretched:
+            frequency = stretched(frequency)
         angle = torch.outer(torch.arange(x.shape[-2], dtype=torch.float64), frequency)
         cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         low, high = x[..., :half], x[..., half:]

@@ -44,7 +44,11 @@ ModelConfig llama(bool qkv_bias) {
 }
 
 ModelConfig named(const std::string& name) {
-  return name == "gpt2" ? gpt2() : llama(name == "qwen2");
+  if (name == "gpt2") return gpt2();
+  ModelConfig model = llama(name == "qwen2");
+  // One frequency stays, one is blended, the others are divided.
+  if (name == "llama3") model.rope_scaling = {8.0, 0.5, 2.0, 16.0};
+  return model;
 }
 
 Strategy strategy(int stage, int ranks, DType dtype) {
@@ -190,7 +194,7 @@ TEST_P(Parity, Bf16StaysNear) {
   std::printf("%s, 4 ranks, ZeRO-2, bf16: loss within %.1e\n", GetParam().c_str(), loss);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Parity, testing::Values("gpt2", "llama", "qwen2"),
+INSTANTIATE_TEST_SUITE_P(Models, Parity, testing::Values("gpt2", "llama", "llama3", "qwen2"),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

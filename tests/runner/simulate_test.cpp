@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "scenarios/runner.h"
+#include "scenarios/show.h"
 #include "simulator/memory_curve.h"
 
 namespace zl {
@@ -41,6 +44,22 @@ TEST(Simulate, AFasterDeviceNeedsNoNewRecording) {
   const double before = price_run(scenario, recording, cluster).step_time.median;
   for (auto& rate : cluster.device.rates) rate.peak *= 4;
   EXPECT_LT(price_run(scenario, recording, cluster).step_time.median, before);
+}
+
+// Weights, gradients and state of a bf16 run of one rank, as `show model` counts them.
+TEST(Simulate, ARunHoldsTheStatesThatTheModelShows) {
+  ScenarioOverrides overrides;
+  overrides.cluster = "h100";
+  overrides.strategies = {"zero-0"};
+  const Scenario scenario = load_scenario("gpt2-124m", overrides);
+  const RunResult run = Runner().run(scenario, scenario.strategies[0], "sim");
+  EXPECT_EQ(run.precision, "bf16");
+  std::int64_t held = 0;
+  for (const MemoryTag tag : {MemoryTag::parameter, MemoryTag::gradient, MemoryTag::optimizer}) {
+    held += run.peak_device.tag[static_cast<std::size_t>(tag)];
+  }
+  const auto shown = show_model(scenario.model)["bytes"]["states_mixed_adam"].get<double>();
+  EXPECT_NEAR(static_cast<double>(held) / shown, 1, 1e-3);
 }
 
 TEST(Simulate, TheMemoryCurvePeaksAtTheLedgersPeak) {

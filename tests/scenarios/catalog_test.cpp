@@ -63,6 +63,15 @@ TEST(Catalog, ModelsSurviveTheirCanonicalForm) {
   }
 }
 
+TEST(Catalog, LongModelsHaveTheirTrueLengths) {
+  const ModelConfig llama = load_model("llama3.1-405b"), mistral = load_model("mistral-7b");
+  EXPECT_EQ(llama.max_sequence, 131072);
+  EXPECT_EQ(llama.rope_scaling.factor, 8);
+  EXPECT_EQ(llama.rope_scaling.original, 8192);
+  EXPECT_EQ(mistral.max_sequence, 32768);
+  EXPECT_EQ(mistral.sliding_window, 4096);
+}
+
 TEST(Catalog, EveryStudyLoads) {
   const std::vector<std::string> studies = catalog_names("studies");
   EXPECT_GE(studies.size(), 3u);

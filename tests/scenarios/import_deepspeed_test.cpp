@@ -248,6 +248,25 @@ TEST(ImportDeepSpeed, Precision) {
   EXPECT_EQ(types.grad_accum_dtype, DType::f32);
 }
 
+TEST(ImportDeepSpeed, WideGradientsOfA16BitFileAreSaid) {
+  const auto notes = [](const std::string& members, int ranks) {
+    return import_text(with(members), {.ranks = ranks}).warnings;
+  };
+  const std::string plain = R"("bf16": {"enabled": true})";
+  ASSERT_EQ(notes(plain, 4).size(), 1u);
+  EXPECT_EQ(
+      notes(plain, 4).front(),
+      "strategy.communication_data_type: gradients are reduced in fp32; \"bf16\", DeepSpeed's "
+      "default here, halves their bytes on the wire");
+  EXPECT_TRUE(notes(plain, 1).empty());
+  EXPECT_TRUE(notes(plain + R"(, "communication_data_type": "fp32")", 4).empty());
+  EXPECT_TRUE(notes(plain + R"(, "communication_data_type": "bf16")", 4).empty());
+  EXPECT_TRUE(notes(R"("bf16": {"enabled": false})", 4).empty());
+  const ImportedStrategy imported = import_text(with(plain));
+  EXPECT_EQ(effect(imported, "communication_data_type").effective, "\"fp32\"");
+  EXPECT_CONTAINS(effect(imported, "communication_data_type").why, "are reduced in fp32");
+}
+
 TEST(ImportDeepSpeed, BatchTriangle) {
   struct Case {
     const char* text;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json_reading.h"
@@ -60,6 +61,34 @@ TEST(ImportHuggingFace, Llama) {
   Json old = llama("LlamaForCausalLM", "llama");
   old.erase("num_key_value_heads");
   EXPECT_EQ(import_json(old).kv_heads, 32);
+}
+
+// Golden frequencies by transformers, in fp32.
+TEST(ImportHuggingFace, Llama31StretchesPositionsAsTransformersDo) {
+  const std::string file = std::string(ZL_SOURCE_DIR) + "/tests/golden/rope/llama3.json";
+  for (const Json& golden : parse_json(read_text_file(file), file)) {
+    Json json = llama("LlamaForCausalLM", "llama");
+    json["head_dim"] = golden["head_size"];
+    json["rope_theta"] = golden["rope_theta"];
+    json["rope_scaling"] = golden["rope_scaling"];
+    json["rope_scaling"]["rope_type"] = "llama3";
+    const ModelConfig model = import_json(json);
+    EXPECT_EQ(model.rope_scaling.factor, golden["rope_scaling"]["factor"]);
+    ASSERT_EQ(golden["frequencies"].size() * 2, static_cast<std::size_t>(model.head_size));
+    double exponent = 0;
+    for (const Json& expected : golden["frequencies"]) {
+      const double frequency = std::pow(model.rope_theta, exponent);
+      EXPECT_NEAR(model.rope_scaling.apply(frequency) / expected.get<double>(), 1, 1e-6);
+      EXPECT_EQ(RopeScaling{}.apply(frequency), frequency);
+      exponent -= 2.0 / static_cast<double>(model.head_size);
+    }
+    const Json own = model_to_json(model);
+    EXPECT_EQ(model_to_json(model_from_json(own, "own")), own);
+    EXPECT_EQ(own["rope_scaling"]["original_max_position_embeddings"],
+              golden["rope_scaling"]["original_max_position_embeddings"].get<double>());
+  }
+  EXPECT_FALSE(
+      model_to_json(import_json(llama("LlamaForCausalLM", "llama"))).contains("rope_scaling"));
 }
 
 TEST(ImportHuggingFace, Mistral) {
@@ -121,7 +150,17 @@ TEST(ImportHuggingFace, UnsupportedFeaturesAreRefusedByKey) {
     return refusal(json);
   };
   EXPECT_CONTAINS(changed("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}}),
-                  "rope_scaling");
+                  "rope_scaling.low_freq_factor: is missing");
+  EXPECT_CONTAINS(changed("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}),
+                  "(\"llama3\") or not at all");
+  Json scaling = {{"rope_type", "llama3"},
+                  {"factor", 0.5},
+                  {"low_freq_factor", 4.0},
+                  {"high_freq_factor", 4.0},
+                  {"original_max_position_embeddings", 8192}};
+  EXPECT_CONTAINS(changed("rope_scaling", scaling), "rope_scaling.factor: is not at least 1");
+  scaling["factor"] = 8.0;
+  EXPECT_CONTAINS(changed("rope_scaling", scaling), "high_freq_factor: is not above");
   EXPECT_CONTAINS(changed("hidden_act", "gelu"), "hidden_act");
   EXPECT_CONTAINS(changed("attention_bias", true), "attention_bias");
   EXPECT_CONTAINS(changed("mlp_bias", true), "mlp_bias");

@@ -353,6 +353,7 @@ TEST(Show, Model) {
   const Json shown = show_model(model);
   EXPECT_EQ(shown["parameters"], 8'030'261'248);
   EXPECT_EQ(shown["sequence_length"], 8192);
+  EXPECT_EQ(shown["bytes"]["states_mixed_adam"], (2 + 4 + 12) * model.parameters());
   EXPECT_DOUBLE_EQ(shown["flops_per_token"], 6.0 * 8030261248 + 12.0 * 32 * 4096 * 8192);
   for (const std::string name : {"llama3-8b", "gpt2-124m", "qwen2.5-0.5b"}) {
     const Json units = show_model(load_model(name))["units"];

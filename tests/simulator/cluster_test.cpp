@@ -42,6 +42,7 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
     EXPECT_EQ(cluster.devices, 1);
     EXPECT_EQ(cluster.node_devices, gpu == "v100-ethernet" ? 4 : 8) << gpu;
     EXPECT_GT(cluster.device.memory, std::int64_t{30} << 30);
+    EXPECT_GE(cluster.host_memory, cluster.node_devices * std::int64_t{64'000'000'000}) << gpu;
     EXPECT_EQ(device_properties(cluster).workspace, 64 << 20);  // as the CUDA backend asks
     EXPECT_GT(cluster.device.rate(DType::f16).peak, 1e14);
     EXPECT_GE(cluster.device.rate(DType::f16).peak, cluster.device.rate(DType::f32).peak);
@@ -82,6 +83,22 @@ TEST(Cluster, CountsBeforeTheGpu) {
   EXPECT_EQ(large.name, "1024xa100-80");
   EXPECT_EQ(large.node_devices, 8);
   EXPECT_EQ(device_properties(large).memory, std::int64_t{80} << 30);
+}
+
+TEST(Cluster, TheRanksOfAFullNodeShareItsHostMemory) {
+  const auto share = [](const char* name) {
+    return device_properties(find_cluster(name, catalogue())).host_memory;
+  };
+  EXPECT_EQ(share("h100"), 2'000'000'000'000);
+  EXPECT_EQ(share("3xh100"), 2'000'000'000'000 / 3);
+  EXPECT_EQ(share("1024xh100"), 2'000'000'000'000 / 8);
+  EXPECT_EQ(share("12xv100-ethernet"), (std::int64_t{448} << 30) / 4);
+  ClusterSpec machine = with_devices(uncalibrated_local(2), 4);
+  EXPECT_EQ(device_properties(machine).host_memory, 0);
+  machine.host_memory = 1000;
+  EXPECT_EQ(device_properties(machine).host_memory, 250);
+  EXPECT_TRUE(device_properties(machine).memory_is_host);
+  EXPECT_FALSE(device_properties(find_cluster("h100", catalogue())).memory_is_host);
 }
 
 TEST(Cluster, NamesThatMeanNothing) {

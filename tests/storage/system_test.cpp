@@ -9,11 +9,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <fstream>
 
 #include "backends/cpu/file_storage.h"
 #include "backends/cpu/io_queue.h"
@@ -145,6 +147,33 @@ TEST_F(SystemTest, AWriteThatTheSystemCutsShortIsAnError) {
   });
   EXPECT_NE(message.find("/object: cannot write"), std::string::npos) << message;
   EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+}
+
+TEST_F(SystemTest, WhatAKilledRunLeftIsRemovedByTheNextAndNothingElse) {
+  fs::create_directories(path + "/zerolab-notes");
+  std::ofstream(path + "/zerolab-notes/mine") << "mine";
+  fs::create_directories(path + "/zerolab-1-0-rank0x");
+  const auto living = cpu::make_file_storage(path, 0, AioConfig{});
+  living->create("weights", ObjectLayout({5000}, kBlock));
+  const auto folders_of = [&](pid_t process) {
+    const std::string name = "zerolab-" + std::to_string(process) + "-";
+    return std::count_if(
+        fs::directory_iterator(path), fs::directory_iterator(),
+        [&](const auto& each) { return each.path().filename().string().starts_with(name); });
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto storage = cpu::make_file_storage(path, 1, AioConfig{});
+    storage->create("weights", ObjectLayout({5000}, kBlock));
+    raise(SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(folders_of(child), 1);
+  const auto next = cpu::make_file_storage(path, 0, AioConfig{});
+  EXPECT_EQ(folders_of(child), 0);
+  EXPECT_EQ(folders_of(getpid()), 2) << "the living run's and the new one's";
+  EXPECT_TRUE(fs::exists(path + "/zerolab-notes/mine"));
+  EXPECT_TRUE(fs::exists(path + "/zerolab-1-0-rank0x"));
 }
 
 TEST_F(SystemTest, ObjectsMayOutnumberTheDescriptors) {

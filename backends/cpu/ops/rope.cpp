@@ -16,7 +16,8 @@ struct Rotation {
     const std::int64_t half = op.shape.head_size / 2;
     for (std::int64_t j = 0; j < half; ++j) {
       const double exponent = -static_cast<double>(j) / static_cast<double>(half);
-      const double angle = static_cast<double>(position) * std::pow(op.theta, exponent);
+      const double frequency = op.scaling.apply(std::pow(op.theta, exponent));
+      const double angle = static_cast<double>(position) * frequency;
       cosine.push_back(static_cast<A>(std::cos(angle)));
       sine.push_back(static_cast<A>(op.inverse ? -std::sin(angle) : std::sin(angle)));
     }

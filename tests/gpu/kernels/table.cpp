@@ -179,7 +179,7 @@ void time_attention(Bench& b, Table& table, const Layer& layer) {
   const auto [forward, backward] = make_attention(b, layer.attention);
   if (layer.norm == NormKind::rms_norm) {
     b.run(Fill{backward.dqkv.flat(), 1});
-    table.time(layer.name, Rope{.qkv = backward.dqkv, .shape = layer.attention});
+    table.time(layer.name, Rope{.qkv = backward.dqkv, .shape = layer.attention, .scaling = {}});
   }
   table.time(layer.name, forward);
   table.time(layer.name, backward);
