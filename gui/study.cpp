@@ -106,7 +106,10 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   const std::int64_t on_host =
       books.reserved_host + (limited.memory_is_host ? books.reserved_device : 0);
   bool fits = within(books.reserved_device, study.budget) && within(on_host, limited.host_memory);
-  if (!fits) {
+  const std::int64_t peak_device = books.peak_device.total();
+  const std::int64_t least_on_host =
+      std::max(books.peak_host.total(), limited.memory_is_host ? peak_device : 0);
+  if (!fits && within(peak_device, study.budget) && within(least_on_host, limited.host_memory)) {
     // Near its limits the pool takes slabs as small as the request: that may be enough.
     const Shared tight = record(scenario, resolved, limited);
     if (tight) out.recording = tight;
@@ -118,9 +121,10 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   write_origin(scenario, imported, "sim", out.result);
   if (!fits) {
     out.result.outcome = Outcome::out_of_memory;
-    out.result.message = within(books.peak_device.total(), study.budget)
-                             ? host_shortage_text(on_host, limited.host_memory)
-                             : shortage_text(*out.recording, out.memory, study.budget);
+    const bool of_device =
+        !within(peak_device, study.budget) || within(on_host, limited.host_memory);
+    out.result.message = of_device ? shortage_text(*out.recording, out.memory, study.budget)
+                                   : host_shortage_text(on_host, limited.host_memory);
   }
   return out;
 }
