@@ -9,6 +9,15 @@
 #include "results/paths.h"
 
 namespace zl::cli {
+namespace {
+
+// Who trains with PyTorch should know that its speed is another.
+std::string whose_speed(const Scenario& scenario) {
+  if (!scenario.run.stack.empty() || scenario_cluster(scenario).calibration) return "";
+  return ", as fast as this core's fused kernels (--stack pytorch-eager: as PyTorch)";
+}
+
+}  // namespace
 
 std::filesystem::path DatabaseOptions::path() const {
   return file.empty() ? database_path() : std::filesystem::path(file);
@@ -91,7 +100,8 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
     const bool local = scenario.cluster == "local";
     backends = {local ? "cpu" : "sim"};
     if (!local) {
-      log_info("cluster " + scenario.cluster + " is not this machine: simulating (--backend sim)");
+      log_info("cluster " + scenario.cluster + " is not this machine: simulating (--backend sim)" +
+               whose_speed(scenario));
     }
   }
   for (const std::string& backend : backends) {

@@ -108,6 +108,23 @@ TEST(Commands, GuessedTimesAreCalledGuessesUntilThereIsALocalCluster) {
   EXPECT_EQ(zerolab(home, run).err.find("calibrate"), std::string::npos);
 }
 
+TEST(Commands, SimulatedGpusSayWhoseSpeedTheyHave) {
+  const Home home;
+  const std::vector<std::string> command = {"run",        "gpt2-124m", "--cluster", "8xa100-80",
+                                            "--strategy", "zero-0",    "-o",        "json"};
+  const Output own = zerolab(home, command);
+  EXPECT_CONTAINS(own.err, "this core's fused kernels (--stack pytorch-eager");
+  std::vector<std::string> with_stack = command;
+  with_stack.insert(with_stack.end(), {"--stack", "pytorch-eager"});
+  const Output eager = zerolab(home, with_stack);
+  EXPECT_EQ(eager.err.find("fused kernels"), std::string::npos) << eager.err;
+  EXPECT_CONTAINS(eager.err, "as fast as pytorch-eager");
+  const auto step = [](const Output& output) -> double {
+    return Json::parse(output.out)["results"][0]["step_time_seconds"]["median"];
+  };
+  EXPECT_GT(step(eager), 2 * step(own)) << "a small model waits for the host";
+}
+
 TEST(Commands, TheGpusOfThisMachineAreAClusterOnceTheyAreMeasured) {
   const Home home;
   EXPECT_CONTAINS(refused(home, {"show", "cluster", "local-cuda"}, 3),
