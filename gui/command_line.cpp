@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "scenarios/scenario.h"
+#include "scenarios/files/scenario.h"
 
 namespace zl::gui {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/catalog.h"
-#include "scenarios/json_reading.h"
-#include "scenarios/scenario.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/json_reading.h"
+#include "scenarios/files/scenario.h"
 
 namespace zl::gui {
 namespace {

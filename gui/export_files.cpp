@@ -5,8 +5,8 @@
 #include "core/base/files.h"
 #include "results/memory_snapshot.h"
 #include "results/perfetto.h"
-#include "scenarios/collect_report.h"
-#include "scenarios/replay.h"
+#include "scenarios/report/collect_report.h"
+#include "scenarios/run/replay.h"
 
 namespace zl::gui {
 namespace {

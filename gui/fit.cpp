@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/strategy_file.h"
 
 namespace zl::gui {
 namespace {
 
 Choices stage_choices(const Strategy& strategy) {
   Choices choices{{}};
-  for (int stage = strategy.zero_stage + 1; stage <= 3; ++stage) {
+  for (int stage = strategy.zero.stage + 1; stage <= 3; ++stage) {
     choices.push_back(stage_change(strategy, stage));
   }
   return choices;

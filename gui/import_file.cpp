@@ -6,10 +6,10 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "scenarios/file_kind.h"
-#include "scenarios/json_reading.h"
-#include "scenarios/model_file.h"
-#include "scenarios/scenario.h"
+#include "scenarios/files/file_kind.h"
+#include "scenarios/files/json_reading.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/scenario.h"
 
 namespace zl::gui {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gui/document.h"
 #include "results/format.h"
-#include "scenarios/import_deepspeed.h"
+#include "scenarios/deepspeed/import.h"
 
 namespace zl::gui {
 

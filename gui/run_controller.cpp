@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "scenarios/cuda_backend.h"
-#include "scenarios/measure.h"
-#include "scenarios/stored_run.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/measure.h"
+#include "scenarios/run/stored_run.h"
 
 namespace zl::gui {
 

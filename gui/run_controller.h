@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/train/run_result.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::gui {
 

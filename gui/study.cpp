@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/base/bytes.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::gui {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gui/document.h"
-#include "scenarios/simulate.h"
+#include "scenarios/run/simulate.h"
 #include "simulator/memory_curve.h"
 
 namespace zl::gui {

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "core/base/error.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/strategy_file.h"
 
 namespace zl::gui {
 namespace {
@@ -14,7 +14,7 @@ constexpr auto kBetweenSignals = std::chrono::milliseconds(100);
 Choices stage_axis(const Strategy& base) {
   Choices axis{{}};
   for (int stage = 0; stage <= 3; ++stage) {
-    if (stage != base.zero_stage) axis.push_back(stage_change(base, stage));
+    if (stage != base.zero.stage) axis.push_back(stage_change(base, stage));
   }
   return axis;
 }
@@ -44,7 +44,7 @@ std::string offload_text(const Strategy& strategy) {
 SweepRow row_of(Variation variation, const StrategyStudy& judged) {
   const Strategy& strategy = judged.imported.strategy;
   return {std::move(variation),
-          strategy.zero_stage,
+          strategy.zero.stage,
           recompute_text(strategy.recompute),
           strategy.micro_batch,
           offload_text(strategy),

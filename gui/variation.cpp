@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/strategy_file.h"
 
 namespace zl::gui {
 namespace {
@@ -46,7 +46,7 @@ std::string arrow(const std::string& what, const std::string& from, const std::s
 
 Change stage_change(const Strategy& strategy, int stage) {
   const std::string to = std::to_string(stage);
-  return {"zero-" + to, arrow("ZeRO stage", std::to_string(strategy.zero_stage), to),
+  return {"zero-" + to, arrow("ZeRO stage", std::to_string(strategy.zero.stage), to),
           [stage](Json& json) {
             json["zero_optimization"]["stage"] = stage;
             json["zero_optimization"]["overlap_comm"] = true;

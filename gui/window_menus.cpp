@@ -22,7 +22,7 @@
 #include "gui/views/runs_page.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/train_page.h"
-#include "scenarios/catalog.h"
+#include "scenarios/files/catalog.h"
 
 namespace zl::gui {
 namespace {

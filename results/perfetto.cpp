@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/device/thread_group.h"
+#include "core/base/stream.h"
 
 namespace zl {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/ledger.h"
+#include "core/rank/ledger.h"
 #include "core/trace/trace.h"
 #include "simulator/timeline.h"
 

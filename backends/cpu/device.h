@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/device/device.h"
-#include "core/device/host_streams.h"
+#include "core/threads/host_streams.h"
 
 namespace zl::cpu {
 

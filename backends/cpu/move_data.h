@@ -2,7 +2,7 @@
 // Ownership: nothing. Threads: called by every rank of the meeting at once.
 #pragma once
 
-#include "core/device/thread_group.h"
+#include "core/threads/thread_group.h"
 
 namespace zl::cpu {
 

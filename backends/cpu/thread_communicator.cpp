@@ -10,7 +10,7 @@ void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timi
   check_collective(collective, size());
   Call call{collective.kind,
             collective.op,
-            collective.group,
+            collective.purpose,
             {collective.segments.begin(), collective.segments.end()}};
   const std::int64_t bytes = wire_bytes(collective, size());
   device_.enqueue(

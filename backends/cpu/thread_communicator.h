@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cpu/device.h"
-#include "core/device/thread_group.h"
+#include "core/threads/thread_group.h"
 
 namespace zl::cpu {
 

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/thread_communicator.h"
 #include "core/base/machine_memory.h"
-#include "core/device/failures.h"
+#include "core/threads/failures.h"
 
 #ifdef _OPENMP
 #include <omp.h>

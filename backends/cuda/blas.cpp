@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/cuda/cublaslt.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 namespace {

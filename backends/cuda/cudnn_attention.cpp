@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/ops/attention.h"
 
 namespace zl::cuda {
 

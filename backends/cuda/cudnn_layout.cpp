@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cuda/cudnn_graph.h"
+#include "core/ops/attention.h"
 
 namespace zl::cuda {
 

@@ -12,7 +12,8 @@
 #include "backends/cuda/error.h"
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/timer.h"
-#include "core/device/failures.h"
+#include "core/ops/matmul.h"
+#include "core/threads/failures.h"
 
 // The toolkit's headers without a library; a package of its own in some distributions.
 #if __has_include(<nvtx3/nvToolsExt.h>)

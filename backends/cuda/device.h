@@ -35,7 +35,7 @@
 #include "backends/cuda/ops/ops.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
-#include "core/device/host_streams.h"
+#include "core/threads/host_streams.h"
 
 namespace zl::cuda {
 

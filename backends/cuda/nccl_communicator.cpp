@@ -17,8 +17,8 @@
 #include "backends/cuda/error.h"
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/nccl_library.h"
-#include "core/device/call_text.h"
-#include "core/device/failures.h"
+#include "core/threads/call_text.h"
+#include "core/threads/failures.h"
 
 namespace zl::cuda {
 namespace {
@@ -312,7 +312,7 @@ class NcclCommunicator final : public Communicator {
     check_collective(collective, size());
     const Call call{collective.kind,
                     collective.op,
-                    collective.group,
+                    collective.purpose,
                     {collective.segments.begin(), collective.segments.end()}};
     device_.enqueue(
         stream, describe(call), [&](Stream target) { group_.run(rank_, call, target); }, timing);

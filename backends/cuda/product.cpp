@@ -1,4 +1,6 @@
 #include "backends/cuda/product.h"
+#include "core/ops/activation.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 namespace {

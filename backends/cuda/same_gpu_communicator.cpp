@@ -8,8 +8,8 @@
 
 #include "backends/cuda/collectives/reduce.h"
 #include "backends/cuda/error.h"
-#include "core/device/call_text.h"
-#include "core/device/thread_group.h"
+#include "core/threads/call_text.h"
+#include "core/threads/thread_group.h"
 
 namespace zl::cuda {
 namespace {
@@ -180,7 +180,7 @@ void SameGpuCommunicator::run(StreamId stream, const Collective& collective, Tim
   check_collective(collective, size());
   const Call call{collective.kind,
                   collective.op,
-                  collective.group,
+                  collective.purpose,
                   {collective.segments.begin(), collective.segments.end()}};
   device_.enqueue(
       stream, describe(call),

@@ -9,7 +9,7 @@
 #include "backends/cuda/nccl_communicator.h"
 #include "backends/cuda/same_gpu_communicator.h"
 #include "core/base/machine_memory.h"
-#include "core/device/failures.h"
+#include "core/threads/failures.h"
 
 namespace zl::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "backends/cpu/move_data.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/slow_link.h"
-#include "core/device/call_text.h"
+#include "core/threads/call_text.h"
 
 namespace zl::mpi {
 namespace {
@@ -26,7 +26,7 @@ struct Header {
   explicit Header(const Call& call) {
     add(static_cast<std::int64_t>(call.kind));
     add(static_cast<std::int64_t>(call.op));
-    add(static_cast<std::int64_t>(call.group));
+    add(static_cast<std::int64_t>(call.purpose));
     for (const Segment& segment : call.segments) {
       add(static_cast<std::int64_t>(segment.source.dtype));
       add(segment.source.count());
@@ -119,7 +119,7 @@ void MpiCommunicator::run(StreamId stream, const Collective& collective, Timing*
   check_collective(collective, size());
   Call call{collective.kind,
             collective.op,
-            collective.group,
+            collective.purpose,
             {collective.segments.begin(), collective.segments.end()}};
   device_.enqueue(
       stream, [this, stream, call = std::move(call)] { run_now(stream, call); }, timing);
@@ -128,7 +128,7 @@ void MpiCommunicator::run(StreamId stream, const Collective& collective, Timing*
 void MpiCommunicator::run_now(StreamId stream, const Call& call) {
   if (size() == 1) return cpu::move_data({&call}, 0);
   meet(stream, call);
-  const Collective collective{call.kind, call.op, call.group, call.segments};
+  const Collective collective{call.kind, call.op, call.purpose, call.segments};
   cpu::carry(wire_bytes(collective, size()), link_bandwidth_, [&] { move(stream, call); });
 }
 

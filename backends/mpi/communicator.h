@@ -12,7 +12,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/mpi/notices.h"
-#include "core/device/thread_group.h"
+#include "core/threads/thread_group.h"
 
 namespace zl::mpi {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "core/device/failures.h"
-#include "core/device/pool.h"
+#include "core/rank/pool.h"
+#include "core/threads/failures.h"
 
 namespace zl::mpi {
 namespace {

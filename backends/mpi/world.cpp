@@ -4,7 +4,7 @@
 #include <string>
 
 #include "backends/mpi/communicator.h"
-#include "core/device/failures.h"
+#include "core/threads/failures.h"
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -6,9 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/checkpoint/state_archive.h"
-#include "core/device/rank_context.h"
-#include "core/zero/engine.h"
+#include "core/rank/rank_context.h"
+#include "core/rank/state_archive.h"
 
 namespace zl {
 namespace {
@@ -96,10 +95,10 @@ Checkpoints::Checkpoints(CheckpointConfig config, RankContext& context)
                   "); go on from them with --resume or choose another --checkpoint folder");
 }
 
-std::int64_t Checkpoints::begin(Engine& engine, std::int64_t steps,
+std::int64_t Checkpoints::begin(Archived& state, std::int64_t steps,
                                 std::vector<std::string>& notes) {
   if (config_.folder.empty() || !config_.resume) return 0;
-  const std::int64_t done = restore_newest(engine, notes);
+  const std::int64_t done = restore_newest(state, notes);
   if (done < steps) return done;
   throw Error(ErrorCode::invalid, config_.folder + ": step " + std::to_string(done) + " of " +
                                       std::to_string(steps) +
@@ -107,7 +106,7 @@ std::int64_t Checkpoints::begin(Engine& engine, std::int64_t steps,
 }
 
 // Rank 0 chooses a step, every rank reads its own file of it, and all take it or none.
-std::int64_t Checkpoints::restore_newest(Engine& engine, std::vector<std::string>& notes) {
+std::int64_t Checkpoints::restore_newest(Archived& state, std::vector<std::string>& notes) {
   const int rank = context_.rank(), ranks = context_.ranks();
   std::vector<std::string> damaged;
   for (std::int64_t below = kAnyStep;;) {
@@ -117,8 +116,8 @@ std::int64_t Checkpoints::restore_newest(Engine& engine, std::vector<std::string
     const std::optional<SafetensorsFile> file = read_if_whole(step);
     const std::int64_t failed = largest(file ? 0 : ranks - rank);
     if (failed == 0) {
-      restore(*file, engine);
-      ZL_CHECK(engine.steps() == step, "a checkpoint holds the step its folder names");
+      restore(*file, state);
+      ZL_CHECK(state.steps() == step, "a checkpoint holds the step its folder names");
       notes.push_back("resumed after step " + std::to_string(step) + " from " + config_.folder);
       const std::string newer = why_not(damaged, step);
       if (!newer.empty()) notes.push_back("newer steps were passed over: " + newer);
@@ -165,7 +164,7 @@ std::optional<SafetensorsFile> Checkpoints::read_if_whole(std::int64_t step) con
   }
 }
 
-void Checkpoints::restore(const SafetensorsFile& file, Engine& engine) const {
+void Checkpoints::restore(const SafetensorsFile& file, Archived& state) const {
   const auto identity = file.metadata.find(kIdentity);
   if (identity == file.metadata.end() || identity->second != config_.identity) {
     throw Error(ErrorCode::invalid, file.path +
@@ -173,18 +172,18 @@ void Checkpoints::restore(const SafetensorsFile& file, Engine& engine) const {
                                         "with those or choose another --checkpoint folder");
   }
   Restoring archive(context_, file);
-  engine.archive(archive);
+  state.archive(archive);
 }
 
-void Checkpoints::after_step(Engine& engine, bool last) {
-  const bool due = config_.every > 0 && engine.steps() % config_.every == 0;
+void Checkpoints::after_step(Archived& state, bool last) {
+  const bool due = config_.every > 0 && state.steps() % config_.every == 0;
   if (config_.folder.empty() || (!last && !due)) return;
   Saving archive(context_);
-  engine.archive(archive);
-  const std::string path = file_of(engine.steps());
+  state.archive(archive);
+  const std::string path = file_of(state.steps());
   make_checkpoint_folder(fs::path(path).parent_path());
   archive.write(path, config_.identity);
-  remove_before(engine.steps());
+  remove_before(state.steps());
 }
 
 // This rank's files but for those of `newest` and of the kept steps before it; the last rank that
@@ -212,7 +211,7 @@ std::int64_t Checkpoints::largest(std::int64_t mine) const {
   context_.upload(StreamId::compute, box, &value);
   const Segment segment{box, box};
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_reduce, ReduceOp::max, Group::control, {&segment, 1}});
+                      {CollectiveKind::all_reduce, ReduceOp::max, Purpose::control, {&segment, 1}});
   context_.download(StreamId::compute, &value, box);
   context_.synchronize(StreamId::compute);
   return value;

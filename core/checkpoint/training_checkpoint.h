@@ -1,7 +1,7 @@
 // Checkpoints of a training run: one safetensors file per rank and step, each whole or absent and
 // with a checksum. A step counts when the files of all its ranks are there; the newest two steps
 // are kept.
-// Ownership: refers to the context and the engine; rank 0 owns the lock of the folder. Threads: one
+// Ownership: refers to the context; rank 0 owns the lock of the folder. Threads: one
 // rank's thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace zl {
 
-class Engine;
+class Archived;
 class RankContext;
 
 struct CheckpointConfig {
@@ -33,23 +33,23 @@ class Checkpoints {
   // checkpoints and the run is not to resume from them.
   Checkpoints(CheckpointConfig config, RankContext& context);
 
-  // Reads the newest step whose files are whole and undamaged into the engine, on every rank; the
-  // engine's coming step then is the next. Returns the steps that need not be taken again and says
+  // Reads the newest step whose files are whole and undamaged into `state`, on every rank; its
+  // coming step then is the next. Returns the steps that need not be taken again and says
   // in `notes` what was done, newer steps that were passed over included. Throws Error{invalid}
   // naming folder or file: no step is whole, nothing is left of `steps`, of another identity.
-  std::int64_t begin(Engine& engine, std::int64_t steps, std::vector<std::string>& notes);
+  std::int64_t begin(Archived& state, std::int64_t steps, std::vector<std::string>& notes);
 
   // Writes the state of this rank where it is due, and removes its files of the steps before the
   // newest two. Throws Error{failed} when the disk refuses.
-  void after_step(Engine& engine, bool last);
+  void after_step(Archived& state, bool last);
 
  private:
-  std::int64_t restore_newest(Engine& engine, std::vector<std::string>& notes);
+  std::int64_t restore_newest(Archived& state, std::vector<std::string>& notes);
   std::int64_t start_anew(const std::vector<std::string>& damaged,
                           std::vector<std::string>& notes) const;
   std::string why_not(const std::vector<std::string>& damaged, std::int64_t step) const;
   std::optional<SafetensorsFile> read_if_whole(std::int64_t step) const;
-  void restore(const SafetensorsFile& file, Engine& engine) const;
+  void restore(const SafetensorsFile& file, Archived& state) const;
   void remove_before(std::int64_t newest) const;
   std::string file_of(std::int64_t step) const;
   std::int64_t largest(std::int64_t mine) const;

@@ -4,14 +4,6 @@
 
 namespace zl {
 
-const char* name_of(CollectiveKind kind) {
-  constexpr const char* kNames[kCollectiveKinds] = {"all_reduce", "reduce_scatter", "all_gather",
-                                                    "broadcast", "all_to_all"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-const char* name_of(Group group) { return group == Group::data ? "data" : "control"; }
-
 std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks) {
   const auto element = static_cast<std::int64_t>(size_of(segment.source.dtype));
   const std::int64_t count = segment.source.count();

@@ -7,23 +7,12 @@
 #include <span>
 #include <string>
 
-#include "core/device/device.h"
+#include "core/base/collective_kind.h"
+#include "core/base/stream.h"
+#include "core/base/tensor.h"
+#include "core/trace/event.h"
 
 namespace zl {
-
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  broadcast,
-  all_to_all
-};
-inline constexpr std::size_t kCollectiveKinds = 5;
-enum class ReduceOp : std::uint8_t { sum, average, max };
-// What a collective serves, for the ledger: gradients and weights, or a few scalars.
-enum class Group : std::uint8_t { data, control };
-const char* name_of(CollectiveKind kind);
-const char* name_of(Group group);
 
 // One tensor of a grouped collective. N ranks, rank r:
 //   all_reduce      destination = source [count], reduced in place (both views alike)
@@ -44,7 +33,7 @@ struct Segment {
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   ReduceOp op = ReduceOp::sum;
-  Group group = Group::data;
+  Purpose purpose = Purpose::data;
   std::span<const Segment> segments;  // copied by implementations that run later
 };
 

@@ -8,27 +8,13 @@
 #include <functional>
 #include <string>
 
-#include "core/device/memory.h"
-#include "core/device/tensor.h"
-#include "core/ops/op.h"
+#include "core/base/memory.h"
+#include "core/base/stream.h"
+#include "core/base/tensor.h"
+#include "core/ops/op_fwd.h"
 #include "core/trace/event.h"
 
 namespace zl {
-
-// Streams run in order; different streams overlap unless ordered by record and wait. `host` runs
-// ops on the host's processors, over host memory; the file streams run storage transfers.
-enum class StreamId : std::uint8_t {
-  compute,
-  communication,
-  copy_in,   // host to device
-  copy_out,  // device to host
-  host,
-  file_in,
-  file_out
-};
-inline constexpr std::size_t kStreams = 7;
-inline constexpr std::size_t kDeviceStreams = 4;  // the first ones; the others are the host's
-using EventId = std::int64_t;
 
 struct DeviceProperties {
   std::string name;         // "cpu", "NVIDIA H200", ...

@@ -1,4 +1,8 @@
 #include "core/model/block.h"
+#include "core/ops/activation.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/matmul.h"
+#include "core/ops/norm.h"
 
 #include <cmath>
 #include <utility>

@@ -6,10 +6,11 @@
 // Threads: one rank's thread.
 #pragma once
 
-#include "core/device/rank_context.h"
 #include "core/model/parameter_access.h"
 #include "core/model/parameters.h"
-#include "core/ops/op.h"
+#include "core/ops/attention.h"
+#include "core/ops/dropout_spec.h"
+#include "core/rank/rank_context.h"
 
 namespace zl {
 

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "core/ops/kinds.h"
 #include "core/ops/rope_scaling.h"
 
 namespace zl {
 
-enum class NormKind : std::uint8_t { layer_norm, rms_norm };
-enum class ActivationKind : std::uint8_t { gelu_tanh, gelu_erf, swiglu };
 enum class PositionKind : std::uint8_t { learned, rope };
 
 // GPT-2 (Radford et al. 2019): learned positions, LayerNorm with bias, GELU, biases everywhere,

@@ -1,13 +1,20 @@
 // What the model needs from the parallel strategy: readable weights, a place for gradients, and to
-// be told where the program is. ZeRO stages implement it (zero/engine). Ownership: none. Threads:
+// be told where the program is. ZeRO stages implement it (core/zero). Ownership: none. Threads:
 // one rank's thread.
 #pragma once
 
-#include "core/device/tensor.h"
+#include "core/base/tensor.h"
 
 namespace zl {
 
 enum class Pass : std::uint8_t { forward, backward };
+
+// One entry of a unit by the program; the order of a micro-batch's visits is what a prefetcher may
+// rely on.
+struct Visit {
+  int unit;
+  Pass pass;
+};
 
 struct GradientTarget {
   TensorView view;          // the parameter's shape, gradient type

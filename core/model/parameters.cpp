@@ -60,6 +60,12 @@ int ParameterTable::add(const std::string& name, const Shape& shape, int unit, I
   return static_cast<int>(specs.size()) - 1;
 }
 
+std::vector<std::int64_t> ParameterTable::counts() const {
+  std::vector<std::int64_t> counts;
+  for (const ParameterSpec& spec : specs) counts.push_back(spec.count());
+  return counts;
+}
+
 std::int64_t ParameterTable::count() const {
   std::int64_t total = 0;
   for (const ParameterSpec& spec : specs) total += spec.count();

@@ -43,6 +43,7 @@ struct ParameterTable {
   int head_unit() const { return units() - 1; }
   bool tied() const { return head == token_embedding; }
   std::int64_t count() const;
+  std::vector<std::int64_t> counts() const;  // elements, by parameter: what a Partition cuts
 
  private:
   int add(const std::string& name, const Shape& shape, int unit, InitKind init, double std = 0);

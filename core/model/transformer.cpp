@@ -1,4 +1,8 @@
 #include "core/model/transformer.h"
+#include "core/ops/embedding.h"
+#include "core/ops/loss.h"
+#include "core/ops/matmul.h"
+#include "core/ops/norm.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,14 +11,18 @@ namespace zl {
 
 Transformer::Transformer(RankContext& context, ParameterAccess& access, const ModelConfig& config,
                          const ParameterTable& table, const RecomputePlan& recompute,
-                         const OffloadConfig& offload)
-    : context_(context), access_(access), config_(config), table_(table), recompute_(recompute) {
+                         std::unique_ptr<KeptInputs> kept_inputs)
+    : context_(context),
+      access_(access),
+      config_(config),
+      table_(table),
+      recompute_(recompute),
+      away_(std::move(kept_inputs)) {
   int unit = 1;
   for (const BlockParameters& block : table.blocks) {
     blocks_.emplace_back(context, access, config, block, unit++);
   }
   saved_.resize(blocks_.size());
-  if (offload.activations) away_.emplace(context, offload);
 }
 
 void Transformer::forward(const TensorView& tokens, const TensorView& targets,
@@ -282,7 +290,7 @@ void Transformer::embedding_backward() {
   access_.leave(0, Pass::backward);
 }
 
-std::vector<Transformer::Visit> Transformer::visits() const {
+std::vector<Visit> Transformer::visits() const {
   std::vector<Visit> order{{0, Pass::forward}};
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     order.push_back({static_cast<int>(i) + 1, Pass::forward});

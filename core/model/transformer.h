@@ -4,12 +4,12 @@
 // running micro-batch. Threads: one rank's thread.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
-#include "core/checkpoint/recompute.h"
 #include "core/model/block.h"
-#include "core/offload/activation_offload.h"
+#include "core/model/kept_inputs.h"
+#include "core/model/recompute_plan.h"
 
 namespace zl {
 
@@ -17,7 +17,7 @@ class Transformer {
  public:
   Transformer(RankContext& context, ParameterAccess& access, const ModelConfig& config,
               const ParameterTable& table, const RecomputePlan& recompute,
-              const OffloadConfig& offload = {});
+              std::unique_ptr<KeptInputs> kept_inputs = nullptr);
 
   // tokens, targets: i32[batch * sequence]. Adds the loss, scaled by loss_weight / rows, to
   // loss[0]; starts the gradients with loss gradients scaled by gradient_scale / rows. Keeps what
@@ -31,10 +31,6 @@ class Transformer {
                 const TensorView& loss, double loss_weight);
 
   // The order in which a micro-batch enters its units: what a prefetcher may rely on.
-  struct Visit {
-    int unit;
-    Pass pass;
-  };
   std::vector<Visit> visits() const;
 
  private:
@@ -60,7 +56,7 @@ class Transformer {
   BatchGeometry batch_;
   TensorView tokens_;
   std::vector<BlockActivations> saved_;
-  std::optional<ActivationOffload> away_;  // the kept inputs of recomputed groups
+  std::unique_ptr<KeptInputs> away_;  // of recomputed groups; null: they stay on the device
   Tensor final_input_, final_mean_, final_rstd_, final_out_;
   Tensor gradient_;       // of the residual stream
   ResidualPair pending_;  // into the last block of a recomputed group

@@ -6,24 +6,21 @@
 #include <deque>
 #include <map>
 
-#include "core/device/rank_context.h"
-#include "core/train/strategy.h"
+#include "core/model/kept_inputs.h"
+#include "core/offload/offload_config.h"
+#include "core/rank/rank_context.h"
 
 namespace zl {
 
-class ActivationOffload {
+class ActivationOffload : public KeptInputs {
  public:
   ActivationOffload(RankContext& context, const OffloadConfig& offload)
       : context_(context), offload_(offload) {}
 
-  // The compute stream has been told all that makes and reads `kept`.
-  void put(int layer, Tensor kept);
-  // Starts the way back.
-  void fetch(int layer);
-  // What put() was given, readable by the compute stream.
-  Tensor take(int layer);
-  // The forward is over: everything has left the device.
-  void finish() { retire(0); }
+  void put(int layer, Tensor kept) override;
+  void fetch(int layer) override;
+  Tensor take(int layer) override;
+  void finish() override { retire(0); }
 
  private:
   struct Leaving {

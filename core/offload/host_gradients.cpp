@@ -1,10 +1,12 @@
 #include "core/offload/host_gradients.h"
 
 #include "core/offload/placement.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/optimizer.h"
 
 namespace zl {
 
-HostGradients::HostGradients(RankContext& context, const Strategy& strategy,
+HostGradients::HostGradients(RankContext& context, const OffloadConfig& offload, DType dtype,
                              const Partition& partition, int first_parameter,
                              std::int64_t largest_take)
     : context_(context),
@@ -12,24 +14,24 @@ HostGradients::HostGradients(RankContext& context, const Strategy& strategy,
       first_parameter_(first_parameter),
       begin_(partition.slot(first_parameter).shard_offset),
       elements_(partition.shard_elements() - begin_),
-      buffers_(strategy.offload.delayed_update_after >= 0 ? 2 : 1) {
-  const MemorySpace space = host_space(strategy.offload);
-  shards_ = context.allocate(strategy.grad_accum_dtype, Shape{buffers_ * elements_},
-                             MemoryTag::gradient, {"gradients on the host"}, space);
+      buffers_(offload.delayed_update_after >= 0 ? 2 : 1) {
+  const MemorySpace space = host_space(offload);
+  shards_ = context.allocate(dtype, Shape{buffers_ * elements_}, MemoryTag::gradient,
+                             {"gradients on the host"}, space);
   context.run(StreamId::host, Fill{shards_.view, 0});
   context.wait(StreamId::copy_out, context.record(StreamId::host));
-  const auto scalars = [&](DType dtype, std::int64_t count, MemorySpace where) {
-    return context.allocate(dtype, Shape{count}, MemoryTag::staging, {"norm of host gradients"},
+  const auto scalars = [&](DType type, std::int64_t count, MemorySpace where) {
+    return context.allocate(type, Shape{count}, MemoryTag::staging, {"norm of host gradients"},
                             where);
   };
   bound_ = scalars(DType::f32, 1, space);
   squares_ = scalars(DType::f64, 2, space);
   arriving_bound_ = scalars(DType::f32, 1, MemorySpace::device);
   arriving_squares_ = scalars(DType::f64, 2, MemorySpace::device);
-  if (strategy.gradient_accumulation == 1 || largest_take == 0) return;
+  if (largest_take == 0) return;
   for (Slot& slot : staging_) {
-    slot.storage = context.allocate(strategy.grad_accum_dtype, Shape{largest_take},
-                                    MemoryTag::staging, {"arriving gradients"}, space);
+    slot.storage = context.allocate(dtype, Shape{largest_take}, MemoryTag::staging,
+                                    {"arriving gradients"}, space);
   }
 }
 

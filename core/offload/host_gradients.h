@@ -7,18 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/rank_context.h"
-#include "core/train/strategy.h"
-#include "core/zero/partition.h"
+#include "core/offload/offload_config.h"
+#include "core/parallel/partition.h"
+#include "core/rank/rank_context.h"
 
 namespace zl {
 
 class HostGradients {
  public:
-  // Of the parameters from first_parameter on, which must exist. largest_take: most elements of
-  // one take() that adds; 0 when none does.
-  HostGradients(RankContext& context, const Strategy& strategy, const Partition& partition,
-                int first_parameter, std::int64_t largest_take);
+  // Of the parameters from first_parameter on, which must exist, kept as `dtype`. largest_take:
+  // most elements of one take() that adds; 0 when none does.
+  HostGradients(RankContext& context, const OffloadConfig& offload, DType dtype,
+                const Partition& partition, int first_parameter, std::int64_t largest_take);
 
   bool holds(int parameter) const { return parameter >= first_parameter_; }
 

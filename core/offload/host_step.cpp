@@ -1,22 +1,25 @@
 #include "core/offload/host_step.h"
+#include "core/ops/elementwise.h"
 
 #include <algorithm>
 
 namespace zl {
 
-HostStep::HostStep(RankContext& context, const Strategy& strategy, const ParameterTable& table,
-                   const Partition& partition, WeightStore& weights, HostGradients& gradients,
+HostStep::HostStep(RankContext& context, const OffloadConfig& offload,
+                   const OptimizerConfig& optimizer, const PrecisionConfig& precision,
+                   const ParameterTable& table, const Partition& partition,
+                   const Placement& placement, UpdatedWeights& weights, HostGradients& gradients,
                    std::uint64_t seed)
     : context_(context),
-      offload_(strategy.offload),
+      offload_(offload),
       partition_(partition),
       weights_(weights),
       gradients_(gradients),
-      groups_(make_sub_groups(partition, strategy.offload)),
-      tier_(make_state_tier(context, strategy, groups_)),
+      groups_(placement.groups()),
+      tier_(make_state_tier(context, offload, optimizer, groups_)),
       new_weights_(partition.size()) {
-  place_new_weights(strategy.compute_dtype);
-  make_optimizers(strategy, seed);
+  place_new_weights(precision.compute_dtype);
+  make_optimizers(optimizer, {precision.stochastic_rounding, seed});
   draw_masters(table, seed);
 }
 
@@ -67,8 +70,7 @@ void HostStep::place_new_weights(DType dtype) {
   }
 }
 
-void HostStep::make_optimizers(const Strategy& strategy, std::uint64_t seed) {
-  const StochasticRounding rounding{strategy.stochastic_rounding, seed};
+void HostStep::make_optimizers(const OptimizerConfig& config, const StochasticRounding& rounding) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     auto& optimizer = optimizers_.emplace_back();
     if (!groups_[g].on_host) continue;
@@ -78,7 +80,7 @@ void HostStep::make_optimizers(const Strategy& strategy, std::uint64_t seed) {
                         partition_.owned_begin(p)});
     }
     optimizer =
-        std::make_unique<Optimizer>(context_, strategy.optimizer, std::move(ranges), false,
+        std::make_unique<Optimizer>(context_, config, std::move(ranges), false,
                                     OptimizerHome{StreamId::host, tier_->state(g), rounding});
   }
 }

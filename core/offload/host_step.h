@@ -7,19 +7,22 @@
 #include <memory>
 #include <vector>
 
+#include "core/model/initial_weights.h"
 #include "core/offload/host_gradients.h"
 #include "core/offload/placement.h"
 #include "core/offload/state_tier.h"
-#include "core/zero/weight_store.h"
+#include "core/offload/updated_weights.h"
+#include "core/parallel/precision.h"
 
 namespace zl {
 
 class HostStep {
  public:
   // Of the parameters that `gradients` holds. Draws the masters.
-  HostStep(RankContext& context, const Strategy& strategy, const ParameterTable& table,
-           const Partition& partition, WeightStore& weights, HostGradients& gradients,
-           std::uint64_t seed);
+  HostStep(RankContext& context, const OffloadConfig& offload, const OptimizerConfig& optimizer,
+           const PrecisionConfig& precision, const ParameterTable& table,
+           const Partition& partition, const Placement& placement, UpdatedWeights& weights,
+           HostGradients& gradients, std::uint64_t seed);
 
   // Updates from the gradients that have arrived, after what was delayed before. Afterwards the
   // compute stream sees the new weights, with a delayed update those of the step before.
@@ -39,7 +42,7 @@ class HostStep {
     return offload_.delayed_update_after >= 0 && steps_ >= offload_.delayed_update_after;
   }
   void place_new_weights(DType dtype);
-  void make_optimizers(const Strategy& strategy, std::uint64_t seed);
+  void make_optimizers(const OptimizerConfig& config, const StochasticRounding& rounding);
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
   struct Leaving {
@@ -53,9 +56,9 @@ class HostStep {
   RankContext& context_;
   const OffloadConfig& offload_;
   const Partition& partition_;
-  WeightStore& weights_;
+  UpdatedWeights& weights_;
   HostGradients& gradients_;
-  std::vector<SubGroup> groups_;
+  const std::vector<SubGroup>& groups_;
   std::unique_ptr<StateTier> tier_;
   // Updated weights on their way to the device; on their way to files, of sub-groups in turn: as
   // many as offload_param has buffers, since files may be slower than updates.

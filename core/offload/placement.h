@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "core/device/memory.h"
-#include "core/train/strategy.h"
-#include "core/zero/partition.h"
+#include "core/base/memory.h"
+#include "core/offload/offload_config.h"
+#include "core/parallel/partition.h"
 
 namespace zl {
 
@@ -18,17 +18,23 @@ struct SubGroup {
   bool on_host = false;  // stepped by the host
 };
 
-// At most offload.sub_group_size elements each, unless one parameter is larger. All on the device
-// when the optimizer is not offloaded; otherwise the first int((1 - ratio) * count) are
-// (DeepSpeed's Twin-Flow), so the share that really moves comes in whole sub-groups.
-std::vector<SubGroup> make_sub_groups(const Partition& partition, const OffloadConfig& offload);
+class Placement {
+ public:
+  // Sub-groups of at most offload.sub_group_size elements, unless one parameter is larger. All on
+  // the device when the optimizer is not offloaded; otherwise the first int((1 - ratio) * count)
+  // are (DeepSpeed's Twin-Flow), so the share that really moves comes in whole sub-groups.
+  Placement(const Partition& partition, const OffloadConfig& offload);
 
-// The first parameter whose state and reduced gradient live on the host; the number of parameters
-// when none do.
-int first_host_parameter(const Partition& partition, const OffloadConfig& offload);
+  const std::vector<SubGroup>& groups() const { return groups_; }
+  // The first parameter whose state and reduced gradient live on the host; the number of parameters
+  // when none do.
+  int first_on_host() const { return first_on_host_; }
+  bool any_on_host() const { return first_on_host_ < parameters_; }
 
-// Error{invalid} naming the key when what is offloaded does not go with the rest of the strategy.
-void check_offload(const Strategy& strategy);
+ private:
+  std::vector<SubGroup> groups_;
+  int parameters_, first_on_host_;
+};
 
 // Where a run keeps what it offloads.
 inline MemorySpace host_space(const OffloadConfig& offload) {

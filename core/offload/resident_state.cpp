@@ -2,8 +2,8 @@
 
 namespace zl {
 
-ResidentState::ResidentState(RankContext& context, const Strategy& strategy,
-                             const std::vector<SubGroup>& groups)
+ResidentState::ResidentState(RankContext& context, const OffloadConfig& offload,
+                             const OptimizerConfig& optimizer, const std::vector<SubGroup>& groups)
     : groups_(groups) {
   std::int64_t elements = 0;
   for (const SubGroup& group : groups) {
@@ -13,11 +13,11 @@ ResidentState::ResidentState(RankContext& context, const Strategy& strategy,
   }
   const auto allocate = [&](const char* what) {
     return context.allocate(DType::f32, Shape{elements}, MemoryTag::optimizer, {what},
-                            host_space(strategy.offload));
+                            host_space(offload));
   };
   master_ = allocate("master weights");
-  if (has_first_moment(strategy.optimizer)) first_ = allocate("first moment");
-  if (has_second_moment(strategy.optimizer)) second_ = allocate("second moment");
+  if (has_first_moment(optimizer)) first_ = allocate("first moment");
+  if (has_second_moment(optimizer)) second_ = allocate("second moment");
 }
 
 OptimizerState ResidentState::state(std::size_t group) const {

@@ -7,8 +7,8 @@ namespace zl {
 
 class ResidentState : public StateTier {
  public:
-  ResidentState(RankContext& context, const Strategy& strategy,
-                const std::vector<SubGroup>& groups);
+  ResidentState(RankContext& context, const OffloadConfig& offload,
+                const OptimizerConfig& optimizer, const std::vector<SubGroup>& groups);
 
   OptimizerState state(std::size_t group) const override;
   void create(std::size_t) override {}

@@ -5,12 +5,13 @@
 
 namespace zl {
 
-std::unique_ptr<StateTier> make_state_tier(RankContext& context, const Strategy& strategy,
+std::unique_ptr<StateTier> make_state_tier(RankContext& context, const OffloadConfig& offload,
+                                           const OptimizerConfig& optimizer,
                                            const std::vector<SubGroup>& groups) {
-  if (strategy.offload.optimizer == Tier::nvme) {
-    return std::make_unique<SwappedState>(context, strategy, groups);
+  if (offload.optimizer == Tier::nvme) {
+    return std::make_unique<SwappedState>(context, offload, optimizer, groups);
   }
-  return std::make_unique<ResidentState>(context, strategy, groups);
+  return std::make_unique<ResidentState>(context, offload, optimizer, groups);
 }
 
 }  // namespace zl

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/rank_context.h"
 #include "core/offload/placement.h"
 #include "core/optim/optimizer.h"
+#include "core/rank/rank_context.h"
 
 namespace zl {
 
@@ -28,7 +28,8 @@ class StateTier {
   virtual void release(std::size_t group, EventId read) = 0;
 };
 
-std::unique_ptr<StateTier> make_state_tier(RankContext& context, const Strategy& strategy,
+std::unique_ptr<StateTier> make_state_tier(RankContext& context, const OffloadConfig& offload,
+                                           const OptimizerConfig& optimizer,
                                            const std::vector<SubGroup>& groups);
 
 }  // namespace zl

@@ -10,13 +10,13 @@ std::size_t buffer_sets(const OffloadConfig& offload, std::size_t tensors) {
   return std::max(made, least);
 }
 
-SwappedState::SwappedState(RankContext& context, const Strategy& strategy,
-                           const std::vector<SubGroup>& groups)
+SwappedState::SwappedState(RankContext& context, const OffloadConfig& offload,
+                           const OptimizerConfig& optimizer, const std::vector<SubGroup>& groups)
     : context_(context),
-      offload_(strategy.offload),
+      offload_(offload),
       groups_(groups),
-      first_moment_(has_first_moment(strategy.optimizer)),
-      second_moment_(has_second_moment(strategy.optimizer)),
+      first_moment_(has_first_moment(optimizer)),
+      second_moment_(has_second_moment(optimizer)),
       files_(groups.size()) {
   std::int64_t largest = 0;
   std::size_t on_host = 0;

@@ -14,7 +14,8 @@ std::size_t buffer_sets(const OffloadConfig& offload, std::size_t tensors);
 
 class SwappedState : public StateTier {
  public:
-  SwappedState(RankContext& context, const Strategy& strategy, const std::vector<SubGroup>& groups);
+  SwappedState(RankContext& context, const OffloadConfig& offload, const OptimizerConfig& optimizer,
+               const std::vector<SubGroup>& groups);
 
   OptimizerState state(std::size_t group) const override;
   void create(std::size_t group) override;

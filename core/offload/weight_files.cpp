@@ -8,15 +8,14 @@
 
 namespace zl {
 
-WeightFiles::WeightFiles(RankContext& context, const Strategy& strategy, const Partition& partition,
-                         const std::vector<int>& parameters)
+WeightFiles::WeightFiles(RankContext& context, const OffloadConfig& offload, DType dtype,
+                         const Partition& partition, const std::vector<int>& parameters)
     : context_(context), partition_(partition), files_(partition.size()) {
-  const OffloadConfig& offload = strategy.offload;
   std::int64_t largest = 0;
   for (const int p : parameters) {
     const std::int64_t chunk = partition.slot(p).chunk;
     largest = std::max(largest, chunk);
-    const auto bytes = chunk * static_cast<std::int64_t>(size_of(strategy.compute_dtype));
+    const auto bytes = chunk * static_cast<std::int64_t>(size_of(dtype));
     file(p).object = context.create_object("weights-" + std::to_string(p),
                                            {{bytes}, offload.aio.block_size}, MemoryTag::parameter);
   }
@@ -28,7 +27,7 @@ WeightFiles::WeightFiles(RankContext& context, const Strategy& strategy, const P
   }
   buffers_.resize(static_cast<std::size_t>(offload.parameter_buffer_count));
   for (Buffer& buffer : buffers_) {
-    buffer.storage = context.allocate_pages(strategy.compute_dtype, largest, MemoryTag::staging,
+    buffer.storage = context.allocate_pages(dtype, largest, MemoryTag::staging,
                                             {"weight swap buffer"}, host_space(offload));
   }
 }

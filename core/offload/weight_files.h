@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/state_archive.h"
-#include "core/device/rank_context.h"
-#include "core/train/strategy.h"
-#include "core/zero/partition.h"
+#include "core/offload/offload_config.h"
+#include "core/parallel/partition.h"
+#include "core/rank/rank_context.h"
+#include "core/rank/state_archive.h"
 
 namespace zl {
 
@@ -17,8 +17,8 @@ class WeightFiles {
  public:
   // parameters: those that live in files. Error{invalid} when a chunk is larger than
   // offload.parameter_buffer_size.
-  WeightFiles(RankContext& context, const Strategy& strategy, const Partition& partition,
-              const std::vector<int>& parameters);
+  WeightFiles(RankContext& context, const OffloadConfig& offload, DType dtype,
+              const Partition& partition, const std::vector<int>& parameters);
 
   // A buffer for the parameter's first value, filled by the compute stream; then keep() it.
   TensorView first_value(int parameter);

@@ -1,8 +1,8 @@
 // MLP activations.
 #pragma once
 
-#include "core/model/model_config.h"
 #include "core/ops/checks.h"
+#include "core/ops/kinds.h"
 
 namespace zl {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/device/tensor.h"
+#include "core/base/tensor.h"
 #include "core/ops/cost.h"
 
 namespace zl {

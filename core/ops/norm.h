@@ -1,9 +1,9 @@
 // LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), fused with the residual addition.
 #pragma once
 
-#include "core/model/model_config.h"
 #include "core/ops/checks.h"
 #include "core/ops/dropout_spec.h"
+#include "core/ops/kinds.h"
 
 namespace zl {
 
@@ -11,8 +11,8 @@ namespace zl {
 // out = (sum - mean) * rstd * weight + bias          layer_norm
 // out = sum * rstd * weight                          rms_norm (bias and mean absent)
 // x, add, sum, out: [n,C], one type; weight, bias: [C] of that type; mean, rstd: [n] f32 (f64).
-// sum may alias x. What is normalised is the sum as stored (rounded to its type), so that recomputing from
-// the stored sum gives the same bits.
+// sum may alias x. What is normalised is the sum as stored (rounded to its type), so that
+// recomputing from the stored sum gives the same bits.
 struct NormForward {
   static constexpr const char* kName = "norm_forward";
   NormKind kind = NormKind::layer_norm;

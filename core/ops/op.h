@@ -10,9 +10,6 @@
 // An empty TensorView means "absent" where a field's comment allows it.
 #pragma once
 
-#include <array>
-#include <variant>
-
 #include "core/ops/activation.h"
 #include "core/ops/attention.h"
 #include "core/ops/compress.h"
@@ -23,35 +20,8 @@
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
 #include "core/ops/onebit_lamb.h"
+#include "core/ops/op_fwd.h"
 #include "core/ops/optimizer.h"
 #include "core/ops/quantize.h"
 
-namespace zl {
-
-using Op =
-    std::variant<Gemm, BiasBackward, EmbeddingForward, EmbeddingBackward, NormForward, NormBackward,
-                 Rope, AttentionForward, AttentionBackward, ActivationForward, ActivationBackward,
-                 CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal, AbsMax, SquaredSum, AdamStep,
-                 SgdStep, LambUpdate, LambApply, SignCompress, SignAverage, SignUnpack,
-                 MomentumStep, FrozenAdamStep, LocalAdamStep, DenominatorScale, SharedAdamStep,
-                 OnebitLambUpdate, OnebitLambTrust, ScaledStep, BlockQuantize, BlockDequantize, BlockSum>;
-
-template <class T, class Variant>
-struct IndexOf;
-template <class T, class... Rest>
-struct IndexOf<T, std::variant<T, Rest...>> {
-  static constexpr std::size_t value = 0;
-};
-template <class T, class First, class... Rest>
-struct IndexOf<T, std::variant<First, Rest...>> {
-  static constexpr std::size_t value = 1 + IndexOf<T, std::variant<Rest...>>::value;
-};
-
-// Position of op type T in the variant: the `kind` of its trace events.
-template <class T>
-inline constexpr std::uint8_t kOpKind = static_cast<std::uint8_t>(IndexOf<T, Op>::value);
-inline constexpr std::size_t kOpKinds = std::variant_size_v<Op>;
-
-const char* op_name(std::size_t kind);
-
-}  // namespace zl
+namespace zl {}  // namespace zl

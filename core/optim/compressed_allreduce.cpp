@@ -1,4 +1,7 @@
 #include "core/optim/compressed_allreduce.h"
+#include "core/ops/compress.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/optimizer.h"
 
 #include <algorithm>
 
@@ -71,7 +74,7 @@ void CompressedAllReduce::run(const TensorView& values) {
     gather.push_back({own_row, sent});
   }
   const auto collective = [&](CollectiveKind kind, const std::vector<Segment>& segments) {
-    context_.collective(StreamId::compute, {kind, ReduceOp::sum, Group::data, segments});
+    context_.collective(StreamId::compute, {kind, ReduceOp::sum, Purpose::data, segments});
   };
   context_.run(Axpy{values, worker_error_, 1.0, true});
   compress(whole, buffers);
@@ -133,7 +136,7 @@ void CompressedAllReduce::measure(const std::vector<Message>& messages, const Bu
 void CompressedAllReduce::share_scales(const Buffers& buffers) {
   const Segment segment{buffers.scales, buffers.all_scales.view.flat()};
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_gather, ReduceOp::sum, Group::control, {&segment, 1}});
+                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::control, {&segment, 1}});
 }
 
 }  // namespace zl

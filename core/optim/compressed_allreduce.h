@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "core/checkpoint/state_archive.h"
-#include "core/device/rank_context.h"
-#include "core/zero/partition.h"
+#include "core/parallel/partition.h"
+#include "core/rank/rank_context.h"
+#include "core/rank/state_archive.h"
 
 namespace zl {
 

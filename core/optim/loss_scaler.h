@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/train/strategy.h"
+#include "core/optim/loss_scaler_config.h"
 
 namespace zl {
 

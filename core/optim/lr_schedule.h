@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/train/strategy.h"
+#include "core/optim/optimizer_config.h"
+#include "core/optim/schedule_config.h"
 
 namespace zl {
 

@@ -1,21 +1,14 @@
-#include "core/base/error.h"
 #include "core/optim/onebit_adam.h"
 #include "core/optim/onebit_lamb.h"
 #include "core/optim/zero_one_adam.h"
 
 namespace zl {
 
-std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
-                                          std::vector<UpdateRange> ranges,
+std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const OptimizerConfig& config,
+                                          std::vector<UpdateRange> ranges, bool replicated,
                                           const Partition& partition,
-                                          const TensorView& local_gradients, std::uint64_t seed) {
-  const OptimizerConfig& config = strategy.optimizer;
-  const bool replicated = strategy.zero_stage == 0;
-  if (const std::string conflict = stage_conflict(strategy); !conflict.empty()) {
-    throw Error(ErrorCode::invalid, "strategy.zero_stage: " + conflict);
-  }
-  OptimizerHome home;
-  home.rounding = {strategy.stochastic_rounding, seed};
+                                          const TensorView& local_gradients,
+                                          const StochasticRounding& rounding) {
   switch (config.kind) {
     case OptimizerKind::onebit_adam:
       return std::make_unique<OnebitAdam>(context, config, std::move(ranges), partition,
@@ -27,7 +20,8 @@ std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& 
       return std::make_unique<OnebitLamb>(context, config, std::move(ranges), partition,
                                           local_gradients);
     default:
-      return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated, home);
+      return std::make_unique<Optimizer>(context, config, std::move(ranges), replicated,
+                                         OptimizerHome{StreamId::compute, {}, rounding});
   }
 }
 

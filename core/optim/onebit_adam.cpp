@@ -1,4 +1,7 @@
 #include "core/optim/onebit_adam.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/frozen_adam.h"
+#include "core/ops/loss.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +78,7 @@ void OnebitAdam::freeze() {
                         partition_.padded(whole_momentum_, p)});
   }
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
   first_.reset();
 }
 

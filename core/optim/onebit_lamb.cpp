@@ -1,4 +1,9 @@
 #include "core/optim/onebit_lamb.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/frozen_adam.h"
+#include "core/ops/loss.h"
+#include "core/ops/onebit_lamb.h"
+#include "core/ops/optimizer.h"
 
 #include <cmath>
 #include <numeric>

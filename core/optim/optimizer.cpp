@@ -1,4 +1,6 @@
 #include "core/optim/optimizer.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/optimizer.h"
 
 #include <cmath>
 
@@ -196,7 +198,7 @@ void Optimizer::lamb(const StepScalars& scalars) {
 void Optimizer::reduce_scalars(const TensorView& values, ReduceOp op) {
   const Segment segment{values, values};
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_reduce, op, Group::control, {&segment, 1}});
+                      {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
 }
 
 }  // namespace zl

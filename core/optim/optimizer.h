@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/checkpoint/state_archive.h"
-#include "core/device/rank_context.h"
-#include "core/train/strategy.h"
-#include "core/zero/partition.h"
+#include "core/optim/optimizer_config.h"
+#include "core/parallel/partition.h"
+#include "core/rank/rank_context.h"
+#include "core/rank/state_archive.h"
 
 namespace zl {
 
@@ -113,12 +113,12 @@ class Optimizer {
   std::int64_t gradient_shift_ = 0;
 };
 
-// `local_gradients`: all gradients of this rank, a flat full buffer of the partition; empty where
-// the ZeRO stage does not keep them. Throws Error{invalid} when the optimizer needs them and there
-// are none.
-std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const Strategy& strategy,
-                                          std::vector<UpdateRange> ranges,
+// replicated: as Optimizer's. local_gradients: all gradients of this rank, a flat full buffer of
+// the partition, which the one-bit optimizers need; empty where the ZeRO stage does not keep them.
+std::unique_ptr<Optimizer> make_optimizer(RankContext& context, const OptimizerConfig& config,
+                                          std::vector<UpdateRange> ranges, bool replicated,
                                           const Partition& partition,
-                                          const TensorView& local_gradients, std::uint64_t seed);
+                                          const TensorView& local_gradients,
+                                          const StochasticRounding& rounding);
 
 }  // namespace zl

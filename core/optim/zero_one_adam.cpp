@@ -1,4 +1,6 @@
 #include "core/optim/zero_one_adam.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/frozen_adam.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
-#include "core/device/memory.h"
+#include "core/base/memory.h"
 
 namespace zl {
 
@@ -58,7 +58,7 @@ struct TraceEvent {
   std::uint8_t kind = 0;  // op: index in the Op variant; collective: CollectiveKind; copy,
                           // transfer: Route; free/allocate: MemoryTag
   std::uint8_t stream = 0;
-  std::uint8_t group = 0;  // collective: Group
+  std::uint8_t purpose = 0;  // collective, copy: Purpose
   DType dtype = DType::f32;
   MemorySpace space = MemorySpace::device;
   Scope scope;

@@ -5,7 +5,8 @@
 #include <bit>
 #include <map>
 
-#include "core/device/communicator.h"
+#include "core/base/collective_kind.h"
+#include "core/base/stream.h"
 #include "core/ops/op.h"
 
 namespace zl {
@@ -81,7 +82,7 @@ std::uint64_t Trace::sequence_hash() const {
     if (event.type == EventType::wait) hash.add(records[event.id]);
     if (event.type == EventType::allocate || event.type == EventType::free) continue;
     hash.add(static_cast<std::uint64_t>(event.type) | std::uint64_t{event.kind} << 8 |
-             std::uint64_t{event.stream} << 16 | std::uint64_t{event.group} << 24 |
+             std::uint64_t{event.stream} << 16 | std::uint64_t{event.purpose} << 24 |
              static_cast<std::uint64_t>(event.dtype) << 32 |
              static_cast<std::uint64_t>(event.scope.phase) << 40);
     hash.add(static_cast<std::uint64_t>(event.scope.unit) << 32 |

@@ -1,6 +1,6 @@
 #include "core/train/books.h"
 
-#include "core/device/communicator.h"
+#include "core/base/collective_kind.h"
 
 namespace zl {
 namespace {
@@ -20,7 +20,7 @@ void Books::close_step(const Trace& trace) {
     if (event.type == EventType::op || event.type == EventType::collective) ++step.ops;
     add_move(event, step);
     if (event.type != EventType::collective) continue;
-    Totals& totals = step.collectives[{event.kind, event.group}];
+    Totals& totals = step.collectives[{event.kind, event.purpose}];
     totals.count += 1;
     totals.bytes += event.wire_bytes;
     step.wire_bytes += event.wire_bytes;
@@ -31,7 +31,7 @@ void Books::close_step(const Trace& trace) {
 void Books::add_move(const TraceEvent& event, Step& step) {
   const bool copied = event.type == EventType::copy;
   if (!copied && event.type != EventType::transfer) return;
-  if (event.group != static_cast<std::uint8_t>(Group::data)) return;
+  if (event.purpose != static_cast<std::uint8_t>(Purpose::data)) return;
   Totals& totals = step.moves[event.kind];
   totals.count += copied ? 1 : event.m;
   totals.bytes += event.bytes_written;
@@ -53,7 +53,7 @@ void Books::write(RunResult& result, const std::string& link) const {
   }
   for (const auto& [key, totals] : sums) {
     result.communication.push_back({name_of(static_cast<CollectiveKind>(key.first)),
-                                    name_of(static_cast<Group>(key.second)), link, totals.count,
+                                    name_of(static_cast<Purpose>(key.second)), link, totals.count,
                                     totals.bytes});
   }
   for (const auto& [route, totals] : moves) {

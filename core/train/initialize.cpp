@@ -11,13 +11,13 @@ void require(bool ok, const std::string& message) {
 
 void check(const ModelConfig& model, const Strategy& strategy, std::int64_t sequence_length) {
   require(
-      strategy.zero_stage >= 0 && strategy.zero_stage <= 3,
-      "strategy.zero_stage: " + std::to_string(strategy.zero_stage) + " is not one of 0, 1, 2, 3");
+      strategy.zero.stage >= 0 && strategy.zero.stage <= 3,
+      "strategy.zero_stage: " + std::to_string(strategy.zero.stage) + " is not one of 0, 1, 2, 3");
   require(strategy.micro_batch >= 1 && strategy.gradient_accumulation >= 1,
           "strategy.micro_batch and strategy.gradient_accumulation are at least 1");
   const OptimizerKind kind = strategy.optimizer.kind;
-  require(!strategy.stochastic_rounding ||
-              (strategy.compute_dtype == DType::bf16 &&
+  require(!strategy.precision.stochastic_rounding ||
+              (strategy.precision.compute_dtype == DType::bf16 &&
                (kind == OptimizerKind::adamw || kind == OptimizerKind::adam)),
           "strategy.stochastic_rounding is for bf16 under AdamW or Adam");
   require(model.position != PositionKind::learned || sequence_length <= model.max_sequence,

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/zero/engine.h"
+#include "core/train/engine.h"
 
 namespace zl {
 

@@ -14,9 +14,9 @@
 #include "core/device/world.h"
 #include "core/model/model_config.h"
 #include "core/trace/trace.h"
+#include "core/train/engine.h"
 #include "core/train/run_result.h"
 #include "core/train/strategy.h"
-#include "core/zero/engine.h"
 
 namespace zl {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/memory.h"
+#include "core/base/memory.h"
 
 namespace zl {
 

@@ -1,21 +1,60 @@
 #include "core/train/strategy.h"
 
+#include "core/base/error.h"
+
 namespace zl {
 
 std::string stage_conflict(const Strategy& strategy) {
   const OptimizerKind kind = strategy.optimizer.kind;
   if (!is_onebit(kind)) return {};
-  const std::string stage = std::to_string(strategy.zero_stage);
+  const std::string stage = std::to_string(strategy.zero.stage);
   if (kind == OptimizerKind::onebit_adam) {
-    if (strategy.zero_stage <= 1) return {};
+    if (strategy.zero.stage <= 1) return {};
     return stage +
            " does not go with 1-bit Adam, which needs each rank's own gradients whole; "
            "use stage 0 or 1";
   }
-  if (strategy.zero_stage == 0) return {};
+  if (strategy.zero.stage == 0) return {};
   return stage +
          " does not go with 0/1 Adam and 1-bit LAMB, whose ranks update all weights; use "
          "stage 0, or OneBitAdam with stage 1";
+}
+
+void check_offload(const Strategy& strategy) {
+  const OffloadConfig& offload = strategy.offload;
+  const std::string zero = "zero_optimization.";
+  const auto refuse = [](const std::string& what) { throw Error(ErrorCode::invalid, what); };
+  if (offload.optimizer != Tier::device && strategy.zero.stage == 0) {
+    refuse(zero + "offload_optimizer.device: needs stage 1, 2 or 3, not 0");
+  }
+  if (offload.parameters != Tier::device && strategy.zero.stage != 3) {
+    refuse(zero + "offload_param.device: needs stage 3, not " +
+           std::to_string(strategy.zero.stage));
+  }
+  if (offload.parameters != Tier::device && offload.optimizer == Tier::device) {
+    refuse(zero +
+           "offload_param.device: weights on the host are updated there; set "
+           "offload_optimizer.device to \"cpu\" or \"nvme\" too");
+  }
+  const OptimizerKind kind = strategy.optimizer.kind;
+  if (offload.optimizer != Tier::device && (kind == OptimizerKind::lamb || is_onebit(kind))) {
+    refuse(
+        "optimizer.type: LAMB and one-bit optimizers are not updated on the host; use AdamW, "
+        "Adam or SGD, or remove " +
+        zero + "offload_optimizer");
+  }
+  if (offload.any() && is_onebit(strategy.optimizer.kind)) {
+    refuse("optimizer.type: the 1-bit optimizers exchange momenta on the device; remove " + zero +
+           "offload_optimizer");
+  }
+  if (offload.delayed_update_after >= 0 && offload.parameters != Tier::device) {
+    refuse(
+        "x-zerolab.delayed_param_update: needs the weights on the device; "
+        "remove offload_param");
+  }
+  if (offload.files() && offload.nvme_path.empty()) {
+    refuse(zero + "offload_optimizer.nvme_path: \"nvme\" needs a folder for its files");
+  }
 }
 
 }  // namespace zl

@@ -1,3 +1,4 @@
+#include "core/ops/elementwise.h"
 #include "core/zero/gradient_store.h"
 #include "core/zero/quantized_collectives.h"
 
@@ -6,27 +7,27 @@ namespace zl {
 // Default: the average, scaled once after the sum. prescale_gradients: divide by the factor before,
 // multiply by factor / N after (DeepSpeed's order).
 ReduceOp GradientReducer::reduce_op() const {
-  return strategy_.sum_gradients || strategy_.prescale_gradients ? ReduceOp::sum
-                                                                 : ReduceOp::average;
+  return config_.zero.sum_gradients || config_.zero.prescale_gradients ? ReduceOp::sum
+                                                                       : ReduceOp::average;
 }
 
 double GradientReducer::scale_before() const {
-  return strategy_.prescale_gradients ? 1.0 / strategy_.gradient_predivide_factor : 1.0;
+  return config_.zero.prescale_gradients ? 1.0 / config_.zero.gradient_predivide_factor : 1.0;
 }
 
 double GradientReducer::scale_after() const {
-  return strategy_.prescale_gradients && !strategy_.sum_gradients
-             ? strategy_.gradient_predivide_factor / partition_.ranks()
+  return config_.zero.prescale_gradients && !config_.zero.sum_gradients
+             ? config_.zero.gradient_predivide_factor / partition_.ranks()
              : 1.0;
 }
 
 std::vector<TensorView> GradientReducer::to_wire(StreamId stream, const std::vector<Item>& items,
                                                  Tensor& storage) {
-  const bool cast = strategy_.communication_dtype != strategy_.grad_accum_dtype;
+  const bool cast = config_.precision.communication_dtype != config_.precision.grad_accum_dtype;
   if (cast) {
     std::int64_t elements = 0;
     for (const Item& item : items) elements += item.padded.count();
-    storage = context_.allocate(strategy_.communication_dtype, Shape{elements},
+    storage = context_.allocate(config_.precision.communication_dtype, Shape{elements},
                                 MemoryTag::communication, {"gradients in the communication type"});
   }
   std::vector<TensorView> wire;
@@ -46,7 +47,7 @@ Tensor GradientReducer::all_reduce(StreamId stream, const std::vector<Item>& ite
   std::vector<Segment> segments;
   const std::vector<TensorView> wire = to_wire(stream, items, storage);
   for (const TensorView& view : wire) segments.push_back({view, view});
-  context_.collective(stream, {CollectiveKind::all_reduce, reduce_op(), Group::data, segments});
+  context_.collective(stream, {CollectiveKind::all_reduce, reduce_op(), Purpose::data, segments});
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (wire[i].data == items[i].padded.data && scale_after() == 1.0) continue;
     context_.run(stream, Axpy{wire[i], items[i].padded, scale_after(), false});
@@ -58,12 +59,12 @@ Tensor GradientReducer::all_reduce(StreamId stream, const std::vector<Item>& ite
 Tensor GradientReducer::quantized(StreamId stream, const std::vector<Item>& items) {
   std::vector<QuantizedSum> sums;
   for (const Item& item : items) sums.push_back({item.padded, item.destination, item.add});
-  const double factor = strategy_.sum_gradients ? 1.0 : 1.0 / partition_.ranks();
+  const double factor = config_.zero.sum_gradients ? 1.0 : 1.0 / partition_.ranks();
   return quantized_reduce_scatter(context_, stream, sums, factor);
 }
 
 Tensor GradientReducer::reduce_scatter(StreamId stream, const std::vector<Item>& items) {
-  if (strategy_.quantized_gradients) return quantized(stream, items);
+  if (config_.zero.quantized_gradients) return quantized(stream, items);
   Tensor storage;
   std::vector<Segment> segments;
   const std::vector<TensorView> wire = to_wire(stream, items, storage);
@@ -72,7 +73,8 @@ Tensor GradientReducer::reduce_scatter(StreamId stream, const std::vector<Item>&
         !items[i].add && scale_after() == 1.0 && items[i].destination.dtype == wire[i].dtype;
     segments.push_back({wire[i], direct ? items[i].destination : partition_.own_chunk(wire[i])});
   }
-  context_.collective(stream, {CollectiveKind::reduce_scatter, reduce_op(), Group::data, segments});
+  context_.collective(stream,
+                      {CollectiveKind::reduce_scatter, reduce_op(), Purpose::data, segments});
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (segments[i].destination.data == items[i].destination.data) continue;
     context_.run(stream,

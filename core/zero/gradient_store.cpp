@@ -5,13 +5,13 @@
 
 namespace zl {
 
-std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const Strategy& strategy,
+std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const StoreConfig& config,
                                                    const ParameterTable& table,
                                                    const Partition& partition) {
-  if (strategy.zero_stage < 2) {
-    return std::make_unique<ReplicatedGradients>(context, strategy, table, partition);
+  if (config.zero.stage < 2) {
+    return std::make_unique<ReplicatedGradients>(context, config, table, partition);
   }
-  return std::make_unique<ShardedGradients>(context, strategy, table, partition);
+  return std::make_unique<ShardedGradients>(context, config, table, partition);
 }
 
 }  // namespace zl

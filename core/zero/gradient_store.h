@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "core/device/rank_context.h"
 #include "core/model/parameter_access.h"
+#include "core/model/parameters.h"
 #include "core/offload/host_gradients.h"
-#include "core/train/strategy.h"
-#include "core/zero/partition.h"
+#include "core/parallel/partition.h"
+#include "core/rank/rank_context.h"
+#include "core/zero/zero_config.h"
 
 namespace zl {
 
@@ -40,7 +41,7 @@ class GradientStore {
   std::optional<HostGradients> host_;
 };
 
-std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const Strategy& strategy,
+std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const StoreConfig& config,
                                                    const ParameterTable& table,
                                                    const Partition& partition);
 
@@ -48,8 +49,8 @@ std::unique_ptr<GradientStore> make_gradient_store(RankContext& context, const S
 // collective, cast back. Enqueued on `stream`.
 class GradientReducer {
  public:
-  GradientReducer(RankContext& context, const Strategy& strategy, const Partition& partition)
-      : context_(context), strategy_(strategy), partition_(partition) {}
+  GradientReducer(RankContext& context, const StoreConfig& config, const Partition& partition)
+      : context_(context), config_(config), partition_(partition) {}
 
   // padded: a whole padded gradient, reduced in place. destination: where this rank's chunk goes,
   // reduce-scatter only; it may be the chunk inside `padded`. add: to what is there.
@@ -62,7 +63,7 @@ class GradientReducer {
   Tensor reduce_scatter(StreamId stream, const std::vector<Item>& items);
 
   StreamId stream() const {
-    return strategy_.overlap_comm ? StreamId::communication : StreamId::compute;
+    return config_.zero.overlap_comm ? StreamId::communication : StreamId::compute;
   }
 
  private:
@@ -74,7 +75,7 @@ class GradientReducer {
   double scale_after() const;
 
   RankContext& context_;
-  const Strategy& strategy_;
+  const StoreConfig config_;
   const Partition& partition_;
 };
 

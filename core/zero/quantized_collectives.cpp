@@ -1,4 +1,5 @@
 #include "core/zero/quantized_collectives.h"
+#include "core/ops/quantize.h"
 
 namespace zl {
 namespace {
@@ -37,7 +38,7 @@ Messages allocate_messages(RankContext& context, const std::vector<std::int64_t>
 
 void collective(RankContext& context, StreamId stream, CollectiveKind kind,
                 const std::vector<Segment>& segments) {
-  context.collective(stream, {kind, ReduceOp::sum, Group::data, segments});
+  context.collective(stream, {kind, ReduceOp::sum, Purpose::data, segments});
 }
 
 }  // namespace

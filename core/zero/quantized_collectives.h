@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/device/rank_context.h"
+#include "core/rank/rank_context.h"
 
 namespace zl {
 

@@ -1,25 +1,24 @@
 #include "core/zero/replicated_gradients.h"
+#include "core/ops/elementwise.h"
 
 #include <algorithm>
 
-#include "core/offload/placement.h"
-
 namespace zl {
 
-ReplicatedGradients::ReplicatedGradients(RankContext& context, const Strategy& strategy,
+ReplicatedGradients::ReplicatedGradients(RankContext& context, const StoreConfig& config,
                                          const ParameterTable& table, const Partition& partition)
     : context_(context),
-      strategy_(strategy),
+      config_(config),
       table_(table),
       partition_(partition),
-      reducer_(context, strategy, partition),
+      reducer_(context, config, partition),
       touched_(table.specs.size(), false) {
-  gradients_ = context.allocate(strategy.grad_accum_dtype, Shape{partition.full_elements()},
+  gradients_ = context.allocate(config.precision.grad_accum_dtype, Shape{partition.full_elements()},
                                 MemoryTag::gradient, {"gradients"});
   context.run(Fill{gradients_.view, 0});  // the padding stays zero for ever
-  const int first_on_host = first_host_parameter(partition, strategy.offload);
-  if (first_on_host < static_cast<int>(partition.size())) {
-    host_.emplace(context, strategy, partition, first_on_host, 0);
+  if (config.placement.any_on_host()) {
+    host_.emplace(context, config.offload, config.precision.grad_accum_dtype, partition,
+                  config.placement.first_on_host(), 0);
   }
 }
 
@@ -41,10 +40,11 @@ GradientTarget ReplicatedGradients::target(int parameter) {
 void ReplicatedGradients::ready(int parameter) {
   if (!last_ || !averages_) return;
   const std::int64_t elements = partition_.slot(parameter).padded;
-  if (bucket_elements_ > 0 && bucket_elements_ + elements > strategy_.reduce_bucket_size) flush();
+  if (bucket_elements_ > 0 && bucket_elements_ + elements > config_.zero.reduce_bucket_size)
+    flush();
   bucket_.push_back(parameter);
   bucket_elements_ += elements;
-  if (bucket_elements_ >= strategy_.reduce_bucket_size) flush();
+  if (bucket_elements_ >= config_.zero.reduce_bucket_size) flush();
 }
 
 void ReplicatedGradients::flush() {
@@ -57,8 +57,8 @@ void ReplicatedGradients::flush() {
   }
   const StreamId stream = reducer_.stream();
   if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
-  in_flight_.push_back(strategy_.zero_stage == 0 ? reducer_.all_reduce(stream, items)
-                                                 : reducer_.reduce_scatter(stream, items));
+  in_flight_.push_back(config_.zero.stage == 0 ? reducer_.all_reduce(stream, items)
+                                               : reducer_.reduce_scatter(stream, items));
   if (stream == StreamId::compute) in_flight_.clear();
   std::vector<HostGradients::Chunk> chunks;
   for (const int p : bucket_) {
@@ -81,8 +81,8 @@ void ReplicatedGradients::end_micro_batch() {
 
 TensorView ReplicatedGradients::owned(int parameter) {
   if (on_host(parameter)) return host_->owned(parameter);
-  return strategy_.zero_stage == 0 ? partition_.padded(gradients_, parameter)
-                                   : partition_.chunk_of(gradients_, parameter);
+  return config_.zero.stage == 0 ? partition_.padded(gradients_, parameter)
+                                 : partition_.chunk_of(gradients_, parameter);
 }
 
 }  // namespace zl

@@ -11,7 +11,7 @@ namespace zl {
 
 class ReplicatedGradients : public GradientStore {
  public:
-  ReplicatedGradients(RankContext& context, const Strategy& strategy, const ParameterTable& table,
+  ReplicatedGradients(RankContext& context, const StoreConfig& config, const ParameterTable& table,
                       const Partition& partition);
 
   void begin_micro_batch(bool first, bool last) override;
@@ -26,7 +26,7 @@ class ReplicatedGradients : public GradientStore {
   void flush();
 
   RankContext& context_;
-  const Strategy& strategy_;
+  const StoreConfig config_;
   const ParameterTable& table_;
   const Partition& partition_;
   GradientReducer reducer_;

@@ -1,11 +1,12 @@
 #include "core/zero/replicated_weights.h"
+#include "core/ops/elementwise.h"
 
 namespace zl {
 
-ReplicatedWeights::ReplicatedWeights(RankContext& context, const Strategy& strategy,
+ReplicatedWeights::ReplicatedWeights(RankContext& context, const StoreConfig& config,
                                      const ParameterTable& table, const Partition& partition)
-    : context_(context), strategy_(strategy), table_(table), partition_(partition) {
-  weights_ = context.allocate(strategy.compute_dtype, Shape{partition.full_elements()},
+    : context_(context), config_(config), table_(table), partition_(partition) {
+  weights_ = context.allocate(config.precision.compute_dtype, Shape{partition.full_elements()},
                               MemoryTag::parameter, {"weights"});
   unit_parameters_.resize(static_cast<std::size_t>(table.units()));
   arriving_.assign(static_cast<std::size_t>(table.units()), -1);
@@ -36,13 +37,13 @@ TensorView ReplicatedWeights::weight(int parameter) {
 }
 
 TensorView ReplicatedWeights::owned(int parameter) {
-  return strategy_.zero_stage == 0 ? partition_.padded(weights_, parameter)
-                                   : partition_.chunk_of(weights_, parameter);
+  return config_.zero.stage == 0 ? partition_.padded(weights_, parameter)
+                                 : partition_.chunk_of(weights_, parameter);
 }
 
 void ReplicatedWeights::publish() {
-  if (strategy_.zero_stage == 0) return;
-  if (!strategy_.overlap_comm) {
+  if (config_.zero.stage == 0) return;
+  if (!config_.zero.overlap_comm) {
     std::vector<int> all;
     for (const auto& unit : unit_parameters_) all.insert(all.end(), unit.begin(), unit.end());
     gather(StreamId::compute, all);
@@ -62,7 +63,7 @@ void ReplicatedWeights::gather(StreamId stream, const std::vector<int>& paramete
     segments.push_back({partition_.chunk_of(weights_, p), partition_.padded(weights_, p)});
   }
   ScopeGuard scope(context_, Phase::gather, context_.scope().unit);
-  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
 }
 
 }  // namespace zl

@@ -12,7 +12,7 @@ namespace zl {
 // unit on the communication stream, each unit waiting for its own weights at its next forward.
 class ReplicatedWeights : public WeightStore {
  public:
-  ReplicatedWeights(RankContext& context, const Strategy& strategy, const ParameterTable& table,
+  ReplicatedWeights(RankContext& context, const StoreConfig& config, const ParameterTable& table,
                     const Partition& partition);
 
   void initialize(std::uint64_t seed) override;
@@ -26,7 +26,7 @@ class ReplicatedWeights : public WeightStore {
   void gather(StreamId stream, const std::vector<int>& parameters);
 
   RankContext& context_;
-  const Strategy& strategy_;
+  const StoreConfig config_;
   const ParameterTable& table_;
   const Partition& partition_;
   Tensor weights_;

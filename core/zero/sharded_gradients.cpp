@@ -1,50 +1,51 @@
 #include "core/zero/sharded_gradients.h"
+#include "core/ops/elementwise.h"
 
 #include <algorithm>
 
-#include "core/offload/placement.h"
-
 namespace zl {
 
-ShardedGradients::ShardedGradients(RankContext& context, const Strategy& strategy,
+ShardedGradients::ShardedGradients(RankContext& context, const StoreConfig& config,
                                    const ParameterTable& table, const Partition& partition)
     : context_(context),
-      strategy_(strategy),
+      config_(config),
       table_(table),
       partition_(partition),
-      reducer_(context, strategy, partition),
+      reducer_(context, config, partition),
       view_(table.specs.size()) {
   std::int64_t shared = 0;
   for (std::size_t p = 0; p < table.specs.size(); ++p) {
     if (!needs_own_buffer(static_cast<int>(p)))
       shared += partition.slot(static_cast<int>(p)).padded;
   }
-  bucket_capacity_ = std::min(strategy.reduce_bucket_size, shared);
+  bucket_capacity_ = std::min(config.zero.reduce_bucket_size, shared);
   make_shards();
 }
 
 // The first parameters' on the device, the others' on the host.
 void ShardedGradients::make_shards() {
-  const int first_on_host = first_host_parameter(partition_, strategy_.offload);
+  const int first_on_host = config_.placement.first_on_host();
   std::int64_t elements = partition_.shard_elements();
-  if (first_on_host < static_cast<int>(partition_.size())) {
+  if (config_.placement.any_on_host()) {
     elements = partition_.slot(first_on_host).shard_offset;
     std::int64_t largest = bucket_capacity_ / partition_.ranks();
     for (int p = first_on_host; p < static_cast<int>(partition_.size()); ++p) {
       if (needs_own_buffer(p)) largest = std::max(largest, partition_.slot(p).chunk);
     }
-    host_.emplace(context_, strategy_, partition_, first_on_host, largest);
+    if (config_.gradient_accumulation == 1) largest = 0;
+    host_.emplace(context_, config_.offload, config_.precision.grad_accum_dtype, partition_,
+                  first_on_host, largest);
   }
   if (elements == 0) return;
-  shards_ = context_.allocate(strategy_.grad_accum_dtype, Shape{elements}, MemoryTag::gradient,
-                              {"gradient shards"});
+  shards_ = context_.allocate(config_.precision.grad_accum_dtype, Shape{elements},
+                              MemoryTag::gradient, {"gradient shards"});
   context_.run(Fill{shards_.view, 0});
 }
 
 void ShardedGradients::begin_micro_batch(bool first, bool) { first_ = first; }
 
 bool ShardedGradients::needs_own_buffer(int parameter) const {
-  return partition_.slot(parameter).padded > strategy_.reduce_bucket_size ||
+  return partition_.slot(parameter).padded > config_.zero.reduce_bucket_size ||
          (table_.tied() && parameter == table_.token_embedding);
 }
 
@@ -86,7 +87,7 @@ TensorView ShardedGradients::place(int parameter) {
 ShardedGradients::Bucket& ShardedGradients::open_bucket(std::int64_t elements) {
   retire(1);
   Bucket& bucket = buckets_.emplace_back();
-  bucket.storage = context_.allocate(strategy_.grad_accum_dtype, Shape{elements},
+  bucket.storage = context_.allocate(config_.precision.grad_accum_dtype, Shape{elements},
                                      MemoryTag::communication, {"gradient bucket"});
   return bucket;
 }

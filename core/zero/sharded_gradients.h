@@ -15,7 +15,7 @@ namespace zl {
 
 class ShardedGradients : public GradientStore {
  public:
-  ShardedGradients(RankContext& context, const Strategy& strategy, const ParameterTable& table,
+  ShardedGradients(RankContext& context, const StoreConfig& config, const ParameterTable& table,
                    const Partition& partition);
 
   void begin_micro_batch(bool first, bool last) override;
@@ -48,7 +48,7 @@ class ShardedGradients : public GradientStore {
   void make_shards();
 
   RankContext& context_;
-  const Strategy& strategy_;
+  const StoreConfig config_;
   const ParameterTable& table_;
   const Partition& partition_;
   GradientReducer reducer_;

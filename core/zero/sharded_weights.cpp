@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/offload/placement.h"
+#include "core/ops/elementwise.h"
 #include "core/zero/quantized_collectives.h"
 
 namespace zl {
 
-ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
+ShardedWeights::ShardedWeights(RankContext& context, const StoreConfig& config,
                                const ParameterTable& table, const Partition& partition,
-                               const std::vector<Transformer::Visit>& visits)
+                               const std::vector<Visit>& visits)
     : context_(context),
-      strategy_(strategy),
+      config_(config),
       table_(table),
       partition_(partition),
       visits_(visits),
@@ -20,7 +20,7 @@ ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
       live_(table.specs.size()) {
   place();
   choose_persistent();
-  for (const Transformer::Visit& visit : visits) {
+  for (const Visit& visit : visits) {
     visit_parameters_.push_back(needed_by(visit));
     std::int64_t elements = 0;
     for (const int p : visit_parameters_.back()) elements += partition.slot(p).count;
@@ -30,15 +30,14 @@ ShardedWeights::ShardedWeights(RankContext& context, const Strategy& strategy,
 
 // In table order: what the device updates stays there, then what host memory may hold, then files.
 void ShardedWeights::place() {
-  const OffloadConfig& offload = strategy_.offload;
-  const int first_on_host = first_host_parameter(partition_, offload);
+  const OffloadConfig& offload = config_.offload;
   std::int64_t on_device = 0, on_host = 0;
   std::vector<int> in_files;
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
     const std::int64_t chunk = partition_.slot(p).chunk;
     const bool room = in_files.empty() && on_host + chunk <= offload.max_in_cpu;
     Tier tier = offload.parameters;
-    if (p < first_on_host) tier = Tier::device;
+    if (p < config_.placement.first_on_host()) tier = Tier::device;
     if (tier == Tier::nvme && room) tier = Tier::cpu;
     tiers_.push_back(tier);
     if (tier == Tier::device) on_device += chunk;
@@ -47,13 +46,14 @@ void ShardedWeights::place() {
   }
   const auto shards = [&](std::int64_t elements, MemorySpace space) {
     if (elements == 0) return Tensor();
-    return context_.allocate(strategy_.compute_dtype, Shape{elements}, MemoryTag::parameter,
+    return context_.allocate(config_.precision.compute_dtype, Shape{elements}, MemoryTag::parameter,
                              {"weight shards"}, space);
   };
   shards_ = shards(on_device, MemorySpace::device);
   host_shards_ = shards(on_host, host_space(offload));
   if (!in_files.empty()) {
-    files_ = std::make_unique<WeightFiles>(context_, strategy_, partition_, in_files);
+    files_ = std::make_unique<WeightFiles>(context_, offload, config_.precision.compute_dtype,
+                                           partition_, in_files);
   }
 }
 
@@ -70,15 +70,15 @@ void ShardedWeights::choose_persistent() {
   std::int64_t total = 0, padded = 0;
   for (std::size_t p = 0; p < table_.specs.size(); ++p) {
     const Partition::Slot& slot = partition_.slot(static_cast<int>(p));
-    if (slot.count > strategy_.param_persistence_threshold) continue;
-    if (slot.count > strategy_.model_persistence_threshold - total) continue;
+    if (slot.count > config_.zero.param_persistence_threshold) continue;
+    if (slot.count > config_.zero.model_persistence_threshold - total) continue;
     total += slot.count;
     padded += slot.padded;
     is_persistent_[p] = true;
     persistent_.push_back(static_cast<int>(p));
   }
   if (persistent_.empty()) return;
-  persistent_storage_ = context_.allocate(strategy_.compute_dtype, Shape{padded},
+  persistent_storage_ = context_.allocate(config_.precision.compute_dtype, Shape{padded},
                                           MemoryTag::parameter, {"persistent weights"});
   std::int64_t offset = 0;
   for (const int p : persistent_) {
@@ -91,7 +91,7 @@ void ShardedWeights::choose_persistent() {
 // A unit's own parameters, whether or not an op of the pass reads each (DeepSpeed's module hooks do
 // the same), so that every parameter is gathered twice per micro-batch. A tied embedding serves the
 // head's forward in place of its own backward, which does not read it.
-std::vector<int> ShardedWeights::needed_by(const Transformer::Visit& visit) const {
+std::vector<int> ShardedWeights::needed_by(const Visit& visit) const {
   std::vector<int> needed;
   for (std::size_t i = 0; i < table_.specs.size(); ++i) {
     const int p = static_cast<int>(i);
@@ -108,10 +108,10 @@ std::vector<int> ShardedWeights::needed_by(const Transformer::Visit& visit) cons
 void ShardedWeights::initialize(std::uint64_t seed) {
   if (!shards_.view.empty()) context_.run(Fill{shards_.view, 0});
   std::optional<HostDraw> host_draw;
-  if (strategy_.offload.parameters != Tier::device) {
+  if (config_.offload.parameters != Tier::device) {
     if (!host_shards_.view.empty()) context_.run(StreamId::host, Fill{host_shards_.view, 0});
     context_.wait(StreamId::compute, context_.record(StreamId::host));
-    host_draw.emplace(context_, strategy_.compute_dtype);
+    host_draw.emplace(context_, config_.precision.compute_dtype);
   }
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
     const ParameterSpec& spec = table_.specs[static_cast<std::size_t>(p)];
@@ -138,7 +138,7 @@ void ShardedWeights::archive(StateArchive& archive, int parameter, const std::st
 
 void ShardedWeights::enter(int unit, Pass pass) {
   if (next_visit_ == visits_.size()) next_visit_ = next_prefetch_ = 0;
-  const Transformer::Visit& expected = visits_[next_visit_];
+  const Visit& expected = visits_[next_visit_];
   ZL_CHECK(expected.unit == unit && expected.pass == pass,
            "unit " + std::to_string(unit) + " entered out of order, expected unit " +
                std::to_string(expected.unit));
@@ -152,7 +152,7 @@ void ShardedWeights::enter(int unit, Pass pass) {
     gathered.wire.reset();
     ahead_elements_ -= gathered.elements;
   }
-  if (strategy_.overlap_comm) prefetch();
+  if (config_.zero.overlap_comm) prefetch();
 }
 
 // Starts coming visits while less than the prefetch budget is on its way. The budget is tested
@@ -160,8 +160,8 @@ void ShardedWeights::enter(int unit, Pass pass) {
 // at a visit whose weights are here or on their way now but will be dropped before it.
 void ShardedWeights::prefetch() {
   while (next_prefetch_ < visits_.size()) {
-    const std::int64_t budget =
-        std::min(strategy_.prefetch_bucket_size, strategy_.max_live_parameters - live_elements_);
+    const std::int64_t budget = std::min(config_.zero.prefetch_bucket_size,
+                                         config_.zero.max_live_parameters - live_elements_);
     if (ahead_elements_ >= budget) return;
     const bool dropped =
         std::any_of(gathered_.begin(), gathered_.end(), [&](const Gathered& gathered) {
@@ -193,24 +193,25 @@ void ShardedWeights::start_gather(std::size_t visit) {
   if (gathered.parameters.empty()) return;
   const int unit = visits_[visit].unit;
   ScopeGuard scope(context_, Phase::gather, unit);
-  gathered.storage = context_.allocate(strategy_.compute_dtype, Shape{padded}, MemoryTag::parameter,
-                                       {"gathered weights", unit});
+  gathered.storage = context_.allocate(config_.precision.compute_dtype, Shape{padded},
+                                       MemoryTag::parameter, {"gathered weights", unit});
   std::int64_t offset = 0;
   for (const int p : gathered.parameters) {
     live_[static_cast<std::size_t>(p)] =
         gathered.storage.view.flat(offset, partition_.slot(p).padded);
     offset += partition_.slot(p).padded;
   }
-  const StreamId stream = strategy_.overlap_comm ? StreamId::communication : StreamId::compute;
+  const StreamId stream = config_.zero.overlap_comm ? StreamId::communication : StreamId::compute;
   // The block may have been used by earlier work of the compute stream.
-  if (strategy_.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
+  if (config_.zero.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
   const std::vector<Segment> segments = bring(stream, gathered.parameters);
-  if (strategy_.quantized_weights) {
+  if (config_.zero.quantized_weights) {
     gathered.wire = quantized_all_gather(context_, stream, segments);
   } else {
-    context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+    context_.collective(stream,
+                        {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
   }
-  if (strategy_.overlap_comm) gathered.event = context_.record(stream);
+  if (config_.zero.overlap_comm) gathered.event = context_.record(stream);
   live_elements_ += gathered.elements;
   ahead_elements_ += gathered.elements;
   gathered_.push_back(std::move(gathered));
@@ -256,10 +257,10 @@ bool ShardedWeights::reads(std::size_t visit, const Gathered& gathered) const {
 // Stays when a visit of this micro-batch from `first` on reads it within max_reuse_distance
 // elements of other units' weights and the live window is not overfull.
 bool ShardedWeights::used_soon(std::size_t first, const Gathered& gathered) const {
-  if (live_elements_ > strategy_.max_live_parameters) return false;
+  if (live_elements_ > config_.zero.max_live_parameters) return false;
   std::int64_t distance = 0;
   for (std::size_t visit = first; visit < visits_.size(); ++visit) {
-    if (distance >= strategy_.max_reuse_distance) return false;
+    if (distance >= config_.zero.max_reuse_distance) return false;
     if (reads(visit, gathered)) return true;
     distance += visit_elements_[visit];
   }
@@ -285,7 +286,7 @@ void ShardedWeights::publish() {
   ScopeGuard scope(context_, Phase::gather, -1);
   const std::vector<Segment> segments = bring(StreamId::compute, persistent_);
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_gather, ReduceOp::sum, Group::data, segments});
+                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
 }
 
 }  // namespace zl

@@ -16,8 +16,8 @@ namespace zl {
 
 class ShardedWeights : public WeightStore {
  public:
-  ShardedWeights(RankContext& context, const Strategy& strategy, const ParameterTable& table,
-                 const Partition& partition, const std::vector<Transformer::Visit>& visits);
+  ShardedWeights(RankContext& context, const StoreConfig& config, const ParameterTable& table,
+                 const Partition& partition, const std::vector<Visit>& visits);
 
   void initialize(std::uint64_t seed) override;
   void enter(int unit, Pass pass) override;
@@ -42,7 +42,7 @@ class ShardedWeights : public WeightStore {
     bool readable = false;  // the compute stream has waited for it
   };
 
-  std::vector<int> needed_by(const Transformer::Visit& visit) const;
+  std::vector<int> needed_by(const Visit& visit) const;
   void place();
   void choose_persistent();
   void start_gather(std::size_t visit);
@@ -55,7 +55,7 @@ class ShardedWeights : public WeightStore {
   bool reads(std::size_t visit, const Gathered& gathered) const;
 
   RankContext& context_;
-  const Strategy& strategy_;
+  const StoreConfig config_;
   const ParameterTable& table_;
   const Partition& partition_;
   std::vector<Tier> tiers_;  // by parameter
@@ -63,7 +63,7 @@ class ShardedWeights : public WeightStore {
   std::unique_ptr<WeightFiles> files_;              // null: none is
   std::vector<std::vector<int>> visit_parameters_;  // per visit, without persistent ones
   std::vector<std::int64_t> visit_elements_;
-  std::vector<Transformer::Visit> visits_;
+  std::vector<Visit> visits_;
   std::size_t next_visit_ = 0;     // the visit that enter() must name
   std::size_t next_prefetch_ = 0;  // the first visit not yet gathered ahead
   std::vector<int> persistent_;

@@ -2,7 +2,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "core/device/memory.h"
+#include "core/base/memory.h"
 #include "gui/plot/bar_plot.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/scatter_plot.h"

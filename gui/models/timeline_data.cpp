@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/device/thread_group.h"
+#include "core/base/stream.h"
 #include "core/ops/op.h"
 #include "gui/units.h"
 #include "simulator/cost/price.h"

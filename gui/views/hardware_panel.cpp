@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "gui/units.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::gui {
 namespace {

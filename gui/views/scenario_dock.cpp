@@ -11,7 +11,7 @@
 #include "core/base/bytes.h"
 #include "gui/theme.h"
 #include "gui/views/hardware_panel.h"
-#include "scenarios/catalog.h"
+#include "scenarios/files/catalog.h"
 
 namespace zl::gui {
 namespace {

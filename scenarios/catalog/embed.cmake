@@ -8,7 +8,7 @@ foreach(path IN LISTS files)
   get_filename_component(name "${path}" NAME_WLE)
   string(APPEND rows "    {\"${folder}\", \"${name}\", R\"zl_json(${text})zl_json\"},\n")
 endforeach()
-file(WRITE "${OUTPUT}" "#include \"scenarios/catalog_entry.h\"
+file(WRITE "${OUTPUT}" "#include \"scenarios/files/catalog_entry.h\"
 
 namespace zl {
 

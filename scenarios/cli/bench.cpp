@@ -13,7 +13,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
-#include "scenarios/tune_files.h"
+#include "scenarios/machine/tune_files.h"
 
 namespace zl::cli {
 namespace {

@@ -1,6 +1,6 @@
 // `zerolab calibrate`: measures this machine, so that the cluster "local" predicts its processor or
 // "local-cuda" its GPUs.
-#include "scenarios/calibrate.h"
+#include "scenarios/machine/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/cpu_backend.h"
-#include "scenarios/cuda_backend.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/cpu_backend.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/runner.h"
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -6,9 +6,9 @@
 #include "core/base/log.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/cuda_backend.h"
-#include "scenarios/live_report.h"
-#include "scenarios/stored_run.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/live_report.h"
+#include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "results/environment.h"
 #include "results/store.h"
 #include "scenarios/cli/options.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 

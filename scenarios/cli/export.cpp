@@ -10,7 +10,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/replay.h"
+#include "scenarios/run/replay.h"
 
 namespace zl::cli {
 namespace {

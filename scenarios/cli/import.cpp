@@ -8,10 +8,10 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
-#include "scenarios/import_huggingface.h"
-#include "scenarios/model_file.h"
-#include "scenarios/show.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/import_huggingface.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/report/show.h"
 
 namespace zl::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/device/failures.h"
+#include "core/threads/failures.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"

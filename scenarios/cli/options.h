@@ -9,8 +9,8 @@
 
 #include "results/format.h"
 #include "results/store.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
+#include "scenarios/files/scenario.h"
+#include "scenarios/run/runner.h"
 
 namespace CLI {
 class App;

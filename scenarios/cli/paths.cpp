@@ -8,7 +8,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
-#include "scenarios/largest.h"
+#include "scenarios/run/largest.h"
 
 namespace zl::cli {
 namespace {

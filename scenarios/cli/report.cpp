@@ -10,7 +10,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/collect_report.h"
+#include "scenarios/report/collect_report.h"
 
 namespace zl::cli {
 namespace {

@@ -29,7 +29,7 @@ RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
   log_info(fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
-                       name_of(strategy.strategy.compute_dtype),
+                       name_of(strategy.strategy.precision.compute_dtype),
                        settings.stack.empty() ? "" : ", as fast as " + settings.stack));
   ProgressBar bar(label, settings.steps);
   RunHooks hooks;

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/json_reading.h"
+#include "scenarios/files/json_reading.h"
 
 namespace zl::cli {
 namespace {

@@ -1,5 +1,5 @@
 // `zerolab show`: one model, cluster, strategy or scenario with its derived numbers.
-#include "scenarios/show.h"
+#include "scenarios/report/show.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -12,9 +12,9 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
-#include "scenarios/model_file.h"
-#include "scenarios/runner.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {
@@ -95,7 +95,7 @@ int scenario(const ShowOptions& options) {
   Json strategies = Json::array();
   for (const ImportedStrategy& each : loaded.strategies) {
     strategies.push_back({{"name", each.strategy.name},
-                          {"precision", name_of(each.strategy.compute_dtype)},
+                          {"precision", name_of(each.strategy.precision.compute_dtype)},
                           {"micro_batch", each.strategy.micro_batch},
                           {"gradient_accumulation", each.strategy.gradient_accumulation}});
   }

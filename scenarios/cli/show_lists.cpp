@@ -1,10 +1,10 @@
 #include "scenarios/cli/show_lists.h"
 
 #include "core/base/nearest.h"
-#include "scenarios/catalog.h"
-#include "scenarios/model_file.h"
-#include "scenarios/runner.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {
@@ -85,9 +85,9 @@ Table list_strategies() {
   for (const std::string& name : catalog_names("strategies")) {
     const Strategy s = load_strategy(name, {}).strategy;
     const bool ddp = catalog_canonical_name("strategies", "ddp") == name;
-    table.rows.push_back({name, std::int64_t{s.zero_stage},
-                          std::string(s.overlap_comm ? "yes" : "no"), recompute_text(s.recompute),
-                          ddp ? Cell("ddp") : Cell()});
+    table.rows.push_back({name, std::int64_t{s.zero.stage},
+                          std::string(s.zero.overlap_comm ? "yes" : "no"),
+                          recompute_text(s.recompute), ddp ? Cell("ddp") : Cell()});
   }
   return table;
 }

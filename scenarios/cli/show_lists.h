@@ -3,7 +3,7 @@
 #pragma once
 
 #include "results/format.h"
-#include "scenarios/import_deepspeed.h"
+#include "scenarios/deepspeed/import.h"
 
 namespace zl::cli {
 

@@ -13,7 +13,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/weights_file.h"
-#include "scenarios/measure.h"
+#include "scenarios/run/measure.h"
 
 namespace zl::cli {
 namespace {
@@ -30,13 +30,13 @@ struct TrainOptions {
 class StepLines {
  public:
   StepLines(const Scenario& scenario, const Strategy& strategy, const std::string& backend)
-      : steps_(scenario.run.steps), scaled_(strategy.compute_dtype == DType::f16) {
+      : steps_(scenario.run.steps), scaled_(strategy.precision.compute_dtype == DType::f16) {
     tokens_ = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
                                   strategy.gradient_accumulation * scenario.run.sequence_length);
     flops_ = tokens_ * scenario.model.flops_per_token(scenario.run.sequence_length);
     const sim::ClusterSpec cluster =
         backend == "sim" ? scenario_cluster(scenario) : load_cluster("local");
-    peak_ = cluster_peak_flops(cluster, strategy.compute_dtype);
+    peak_ = cluster_peak_flops(cluster, strategy.precision.compute_dtype);
   }
 
   std::string text(std::int64_t step, const StepMetrics& metrics, double seconds) const {

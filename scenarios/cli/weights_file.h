@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/zero/engine.h"
+#include "core/train/engine.h"
 
 namespace zl::cli {
 

@@ -16,7 +16,7 @@ class CollectiveTest : public testing::TestWithParam<std::tuple<int, StreamId>> 
            const std::vector<Segment>& segments) const {
     const StreamId stream = std::get<1>(GetParam());
     Timing timing;
-    rank.communicator.run(stream, {kind, op, Group::data, segments}, &timing);
+    rank.communicator.run(stream, {kind, op, Purpose::data, segments}, &timing);
     rank.device.synchronize(stream);
     EXPECT_GT(timing.start_ns, 0);
     EXPECT_GE(timing.end_ns, timing.start_ns);
@@ -127,7 +127,7 @@ TEST(CollectiveChecks, AllToAllNeedsEqualChunks) {
     Array four(DType::u8, 4), into(DType::u8, 4);
     const Segment segment{four.view(), into.view()};
     rank.communicator.run(StreamId::compute,
-                          {CollectiveKind::all_to_all, ReduceOp::sum, Group::data, {&segment, 1}},
+                          {CollectiveKind::all_to_all, ReduceOp::sum, Purpose::data, {&segment, 1}},
                           nullptr);
   });
   EXPECT_NE(error.find("all_to_all: the source is one chunk"), std::string::npos) << error;
@@ -147,7 +147,7 @@ TEST(SlowLink, HoldsACollectiveForItsTransferTime) {
     const Segment segment{whole.part(1000 * me, 1000), whole.view()};
     Timing timing;
     rank.communicator.run(StreamId::communication,
-                          {CollectiveKind::all_gather, ReduceOp::sum, Group::data, {&segment, 1}},
+                          {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}},
                           &timing);
     rank.device.synchronize(StreamId::communication);
     EXPECT_GE(timing.end_ns - timing.start_ns, 8'000'000);  // 2 * 1000 elements of 4 bytes
@@ -178,7 +178,7 @@ TEST(ReductionTest, NotANumberWinsTheMaximumWhicheverRankHasIt) {
       const Segment segment{value.view(), value.view()};
       rank.communicator.run(
           StreamId::compute,
-          {CollectiveKind::all_reduce, ReduceOp::max, Group::control, {&segment, 1}}, nullptr);
+          {CollectiveKind::all_reduce, ReduceOp::max, Purpose::control, {&segment, 1}}, nullptr);
       EXPECT_TRUE(std::isnan(value.get(0)));
     });
   }
@@ -191,7 +191,7 @@ TEST(ReductionTest, SumsInRankOrderAndRoundsOnce) {
     value.set(0, rank.communicator.rank() == 0 ? 16777216.0 : 1.0);
     const Segment segment{value.view(), value.view()};
     rank.communicator.run(StreamId::compute,
-                          {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
+                          {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}},
                           nullptr);
     EXPECT_EQ(value.get(0), 16777216.0);
   });
@@ -201,7 +201,7 @@ TEST(ReductionTest, SumsInRankOrderAndRoundsOnce) {
     value.set(0, rank.communicator.rank() == 0 ? 256.0 : 1.0);
     const Segment segment{value.view(), value.view()};
     rank.communicator.run(StreamId::compute,
-                          {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
+                          {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}},
                           nullptr);
     EXPECT_EQ(value.get(0), 258.0);
   });
@@ -217,13 +217,13 @@ TEST(CollectiveStreams, TwoStreamsOfEachRankCarryCollectivesAtOnce) {
       for (int i = 0; i < 3; ++i) later.set(i, me + round);
       const Segment slow{later.view(), later.view()};
       rank.communicator.run(StreamId::communication,
-                            {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&slow, 1}},
+                            {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&slow, 1}},
                             nullptr);
       Array now(DType::f64, 1);
       now.set(0, me * round);
       const Segment quick{now.view(), now.view()};
       rank.communicator.run(StreamId::compute,
-                            {CollectiveKind::all_reduce, ReduceOp::max, Group::data, {&quick, 1}},
+                            {CollectiveKind::all_reduce, ReduceOp::max, Purpose::data, {&quick, 1}},
                             nullptr);
       ASSERT_EQ(now.get(0), (kRanks - 1) * round);
     }

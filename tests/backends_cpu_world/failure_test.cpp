@@ -25,9 +25,9 @@ void expect_parts(const std::string& message, const std::vector<std::string>& pa
 }
 
 void all_reduce(RankHandle rank, Array& array, StreamId stream = StreamId::compute,
-                ReduceOp op = ReduceOp::sum, Group group = Group::data) {
+                ReduceOp op = ReduceOp::sum, Purpose purpose = Purpose::data) {
   const Segment segment{array.view(), array.view()};
-  rank.communicator.run(stream, {CollectiveKind::all_reduce, op, group, {&segment, 1}}, nullptr);
+  rank.communicator.run(stream, {CollectiveKind::all_reduce, op, purpose, {&segment, 1}}, nullptr);
 }
 
 class MismatchTest : public testing::TestWithParam<StreamId> {};
@@ -43,7 +43,7 @@ TEST_P(MismatchTest, EveryRankHearsBothCalls) {
     const auto kind = odd ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather;
     try {
       rank.communicator.run(
-          GetParam(), {kind, ReduceOp::sum, Group::data, {odd ? &scatter : &gather, 1}}, nullptr);
+          GetParam(), {kind, ReduceOp::sum, Purpose::data, {odd ? &scatter : &gather, 1}}, nullptr);
       rank.device.synchronize(GetParam());
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::failed);
@@ -83,7 +83,7 @@ TEST(Mismatch, CountTypeOpGroupAndTensorsAllMatter) {
   expect_parts(differs([](RankHandle rank, bool odd) {
                  Array array(DType::f32, 4);
                  all_reduce(rank, array, StreamId::compute, ReduceOp::sum,
-                            odd ? Group::control : Group::data);
+                            odd ? Purpose::control : Purpose::data);
                }),
                {"group data", "group control"});
   expect_parts(differs([](RankHandle rank, bool odd) {
@@ -91,7 +91,7 @@ TEST(Mismatch, CountTypeOpGroupAndTensorsAllMatter) {
                  const std::vector<Segment> segments(odd ? 2 : 1, {array.view(), array.view()});
                  rank.communicator.run(
                      StreamId::compute,
-                     {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, segments}, nullptr);
+                     {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, segments}, nullptr);
                }),
                {"1 tensor fp32 [4]", "2 tensors fp32 [4, 4]"});
 }
@@ -103,7 +103,7 @@ TEST(BadCall, IsRefusedBeforeAnyoneWaits) {
     return error_of(*world, [&](RankHandle rank) {
       Array a(from, source), b(to, destination);
       const Segment segment{a.view(), b.view()};
-      rank.communicator.run(StreamId::compute, {kind, op, Group::data, {&segment, 1}}, nullptr);
+      rank.communicator.run(StreamId::compute, {kind, op, Purpose::data, {&segment, 1}}, nullptr);
     });
   };
   using enum CollectiveKind;
@@ -169,7 +169,7 @@ TEST(Leaving, UnwindingWithWorkUnderWayHangsNobody) {
     const TensorView view{slab.data, DType::f32, Shape{4}};
     const Segment segment{view, view};
     const Collective collective{
-        CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}};
+        CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}};
     if (rank.communicator.rank() == 1) {
       rank.communicator.run(StreamId::communication, collective, nullptr);
       throw std::out_of_range("the cause");

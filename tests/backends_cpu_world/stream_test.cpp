@@ -5,6 +5,8 @@
 #include <stdexcept>
 
 #include "backends/cpu/device.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/op.h"
 #include "tests/backends_cpu_world/ranks.h"
 
 namespace zl::cpu::test {
@@ -149,9 +151,9 @@ TEST(DeviceFailures, OfAWorkerAreTheCauseTheWorldRethrows) {
     }
     // Rank 1 hears of it here as "rank 1 has left", before anyone synchronises copy_in.
     for (int i = 0; i < 1000000; ++i) {
-      rank.communicator.run(StreamId::compute,
-                            {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
-                            nullptr);
+      rank.communicator.run(
+          StreamId::compute,
+          {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}}, nullptr);
     }
   }),
                std::domain_error);

@@ -11,6 +11,8 @@
 
 #include "backends/cuda/availability.h"
 #include "core/base/error.h"
+#include "core/ops/attention.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::cuda {
 namespace {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
+#include "core/ops/activation.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 namespace {

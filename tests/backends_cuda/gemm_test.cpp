@@ -6,6 +6,7 @@
 
 #include "backends/cuda/blas.h"
 #include "backends/cuda/cublaslt.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 namespace {

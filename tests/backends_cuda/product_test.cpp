@@ -1,5 +1,6 @@
 // Which ops the epilogue of a product takes over: every condition on its own.
 #include "backends/cuda/product.h"
+#include "core/ops/op.h"
 
 #include <gtest/gtest.h>
 

@@ -52,7 +52,8 @@ struct Exchange {
  private:
   void collective(CollectiveKind kind, const TensorView& source, const TensorView& destination) {
     const Segment segment{source, destination};
-    communicator.run(StreamId::compute, {kind, ReduceOp::sum, Group::data, {&segment, 1}}, nullptr);
+    communicator.run(StreamId::compute, {kind, ReduceOp::sum, Purpose::data, {&segment, 1}},
+                     nullptr);
   }
 };
 

@@ -56,7 +56,7 @@ void measure(int bytes, const zl::RankHandle& handle) {
     return [=, &handle] {
       const zl::Segment segment{view(from, in), view(to, out)};
       handle.communicator.run(zl::StreamId::compute,
-                              {kind, zl::ReduceOp::max, zl::Group::data, {&segment, 1}}, nullptr);
+                              {kind, zl::ReduceOp::max, zl::Purpose::data, {&segment, 1}}, nullptr);
     };
   };
   struct Pattern {

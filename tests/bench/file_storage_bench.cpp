@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/crc32c.h"
 #include "backends/cpu/file_storage.h"
+#include "core/base/crc32c.h"
 #include "tests/bench/paired.h"
 
 namespace {

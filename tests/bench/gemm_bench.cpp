@@ -8,6 +8,7 @@
 #include "backends/cpu/ops/gemm_eigen.h"
 #include "backends/cpu/ops/gemm_onednn.h"
 #include "backends/cpu/ops/gemm_packed.h"
+#include "core/ops/matmul.h"
 #include "tests/bench/paired.h"
 
 namespace {

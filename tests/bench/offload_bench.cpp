@@ -34,10 +34,10 @@ ModelConfig model() {
 
 Strategy base(int stage) {
   Strategy s;
-  s.zero_stage = stage;
-  s.overlap_comm = true;
-  s.param_persistence_threshold = 0;
-  s.max_reuse_distance = 1'000'000;  // the last block stays for its backward, others do not
+  s.zero.stage = stage;
+  s.zero.overlap_comm = true;
+  s.zero.param_persistence_threshold = 0;
+  s.zero.max_reuse_distance = 1'000'000;  // the last block stays for its backward, others do not
   const char* folder = std::getenv("ZEROLAB_BENCH_FOLDER");
   s.offload.nvme_path = folder != nullptr ? folder : ".";
   s.offload.pipeline_read = s.offload.pipeline_write = true;

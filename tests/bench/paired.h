@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/ops/vector.h"
-#include "core/device/tensor.h"
+#include "core/base/tensor.h"
 
 namespace zl::bench {
 

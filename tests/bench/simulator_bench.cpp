@@ -30,9 +30,9 @@ ModelConfig gpt3() {
 
 Strategy zero_3() {
   Strategy strategy;
-  strategy.zero_stage = 3;
-  strategy.overlap_comm = true;
-  strategy.compute_dtype = strategy.communication_dtype = DType::bf16;
+  strategy.zero.stage = 3;
+  strategy.zero.overlap_comm = true;
+  strategy.precision.compute_dtype = strategy.precision.communication_dtype = DType::bf16;
   strategy.recompute.mode = RecomputeMode::full;
   return strategy;
 }

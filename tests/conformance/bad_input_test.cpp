@@ -1,6 +1,7 @@
 // What ops refuse, on every harness: with a message that names the op and the value.
 #include <gtest/gtest.h>
 
+#include "core/ops/op.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/ops/op.h"
 #include "tests/conformance/harness.h"
 #include "tests/conformance/workspace.h"
 

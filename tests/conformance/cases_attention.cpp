@@ -1,6 +1,7 @@
 // Conformance cases of attention, rotary positions, norms and embeddings.
 #include <cmath>
 
+#include "core/ops/op.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/reference.h"
 

@@ -1,6 +1,8 @@
 // Conformance cases of one-bit messages and of the halves of Adam.
 #include <cmath>
 
+#include "core/ops/compress.h"
+#include "core/ops/frozen_adam.h"
 #include "tests/conformance/cases.h"
 
 namespace zl::test {

@@ -1,4 +1,5 @@
 // Conformance cases of matrix products, activations and the loss.
+#include "core/ops/op.h"
 #include "tests/conformance/cases.h"
 
 namespace zl::test {

@@ -1,4 +1,5 @@
 // Conformance cases of 1-bit LAMB.
+#include "core/ops/onebit_lamb.h"
 #include "tests/conformance/cases.h"
 
 namespace zl::test {

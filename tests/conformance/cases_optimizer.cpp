@@ -1,6 +1,7 @@
 // Conformance cases of element-wise ops, optimizer updates and exact reductions.
 #include <cmath>
 
+#include "core/ops/op.h"
 #include "tests/conformance/cases.h"
 
 namespace zl::test {

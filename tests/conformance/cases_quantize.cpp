@@ -1,6 +1,7 @@
 // Conformance cases of eight-bit blocks.
 #include <cmath>
 
+#include "core/ops/quantize.h"
 #include "tests/conformance/cases.h"
 
 namespace zl::test {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/ops/op.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {

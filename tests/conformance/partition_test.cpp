@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/ops/op.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {

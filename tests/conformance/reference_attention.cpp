@@ -1,4 +1,5 @@
 // Reference ops of attention and its rotary positions.
+#include "core/ops/attention.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>

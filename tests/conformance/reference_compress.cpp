@@ -1,4 +1,6 @@
 // Reference ops of one-bit messages and of blocks of int8.
+#include "core/ops/compress.h"
+#include "core/ops/quantize.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Reference ops on vectors, and their sums and norms.
+#include "core/ops/op.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>

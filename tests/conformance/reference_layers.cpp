@@ -1,4 +1,5 @@
 // Reference ops of a block beside attention: products, embeddings, norms, activations and the loss.
+#include "core/ops/op.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>

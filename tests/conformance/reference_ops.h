@@ -2,6 +2,7 @@
 // Ownership: nothing. Threads: pure functions of their tensors.
 #pragma once
 
+#include "core/ops/op.h"
 #include "tests/conformance/reference.h"
 
 namespace zl::test {

@@ -1,4 +1,5 @@
 // Reference ops of the optimizers, the compressed ones included.
+#include "core/ops/op.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 #include "tests/conformance/workspace.h"
+#include "core/ops/dropout_spec.h"
 
 #include <gtest/gtest.h>
 

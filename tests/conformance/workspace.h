@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "core/ops/dropout_spec.h"
 #include "tests/conformance/harness.h"
 
 namespace zl::test {

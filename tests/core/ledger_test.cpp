@@ -1,4 +1,4 @@
-#include "core/device/ledger.h"
+#include "core/rank/ledger.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/device/pool.h"
+#include "core/rank/pool.h"
 
 #include <gtest/gtest.h>
 

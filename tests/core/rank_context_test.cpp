@@ -1,8 +1,9 @@
-#include "core/device/rank_context.h"
+#include "core/rank/rank_context.h"
 
 #include <gtest/gtest.h>
 
 #include "core/device/world.h"
+#include "core/ops/elementwise.h"
 #include "tests/core/fake_device.h"
 
 namespace zl {
@@ -18,7 +19,7 @@ struct RankContextTest : testing::Test {
     return context.allocate(dtype, Shape{count}, MemoryTag::gradient, {"g", 2});
   }
   void collective(CollectiveKind kind, const std::vector<Segment>& segments) {
-    context.collective(StreamId::communication, {kind, ReduceOp::average, Group::data, segments});
+    context.collective(StreamId::communication, {kind, ReduceOp::average, Purpose::data, segments});
   }
 };
 

@@ -6,7 +6,8 @@
 #include <random>
 #include <set>
 
-#include "core/device/rank_context.h"
+#include "core/ops/elementwise.h"
+#include "core/rank/rank_context.h"
 #include "tests/core/fake_device.h"
 
 namespace zl {
@@ -41,7 +42,7 @@ void gather(RankContext& context, StreamId stream, const TensorView& chunk,
             const TensorView& full) {
   const Segment segment{chunk, full};
   context.collective(stream,
-                     {CollectiveKind::all_gather, ReduceOp::sum, Group::data, {&segment, 1}});
+                     {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}});
 }
 
 TEST(Hazards, ReadOfWhatAnotherStreamWritesIsNamed) {
@@ -202,7 +203,7 @@ struct Variant {
   DType dtype = DType::f32;
   StreamId stream = kComm;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  Group group = Group::data;
+  Purpose purpose = Purpose::data;
   Phase phase = Phase::forward;
   int unit = 1;
   int step = 0;
@@ -225,7 +226,7 @@ struct Variant {
     const EventId second = c.record(kCompute);
     if (waits) c.wait(stream, waits_for_first ? first : second);
     const Segment segment{x, x};
-    c.collective(stream, {kind, ReduceOp::sum, group, {&segment, 1}});
+    c.collective(stream, {kind, ReduceOp::sum, purpose, {&segment, 1}});
     if (synchronizes) c.synchronize(stream);
   }
 };
@@ -249,7 +250,7 @@ TEST(SequenceHash, NoticesEveryChangeOfTheProgram) {
                               {.dtype = DType::bf16},
                               {.stream = StreamId::copy_in},
                               {.kind = CollectiveKind::broadcast},
-                              {.group = Group::control},
+                              {.purpose = Purpose::control},
                               {.phase = Phase::backward},
                               {.unit = 2},
                               {.step = 1},

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/device/failures.h"
-#include "core/device/host_stream.h"
+#include "core/threads/failures.h"
+#include "core/threads/host_stream.h"
 
 struct CUstream_st {
   CUstream_st(unsigned seed, int on) : device(on), random(seed) {}

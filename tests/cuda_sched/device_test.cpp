@@ -8,6 +8,8 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/world.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/matmul.h"
 #include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda {
@@ -169,9 +171,9 @@ TEST(HostFailures, EndTheWorld) {
           StreamId::file_in, [] { throw std::domain_error("no disk"); }, nullptr);
     }
     for (int i = 0; i < 1000000; ++i) {
-      rank.communicator.run(StreamId::compute,
-                            {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}},
-                            nullptr);
+      rank.communicator.run(
+          StreamId::compute,
+          {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}}, nullptr);
     }
   }),
                std::domain_error);

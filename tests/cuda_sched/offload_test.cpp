@@ -25,7 +25,7 @@ std::vector<Strategy> delayed_variants(DType dtype) {
   for (const bool overlap : {false, true}) {
     Strategy s = strategy(2, dtype);
     s.name = "zero-2 delayed";
-    s.overlap_comm = overlap;
+    s.zero.overlap_comm = overlap;
     s.offload.optimizer = Tier::cpu;
     s.offload.delayed_update_after = 1;
     s.gradient_accumulation = 2;
@@ -58,7 +58,7 @@ TEST(CudaOffloadAccumulation, HasTheBitsOfCpuRanks) {
   for (int stage = 1; stage <= 3; ++stage) {
     Strategy s = strategy(stage, DType::f32);
     s.gradient_accumulation = 5;  // more than the two staging buffers
-    s.overlap_comm = true;
+    s.zero.overlap_comm = true;
     s.offload.optimizer = Tier::cpu;
     expect_same_bits(run_cpu(kRanks, tiny_llama(), s, steps(3)),
                      run_fake(tiny_llama(), s, steps(3)), s.name);
@@ -70,7 +70,7 @@ TEST(CudaOffloadFaults, AFailedRequestEndsAllRanksByName) {
   const fs::path folder = fs::path(testing::TempDir()) / ("sched-" + std::to_string(getpid()));
   fs::create_directories(folder);
   Strategy s = strategy(3, DType::bf16);
-  s.overlap_comm = true;
+  s.zero.overlap_comm = true;
   s.offload.optimizer = s.offload.parameters = Tier::nvme;
   s.offload.max_in_cpu = 0;
   s.offload.pipeline_read = s.offload.pipeline_write = true;

@@ -14,7 +14,7 @@ ModelConfig one_layer() { return resized(tiny_gpt2(), {1, 16, 1, 1, 16, 16, 4});
 
 Strategy with_offload(int stage) {
   Strategy s = strategy(stage, DType::bf16);
-  s.overlap_comm = true;
+  s.zero.overlap_comm = true;
   s.offload.optimizer = Tier::cpu;
   return s;
 }

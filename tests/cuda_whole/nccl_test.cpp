@@ -35,7 +35,7 @@ class Slab {
 void all_reduce(RankHandle rank, const TensorView& x, ReduceOp op = ReduceOp::sum) {
   const Segment segment{x, x};
   rank.communicator.run(StreamId::communication,
-                        {CollectiveKind::all_reduce, op, Group::data, {&segment, 1}}, nullptr);
+                        {CollectiveKind::all_reduce, op, Purpose::data, {&segment, 1}}, nullptr);
 }
 
 using Program = std::function<void(RankHandle)>;

@@ -49,7 +49,7 @@ TEST_P(WholeBackend, StagesHaveTheSameBitsTheLossesOfCpuRanksAndTheBooksOfTheSim
   for (const Gpus gpus : {Gpus::shared, Gpus::own}) {
     for (int stage = gpus == Gpus::shared ? 2 : 0; stage <= 3; ++stage) {
       Strategy s = strategy(stage, c.dtype);
-      s.overlap_comm = gpus == Gpus::own;
+      s.zero.overlap_comm = gpus == Gpus::own;
       if (stage % 2 == 1) s.recompute.mode = RecomputeMode::full;
       const std::string what = s.name + ", " + name_of(gpus);
       const Finished real = run_on(gpus, 4, c.model, s, steps(2));
@@ -75,7 +75,7 @@ TEST(WholeWorlds, OneAndTwoRanksHaveTheLossesOfCpuRanks) {
       if (ranks == 1 && gpus == Gpus::own) continue;
       Strategy s = strategy(2, DType::bf16);
       s.gradient_accumulation = 2;
-      s.overlap_comm = true;
+      s.zero.overlap_comm = true;
       const std::string what = std::to_string(ranks) + " ranks, " + name_of(gpus);
       const Finished real = run_on(gpus, ranks, small_llama(), s, steps(2));
       expect_losses(real, run_cpu(ranks, small_llama(), s, steps(2)), 2e-2, what);
@@ -86,7 +86,7 @@ TEST(WholeWorlds, OneAndTwoRanksHaveTheLossesOfCpuRanks) {
 
 TEST(WholeRepeat, TheSameRunGivesTheSameBits) {
   Strategy s = strategy(3, DType::bf16);
-  s.overlap_comm = true;
+  s.zero.overlap_comm = true;
   const ModelConfig model = with_dropout(with_wide_heads(tiny_gpt2()));
   expect_same_bits(run_on(Gpus::own, 2, model, s, steps(3)),
                    run_on(Gpus::own, 2, model, s, steps(3)), "once more");
@@ -137,8 +137,8 @@ TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   Strategy quantized = strategy(3, DType::bf16);
   quantized.name = "ZeRO++";
   quantized.optimizer.lr = 3e-3;
-  quantized.quantized_weights = quantized.quantized_gradients = true;
-  quantized.overlap_comm = true;
+  quantized.zero.quantized_weights = quantized.zero.quantized_gradients = true;
+  quantized.zero.overlap_comm = true;
   for (const Strategy& s : {onebit, quantized}) {
     const Finished on_cpu = run_cpu(4, small_gpt2(), s, steps(4));
     const Finished reference = run_on(Gpus::shared, 4, small_gpt2(), s, steps(4));

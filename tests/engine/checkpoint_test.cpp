@@ -47,14 +47,14 @@ TEST(Checkpoint, EveryStageResumesWithTheSameBits) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (int stage = 0; stage <= 3; ++stage) {
       Strategy s = strategy(stage, dtype);
-      s.overlap_comm = stage % 2 == 1;
+      s.zero.overlap_comm = stage % 2 == 1;
       s.gradient_accumulation = 2;
       s.schedule.kind = ScheduleKind::warmup_decay_lr;
       s.schedule.warmup_num_steps = 4;
       s.schedule.total_num_steps = kAll;
       s.loss_scaler.initial_scale_power = 20;  // fp16: some steps overflow
-      if (stage == 3) s.param_persistence_threshold = 100;
-      if (stage == 2 && dtype == DType::bf16) s.stochastic_rounding = true;
+      if (stage == 3) s.zero.param_persistence_threshold = 100;
+      if (stage == 2 && dtype == DType::bf16) s.precision.stochastic_rounding = true;
       expect_resumes(s, {5});
     }
   }
@@ -92,7 +92,7 @@ TEST(Checkpoint, OnebitOptimizersResumeWithTheSameBits) {
 TEST(Checkpoint, OffloadedStateResumesWithTheSameBits) {
   for (const Strategy& s : offload_variants(DType::bf16)) {
     const bool has_state_there = s.offload.optimizer != Tier::device;
-    if (s.overlap_comm || !has_state_there) continue;
+    if (s.zero.overlap_comm || !has_state_there) continue;
     expect_resumes(s, {4});
   }
 }

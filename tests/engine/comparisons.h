@@ -38,7 +38,7 @@ inline std::vector<Strategy> variants(DType dtype) {
   for (int stage = 0; stage <= 3; ++stage) {
     for (const bool overlap : {false, true}) {
       Strategy s = strategy(stage, dtype);
-      s.overlap_comm = overlap;
+      s.zero.overlap_comm = overlap;
       all.push_back(s);
       s.recompute.mode = RecomputeMode::full;
       s.name += " recompute";
@@ -46,11 +46,11 @@ inline std::vector<Strategy> variants(DType dtype) {
     }
   }
   Strategy s = strategy(3, dtype);
-  s.overlap_comm = true;
-  s.param_persistence_threshold = 100;
+  s.zero.overlap_comm = true;
+  s.zero.param_persistence_threshold = 100;
   s.name = "zero-3 persistent";
   all.push_back(s);
-  s.max_reuse_distance = 1'000'000'000;
+  s.zero.max_reuse_distance = 1'000'000'000;
   s.name = "zero-3 reuse";
   all.push_back(s);
   s = strategy(3, dtype);
@@ -64,7 +64,7 @@ inline std::vector<Strategy> variants(DType dtype) {
   s.name = "zero-1 selective";
   all.push_back(s);
   s = strategy(2, dtype);
-  s.reduce_bucket_size = 1'000'000;
+  s.zero.reduce_bucket_size = 1'000'000;
   s.name = "zero-2 one bucket";
   all.push_back(s);
   return all;
@@ -76,7 +76,7 @@ inline std::vector<Strategy> offload_variants(DType dtype) {
   for (int stage = 1; stage <= 3; ++stage) {
     for (const bool overlap : {false, true}) {
       Strategy s = strategy(stage, dtype);
-      s.overlap_comm = overlap;
+      s.zero.overlap_comm = overlap;
       s.offload.optimizer = Tier::cpu;
       s.offload.sub_group_size = 5000;
       s.name += " optimizer cpu";
@@ -104,7 +104,7 @@ inline std::vector<Strategy> offload_variants(DType dtype) {
       s.name += " some cpu, some device";
       all.push_back(s);
       s = strategy(3, dtype);
-      s.overlap_comm = overlap;
+      s.zero.overlap_comm = overlap;
       s.offload.optimizer = Tier::cpu;
       s.offload.sub_group_size = 5000;
       s.offload.ratio = 0.5;
@@ -113,7 +113,7 @@ inline std::vector<Strategy> offload_variants(DType dtype) {
       all.push_back(s);
       s.offload.ratio = 1;
       s.offload.pin_memory = false;
-      s.param_persistence_threshold = 100;
+      s.zero.param_persistence_threshold = 100;
       s.recompute.mode = RecomputeMode::full;
       s.offload.activations = true;
       s.name = "zero-3 all cpu persistent recompute";
@@ -122,7 +122,7 @@ inline std::vector<Strategy> offload_variants(DType dtype) {
   }
   for (const bool overlap : {false, true}) {
     Strategy s = strategy(0, dtype);
-    s.overlap_comm = overlap;
+    s.zero.overlap_comm = overlap;
     s.offload.activations = true;
     s.recompute.mode = RecomputeMode::full;
     s.name = "zero-0 recompute, activations cpu";

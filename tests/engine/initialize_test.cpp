@@ -25,7 +25,7 @@ TEST(Initialize, RefusesWhatCannotRun) {
   SessionOptions options;
   options.sequence_length = 25;  // one more than the model has positions
   EXPECT_NE(message_of(tiny_gpt2(), s, options).find("sequence_length: 25"), std::string::npos);
-  s.zero_stage = 4;
+  s.zero.stage = 4;
   EXPECT_NE(message_of(tiny_gpt2(), s, {}).find("zero_stage: 4"), std::string::npos);
   s = strategy(0);
   s.micro_batch = 0;
@@ -33,6 +33,16 @@ TEST(Initialize, RefusesWhatCannotRun) {
   ModelConfig model = tiny_gpt2();
   model.heads = 5;  // does not divide 48
   EXPECT_NE(message_of(model, strategy(0), {}).find("heads"), std::string::npos);
+}
+
+TEST(Initialize, OnebitAdamNeedsWholeGradients) {
+  for (const int stage : {2, 3}) {
+    Strategy s = strategy(stage);
+    s.optimizer.kind = OptimizerKind::onebit_adam;
+    const std::string message = message_of(tiny_gpt2(), s, {});
+    EXPECT_TRUE(message.starts_with("strategy.zero_stage: " + std::to_string(stage))) << message;
+    EXPECT_NE(message.find("use stage 0 or 1"), std::string::npos) << message;
+  }
 }
 
 TEST(Initialize, TrainsUnderEveryStage) {

@@ -13,7 +13,7 @@
 namespace zl::test {
 namespace {
 
-std::string label(const Strategy& s) { return s.name + (s.overlap_comm ? " overlap" : ""); }
+std::string label(const Strategy& s) { return s.name + (s.zero.overlap_comm ? " overlap" : ""); }
 
 class Offload : public testing::TestWithParam<DType> {};
 
@@ -55,7 +55,7 @@ TEST(OffloadAccumulation, GivesTheSameBitsAsTheDevice) {
   for (int stage = 1; stage <= 3; ++stage) {
     Strategy s = strategy(stage, DType::bf16);
     s.gradient_accumulation = 3;
-    s.overlap_comm = true;
+    s.zero.overlap_comm = true;
     const Finished reference = run_cpu(2, tiny_gpt2(), s, steps(4));
     s.offload.optimizer = Tier::cpu;
     expect_same_bits(reference, run_cpu(2, tiny_gpt2(), s, steps(4)), s.name);
@@ -74,7 +74,7 @@ std::int64_t moved(const RunResult& result, const std::string& link) {
 TEST(OffloadBooks, FollowTheClosedForms) {
   const ModelConfig model = tiny_gpt2();
   const int ranks = 4;
-  const std::int64_t shard = Partition(ParameterTable(model), ranks, 0).shard_elements();
+  const std::int64_t shard = Partition(ParameterTable(model).counts(), ranks, 0).shard_elements();
   for (int stage = 1; stage <= 3; ++stage) {
     Strategy s = strategy(stage, DType::bf16);
     s.offload.optimizer = Tier::cpu;
@@ -136,7 +136,7 @@ TEST(WeightsInFiles, UpdatesWaitForWritesOnceTheBuffersAreTaken) {
 TEST(DelayedUpdate, IsOneStepStale) {
   Strategy s = strategy(2, DType::bf16);
   s.offload.optimizer = Tier::cpu;
-  s.overlap_comm = true;
+  s.zero.overlap_comm = true;
   const Finished normal = run_cpu(2, tiny_gpt2(), s, steps(6));
   s.offload.delayed_update_after = 6;
   expect_same_bits(normal, run_cpu(2, tiny_gpt2(), s, steps(6)), "delayed after the last step");
@@ -159,7 +159,7 @@ TEST(DelayedUpdate, HasTwinsAndNoHazard) {
     Strategy s = strategy(2, DType::bf16);
     s.offload.optimizer = Tier::cpu;
     s.offload.delayed_update_after = 1;
-    s.overlap_comm = overlap;
+    s.zero.overlap_comm = overlap;
     s.gradient_accumulation = 2;
     expect_twins(run_cpu(2, tiny_gpt2(), s, steps(4)).result,
                  run_sim(2, tiny_gpt2(), s, steps(4)).result, "delayed");
@@ -183,7 +183,7 @@ TEST(OffloadFaults, EveryFailedRequestEndsTheRunByName) {
   model.ffn = 32;
   model.max_sequence = 8;
   Strategy s = strategy(3, DType::bf16);
-  s.overlap_comm = true;
+  s.zero.overlap_comm = true;
   s.offload.optimizer = s.offload.parameters = Tier::nvme;
   s.offload.max_in_cpu = 0;
   s.offload.pipeline_read = s.offload.pipeline_write = true;
@@ -239,11 +239,11 @@ TEST(OffloadConfig, RefusesWhatCannotWork) {
   s.offload.optimizer = Tier::cpu;
   EXPECT_NE(message(s).find("offload_optimizer.device: needs stage 1, 2 or 3, not 0"),
             std::string::npos);
-  s.zero_stage = 2;
+  s.zero.stage = 2;
   EXPECT_EQ(message(s), "");
   s.offload.parameters = Tier::cpu;
   EXPECT_NE(message(s).find("offload_param.device: needs stage 3, not 2"), std::string::npos);
-  s.zero_stage = 3;
+  s.zero.stage = 3;
   s.offload.optimizer = Tier::device;
   EXPECT_NE(message(s).find("set offload_optimizer.device"), std::string::npos);
   s.offload.optimizer = Tier::nvme;

@@ -37,9 +37,9 @@ TEST(Prefetch, RunsOneBlockAheadInBothPasses) {
   model.layers = 5;
   for (const std::int64_t budget : {std::int64_t{1}, std::int64_t{50'000'000}}) {
     Strategy s = strategy(3);
-    s.overlap_comm = true;
-    s.prefetch_bucket_size = budget;
-    s.max_reuse_distance = 1;  // only the head's weights stay for its backward
+    s.zero.overlap_comm = true;
+    s.zero.prefetch_bucket_size = budget;
+    s.zero.max_reuse_distance = 1;  // only the head's weights stay for its backward
     const Places found = places(run_sim(2, model, s, steps(2)).trace);
     for (int block = 1; block <= 5; ++block) {
       const std::string what =
@@ -58,8 +58,8 @@ TEST(Prefetch, RunsOneBlockAheadInBothPasses) {
 
 TEST(Prefetch, KeepsWhatIsUsedAgainSoon) {
   Strategy s = strategy(3);
-  s.overlap_comm = true;
-  s.prefetch_bucket_size = s.max_reuse_distance = 50'000'000;
+  s.zero.overlap_comm = true;
+  s.zero.prefetch_bucket_size = s.zero.max_reuse_distance = 50'000'000;
   const Places found = places(run_sim(2, tiny_gpt2(), s, steps(2)).trace);
   for (int block = 1; block <= 3; ++block) EXPECT_EQ(found.gathers.at(block).size(), 1u) << block;
 }

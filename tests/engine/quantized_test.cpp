@@ -11,8 +11,8 @@ Strategy quantized(int stage, bool weights, bool gradients) {
   Strategy s = strategy(stage, DType::bf16);
   s.name = "quantized zero-" + std::to_string(stage);
   s.optimizer.lr = 3e-3;
-  s.quantized_weights = weights;
-  s.quantized_gradients = gradients;
+  s.zero.quantized_weights = weights;
+  s.zero.quantized_gradients = gradients;
   return s;
 }
 
@@ -31,7 +31,7 @@ TEST(Quantized, BooksAreEqualAndThereAreNoHazards) {
   for (const int stage : {1, 2, 3}) {
     for (const bool overlap : {false, true}) {
       Strategy s = quantized(stage, stage == 3, true);
-      s.overlap_comm = overlap;
+      s.zero.overlap_comm = overlap;
       s.gradient_accumulation = 2;
       expect_twins(run_cpu(3, tiny_gpt2(), s, steps(4)).result,
                    run_sim(3, tiny_gpt2(), s, steps(4)).result, s.name);
@@ -46,7 +46,7 @@ TEST(Quantized, BooksAreEqualAndThereAreNoHazards) {
 // A byte an element and four bytes a block of 256, twice for the weights, once for the gradients.
 TEST(Quantized, SendsEightBitsAnElement) {
   const int ranks = 4;
-  const Partition partition(ParameterTable(tiny_llama()), ranks, 0);
+  const Partition partition(ParameterTable(tiny_llama()).counts(), ranks, 0);
   std::int64_t message = 0;
   for (int p = 0; p < static_cast<int>(partition.size()); ++p) {
     message += partition.slot(p).chunk + 4 * ((partition.slot(p).chunk + 255) / 256);
@@ -62,7 +62,7 @@ TEST(Quantized, SendsEightBitsAnElement) {
 // An overflow on one rank survives the bytes: every rank skips the step.
 TEST(Quantized, OverflowsAreSeen) {
   Strategy s = quantized(2, false, true);
-  s.compute_dtype = DType::f16;
+  s.precision.compute_dtype = DType::f16;
   s.loss_scaler.initial_scale_power = 30;
   s.loss_scaler.hysteresis = 1;
   const Finished run = run_cpu(3, tiny_gpt2(), s, steps(40));

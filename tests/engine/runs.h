@@ -1,4 +1,5 @@
-// Small training runs for the engine's tests: any strategy on the CPU's ranks or on the recording device.
+// Small training runs for the engine's tests: any strategy on the CPU's ranks or on the recording
+// device.
 #pragma once
 
 #include <mutex>
@@ -48,23 +49,23 @@ inline ModelConfig with_dropout(ModelConfig model) {
 inline Strategy strategy(int stage, DType dtype = DType::f32) {
   Strategy s;
   s.name = "zero-" + std::to_string(stage);
-  s.zero_stage = stage;
-  s.compute_dtype = dtype;
+  s.zero.stage = stage;
+  s.precision.compute_dtype = dtype;
   s.micro_batch = 2;
   s.optimizer.lr = 1e-2;
   s.optimizer.weight_decay = 0.1;
-  s.reduce_bucket_size = 3000;
-  s.prefetch_bucket_size = 4000;
-  s.param_persistence_threshold = 0;
-  s.max_reuse_distance = 0;
+  s.zero.reduce_bucket_size = 3000;
+  s.zero.prefetch_bucket_size = 4000;
+  s.zero.param_persistence_threshold = 0;
+  s.zero.max_reuse_distance = 0;
   return s;
 }
 
 struct Finished {
-  RunResult result;                        // rank 0's
-  Trace trace;                             // rank 0's
-  std::vector<TensorAccess> accesses;      // rank 0's
-  std::vector<std::vector<float>> weights; // final fp32 values per parameter, rank 0's view
+  RunResult result;                         // rank 0's
+  Trace trace;                              // rank 0's
+  std::vector<TensorAccess> accesses;       // rank 0's
+  std::vector<std::vector<float>> weights;  // final fp32 values per parameter, rank 0's view
 };
 
 inline Finished run(World& world, const ModelConfig& model, const Strategy& strategy,

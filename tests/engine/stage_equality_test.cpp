@@ -12,7 +12,7 @@ TEST_P(StageEquality, AllStagesGiveTheSameBits) {
   const Finished reference = run_cpu(3, c.model, strategy(0, c.dtype), steps(4));
   EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
   for (const Strategy& s : variants(c.dtype)) {
-    const std::string what = s.name + (s.overlap_comm ? " overlap" : "");
+    const std::string what = s.name + (s.zero.overlap_comm ? " overlap" : "");
     expect_same_bits(reference, run_cpu(3, c.model, s, steps(4)), what);
   }
 }
@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Models, StageEquality,
 // Which way a weight is rounded depends on the seed, the step and the element, not on who owns it.
 TEST(StochasticRounding, AllStagesGiveTheSameBits) {
   const auto rounded = [](Strategy s, bool stochastic) {
-    s.stochastic_rounding = stochastic;
+    s.precision.stochastic_rounding = stochastic;
     return run_cpu(3, tiny_gpt2(), s, steps(4));
   };
   const Finished reference = rounded(strategy(0, DType::bf16), true);
@@ -85,7 +85,7 @@ TEST(Optimizers, AllStagesGiveTheSameBits) {
     s.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
     const Finished reference = run_cpu(3, tiny_gpt2(), s, steps(4));
     for (int stage = 1; stage <= 3; ++stage) {
-      s.zero_stage = stage;
+      s.zero.stage = stage;
       expect_same_bits(reference, run_cpu(3, tiny_gpt2(), s, steps(4)),
                        "optimizer " + std::to_string(static_cast<int>(kind)) + " stage " +
                            std::to_string(stage));

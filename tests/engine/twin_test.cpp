@@ -1,5 +1,5 @@
-// The simulated twin: the recording device's books equal the real run's exactly, and both equal the closed
-// forms of SPECS section 3.
+// The simulated twin: the recording device's books equal the real run's exactly, and both equal the
+// closed forms of SPECS section 3.
 #include <numeric>
 
 #include "tests/engine/comparisons.h"
@@ -14,7 +14,7 @@ std::vector<Strategy> all_strategies(DType dtype) {
       for (const auto mode : {RecomputeMode::none, RecomputeMode::full, RecomputeMode::every_k,
                               RecomputeMode::selective}) {
         Strategy s = strategy(stage, dtype);
-        s.overlap_comm = overlap;
+        s.zero.overlap_comm = overlap;
         s.recompute.mode = mode;
         s.recompute.every = 2;
         s.recompute.attention = true;
@@ -34,8 +34,8 @@ TEST(Twin, BooksAreEqualForEveryStrategyAndFamily) {
         recorded.recorded_steps = kSteadySteps;
         const Finished twin = run_sim(3, model, s, recorded);
         expect_twins(real.result, twin.result,
-                     model.name + " " + s.name + (s.overlap_comm ? " overlap" : "") + " recompute " +
-                         std::to_string(static_cast<int>(s.recompute.mode)));
+                     model.name + " " + s.name + (s.zero.overlap_comm ? " overlap" : "") +
+                         " recompute " + std::to_string(static_cast<int>(s.recompute.mode)));
       }
     }
   }
@@ -45,8 +45,8 @@ TEST(Twin, BooksAreEqualWithAccumulationAndCommunicationType) {
   for (int stage = 0; stage <= 3; ++stage) {
     Strategy s = strategy(stage, DType::bf16);
     s.gradient_accumulation = 2;
-    s.communication_dtype = DType::bf16;
-    s.overlap_comm = true;
+    s.precision.communication_dtype = DType::bf16;
+    s.zero.overlap_comm = true;
     expect_twins(run_cpu(2, tiny_gpt2(), s, steps(3)).result,
                  run_sim(2, tiny_gpt2(), s, steps(3)).result, s.name);
   }
@@ -54,7 +54,7 @@ TEST(Twin, BooksAreEqualWithAccumulationAndCommunicationType) {
 
 // Padded parameter elements and the wire bytes of a group per step.
 std::int64_t padded_elements(const ModelConfig& model, int ranks) {
-  return Partition(ParameterTable(model), ranks, 0).full_elements();
+  return Partition(ParameterTable(model).counts(), ranks, 0).full_elements();
 }
 
 std::int64_t data_bytes_per_step(const RunResult& r, std::int64_t steps_taken,
@@ -78,7 +78,8 @@ TEST(Wire, TwoPsiForStages0To2AndThreePsiForStage3) {
         EXPECT_EQ(all_reduce, stage == 0 ? 2 * unit : 0) << model.name << stage;
         EXPECT_EQ(reduce, stage == 0 ? 0 : unit) << model.name << stage;
         EXPECT_EQ(gather, stage == 0 ? 0 : (stage == 3 ? 2 : 1) * unit) << model.name << stage;
-        // The scalars: largest gradient (1 fp32), squared norm (2 fp64), loss and stop vote (2 fp32).
+        // The scalars: largest gradient (1 fp32), squared norm (2 fp64), loss and stop vote (2
+        // fp32).
         const auto scalars = [&](std::int64_t count, std::int64_t size) {
           return 2 * (ranks - 1) * ((count + ranks - 1) / ranks) * size;
         };
@@ -99,7 +100,9 @@ TEST(Memory, TagsFollowTheClosedForms) {
       const std::int64_t state = dtype == DType::f32 ? 8 : 12;
       for (int stage = 0; stage <= 3; ++stage) {
         const RunResult r = run_sim(ranks, model, strategy(stage, dtype), steps(2)).result;
-        const auto tag = [&](MemoryTag t) { return r.peak_device.tag[static_cast<std::size_t>(t)]; };
+        const auto tag = [&](MemoryTag t) {
+          return r.peak_device.tag[static_cast<std::size_t>(t)];
+        };
         EXPECT_EQ(tag(MemoryTag::optimizer), state * psi / (stage == 0 ? 1 : ranks)) << stage;
         EXPECT_EQ(tag(MemoryTag::gradient), 4 * psi / (stage < 2 ? 1 : ranks)) << stage;
         if (stage < 3) {
@@ -108,9 +111,8 @@ TEST(Memory, TagsFollowTheClosedForms) {
           EXPECT_GE(tag(MemoryTag::parameter), weight * psi / ranks);
           EXPECT_LT(tag(MemoryTag::parameter), weight * psi);
         }
-        EXPECT_EQ(r.peak_device.total(),
-                  std::accumulate(r.peak_device.tag.begin(), r.peak_device.tag.end(),
-                                  std::int64_t{0}));
+        EXPECT_EQ(r.peak_device.total(), std::accumulate(r.peak_device.tag.begin(),
+                                                         r.peak_device.tag.end(), std::int64_t{0}));
       }
     }
   }
@@ -120,7 +122,7 @@ TEST(Hazards, NoStrategyHasOne) {
   for (const ModelConfig& model : {tiny_gpt2(), tiny_llama()}) {
     for (Strategy s : all_strategies(DType::bf16)) {
       for (const std::int64_t distance : {0, 1'000'000}) {
-        s.max_reuse_distance = distance;
+        s.zero.max_reuse_distance = distance;
         s.gradient_accumulation = 2;
         ProgramOptions options = steps(3);
         options.keep_trace = options.record_accesses = true;

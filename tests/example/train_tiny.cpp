@@ -15,7 +15,7 @@ int main() {
   model.max_sequence = 32;
 
   zl::Strategy strategy;
-  strategy.zero_stage = 2;  // gradients and optimizer state are sharded
+  strategy.zero.stage = 2;  // gradients and optimizer state are sharded
   strategy.micro_batch = 2;
   strategy.optimizer.lr = 3e-3;
 

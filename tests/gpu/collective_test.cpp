@@ -124,7 +124,7 @@ void expect_equal(const Kind& kind, const std::vector<Array>& got, const std::ve
 void run_collective(RankHandle rank, StreamId stream, CollectiveKind kind, ReduceOp op,
                     const std::vector<Segment>& segments) {
   Timing timing;
-  rank.communicator.run(stream, {kind, op, Group::data, segments}, &timing);
+  rank.communicator.run(stream, {kind, op, Purpose::data, segments}, &timing);
   rank.device.synchronize(stream);
   EXPECT_GT(timing.start_ns, 0);
   EXPECT_GE(timing.end_ns, timing.start_ns);
@@ -241,7 +241,7 @@ TEST_P(Collectives, ManyInARowOnTwoStreams) {
     for (int round = 0; round < kRounds; ++round) {
       const auto send = [&](StreamId stream, const Segment& segment) {
         rank.communicator.run(
-            stream, {CollectiveKind::all_reduce, ReduceOp::average, Group::data, {&segment, 1}},
+            stream, {CollectiveKind::all_reduce, ReduceOp::average, Purpose::data, {&segment, 1}},
             nullptr);
       };
       send(StreamId::communication, first);

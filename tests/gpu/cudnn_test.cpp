@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/ops/attention.h"
 #include "tests/conformance/cases.h"
 #include "tests/gpu/cuda_harness.h"
 

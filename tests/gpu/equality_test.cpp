@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/op.h"
 #include "tests/engine/comparisons.h"
 #include "tests/engine/cuda_runs.h"
 #include "tests/gpu/gtest_figures.h"
@@ -28,7 +29,7 @@ TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
   std::vector<Strategy> all = variants(c.dtype);
   if (gpu::is_tiny()) all.resize(3);
   for (const Strategy& s : all) {
-    const std::string what = s.name + (s.overlap_comm ? " overlap" : "");
+    const std::string what = s.name + (s.zero.overlap_comm ? " overlap" : "");
     expect_same_bits(reference, run_cuda(kRanks, c.model, s, steps(4)), what);
   }
 }
@@ -50,7 +51,7 @@ TEST(GpuOptimizers, AllStagesGiveTheSameBits) {
     s.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
     const Finished reference = run_cuda(kRanks, tiny_gpt2(), s, steps(4));
     for (int stage = 1; stage <= 3; ++stage) {
-      s.zero_stage = stage;
+      s.zero.stage = stage;
       expect_same_bits(reference, run_cuda(kRanks, tiny_gpt2(), s, steps(4)),
                        "optimizer " + std::to_string(static_cast<int>(kind)) + " stage " +
                            std::to_string(stage));
@@ -97,7 +98,7 @@ TEST(GpuTwin, BooksAreEqualForEveryStageAndFamily) {
         const Finished real = run_cuda(kRanks, model, s, steps(3));
         const Finished twin = run_twin(kRanks, model, s, steps(3));
         expect_twins(real.result, twin.result,
-                     model.name + " " + s.name + (s.overlap_comm ? " overlap" : ""));
+                     model.name + " " + s.name + (s.zero.overlap_comm ? " overlap" : ""));
       }
     }
   }
@@ -109,7 +110,7 @@ TEST(GpuOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
     const DType dtype = model.family == "llama" ? DType::bf16 : DType::f32;
     const Finished reference = run_cuda(kRanks, model, strategy(0, dtype), steps(4));
     for (const Strategy& s : offload_variants(dtype)) {
-      const std::string what = model.name + " " + s.name + (s.overlap_comm ? " overlap" : "");
+      const std::string what = model.name + " " + s.name + (s.zero.overlap_comm ? " overlap" : "");
       const Finished real = run_cuda(kRanks, model, s, steps(4));
       expect_same_bits(reference, real, what);
       expect_twins(real.result, run_twin(kRanks, model, s, steps(4)).result, what);
@@ -120,7 +121,7 @@ TEST(GpuOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
 TEST(GpuRepeat, TheSameRunGivesTheSameBits) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Strategy s = strategy(3, dtype);
-    s.overlap_comm = true;
+    s.zero.overlap_comm = true;
     const ModelConfig model = with_dropout(wider(tiny_llama()));
     expect_same_bits(run_cuda(kRanks, model, s, steps(6)), run_cuda(kRanks, model, s, steps(6)),
                      name_of(dtype));

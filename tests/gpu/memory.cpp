@@ -9,7 +9,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/world.h"
 #include "core/train/rank_program.h"
-#include "scenarios/model_file.h"
+#include "scenarios/files/model_file.h"
 #include "simulator/world.h"
 #include "tests/gpu/facts.h"
 #include "tests/gpu/parts.h"
@@ -56,9 +56,9 @@ std::optional<std::int64_t> make_context() {
 Strategy strategy_of(const Shape& shape) {
   Strategy strategy;
   strategy.name = "zero-" + std::to_string(shape.stage);
-  strategy.zero_stage = shape.stage;
-  strategy.overlap_comm = true;
-  strategy.compute_dtype = DType::bf16;
+  strategy.zero.stage = shape.stage;
+  strategy.zero.overlap_comm = true;
+  strategy.precision.compute_dtype = DType::bf16;
   strategy.micro_batch = shape.micro_batch;
   return strategy;
 }

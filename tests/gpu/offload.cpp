@@ -12,9 +12,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/train/rank_program.h"
-#include "scenarios/cuda_backend.h"
-#include "scenarios/model_file.h"
-#include "scenarios/runner.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/runner.h"
 #include "simulator/calibration.h"
 #include "tests/engine/intervals.h"
 #include "tests/gpu/parts.h"
@@ -71,11 +71,11 @@ double bus_rate(StreamId stream, std::int64_t bytes) {
 Strategy offloaded(const Shape& shape, bool delayed) {
   Strategy s;
   s.name = delayed ? "zero-2, delayed update on the host" : "zero-2, update on the host";
-  s.zero_stage = 2;
-  s.overlap_comm = true;
-  s.compute_dtype = DType::bf16;
+  s.zero.stage = 2;
+  s.zero.overlap_comm = true;
+  s.precision.compute_dtype = DType::bf16;
   s.micro_batch = shape.micro_batch;
-  s.reduce_bucket_size = 20'000'000;
+  s.zero.reduce_bucket_size = 20'000'000;
   s.offload.optimizer = Tier::cpu;
   s.offload.sub_group_size = 20'000'000;
   s.offload.delayed_update_after = delayed ? 1 : -1;

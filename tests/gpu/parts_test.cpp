@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "scenarios/model_file.h"
+#include "scenarios/files/model_file.h"
 #include "simulator/device.h"
 #include "tests/gpu/kernels/table.h"
 #include "tests/gpu/process.h"

@@ -8,7 +8,7 @@
 
 #include "backends/cuda/cudnn_attention.h"
 #include "core/base/error.h"
-#include "scenarios/model_file.h"
+#include "scenarios/files/model_file.h"
 #include "tests/gpu/facts.h"
 #include "tests/gpu/parts.h"
 #include "tests/gpu/process.h"

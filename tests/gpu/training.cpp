@@ -1,7 +1,7 @@
 #include "tests/gpu/training.h"
 
-#include "scenarios/cuda_backend.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/runner.h"
 #include "tests/gpu/process.h"
 
 namespace zl::gpu {

@@ -4,7 +4,7 @@
 
 #include "gui/fit.h"
 #include "gui/study.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "tests/gui/helpers.h"
 
 namespace zl::gui {

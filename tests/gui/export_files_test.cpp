@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "results/environment.h"
 #include "results/store.h"
-#include "scenarios/stored_run.h"
+#include "scenarios/run/stored_run.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/unpickle.h"
 #include "tests/results/xml_reader.h"

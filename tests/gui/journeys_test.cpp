@@ -241,7 +241,7 @@ TEST(Journey, ASweepIsBrushedAndOneCombinationJoinsTheScenario) {
   desk.session.wait();
   ASSERT_EQ(desk.session.study()->strategies.size(), 2u);
   const StrategyStudy& added = desk.session.study()->strategies[1];
-  EXPECT_EQ(added.imported.strategy.zero_stage, 3);
+  EXPECT_EQ(added.imported.strategy.zero.stage, 3);
   // The sweep's number is the scenario's number.
   page->wait();
   for (const auto& row : page->plot()->table().rows) {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "backends/mpi/messages.h"
-#include "core/device/failures.h"
-#include "core/device/pool.h"
+#include "core/rank/pool.h"
+#include "core/threads/failures.h"
 #include "tests/backends_cpu_world/ranks.h"
 #include "tests/engine/comparisons.h"
 
@@ -25,7 +25,7 @@ void all_reduce(RankHandle rank, StreamId stream = StreamId::compute, std::int64
   for (std::int64_t i = 0; i < count; ++i) array.set(i, 1);
   const Segment segment{array.view(), array.view()};
   rank.communicator.run(
-      stream, {CollectiveKind::all_reduce, ReduceOp::sum, Group::data, {&segment, 1}}, nullptr);
+      stream, {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::data, {&segment, 1}}, nullptr);
   rank.device.synchronize(stream);
   EXPECT_EQ(array.get(count - 1), ranks());
 }
@@ -55,7 +55,7 @@ TEST(MpiTraining, HasTheBitsOfThreadRanks) {
   std::vector<Strategy> all = test::variants(DType::bf16);
   Strategy offload = test::strategy(3, DType::bf16);
   offload.name = "zero-3 on the host";
-  offload.overlap_comm = true;
+  offload.zero.overlap_comm = true;
   offload.offload.optimizer = offload.offload.parameters = Tier::cpu;
   all.push_back(offload);
   Strategy onebit = test::strategy(1, DType::f32);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backends/cpu/world.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::test {
 namespace {
@@ -199,7 +200,7 @@ TEST(CompressedAllReduce, SendsASixteenthOfSixteenBits) {
       for (std::size_t i = before; i < context.trace().events().size(); ++i) {
         const TraceEvent& event = context.trace().events()[i];
         if (event.type != EventType::collective) continue;
-        (event.group == static_cast<std::uint8_t>(Group::data) ? data : control) +=
+        (event.purpose == static_cast<std::uint8_t>(Purpose::data) ? data : control) +=
             event.wire_bytes;
       }
       const TensorView half{nullptr, DType::bf16, Shape{3 * count}};

@@ -11,7 +11,7 @@
 #include "backends/cpu/world.h"
 #include "core/base/files.h"
 #include "core/checkpoint/safetensors.h"
-#include "core/zero/engine.h"
+#include "core/train/engine.h"
 
 namespace zl {
 namespace {
@@ -53,12 +53,12 @@ ModelConfig named(const std::string& name) {
 
 Strategy strategy(int stage, int ranks, DType dtype) {
   Strategy s;
-  s.zero_stage = stage;
-  s.compute_dtype = dtype;
+  s.zero.stage = stage;
+  s.precision.compute_dtype = dtype;
   s.micro_batch = kBatch / ranks;
   s.optimizer.beta2 = 0.95;
   s.optimizer.weight_decay = 0.1;
-  s.param_persistence_threshold = 0;
+  s.zero.param_persistence_threshold = 0;
   s.schedule.kind = ScheduleKind::warmup_lr;
   s.schedule.warmup_max_lr = 1e-3;
   s.schedule.warmup_num_steps = 10;

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "tests/engine/runs.h"
 
 namespace zl {

@@ -2,8 +2,8 @@
 // with offload.
 #include <gtest/gtest.h>
 
-#include "scenarios/largest.h"
-#include "scenarios/scenario.h"
+#include "scenarios/files/scenario.h"
+#include "scenarios/run/largest.h"
 
 namespace zl {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "scenarios/largest.h"
-#include "scenarios/simulate.h"
+#include "scenarios/run/largest.h"
+#include "scenarios/run/simulate.h"
 
 namespace zl {
 namespace {

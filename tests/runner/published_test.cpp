@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/catalog.h"
+#include "scenarios/files/catalog.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/model_file.h"
-#include "scenarios/scenario.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/scenario.h"
+#include "scenarios/files/strategy_file.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {
@@ -90,9 +90,9 @@ TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
     const ImportedStrategy imported = load_strategy(name, context);
     const Strategy& s = imported.strategy;
     EXPECT_EQ(s.name, name);
-    EXPECT_EQ(s.zero_stage, stage);
-    EXPECT_TRUE(s.overlap_comm);
-    EXPECT_EQ(s.reduce_bucket_size, 768 * 768);
+    EXPECT_EQ(s.zero.stage, stage);
+    EXPECT_TRUE(s.zero.overlap_comm);
+    EXPECT_EQ(s.zero.reduce_bucket_size, 768 * 768);
     EXPECT_EQ(s.optimizer.kind, OptimizerKind::adamw);
     EXPECT_EQ(s.optimizer.beta2, 0.95);
     EXPECT_EQ(s.optimizer.weight_decay, 0.1);
@@ -101,9 +101,9 @@ TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
     EXPECT_TRUE(imported.warnings.empty() && imported.refusals.empty()) << name;
   }
   const Strategy s = load_strategy("zero-3-recompute", context).strategy;
-  EXPECT_EQ(s.prefetch_bucket_size, 9 * 768 * 768 / 10);
-  EXPECT_EQ(s.param_persistence_threshold, 0);
-  EXPECT_EQ(s.max_reuse_distance, 0);
+  EXPECT_EQ(s.zero.prefetch_bucket_size, 9 * 768 * 768 / 10);
+  EXPECT_EQ(s.zero.param_persistence_threshold, 0);
+  EXPECT_EQ(s.zero.max_reuse_distance, 0);
   EXPECT_EQ(s.recompute.mode, RecomputeMode::full);
   EXPECT_EQ(load_strategy("ddp", context).strategy.name, "zero-0");
 }

@@ -1,10 +1,10 @@
-#include "scenarios/cuda_backend.h"
+#include "scenarios/run/cuda_backend.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace zl {
 namespace {

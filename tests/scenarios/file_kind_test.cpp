@@ -1,4 +1,4 @@
-#include "scenarios/file_kind.h"
+#include "scenarios/files/file_kind.h"
 
 #include <gtest/gtest.h>
 

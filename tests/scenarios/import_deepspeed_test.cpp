@@ -1,4 +1,4 @@
-#include "scenarios/import_deepspeed.h"
+#include "scenarios/deepspeed/import.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/deepspeed_keys.h"
-#include "scenarios/model_file.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/deepspeed/keys.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_file.h"
 #include "tests/scenarios/importing.h"
 
 namespace zl {
@@ -21,13 +21,13 @@ TEST(ImportDeepSpeed, TheFileOfTheReadmeRunsAsItStands) {
            "zero_optimization": { "stage": 2, "contiguous_gradients": true },
            "gradient_checkpointing": true })");
   EXPECT_EQ(imported.strategy.name, "test");
-  EXPECT_EQ(imported.strategy.zero_stage, 2);
+  EXPECT_EQ(imported.strategy.zero.stage, 2);
   EXPECT_EQ(imported.strategy.micro_batch, 1);
   EXPECT_EQ(imported.strategy.gradient_accumulation, 4);
   EXPECT_EQ(imported.strategy.optimizer.kind, OptimizerKind::adamw);
   EXPECT_EQ(imported.strategy.recompute.mode, RecomputeMode::full);
   EXPECT_EQ(imported.strategy.gradient_clipping, 1.0);
-  EXPECT_FALSE(imported.strategy.overlap_comm);
+  EXPECT_FALSE(imported.strategy.zero.overlap_comm);
   EXPECT_EQ(effect(imported, "optimizer.type").status, EffectStatus::defaulted);
   EXPECT_CONTAINS(effect(imported, "gradient_checkpointing").why, "DeepSpeed itself ignores");
   EXPECT_EQ(effect(imported, "zero_optimization.contiguous_gradients").status,
@@ -148,9 +148,9 @@ TEST(ImportDeepSpeed, Stages) {
   EXPECT_CONTAINS(rejection(with("\"zero_optimization\": {\"stage\": 4}")),
                   "strategy.zero_optimization.stage: 4 is not one of 0, 1, 2, 3");
   EXPECT_CONTAINS(rejection(with("\"zero_optimization\": {\"stage\": -1}")), "-1 is not one of");
-  EXPECT_EQ(import_text(with("\"zero_optimization\": true")).strategy.zero_stage, 1);
-  EXPECT_EQ(import_text(with("\"zero_optimization\": false")).strategy.zero_stage, 0);
-  EXPECT_EQ(import_text(with("\"zero_optimization\": {}")).strategy.zero_stage, 0);
+  EXPECT_EQ(import_text(with("\"zero_optimization\": true")).strategy.zero.stage, 1);
+  EXPECT_EQ(import_text(with("\"zero_optimization\": false")).strategy.zero.stage, 0);
+  EXPECT_EQ(import_text(with("\"zero_optimization\": {}")).strategy.zero.stage, 0);
   EXPECT_CONTAINS(rejection(with("\"zero_optimization\": 2")), "2 is not an object");
 }
 
@@ -160,12 +160,12 @@ TEST(ImportDeepSpeed, StageThreeAliases) {
       "stage3_max_live_parameters": 13, "max_reuse_distance": 14,
       "stage3_model_persistence_threshold": 15})"))
                          .strategy;
-  EXPECT_EQ(s.prefetch_bucket_size, 11);
-  EXPECT_EQ(s.param_persistence_threshold, 12);
-  EXPECT_EQ(s.max_live_parameters, 13);
-  EXPECT_EQ(s.max_reuse_distance, 14);
-  EXPECT_EQ(s.model_persistence_threshold, 15);
-  EXPECT_TRUE(s.overlap_comm);
+  EXPECT_EQ(s.zero.prefetch_bucket_size, 11);
+  EXPECT_EQ(s.zero.param_persistence_threshold, 12);
+  EXPECT_EQ(s.zero.max_live_parameters, 13);
+  EXPECT_EQ(s.zero.max_reuse_distance, 14);
+  EXPECT_EQ(s.zero.model_persistence_threshold, 15);
+  EXPECT_TRUE(s.zero.overlap_comm);
   EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"stage": 3,
       "stage3_prefetch_bucket_size": 11, "prefetch_bucket_size": 12})")),
                   "the same setting is given as \"zero_optimization.stage3_prefetch_bucket_size\"");
@@ -195,10 +195,10 @@ TEST(ImportDeepSpeed, AutoValuesFollowTheStatedRules) {
   const Strategy& s = imported.strategy;
   EXPECT_EQ(s.micro_batch, 1);
   EXPECT_EQ(s.gradient_accumulation, 1);
-  EXPECT_EQ(s.compute_dtype, DType::f32);
-  EXPECT_EQ(s.reduce_bucket_size, 768 * 768);
-  EXPECT_EQ(s.prefetch_bucket_size, 530841);  // floor(0.9 * 768 * 768)
-  EXPECT_EQ(s.param_persistence_threshold, 7680);
+  EXPECT_EQ(s.precision.compute_dtype, DType::f32);
+  EXPECT_EQ(s.zero.reduce_bucket_size, 768 * 768);
+  EXPECT_EQ(s.zero.prefetch_bucket_size, 530841);  // floor(0.9 * 768 * 768)
+  EXPECT_EQ(s.zero.param_persistence_threshold, 7680);
   EXPECT_EQ(s.schedule.kind, ScheduleKind::warmup_decay_lr);
   EXPECT_EQ(s.schedule.total_num_steps, 500);
   EXPECT_EQ(s.schedule.warmup_num_steps, 50);
@@ -214,7 +214,7 @@ TEST(ImportDeepSpeed, RunPrecisionDecides) {
        {std::pair{DType::f32, "fp16"}, {DType::f16, "bf16"}, {DType::bf16, "fp16"}}) {
     const ImportedStrategy imported = import_text(
         with("\"" + std::string(text) + "\": {\"enabled\": true}"), {4, nullptr, dtype});
-    EXPECT_EQ(imported.strategy.compute_dtype, dtype);
+    EXPECT_EQ(imported.strategy.precision.compute_dtype, dtype);
     EXPECT_CONTAINS(effect(imported, std::string(text) + ".enabled").why, "run.precision");
   }
 }
@@ -224,15 +224,15 @@ TEST(ImportDeepSpeed, Precision) {
       "initial_scale_power": 12, "loss_scale_window": 500, "hysteresis": 1,
       "consecutive_hysteresis": true, "min_loss_scale": 2})"))
                             .strategy;
-  EXPECT_EQ(half.compute_dtype, DType::f16);
+  EXPECT_EQ(half.precision.compute_dtype, DType::f16);
   EXPECT_EQ(half.loss_scaler.static_scale, 128);
   EXPECT_EQ(half.loss_scaler.initial_scale_power, 12);
   EXPECT_EQ(half.loss_scaler.window, 500);
   EXPECT_EQ(half.loss_scaler.hysteresis, 1);
   EXPECT_TRUE(half.loss_scaler.consecutive_hysteresis);
   EXPECT_EQ(half.loss_scaler.min_scale, 2);
-  EXPECT_EQ(half.grad_accum_dtype, DType::f32);
-  EXPECT_EQ(import_text(with("\"bfloat16\": {\"enabled\": true}")).strategy.compute_dtype,
+  EXPECT_EQ(half.precision.grad_accum_dtype, DType::f32);
+  EXPECT_EQ(import_text(with("\"bfloat16\": {\"enabled\": true}")).strategy.precision.compute_dtype,
             DType::bf16);
   EXPECT_CONTAINS(rejection(with(R"("fp16": {"enabled": true}, "bf16": {"enabled": true})")),
                   "fp16 and bf16 are both enabled");
@@ -244,8 +244,8 @@ TEST(ImportDeepSpeed, Precision) {
   const Strategy types = import_text(with(R"("bf16": {"enabled": true},
       "communication_data_type": "bf16", "data_types": {"grad_accum_dtype": "fp32"})"))
                              .strategy;
-  EXPECT_EQ(types.communication_dtype, DType::bf16);
-  EXPECT_EQ(types.grad_accum_dtype, DType::f32);
+  EXPECT_EQ(types.precision.communication_dtype, DType::bf16);
+  EXPECT_EQ(types.precision.grad_accum_dtype, DType::f32);
 }
 
 TEST(ImportDeepSpeed, WideGradientsOfA16BitFileAreSaid) {
@@ -379,7 +379,7 @@ TEST(ImportDeepSpeed, CrossChecks) {
   EXPECT_CONTAINS(
       rejection(with(R"("gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3})")),
       "\"sum\" is not possible with stage 3");
-  EXPECT_TRUE(import_text(with("\"gradient_allreduce_op\": \"SUM\"")).strategy.sum_gradients);
+  EXPECT_TRUE(import_text(with("\"gradient_allreduce_op\": \"SUM\"")).strategy.zero.sum_gradients);
   EXPECT_CONTAINS(
       rejection(with(R"("zero_optimization": {"stage": 3, "elastic_checkpoint": true})")),
       "not possible with stage 3");

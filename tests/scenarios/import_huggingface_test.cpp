@@ -1,12 +1,12 @@
-#include "scenarios/import_huggingface.h"
+#include "scenarios/files/import_huggingface.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/json_reading.h"
-#include "scenarios/model_file.h"
+#include "scenarios/files/json_reading.h"
+#include "scenarios/files/model_file.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {

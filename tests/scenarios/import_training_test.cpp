@@ -1,7 +1,7 @@
 // Optimizers, schedules and recomputation of DeepSpeed files.
 #include <gtest/gtest.h>
 
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/strategy_file.h"
 #include "tests/scenarios/importing.h"
 
 namespace zl {
@@ -170,9 +170,10 @@ TEST(ImportDeepSpeed, Recompute) {
 
 TEST(ImportDeepSpeed, StochasticRoundingIsForAdamInBf16) {
   const std::string on = R"("x-zerolab": {"stochastic_rounding": true})";
-  EXPECT_TRUE(
-      import_text(with(R"("bf16": {"enabled": true}, )" + on)).strategy.stochastic_rounding);
-  EXPECT_FALSE(import_text(with(R"("bf16": {"enabled": true})")).strategy.stochastic_rounding);
+  EXPECT_TRUE(import_text(with(R"("bf16": {"enabled": true}, )" + on))
+                  .strategy.precision.stochastic_rounding);
+  EXPECT_FALSE(
+      import_text(with(R"("bf16": {"enabled": true})")).strategy.precision.stochastic_rounding);
   EXPECT_CONTAINS(rejection(with(on)), "x-zerolab.stochastic_rounding: true is for bf16");
   EXPECT_CONTAINS(
       rejection(with(R"("bf16": {"enabled": true}, "optimizer": {"type": "Lamb"}, )" + on)),

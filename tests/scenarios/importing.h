@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "scenarios/import_deepspeed.h"
+#include "scenarios/deepspeed/import.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {

@@ -1,4 +1,4 @@
-#include "scenarios/json_reading.h"
+#include "scenarios/files/json_reading.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scenarios/measure.h"
+#include "scenarios/run/measure.h"
 
 #include <gtest/gtest.h>
 

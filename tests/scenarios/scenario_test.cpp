@@ -1,4 +1,4 @@
-#include "scenarios/scenario.h"
+#include "scenarios/files/scenario.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/model_file.h"
-#include "scenarios/runner.h"
-#include "scenarios/show.h"
-#include "scenarios/strategy_file.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/report/show.h"
+#include "scenarios/run/runner.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {
@@ -37,8 +37,8 @@ TEST(Scenario, ReadsAFile) {
   EXPECT_EQ(scenario.run.steps, 2);
   EXPECT_EQ(scenario.run.sequence_length, 64);
   ASSERT_EQ(scenario.strategies.size(), 1u);
-  EXPECT_EQ(scenario.strategies[0].strategy.zero_stage, 2);
-  EXPECT_EQ(scenario.strategies[0].strategy.reduce_bucket_size, 64 * 64);
+  EXPECT_EQ(scenario.strategies[0].strategy.zero.stage, 2);
+  EXPECT_EQ(scenario.strategies[0].strategy.zero.reduce_bucket_size, 64 * 64);
 }
 
 TEST(Scenario, Demo) {
@@ -73,7 +73,7 @@ TEST(Scenario, OverridesWin) {
   EXPECT_EQ(s.strategies[1].strategy.name, "zero-3");
   EXPECT_EQ(s.strategies[1].strategy.micro_batch, 3);
   EXPECT_EQ(s.strategies[1].strategy.gradient_accumulation, 2);
-  EXPECT_EQ(s.strategies[1].strategy.compute_dtype, DType::bf16);
+  EXPECT_EQ(s.strategies[1].strategy.precision.compute_dtype, DType::bf16);
   EXPECT_EQ(s.run.ranks, 8);
   EXPECT_EQ(s.run.steps, 5);
   EXPECT_EQ(s.run.seed, 99u);
@@ -95,10 +95,10 @@ TEST(Scenario, ABareModelTakesItsRanksFromTheCluster) {
   const Scenario s = load_scenario("gpt3-175b", o);
   EXPECT_EQ(s.run.ranks, 1024);
   EXPECT_EQ(s.run.sequence_length, 2048);
-  EXPECT_EQ(s.strategies.at(0).strategy.compute_dtype, DType::bf16);
+  EXPECT_EQ(s.strategies.at(0).strategy.precision.compute_dtype, DType::bf16);
   EXPECT_EQ(load_scenario("gpt2-tiny").run.ranks, 4);
   EXPECT_EQ(load_scenario("gpt2-tiny").strategies.size(), 5u);
-  EXPECT_EQ(load_scenario("gpt2-tiny").strategies[0].strategy.compute_dtype, DType::f32);
+  EXPECT_EQ(load_scenario("gpt2-tiny").strategies[0].strategy.precision.compute_dtype, DType::f32);
   o.cluster = "h200";
   o.model = "gpt2-tiny";
   EXPECT_EQ(load_scenario("", o).run.ranks, 1);
@@ -120,7 +120,7 @@ TEST(Scenario, InlineObjects) {
   EXPECT_EQ(s.name, "mine");
   EXPECT_EQ(s.cluster, "two");
   EXPECT_CONTAINS(s.cluster_json, "\"devices\":2");
-  EXPECT_EQ(s.strategies[1].strategy.compute_dtype, DType::bf16);
+  EXPECT_EQ(s.strategies[1].strategy.precision.compute_dtype, DType::bf16);
   EXPECT_EQ(s.strategies[0].strategy.name, "strategy-1");
   EXPECT_EQ(s.strategies[0].strategy.micro_batch, 2);
   EXPECT_EQ(s.strategies[1].strategy.name, "zero-0");
@@ -250,12 +250,12 @@ TEST(Scenario, WhoDecidesThePrecision) {
     return load_text(R"({"model": "gpt2-tiny", "cluster": ")" + cluster + R"(", "strategies": [)" +
                      strategy + R"(], "run": {"ranks": 1, "micro_batch": 1)" + run + "}}")
         .strategies[0]
-        .strategy.compute_dtype;
+        .strategy.precision.compute_dtype;
   };
   const auto by_flags = [](const std::string& cluster) {
     ScenarioOverrides o;
     o.cluster = cluster;
-    return load_scenario("gpt2-tiny", o).strategies[0].strategy.compute_dtype;
+    return load_scenario("gpt2-tiny", o).strategies[0].strategy.precision.compute_dtype;
   };
   for (const auto& [cluster, dtype] :
        {std::pair{"8xh100", DType::bf16}, {"8xv100", DType::f16}, {"local", DType::f32}}) {

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/matmul.h"
 #include "simulator/cost/least_squares.h"
 #include "simulator/cost/price.h"
 #include "simulator/timeline.h"

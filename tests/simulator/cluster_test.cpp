@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/ops/op.h"
 #include "simulator/cluster/find_cluster.h"
 
 namespace zl::sim {

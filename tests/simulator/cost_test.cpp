@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/ops/op.h"
 #include "simulator/cost/collective.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/cost/price.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/device/rank_context.h"
+#include "core/rank/rank_context.h"
 #include "simulator/world.h"
 
 namespace zl::sim {
@@ -52,8 +52,9 @@ TEST(RecordingWorld, RunsOnceForAllRanksAndRecords) {
     RankContext context(handle.device, handle.communicator);
     Tensor whole = context.allocate(DType::f32, Shape{1024}, MemoryTag::gradient, {"g"});
     const Segment segment{whole.view, whole.view.flat(0, 1)};
-    context.collective(StreamId::communication,
-                       {CollectiveKind::reduce_scatter, ReduceOp::sum, Group::data, {&segment, 1}});
+    context.collective(
+        StreamId::communication,
+        {CollectiveKind::reduce_scatter, ReduceOp::sum, Purpose::data, {&segment, 1}});
     EXPECT_EQ(context.reserved(MemorySpace::device), Pool::kSlab);
     EXPECT_EQ(context.trace().events().size(), 2u);
     EXPECT_EQ(context.trace().events().back().wire_bytes, 1023 * 4);

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/ops/op.h"
 #include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 #include "tests/simulator/trace_builder.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/ops/matmul.h"
 #include "tests/simulator/trace_builder.h"
 
 namespace zl::sim {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/device/tensor.h"
+#include "core/base/tensor.h"
 
 namespace zl::cpu {
 

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::gpu {
 namespace {

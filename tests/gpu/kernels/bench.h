@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
-#include "core/device/tensor.h"
+#include "core/base/tensor.h"
 
 namespace zl::gpu {
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/collectives/reduce.h"
 #include "backends/cuda/cudnn_attention.h"
+#include "core/ops/op.h"
 #include "tests/gpu/kernels/sizes.h"
 
 namespace zl::gpu {

@@ -1,0 +1,20 @@
+#include "core/model/recompute_plan.h"
+
+#include <algorithm>
+
+namespace zl {
+
+RecomputePlan::RecomputePlan(const RecomputeConfig& config, int layers)
+    : drop_attention_(config.mode == RecomputeMode::selective && config.attention),
+      drop_activation_(config.mode == RecomputeMode::selective && config.activation) {
+  const int width =
+      config.mode == RecomputeMode::every_k ? std::max(1, static_cast<int>(config.every)) : 1;
+  for (int begin = 0; begin < layers; begin += width) {
+    const bool recomputed = config.mode == RecomputeMode::full ||
+                            config.mode == RecomputeMode::every_k ||
+                            (config.mode == RecomputeMode::automatic && begin < config.blocks);
+    groups_.push_back({begin, std::min(begin + width, layers), recomputed});
+  }
+}
+
+}  // namespace zl

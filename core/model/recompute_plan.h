@@ -1,0 +1,30 @@
+// Which activations live: the rules of activation recomputation (SPECS section 6).
+// Ownership: a value. Threads: immutable.
+#pragma once
+
+#include <vector>
+
+#include "core/model/recompute_config.h"
+
+namespace zl {
+
+class RecomputePlan {
+ public:
+  RecomputePlan(const RecomputeConfig& config, int layers);
+
+  // Blocks are recomputed in groups [begin, end): only the input of the group is kept. A group of
+  // one block is the classic "full" recomputation; every_k makes groups of k.
+  struct Group {
+    int begin = 0, end = 0;
+    bool recomputed = false;
+  };
+  const std::vector<Group>& groups() const { return groups_; }
+  bool drop_attention() const { return drop_attention_; }
+  bool drop_activation() const { return drop_activation_; }
+
+ private:
+  std::vector<Group> groups_;
+  bool drop_attention_ = false, drop_activation_ = false;
+};
+
+}  // namespace zl

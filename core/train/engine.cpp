@@ -1,0 +1,316 @@
+#include "core/train/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/offload/activation_offload.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/loss.h"
+#include "core/ops/optimizer.h"
+
+namespace zl {
+namespace {
+
+// An AMX or tensor-core product wants 16-bit storage; fp16 alone needs a scaled loss.
+bool scales_loss(const Strategy& strategy) {
+  return strategy.precision.compute_dtype == DType::f16;
+}
+
+}  // namespace
+
+Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
+               std::int64_t sequence_length, std::uint64_t seed)
+    : context_(context),
+      model_(model),
+      strategy_(strategy),
+      sequence_length_(sequence_length),
+      seed_(seed),
+      table_(model_),
+      partition_(table_.counts(), context.ranks(), context.rank()),
+      placement_(partition_, strategy.offload),
+      schedule_(strategy.schedule, strategy.optimizer),
+      scaler_(strategy.loss_scaler,
+              scales_loss(strategy) && strategy.loss_scaler.static_scale == 0) {
+  check_offload(strategy_);
+  ScopeGuard scope(context_, Phase::init, -1);
+  std::unique_ptr<KeptInputs> kept;
+  if (strategy_.offload.activations) {
+    kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
+  }
+  transformer_ = std::make_unique<Transformer>(
+      context_, static_cast<ParameterAccess&>(*this), model_, table_,
+      RecomputePlan(strategy_.recompute, static_cast<int>(model_.layers)), std::move(kept));
+  const StoreConfig stores{strategy_.zero, strategy_.precision, strategy_.offload, placement_,
+                           strategy_.gradient_accumulation};
+  weights_ = make_weight_store(context_, stores, table_, partition_, transformer_->visits());
+  gradients_ = make_gradient_store(context_, stores, table_, partition_);
+  const std::int64_t rows = strategy_.micro_batch * sequence_length;
+  const auto staging = [&](DType dtype, std::int64_t count, const char* what) {
+    return context_.allocate(dtype, Shape{count}, MemoryTag::staging, {what});
+  };
+  tokens_ = staging(DType::i32, rows, "tokens");
+  targets_ = staging(DType::i32, rows, "targets");
+  loss_ = staging(DType::f32, 2, "loss and stop vote");
+  bound_ = staging(DType::f32, 1, "largest gradient");
+  squares_ = staging(DType::f64, 3, "squared norm");
+  context_.run(Fill{loss_.view, 0});
+  weights_->initialize(seed);
+  make_optimizer(seed);
+}
+
+Engine::~Engine() {
+  // Weights may still be arriving; their buffers must outlive that.
+  try {
+    context_.synchronize(StreamId::communication);
+  } catch (const std::exception&) {
+    // The error that ends the run was thrown where it happened.
+  }
+}
+
+void Engine::make_optimizer(std::uint64_t seed) {
+  std::vector<UpdateRange> ranges;
+  const int on_device = placement_.first_on_host();
+  const bool whole = strategy_.zero.stage == 0;
+  if (gradients_->host() != nullptr) {
+    host_step_ = std::make_unique<HostStep>(context_, strategy_.offload, strategy_.optimizer,
+                                            strategy_.precision, table_, partition_, placement_,
+                                            *weights_, *gradients_->host(), seed);
+  }
+  for (int p = 0; p < on_device; ++p) {
+    ranges.push_back({weights_->owned(p), gradients_->owned(p), p,
+                      whole ? std::int64_t{0} : partition_.owned_begin(p)});
+  }
+  if (ranges.empty()) return;
+  if (const std::string conflict = stage_conflict(strategy_); !conflict.empty()) {
+    throw Error(ErrorCode::invalid, "strategy.zero_stage: " + conflict);
+  }
+  optimizer_ =
+      zl::make_optimizer(context_, strategy_.optimizer, std::move(ranges), whole, partition_,
+                         gradients_->local(), {strategy_.precision.stochastic_rounding, seed});
+  if (!optimizer_->has_masters()) return;
+  // Masters hold the fp32 draw that the 16-bit weights are rounded from.
+  for (std::size_t i = 0; i < static_cast<std::size_t>(on_device); ++i) {
+    const int p = static_cast<int>(i);
+    const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
+    const std::int64_t count = whole ? partition_.slot(p).count : partition_.owned_count(p);
+    if (count == 0) continue;
+    draw_initial(context_, table_.specs[i], p, seed, begin, optimizer_->master(i).flat(0, count));
+  }
+}
+
+BatchGeometry Engine::geometry() const {
+  BatchGeometry batch;
+  batch.batch = strategy_.micro_batch;
+  batch.sequence = sequence_length_;
+  batch.dtype = strategy_.precision.compute_dtype;
+  batch.seed = seed_;
+  batch.micro_step =
+      static_cast<std::uint32_t>(step_ * strategy_.gradient_accumulation + micro_ + 1);
+  batch.first_sample = context_.rank() * strategy_.micro_batch;
+  return batch;
+}
+
+void Engine::upload(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
+  const auto rows = static_cast<std::size_t>(tokens_.view.count());
+  ZL_CHECK(tokens.size() == rows && targets.size() == rows,
+           "a micro-batch has micro_batch * sequence_length tokens and targets");
+  const auto keep = [&](std::span<const std::int32_t> ids, const TensorView& destination) {
+    host_batches_.emplace_back(ids.begin(), ids.end());
+    context_.upload(StreamId::compute, destination, host_batches_.back().data());
+  };
+  keep(tokens, tokens_);
+  keep(targets, targets_);
+}
+
+void Engine::forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
+  ZL_CHECK(micro_ < strategy_.gradient_accumulation,
+           "step() is due: gradient_accumulation micro-batches are done");
+  ScopeGuard scope(context_, Phase::forward, -1);
+  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
+  upload(tokens, targets);
+  gradients_->set_averaging(averages_gradients());
+  gradients_->begin_micro_batch(micro_ == 0, micro_ + 1 == strategy_.gradient_accumulation);
+  const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
+  transformer_->forward(tokens_, targets_, geometry(), loss_.view.flat(0, 1), weight,
+                        weight * scaler_.scale());
+}
+
+void Engine::backward() {
+  ScopeGuard scope(context_, Phase::backward, -1);
+  transformer_->backward();
+  gradients_->end_micro_batch();
+  ++micro_;
+}
+
+StepMetrics Engine::step(bool stop) {
+  ZL_CHECK(micro_ == strategy_.gradient_accumulation,
+           "step() comes after gradient_accumulation forward/backward pairs");
+  ScopeGuard scope(context_, Phase::optimizer, -1);
+  StepMetrics metrics;
+  metrics.lr = schedule_.lr();
+  metrics.loss_scale = scaler_.scale();
+  metrics.skipped = overflowed();
+  double unscale = 1.0 / scaler_.scale();
+  // DeepSpeed's order updates the scale first and divides by the new one (SPECS section 2).
+  if (strategy_.deepspeed_scale_order) {
+    scaler_.update(metrics.skipped);
+    unscale = 1.0 / scaler_.scale();
+  }
+  metrics.grad_norm = metrics.skipped ? -1.0 : std::sqrt(squared_norm()) / metrics.loss_scale;
+  if (!metrics.skipped) {
+    update(metrics, unscale);
+  } else if (host_step_ && host_step_->settle()) {
+    weights_->publish();
+  }
+  if (!strategy_.deepspeed_scale_order) scaler_.update(metrics.skipped);
+  const TensorView stop_vote = loss_.view.flat(1, 1);
+  if (stop) context_.run(Fill{stop_vote, 1});
+  metrics.loss = reduce_scalar(loss_, ReduceOp::average, ProbeKind::loss);
+  metrics.stop = context_.read(ProbeKind::stop, stop_vote) > 0;
+  context_.run(Fill{loss_.view, 0});
+  host_batches_.clear();
+  micro_ = 0;
+  ++step_;
+  return metrics;
+}
+
+void Engine::update(const StepMetrics& metrics, double unscale) {
+  StepScalars scalars{metrics.lr, schedule_.beta1().value_or(strategy_.optimizer.beta1),
+                      schedule_.beta2().value_or(strategy_.optimizer.beta2), unscale};
+  if (strategy_.gradient_clipping > 0) {
+    scalars.gradient_scale /=
+        std::max(1.0, (metrics.grad_norm + 1e-6) / strategy_.gradient_clipping);
+  }
+  if (optimizer_) optimizer_->step(scalars);
+  if (host_step_) host_step_->step(scalars);
+  weights_->publish();
+  schedule_.step();
+}
+
+void Engine::skip_step() {
+  if (optimizer_) optimizer_->skip();
+  if (host_step_) host_step_->skip();
+  schedule_.step();
+  ++step_;
+}
+
+void Engine::archive(StateArchive& archive) {
+  ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
+  archive.integer("engine.steps", step_);
+  std::int64_t index = schedule_.index();
+  archive.integer("schedule.index", index);
+  schedule_.restore(index);
+  LossScaler::State scale = scaler_.state();
+  archive.number("loss_scale.scale", scale.scale);
+  archive.integer("loss_scale.hysteresis_left", scale.hysteresis_left);
+  archive.integer("loss_scale.last_overflow", scale.last_overflow);
+  archive.integer("loss_scale.iteration", scale.iteration);
+  scaler_.restore(scale);
+  for (const StreamId stream :
+       {StreamId::compute, StreamId::communication, StreamId::copy_in, StreamId::host}) {
+    context_.synchronize(stream);
+  }
+  for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
+    weights_->archive(archive, p, "weights." + table_.specs[static_cast<std::size_t>(p)].name);
+  }
+  if (optimizer_) optimizer_->archive(archive, "optimizer.");
+  if (host_step_) host_step_->archive(archive);
+  if (!archive.restores()) return;
+  first_step_ = step_;
+  weights_->publish();
+}
+
+// This rank's share of the reduced gradients on the device, together with what is on the host the
+// ranks cover every element exactly once; or all of its own, where they are not averaged.
+std::vector<TensorView> Engine::reduction_ranges() {
+  if (!averages_gradients()) return {gradients_->local()};
+  std::vector<TensorView> ranges;
+  const auto add = [&](const TensorView& view) {
+    if (!ranges.empty() && ranges.back().data + ranges.back().bytes() == view.data) {
+      ranges.back() = {ranges.back().data, view.dtype, Shape{ranges.back().count() + view.count()}};
+    } else {
+      ranges.push_back(view);
+    }
+  };
+  if (strategy_.zero.stage == 0) {
+    const TensorView all{gradients_->owned(0).data, strategy_.precision.grad_accum_dtype,
+                         Shape{partition_.full_elements()}};
+    return {partition_.own_chunk(all)};
+  }
+  for (int p = 0; p < placement_.first_on_host(); ++p) add(gradients_->owned(p));
+  return ranges;
+}
+
+double Engine::reduce_scalar(const Tensor& value, ReduceOp op, ProbeKind what) {
+  const Segment segment{value, value};
+  context_.collective(StreamId::compute,
+                      {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
+  return context_.read(what, value);
+}
+
+bool Engine::overflowed() {
+  bool first = true;
+  for (const TensorView& range : reduction_ranges()) {
+    context_.run(AbsMax{range, bound_, !first});
+    first = false;
+  }
+  if (gradients_->host() != nullptr) gradients_->host()->add_bound(bound_, !first);
+  return !std::isfinite(reduce_scalar(bound_, ReduceOp::max, ProbeKind::overflow));
+}
+
+// Of the averaged gradients; where the ranks have their own, the mean of their squared norms.
+double Engine::squared_norm() {
+  const bool averaged = averages_gradients();
+  const std::int64_t total = partition_.full_elements() * (averaged ? 1 : context_.ranks());
+  const TensorView parts = squares_.view.flat(0, 2);
+  bool first = true;
+  for (const TensorView& range : reduction_ranges()) {
+    context_.run(SquaredSum{range, bound_, parts, total, !first});
+    first = false;
+  }
+  if (gradients_->host() != nullptr) {
+    gradients_->host()->add_squares(bound_, parts, partition_.full_elements(), !first);
+  }
+  const Segment segment{parts, parts};
+  context_.collective(StreamId::compute,
+                      {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::control, {&segment, 1}});
+  context_.run(Sum{parts, squares_.view.flat(2, 1)});
+  const double sum = context_.read(ProbeKind::squared_norm, squares_.view.flat(2, 1));
+  return averaged ? sum : sum / context_.ranks();
+}
+
+double Engine::evaluate(std::span<const std::int32_t> tokens,
+                        std::span<const std::int32_t> targets) {
+  Tensor loss = context_.allocate(DType::f32, Shape{1}, MemoryTag::staging, {"evaluation loss"});
+  context_.run(Fill{loss.view, 0});
+  upload(tokens, targets);
+  transformer_->evaluate(tokens_, targets_, geometry(), loss, 1.0);
+  return context_.read(ProbeKind::loss, loss);
+}
+
+std::vector<float> Engine::gather_parameter(int parameter) {
+  const Partition::Slot& slot = partition_.slot(parameter);
+  const bool hosted = gradients_->host() != nullptr && gradients_->host()->holds(parameter);
+  std::vector<float> values(static_cast<std::size_t>(slot.padded));
+  Tensor whole;
+  TensorView own, source;
+  if (!hosted) source = own = optimizer_->master(static_cast<std::size_t>(parameter));
+  if (strategy_.zero.stage > 0) {
+    whole = context_.allocate(DType::f32, Shape{slot.padded}, MemoryTag::staging, {"gathered"});
+    if (hosted) {
+      own = partition_.own_chunk(whole);
+      host_step_->read_master(parameter, own);
+    }
+    const Segment segment{own, whole};
+    context_.collective(StreamId::compute,
+                        {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}});
+    source = whole;
+  }
+  context_.download(StreamId::compute, values.data(), source);
+  context_.synchronize(StreamId::compute);
+  values.resize(static_cast<std::size_t>(slot.count));
+  return values;
+}
+
+}  // namespace zl

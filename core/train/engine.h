@@ -1,0 +1,104 @@
+// The training engine of one rank: forward, backward and step under any ZeRO stage. This is the
+// class that a program using zerolab as a library holds (see initialize()). Ownership: owns model
+// state; refers to the rank's context. Threads: one rank's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/model/transformer.h"
+#include "core/offload/host_step.h"
+#include "core/offload/placement.h"
+#include "core/optim/loss_scaler.h"
+#include "core/optim/lr_schedule.h"
+#include "core/optim/optimizer.h"
+#include "core/rank/rank_context.h"
+#include "core/train/strategy.h"
+#include "core/zero/gradient_store.h"
+#include "core/zero/weight_store.h"
+
+namespace zl {
+
+struct StepMetrics {
+  double loss = 0;        // mean over ranks and micro-batches
+  double grad_norm = 0;   // global L2 norm before clipping; -1: overflow, the step was skipped
+  double lr = 0;          // used by this step
+  double loss_scale = 1;  // used by this step
+  bool skipped = false;
+  bool stop = false;             // some rank asked to stop
+  std::int64_t peak_device = 0;  // bytes of this rank so far; filled by the rank program
+};
+
+class Engine : public Archived, private ParameterAccess {
+ public:
+  // Throws Error{invalid} on a model or strategy that cannot run, OutOfMemory when state does not
+  // fit.
+  Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
+         std::int64_t sequence_length, std::uint64_t seed);
+  ~Engine() override;
+
+  // One micro-batch of this rank, ids row by row: tokens and targets hold micro_batch *
+  // sequence_length.
+  void forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
+  void backward();
+  // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
+  // after this step; every rank learns of it in the metrics.
+  StepMetrics step(bool stop = false);
+
+  // Mean loss of this rank's micro-batch without training.
+  double evaluate(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
+
+  const ParameterTable& parameters() const { return table_; }
+  const Partition& partition() const { return partition_; }
+  const Strategy& strategy() const { return strategy_; }
+  // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
+  std::vector<float> gather_parameter(int parameter);
+  std::int64_t steps() const override { return step_; }
+  // As Optimizer::step_kind and skip, for the recording device.
+  int step_kind() const { return host_step_ ? host_step_->step_kind() : optimizer_->step_kind(); }
+  void skip_step();
+  void archive(StateArchive& archive) override;
+
+ private:
+  void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }
+  void leave(int unit, Pass pass) override { weights_->leave(unit, pass); }
+  TensorView weight(int parameter) override { return weights_->weight(parameter); }
+  GradientTarget gradient(int parameter) override { return gradients_->target(parameter); }
+  void gradient_ready(int parameter) override { gradients_->ready(parameter); }
+
+  void make_optimizer(std::uint64_t seed);
+  bool averages_gradients() const { return !optimizer_ || optimizer_->averages_gradients(); }
+  void upload(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
+  BatchGeometry geometry() const;
+  std::vector<TensorView> reduction_ranges();
+  double reduce_scalar(const Tensor& value, ReduceOp op, ProbeKind what);
+  bool overflowed();
+  double squared_norm();
+  void update(const StepMetrics& metrics, double unscale);
+
+  RankContext& context_;
+  ModelConfig model_;
+  Strategy strategy_;
+  std::int64_t sequence_length_;
+  std::uint64_t seed_;
+  ParameterTable table_;
+  Partition partition_;
+  Placement placement_;
+  std::unique_ptr<Transformer> transformer_;
+  std::unique_ptr<WeightStore> weights_;
+  std::unique_ptr<GradientStore> gradients_;
+  std::unique_ptr<Optimizer> optimizer_;  // null: all is updated by the host
+  std::unique_ptr<HostStep> host_step_;
+  LrSchedule schedule_;
+  LossScaler scaler_;
+
+  Tensor tokens_, targets_, loss_, bound_, squares_;
+  std::vector<std::vector<std::int32_t>> host_batches_;  // uploads in flight until the step ends
+  std::int64_t step_ = 0, first_step_ = 0;               // traces count steps after the first
+  std::int64_t micro_ = 0;
+};
+
+}  // namespace zl

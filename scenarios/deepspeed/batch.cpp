@@ -1,0 +1,122 @@
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/nearest.h"
+#include "scenarios/deepspeed/builder.h"
+
+namespace zl {
+namespace {
+
+constexpr auto kTotal = "train_batch_size";
+constexpr auto kMicro = "train_micro_batch_size_per_gpu";
+constexpr auto kAccumulation = "gradient_accumulation_steps";
+
+using Size = std::optional<std::int64_t>;
+
+struct Triangle {
+  Size total, micro, accumulation;
+};
+
+// SPECS 1.2: what DeepSpeed derives from what is given.
+void derive(Triangle& t, std::int64_t ranks) {
+  if (t.total && t.micro) {
+    if (!t.accumulation) t.accumulation = *t.total / *t.micro / ranks;
+  } else if (t.total && t.accumulation) {
+    t.micro = *t.total / ranks / *t.accumulation;
+  } else if (t.total) {
+    t.accumulation = 1;
+    t.micro = *t.total / ranks;
+  } else if (t.micro) {
+    if (!t.accumulation) t.accumulation = 1;
+    t.total = *t.micro * *t.accumulation * ranks;
+  }
+}
+
+std::string solution(std::int64_t micro, std::int64_t accumulation, std::int64_t ranks) {
+  return std::to_string(micro * accumulation * ranks) + " (micro batch " + std::to_string(micro) +
+         ", accumulation " + std::to_string(accumulation) + ")";
+}
+
+std::string mismatch(const Triangle& t, std::int64_t ranks) {
+  return std::to_string(*t.total) + " is not micro batch " + std::to_string(*t.micro) +
+         " * accumulation " + std::to_string(*t.accumulation) + " * ranks " +
+         std::to_string(ranks) + " = " + std::to_string(*t.micro * *t.accumulation * ranks);
+}
+
+// The valid totals next to the wished one, with what was given beside it kept.
+std::string nearest_solutions(const Triangle& given, std::int64_t ranks) {
+  const bool keep_micro = given.micro.has_value();
+  const std::int64_t kept = keep_micro ? *given.micro : given.accumulation.value_or(1);
+  const std::int64_t unit = kept * ranks;
+  const std::int64_t below = *given.total / unit;
+  std::vector<std::string> texts;
+  if (given.micro && given.accumulation) {
+    texts.push_back(solution(*given.micro, *given.accumulation, ranks));
+  }
+  for (std::int64_t other = below; other <= below + 1; ++other) {
+    if (other < 1) continue;
+    const std::string text =
+        keep_micro ? solution(kept, other, ranks) : solution(other, kept, ranks);
+    if (texts.empty() || texts.front() != text) texts.push_back(text);
+    if (other * unit == *given.total) break;
+  }
+  return join(texts, " or ");
+}
+
+}  // namespace
+
+void DeepSpeedBuilder::build_batch() {
+  const std::int64_t ranks = context_.ranks;
+  Triangle wished;
+  bool any_auto = false;
+  for (const auto& [path, size] : {std::pair{kTotal, &wished.total},
+                                   {kMicro, &wished.micro},
+                                   {kAccumulation, &wished.accumulation}}) {
+    const GivenKey* key = given(path);
+    if (is_set(path)) *size = whole_number(*key->value);
+    any_auto = any_auto || (key != nullptr && key->is_auto);
+  }
+  // The command line's batch wins, the total follows from it; a scenario's serves files that state
+  // none.
+  const bool stated = wished.total || wished.micro || wished.accumulation;
+  const bool overridden = (context_.micro_batch > 0 || context_.gradient_accumulation > 0) &&
+                          !(context_.batch_is_default && stated);
+  Triangle solved = wished;
+  if (overridden) {
+    if (context_.micro_batch > 0) solved.micro = context_.micro_batch;
+    if (context_.gradient_accumulation > 0) solved.accumulation = context_.gradient_accumulation;
+    if (solved.micro) solved.total.reset();
+  }
+  if (!solved.total && !solved.micro) {
+    const GivenKey* elastic = given("elasticity.enabled");
+    if (!any_auto && !overridden && (elastic == nullptr || *elastic->value != true)) {
+      reject(kMicro,
+             "missing; give train_batch_size or train_micro_batch_size_per_gpu, a number or "
+             "\"auto\"");
+      return;
+    }
+    solved.micro = 1;
+  }
+  const Triangle asked = solved;
+  derive(solved, ranks);
+  const std::int64_t product = *solved.micro * *solved.accumulation * ranks;
+  if (*solved.micro < 1 || *solved.accumulation < 1 || product != *solved.total) {
+    reject(kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
+    return;
+  }
+  out_.strategy.micro_batch = *solved.micro;
+  out_.strategy.gradient_accumulation = *solved.accumulation;
+  const std::string with = "from " + std::to_string(ranks) + " ranks";
+  for (const auto& [path, wish, value] :
+       {std::tuple{kTotal, wished.total, *solved.total},
+        {kMicro, wished.micro, *solved.micro},
+        {kAccumulation, wished.accumulation, *solved.accumulation}}) {
+    const bool kept = wish == value;
+    record(path, value, kept ? EffectStatus::honoured : EffectStatus::defaulted,
+           kept   ? ""
+           : wish ? "the run's batch wins, " + with
+                  : "derived, " + with);
+  }
+}
+
+}  // namespace zl

@@ -1,0 +1,73 @@
+// Clusters by name for the runner: the catalogue, this machine's calibration, or a file.
+#include <filesystem>
+#include <thread>
+
+#include "core/base/files.h"
+#include "core/base/machine_memory.h"
+#include "results/paths.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/run/runner.h"
+#include "simulator/cluster/find_cluster.h"
+
+namespace zl {
+
+std::string local_cluster_path(const std::string& backend) {
+  return (data_folder() / (backend == "cpu" ? "local.json" : "local-" + backend + ".json"))
+      .string();
+}
+
+namespace {
+
+// Runs for real get as much at this moment.
+sim::ClusterSpec with_memory_of_now(sim::ClusterSpec machine) {
+  machine.host_memory = machine_memory();
+  return machine;
+}
+
+}  // namespace
+
+sim::ClusterSpec load_cluster(const std::string& name_or_path) {
+  if (name_or_path.ends_with(".json")) {
+    return sim::parse_cluster(read_file(name_or_path), name_or_path);
+  }
+  if (name_or_path == "local-cuda") {
+    const std::string file = local_cluster_path("cuda");
+    if (std::filesystem::exists(file)) {
+      return with_memory_of_now(sim::parse_cluster(read_file(file), file));
+    }
+    throw Error(ErrorCode::invalid,
+                "cluster: \"local-cuda\" is what `zerolab calibrate --backend "
+                "cuda` measures, and " +
+                    file + " is not there yet");
+  }
+  sim::ClusterSources sources;
+  sources.gpus = catalog_names("clusters");
+  sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
+  const std::string path = local_cluster_path();
+  if (name_or_path == "local" && std::filesystem::exists(path)) sources.local = read_file(path);
+  sim::ClusterSpec cluster = sim::find_cluster(name_or_path, sources);
+  return name_or_path == "local" ? with_memory_of_now(std::move(cluster)) : cluster;
+}
+
+std::string stack_text(const std::string& name_or_path) {
+  if (name_or_path.ends_with(".json")) return read_file(name_or_path);
+  return std::string(catalog_text("stacks", name_or_path));
+}
+
+sim::Stack load_stack(const std::string& name_or_path) {
+  return sim::parse_stack(stack_text(name_or_path), name_or_path);
+}
+
+sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
+  sim::ClusterSpec cluster = scenario.cluster_json.empty()
+                                 ? load_cluster(scenario.cluster)
+                                 : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
+  cluster = sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
+  const std::string& stack = scenario.run.stack;
+  if (!stack.empty()) cluster = sim::with_stack(std::move(cluster), load_stack(stack));
+  return scenario.run.link_bandwidth > 0
+             ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)
+             : cluster;
+}
+
+}  // namespace zl

@@ -1,0 +1,146 @@
+#include "scenarios/files/json_reading.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/base/nearest.h"
+
+namespace zl {
+namespace {
+
+// Watches the parser's events for a key that occurs twice in one object.
+class DuplicateKeys {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    const auto level = static_cast<std::size_t>(depth);
+    if (event == Json::parse_event_t::object_start) {
+      seen_.resize(level + 1);
+      path_.resize(level);
+      seen_[level].clear();
+    } else if (event == Json::parse_event_t::array_start) {
+      seen_.resize(level + 1);
+      path_.resize(level);
+    } else if (event == Json::parse_event_t::key) {
+      const auto key = parsed.get<std::string>();
+      path_.resize(level);
+      path_[level - 1] = key;
+      if (first_.empty() && !seen_[level - 1].insert(key).second) first_ = dotted();
+    }
+    return true;
+  }
+  const std::string& first() const { return first_; }
+
+ private:
+  std::string dotted() const {
+    std::string text;
+    for (const std::string& key : path_) {
+      if (!key.empty()) text = child_path(text, key);
+    }
+    return text;
+  }
+
+  std::vector<std::set<std::string>> seen_;
+  std::vector<std::string> path_;
+  std::string first_;
+};
+
+std::string position_text(std::string_view text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const std::string_view before = text.substr(0, end);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n');
+  const std::size_t column = start == std::string_view::npos ? end + 1 : end - start;
+  return std::to_string(line) + ":" + std::to_string(column);
+}
+
+[[noreturn]] void wrong_type(const Json& value, const std::string& where, const char* expected) {
+  throw Error(ErrorCode::invalid, where + ": " + value.dump() + " is not " + expected);
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view source) {
+  DuplicateKeys duplicates;
+  try {
+    Json value = Json::parse(text, std::ref(duplicates), true, true);
+    if (!duplicates.first().empty()) {
+      throw Error(ErrorCode::invalid, std::string(source) + ": the key \"" + duplicates.first() +
+                                          "\" is given twice; remove one");
+    }
+    return value;
+  } catch (const Json::parse_error& error) {
+    std::string reason = error.what();
+    const std::size_t start = reason.find(": ", reason.find("column"));
+    if (start != std::string::npos) reason = reason.substr(start + 2);
+    throw Error(ErrorCode::invalid, std::string(source) + ":" + position_text(text, error.byte) +
+                                        ": malformed JSON: " + reason);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::invalid, std::string(source) + ": malformed JSON: " + error.what());
+  }
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file)
+    throw Error(ErrorCode::invalid, path + ": cannot be read; check the path and its permissions");
+  return text.str();
+}
+
+std::string child_path(std::string_view where, std::string_view key) {
+  return where.empty() ? std::string(key) : std::string(where) + "." + std::string(key);
+}
+
+void check_keys(const Json& object, const std::string& where,
+                const std::vector<std::string>& known) {
+  if (!object.is_object()) wrong_type(object, where.empty() ? "scenario" : where, "an object");
+  for (const auto& [key, value] : object.items()) {
+    if (key.starts_with("x-") || std::find(known.begin(), known.end(), key) != known.end())
+      continue;
+    throw Error(ErrorCode::invalid, child_path(where, key) +
+                                        ": unknown key; the nearest known key is \"" +
+                                        child_path(where, nearest(key, known)) + "\"");
+  }
+}
+
+std::optional<std::int64_t> whole_number(const Json& value) {
+  constexpr double limit = 9.2e18;
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+    return std::nullopt;
+  }
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double number = value.get<double>();
+  if (std::floor(number) != number || std::abs(number) > limit) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
+std::int64_t integer_at(const Json& value, const std::string& where) {
+  const auto number = whole_number(value);
+  if (!number) wrong_type(value, where, "a whole number");
+  return *number;
+}
+
+double number_at(const Json& value, const std::string& where) {
+  if (!value.is_number()) wrong_type(value, where, "a number");
+  return value.get<double>();
+}
+
+bool boolean_at(const Json& value, const std::string& where) {
+  if (!value.is_boolean()) wrong_type(value, where, "true or false");
+  return value.get<bool>();
+}
+
+std::string text_at(const Json& value, const std::string& where) {
+  if (!value.is_string()) wrong_type(value, where, "a text");
+  return value.get<std::string>();
+}
+
+}  // namespace zl

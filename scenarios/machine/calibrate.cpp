@@ -1,0 +1,244 @@
+#include "scenarios/machine/calibrate.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/machine_memory.h"
+#include "scenarios/machine/time_ops.h"
+#include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/runner.h"
+#include "simulator/calibration.h"
+#include "simulator/cluster/find_cluster.h"
+
+namespace zl {
+namespace {
+
+struct TrainingShape {
+  std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
+};
+
+// What a backend is measured with. Shapes spread over the widths that such machines train, none of
+// them in the catalogue: narrow to wide, short to long.
+struct Plan {
+  TrainingShape shapes[3];
+  std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
+  std::vector<int> ranks;  // measured where the caller names none
+  const char* precision;   // likewise
+  std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
+};
+const Plan kCpuPlan = {
+    {{128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}},
+    1024,
+    {1, 2, 4},
+    "fp32",
+    3};
+const Plan kGpuPlan = {
+    {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
+    8192,
+    {1},
+    "bf16",
+    1};
+const Plan kTinyPlan = {
+    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
+
+const Plan& plan_of(const CalibrationOptions& options) {
+  if (options.tiny) return kTinyPlan;
+  return options.backend == "cuda" ? kGpuPlan : kCpuPlan;
+}
+
+// What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
+// streams that overlap; compressed momenta, host copies and updates, and files.
+struct Style {
+  const char* name;
+  int stage;
+  bool recompute = false, onebit = false;
+  Tier tier = Tier::device;  // of weights and state
+};
+constexpr int kPasses = 2;
+constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
+constexpr Style kOnebit{"1-bit Adam", 0, false, true};
+constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
+constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
+
+ModelConfig training_model(const TrainingShape& shape) {
+  ModelConfig model;
+  model.name = "calibration-" + std::to_string(shape.hidden);
+  model.layers = shape.layers;
+  model.hidden = shape.hidden;
+  model.heads = shape.heads;
+  model.vocab = shape.vocab;
+  model.max_sequence = shape.sequence;
+  model.complete();
+  return model;
+}
+
+void offload(Tier tier, const std::string& folder, std::int64_t sub_group, Strategy& s) {
+  s.offload.optimizer = s.offload.parameters = tier;
+  s.offload.pipeline_read = s.offload.pipeline_write = true;
+  s.offload.max_in_cpu = 0;
+  s.offload.sub_group_size = sub_group;
+  s.offload.nvme_path = folder;
+}
+
+ImportedStrategy training_strategy(const Style& style, const TrainingShape& shape, DType dtype,
+                                   const std::string& folder) {
+  ImportedStrategy imported;
+  Strategy& s = imported.strategy;
+  s.name = "calibration";
+  s.zero.stage = style.stage;
+  s.zero.overlap_comm = true;
+  s.precision.compute_dtype = dtype;
+  s.micro_batch = shape.micro_batch;
+  s.zero.reduce_bucket_size = shape.hidden * shape.hidden;
+  s.zero.prefetch_bucket_size = s.zero.reduce_bucket_size * 9 / 10;
+  s.zero.param_persistence_threshold = 0;
+  s.zero.max_reuse_distance = 0;
+  s.recompute.mode = style.recompute ? RecomputeMode::full : RecomputeMode::none;
+  if (style.onebit) {
+    s.optimizer.kind = OptimizerKind::onebit_adam;
+    s.optimizer.onebit.freeze_step = 1;
+  }
+  if (style.tier != Tier::device) {
+    offload(style.tier, folder, 4 * shape.hidden * shape.hidden, s);
+  }
+  return imported;
+}
+
+Scenario training_scenario(const TrainingShape& shape, int ranks, std::int64_t steps) {
+  Scenario scenario;
+  scenario.name = "calibration";
+  scenario.model = training_model(shape);
+  scenario.cluster = "local";
+  scenario.run.ranks = ranks;
+  scenario.run.steps = steps;
+  scenario.run.sequence_length = shape.sequence;
+  scenario.run.data = "synthetic";
+  return scenario;
+}
+
+// The GPU's entry of the catalogue; for one that is not there the oldest supported, whose rates are
+// then replaced by measured ones.
+sim::ClusterSpec gpu_machine() {
+  sim::ClusterSpec machine = cuda_cluster(1).value_or(load_cluster("a100-40"));
+  const DeviceProperties device = cuda_device_properties(1);
+  machine.name = "local-cuda";
+  machine.device.name = device.name;
+  machine.device.memory = device.memory;
+  machine.device.workspace = device.workspace;
+  return machine;
+}
+
+void write_gemm_peaks(const Runner& runner, bool on_gpu, const Plan& plan,
+                      sim::ClusterSpec& machine) {
+  const auto world = runner.backends().make(on_gpu ? "cuda" : "cpu", {1, machine.shared_cores});
+  const bool has_data_sheet = on_gpu && cuda_cluster(1).has_value();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    sim::ComputeRate& rate = machine.device.rates[static_cast<std::size_t>(dtype)];
+    const double measured = measured_gemm_peak(*world, dtype, plan.peak_size);
+    if (has_data_sheet) {
+      rate.efficiency = std::min(1.0, measured / rate.peak);
+    } else {
+      rate.peak = measured;
+    }
+  }
+}
+
+struct Job {
+  int ranks;
+  std::string precision;
+  TrainingShape shape;
+  Style style;
+};
+
+// Where files are measured: "" for nowhere.
+std::string folder_of(const CalibrationOptions& options) {
+  if (!options.nvme_path.empty() || options.backend != "cpu") return options.nvme_path;
+  return std::filesystem::temp_directory_path().string();
+}
+
+// Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
+std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
+  const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
+  std::vector<std::string> precisions = options.precisions;
+  if (precisions.empty()) precisions.emplace_back(plan.precision);
+  std::vector<Job> jobs;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    for (const int ranks : all_ranks) {
+      for (const std::string& precision : precisions) {
+        for (std::size_t i = 0; i < std::size(plan.shapes); ++i) {
+          const auto add = [&](const Style& style) {
+            jobs.push_back({ranks, precision, plan.shapes[i], style});
+          };
+          for (const Style& style : kStyles) add(style);
+          if (pass > 0) continue;
+          add(kOnebit);
+          add(folder_of(options).empty() || i >= plan.in_files ? kOnHost : kInFiles);
+        }
+      }
+    }
+  }
+  return jobs;
+}
+
+struct Measured {
+  std::deque<Trace> traces;
+  std::vector<sim::MeasuredTrace> runs;  // refer to the traces
+
+  void add(const Trace& trace, int ranks, int run) {
+    runs.push_back({&traces.emplace_back(trace), ranks, run});
+  }
+};
+
+void train(const Runner& runner, const CalibrationOptions& options, const Job& job, int run,
+           Measured& measured) {
+  const Scenario scenario = training_scenario(job.shape, job.ranks, options.steps);
+  const ImportedStrategy strategy =
+      training_strategy(job.style, job.shape, parse_dtype(job.precision), folder_of(options));
+  RunHooks hooks;
+  hooks.on_trace = [&](const Trace& trace) { measured.add(trace, job.ranks, run); };
+  const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
+  if (result.outcome == Outcome::ok) return;
+  throw Error(ErrorCode::failed, "calibrate: " + scenario.model.name + ": " + result.message);
+}
+
+// Where every rank has a GPU of its own, the lines of one rank price the ops of several.
+void time_compressed_ops(const Runner& runner, const CalibrationOptions& options, const Job& job,
+                         int run, Measured& measured) {
+  const std::int64_t elements = job.shape.hidden * job.shape.hidden;
+  const auto world = runner.backends().make(options.backend, {job.ranks, 1});
+  measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
+}
+
+}  // namespace
+
+sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
+  const Runner runner;
+  const bool on_gpu = options.backend == "cuda";
+  const Plan& plan = plan_of(options);
+  Measured measured;
+  const std::vector<Job> jobs = jobs_of(plan, options);
+  const auto count = static_cast<int>(jobs.size());
+  for (int i = 0; i < count; ++i) {
+    const Job& job = jobs[static_cast<std::size_t>(i)];
+    if (options.progress) {
+      options.progress(std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
+                           training_model(job.shape).name + ", " + job.style.name,
+                       i, count);
+    }
+    train(runner, options, job, i, measured);
+    if (on_gpu && job.style.onebit && job.ranks == 1) {
+      time_compressed_ops(runner, options, job, i, measured);
+    }
+  }
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
+  machine.calibration = sim::fit(measured.runs, machine);
+  machine.host_memory = machine_memory();
+  write_gemm_peaks(runner, on_gpu, plan, machine);
+  return machine;
+}
+
+}  // namespace zl

@@ -1,0 +1,42 @@
+#include "scenarios/report/report_step.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/stream.h"
+
+namespace zl {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+
+double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
+
+}  // namespace
+
+ReportStep last_step(const Replay& replay) {
+  const sim::Timeline& timeline = replay.timeline;
+  const std::int64_t duration =
+      timeline.steps.empty() ? timeline.total : timeline.steps.back().duration;
+  const std::int64_t begin = timeline.total - duration;
+  std::array<ChartLane, kStreams> lanes;
+  std::size_t index = 0;
+  for (const TraceEvent& event : replay.recording.trace.events()) {
+    const sim::EventTime& time = timeline.events[index++];
+    const std::int64_t from = std::max(time.start, begin);
+    if (!takes_time(event) || from >= time.end) continue;
+    lanes[event.stream].spans.push_back({seconds(from - begin), seconds(time.end - begin),
+                                         static_cast<std::size_t>(event.scope.phase)});
+  }
+  ReportStep step;
+  step.strategy = replay.recording.strategy.name;
+  step.seconds = seconds(duration);
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    if (lanes[i].spans.empty()) continue;
+    lanes[i].name = name_of(static_cast<StreamId>(i));
+    step.lanes.push_back(std::move(lanes[i]));
+  }
+  return step;
+}
+
+}  // namespace zl

@@ -1,0 +1,13 @@
+// One step of a strategy as the timeline of a report shows it.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include "results/report.h"
+#include "scenarios/run/replay.h"
+
+namespace zl {
+
+// The last step, which stands for all later ones: the streams that did something as lanes.
+ReportStep last_step(const Replay& replay);
+
+}  // namespace zl

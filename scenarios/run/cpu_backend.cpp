@@ -1,0 +1,41 @@
+#include "scenarios/run/cpu_backend.h"
+
+#include "backends/cpu/world.h"
+#include "core/base/error.h"
+
+#ifdef ZL_WITH_MPI
+#include "backends/mpi/world.h"
+#endif
+
+namespace zl {
+namespace {
+
+#ifdef ZL_WITH_MPI
+constexpr const char* kNoMpi = "";
+std::unique_ptr<World> make_mpi_world(const WorldOptions& options) {
+  return mpi::make_world(options);
+}
+#else
+constexpr const char* kNoMpi =
+    "this build has no MPI: CMake found none or was told ZEROLAB_MPI=OFF; apt-get install "
+    "libopenmpi-dev and build again";
+std::unique_ptr<World> make_mpi_world(const WorldOptions&) {
+  throw Error(ErrorCode::unavailable,
+              std::string("run.communicator: ") + kNoMpi + ", or use threads");
+}
+#endif
+
+}  // namespace
+
+void add_cpu(BackendRegistry& registry) {
+  registry.add("cpu", [](const WorldOptions& options) {
+    return options.communicator == "mpi" ? make_mpi_world(options) : cpu::make_world(options);
+  });
+}
+
+std::string describe_communicators() {
+  const std::string why = kNoMpi;
+  return why.empty() ? "threads, mpi" : "threads; " + why;
+}
+
+}  // namespace zl

@@ -1,0 +1,140 @@
+#include "scenarios/run/cuda_backend.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/device.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/run/runner.h"
+
+#ifdef ZL_WITH_CUDA
+#include "backends/cuda/availability.h"
+#include "backends/cuda/cudnn_attention.h"
+#include "backends/cuda/world.h"
+#else
+namespace zl::cuda {
+struct GpuDescription {
+  std::string name;
+  std::int64_t memory = 0;
+  int multiprocessors = 0, capability = 0;
+};
+struct SoftwareDescription {
+  std::string driver, runtime, cublaslt, nccl, attention;
+};
+static std::string availability() {
+  return "this build has no CUDA backend: CMake found no nvcc or was told ZEROLAB_CUDA=OFF; "
+         "install the CUDA 13 toolkit and build again, or use --backend cpu or sim";
+}
+static std::vector<GpuDescription> describe_gpus() { return {}; }
+static std::string driver_version() { return "none"; }
+static std::string describe_attention() { return ""; }
+static SoftwareDescription describe_software() { return {}; }
+template <class HostOps>
+std::unique_ptr<World> make_world(const WorldOptions&, const HostOps&) {
+  return nullptr;
+}
+}  // namespace zl::cuda
+#endif
+
+namespace zl {
+namespace {
+
+// Whether `word` stands in `text` on its own: "H200" is in "NVIDIA H200" and not in "GH200".
+bool has_word(const std::string& text, const std::string& word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string::npos) return false;
+  const auto is_part = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  return !(at > 0 && is_part(at - 1)) && !is_part(at + word.size());
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+int gpus_used(int ranks) {
+  return static_cast<int>(cuda::describe_gpus().size()) >= ranks ? ranks : 1;
+}
+
+}  // namespace
+
+void add_cuda(BackendRegistry& registry) {
+  registry.add(
+      "cuda", [](const WorldOptions& options) { return cuda::make_world(options, cpu::run_op); },
+      [] { return std::string(cuda::availability()); });
+}
+
+std::string catalogue_gpu(const std::string& device_name, std::int64_t memory) {
+  const std::string name = upper(device_name);
+  if (!has_word(name, "A100") && (has_word(name, "PCIE") || has_word(name, "NVL"))) return "";
+  std::string best;
+  std::int64_t smallest = 0;
+  for (const std::string& each : catalog_names("clusters")) {
+    if (!has_word(name, upper(each.substr(0, each.find('-'))))) continue;
+    const std::int64_t difference = std::abs(load_cluster(each).device.memory - memory);
+    if (best.empty() || difference < smallest) {
+      best = each;
+      smallest = difference;
+    }
+  }
+  return best;
+}
+
+std::optional<sim::ClusterSpec> cuda_cluster(int ranks) {
+  const auto gpus = cuda::describe_gpus();
+  if (gpus.empty()) return std::nullopt;
+  const std::string name = catalogue_gpu(gpus.front().name, gpus.front().memory);
+  if (name.empty()) return std::nullopt;
+  return sim::with_devices(load_cluster(name), gpus_used(ranks));
+}
+
+DeviceProperties cuda_device_properties(int ranks) {
+  DeviceProperties properties;
+  const auto gpus = cuda::describe_gpus();
+  if (gpus.empty()) return properties;
+  const int sharing = ranks / gpus_used(ranks);
+  properties.name = gpus.front().name;
+  properties.memory = gpus.front().memory / sharing;
+#ifdef ZL_WITH_CUDA
+  properties.workspace = cuda::kWorkspace;
+#endif
+  return properties;
+}
+
+void name_gpu(const std::string& backend, Environment& environment) {
+  environment.gpu = environment.driver = "";
+  if (backend != "cuda") return;
+  const auto gpus = cuda::describe_gpus();
+  if (gpus.empty()) return;
+  environment.gpu = gpus.front().name;
+  const std::string attention = cuda::describe_attention();
+  environment.driver = "CUDA " + cuda::driver_version() +
+                       ", attention: " + attention.substr(0, attention.find(" ("));
+}
+
+Json describe_cuda() {
+  Json gpus = Json::array();
+  for (const cuda::GpuDescription& gpu : cuda::describe_gpus()) {
+    gpus.push_back({{"name", gpu.name},
+                    {"memory_bytes", gpu.memory},
+                    {"multiprocessors", gpu.multiprocessors},
+                    {"compute_capability", std::to_string(gpu.capability / 10) + "." +
+                                               std::to_string(gpu.capability % 10)}});
+  }
+  const std::string why = cuda::availability();
+  const cuda::SoftwareDescription software = cuda::describe_software();
+  const auto text = [](const std::string& each) { return each.empty() ? Json() : Json(each); };
+  return {{"gpus", gpus},
+          {"driver_cuda", text(software.driver)},
+          {"runtime", text(software.runtime)},
+          {"cublaslt", text(software.cublaslt)},
+          {"nccl", text(software.nccl)},
+          {"attention", text(software.attention)},
+          {"why", text(why)}};
+}
+
+}  // namespace zl

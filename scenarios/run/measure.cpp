@@ -1,0 +1,108 @@
+#include "scenarios/run/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/device/device.h"
+#include "simulator/step_accounts.h"
+
+namespace zl {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
+
+double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
+
+sim::EventTime when(const TraceEvent& event) {
+  return {event.timing.start_ns * kPicosecondsPerNanosecond,
+          event.timing.end_ns * kPicosecondsPerNanosecond};
+}
+
+TimeBreakdown parts_of(const sim::StepPrice& price, double scale) {
+  const auto part = [scale](std::int64_t time) { return scale * static_cast<double>(time); };
+  return {part(price.compute), part(price.exposed_communication), part(price.offload_stall), 0,
+          part(price.optimizer)};
+}
+
+// The compute stream's time in the steps from `first` on, as one step.
+sim::StepPrice measured_parts(const Trace& trace, int first) {
+  sim::StepAccounts accounts;
+  const auto add = [&](bool compute, auto&& before) {
+    for (const TraceEvent& event : trace.events()) {
+      const bool is_compute = event.stream == static_cast<std::uint8_t>(StreamId::compute);
+      if (is_compute != compute || event.timing.end_ns == 0) continue;
+      before(event);
+      accounts.add(event, when(event));
+    }
+  };
+  add(false, [](const TraceEvent&) {});
+  std::int64_t end = 0;
+  bool counts = false;
+  add(true, [&](const TraceEvent& event) {
+    if (!counts && event.scope.step >= first) accounts.close(0, 0, end, 0, 0);
+    counts = event.scope.step >= first;
+    end = std::max(end, when(event).end);
+  });
+  return accounts.close(first, 0, end, 0, 0);
+}
+
+}  // namespace
+
+StepTime step_time_of(std::vector<double> step_seconds) {
+  if (step_seconds.empty()) return {};
+  if (step_seconds.size() > 1) step_seconds.erase(step_seconds.begin());
+  std::sort(step_seconds.begin(), step_seconds.end());
+  const std::size_t middle = step_seconds.size() / 2;
+  const double below = step_seconds[(step_seconds.size() - 1) / 2];
+  return {(below + step_seconds[middle]) / 2, step_seconds.front(), step_seconds.back()};
+}
+
+void write_predicted_times(const sim::Timeline& timeline,
+                           const std::vector<std::int64_t>& stand_ins, RunResult& result) {
+  std::map<std::int64_t, sim::StepPrice> prices;
+  for (const sim::StepPrice& price : timeline.steps) prices[price.step] = price;
+  if (stand_ins.empty()) return;
+  for (std::size_t i = 0; i < stand_ins.size(); ++i) {
+    result.step_seconds[i] = seconds(prices.at(stand_ins[i]).duration);
+  }
+  result.step_time = step_time_of(result.step_seconds);
+  const sim::StepPrice* typical = nullptr;
+  const auto distance = [&](const sim::StepPrice& price) {
+    return std::abs(seconds(price.duration) - result.step_time.median);
+  };
+  for (std::size_t i = stand_ins.size() > 1 ? 1 : 0; i < stand_ins.size(); ++i) {
+    const sim::StepPrice& price = prices.at(stand_ins[i]);
+    if (typical == nullptr || distance(price) < distance(*typical)) typical = &price;
+  }
+  if (typical->duration == 0) return;
+  // The median of an even number of steps may lie between two of them.
+  const double scale = result.step_time.median / static_cast<double>(typical->duration);
+  result.time = parts_of(*typical, scale);
+  result.step_time_low = scale * static_cast<double>(typical->low());
+  result.step_time_high = scale * static_cast<double>(typical->high());
+}
+
+void write_measured_times(const Trace& trace, RunResult& result) {
+  result.step_time = step_time_of(result.step_seconds);
+  const std::size_t steps = result.step_seconds.size();
+  const std::size_t first = steps > 1 ? 2 : 1;
+  const std::int32_t last = trace.events().empty() ? 0 : trace.events().back().scope.step;
+  double traced = 0;  // seconds of the steps that the trace holds
+  for (std::size_t step = first; step <= std::min(steps, static_cast<std::size_t>(last)); ++step) {
+    traced += result.step_seconds[step - 1];
+  }
+  if (traced <= 0) return;
+  const sim::StepPrice sum = measured_parts(trace, static_cast<int>(first));
+  result.time = parts_of(sum, kPicosecond * result.step_time.median / traced);
+}
+
+double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {
+  // The rates of a machine that was never measured are guesses: no peak is better than a wrong MFU.
+  if (cluster.shared_cores > 0 && !cluster.calibration) return 0;
+  const double peak = cluster.device.rate(dtype).peak;
+  return cluster.shared_cores > 0 ? peak : peak * cluster.devices;
+}
+
+}  // namespace zl

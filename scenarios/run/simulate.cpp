@@ -1,0 +1,90 @@
+#include "scenarios/run/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scenarios/run/measure.h"
+#include "simulator/storage.h"
+#include "simulator/world.h"
+
+namespace zl {
+
+std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
+  const DeviceProperties device = sim::device_properties(cluster);
+  std::int64_t least = 0;
+  for (const std::int64_t limit : {scenario.run.device_memory, device.memory,
+                                   device.memory_is_host ? device.host_memory : 0}) {
+    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
+  }
+  return least;
+}
+
+ProgramOptions program_options(const Scenario& scenario) {
+  ProgramOptions options;
+  options.steps = scenario.run.steps;
+  options.sequence_length = scenario.run.sequence_length;
+  options.seed = scenario.run.seed;
+  options.device_memory = scenario.run.device_memory;
+  options.host_memory = scenario.run.host_memory;
+  return options;
+}
+
+Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
+                     ProgramOptions options) {
+  options.device_memory = std::exchange(device.memory, 0);
+  options.recorded_steps = kSteadySteps;
+  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
+  sim::SimOptions recording{.answers = {}, .device = std::move(device)};
+  recording.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
+  const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, recording);
+  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
+  RankOutcome outcome;
+  world->run([&](RankHandle handle) {
+    outcome = run_rank(handle, scenario.model, strategy, data, options);
+  });
+  // What the recording device answers for these is no prediction.
+  for (auto values : {&RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate,
+                      &RunResult::loss_scale}) {
+    (outcome.result.*values).clear();
+  }
+  return {strategy, std::move(outcome.result), std::move(outcome.trace),
+          std::move(outcome.stand_ins)};
+}
+
+RunResult price_run(const Scenario& scenario, const Recording& recording,
+                    const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
+  RunResult result = recording.books;
+  sim::Timeline priced = sim::price(recording.trace, cluster);
+  write_predicted_times(priced, recording.stand_ins, result);
+  write_rates(scenario, recording.strategy,
+              cluster_peak_flops(cluster, recording.strategy.precision.compute_dtype), result);
+  if (timeline != nullptr) *timeline = std::move(priced);
+  return result;
+}
+
+void write_rates(const Scenario& scenario, const Strategy& strategy, double peak_flops,
+                 RunResult& result) {
+  const double tokens =
+      static_cast<double>(scenario.run.ranks * strategy.micro_batch *
+                          strategy.gradient_accumulation * scenario.run.sequence_length);
+  result.model_flops_per_step =
+      tokens * scenario.model.flops_per_token(scenario.run.sequence_length);
+  if (result.step_time.median <= 0) return;
+  result.tokens_per_second = tokens / result.step_time.median;
+  if (peak_flops > 0) {
+    result.mfu = result.model_flops_per_step / result.step_time.median / peak_flops;
+  }
+}
+
+void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
+                  const std::string& backend, RunResult& result) {
+  result.strategy = imported.strategy.name;
+  result.backend = backend;
+  result.precision = name_of(imported.strategy.precision.compute_dtype);
+  result.ranks = static_cast<int>(scenario.run.ranks);
+  result.warnings.insert(result.warnings.begin(), imported.warnings.begin(),
+                         imported.warnings.end());
+}
+
+}  // namespace zl
