@@ -68,6 +68,7 @@ class Scheduler {
     switch (event.type) {
       case EventType::op:
       case EventType::collective:
+      case EventType::message:
       case EventType::copy:
       case EventType::transfer:
         return work(event);

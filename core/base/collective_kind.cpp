@@ -8,6 +8,12 @@ const char* name_of(CollectiveKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+const char* name_of(Axis axis) {
+  constexpr const char* kNames[kAxes] = {"data",      "tensor",   "context", "shard",
+                                         "replicate", "pipeline", "expert",  "world"};
+  return kNames[static_cast<std::size_t>(axis)];
+}
+
 const char* name_of(Purpose purpose) { return purpose == Purpose::data ? "data" : "control"; }
 
 }  // namespace zl

@@ -65,4 +65,12 @@ void check_collective(const Collective& collective, int ranks) {
   }
 }
 
+void Communicator::exchange(StreamId, std::span<const Message>, Timing*) {
+  throw Error(ErrorCode::failed, "communicator '" + link() + "' sends no messages");
+}
+
+std::unique_ptr<Communicator> Communicator::split(int, int) {
+  throw Error(ErrorCode::failed, "communicator '" + link() + "' cannot be split");
+}
+
 }  // namespace zl

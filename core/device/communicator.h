@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -35,6 +36,15 @@ struct Collective {
   ReduceOp op = ReduceOp::sum;
   Purpose purpose = Purpose::data;
   std::span<const Segment> segments;  // copied by implementations that run later
+  // The group of the mesh that runs it, for books and prices; the communicator is that group's.
+  Axis axis = Axis::data;
+};
+
+// One tensor to or from another rank of the group.
+struct Message {
+  int peer = 0;  // rank in the group
+  bool sends = false;
+  TensorView tensor;
 };
 
 // Bytes one rank sends for a collective over `ranks` ranks, per segment, ring algorithm, c =
@@ -61,6 +71,15 @@ class Communicator {
   // Enqueues. Ranks must call the same collectives in the same order; a mismatch is an
   // Error{failed} on every rank that names both calls. timing: as for Device::run.
   virtual void run(StreamId stream, const Collective& collective, Timing* timing) = 0;
+  // Enqueues messages that travel together: none of them waits for another of the same call, and
+  // the stream goes on when all have arrived or left their buffers. The n-th message from one rank
+  // to another on one stream is the n-th that the other receives from it there; another type or
+  // count is an Error{failed} on both that names both. timing: as for Device::run.
+  virtual void exchange(StreamId stream, std::span<const Message> messages, Timing* timing);
+  // Ranks that give the same color form a group of their own, in the order of their keys (equal
+  // keys: of their ranks here). Every rank of this group must call it. The new communicator refers
+  // to the same device and to what this one refers to.
+  virtual std::unique_ptr<Communicator> split(int color, int key);
 };
 
 }  // namespace zl

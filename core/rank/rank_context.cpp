@@ -3,7 +3,9 @@
 namespace zl {
 
 RankContext::RankContext(Device& device, Communicator& communicator, const RankOptions& options)
-    : device_(device), communicator_(communicator), options_(options) {
+    : device_(device),
+      groups_(communicator, options.mesh.value_or(Mesh::data_parallel(communicator.size()))),
+      options_(options) {
   const DeviceProperties properties = device.properties();
   host_share_.bytes = properties.host_memory;
   for (const MemorySpace space :
@@ -57,12 +59,14 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
     record.purpose = static_cast<std::uint8_t>(collective.purpose);
     record.dtype = collective.segments.front().source.dtype;
     record.n = static_cast<std::int64_t>(collective.segments.size());
-    record.k = ranks();
+    record.k = ranks(collective.axis);
+    record.axis = static_cast<std::uint8_t>(collective.axis);
+    record.stride = mesh().stride(collective.axis);
     for (const Segment& segment : collective.segments) {
       record.m += segment.source.count();
       record.bytes_read += segment.source.bytes();
       record.bytes_written += segment.destination.bytes();
-      record.wire_bytes += wire_bytes(collective.kind, segment, ranks());
+      record.wire_bytes += wire_bytes(collective.kind, segment, ranks(collective.axis));
     }
     timing = append(record);
   }
@@ -72,7 +76,31 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
       record_access(segment.destination, Access::write);
     }
   }
-  communicator_.run(stream, collective, timing);
+  groups_.of(collective.axis).run(stream, collective, timing);
+}
+
+// One event for each message, the last of which is timed.
+void RankContext::exchange(StreamId stream, Axis axis, std::span<const Message> messages) {
+  Timing* timing = nullptr;
+  for (const Message& message : messages) {
+    if (options_.record_trace) {
+      TraceEvent record = event(EventType::message, stream);
+      record.kind = message.sends ? 1 : 0;
+      record.axis = static_cast<std::uint8_t>(axis);
+      record.stride = mesh().stride(axis);
+      record.dtype = message.tensor.dtype;
+      record.m = message.tensor.count();
+      record.n = message.peer;
+      record.k = ranks(axis);
+      (message.sends ? record.bytes_read : record.bytes_written) = message.tensor.bytes();
+      record.wire_bytes = message.sends ? message.tensor.bytes() : 0;
+      timing = append(record);
+    }
+    if (options_.record_accesses) {
+      record_access(message.tensor, message.sends ? Access::read : Access::write);
+    }
+  }
+  groups_.of(axis).exchange(stream, messages, timing);
 }
 
 void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {

@@ -13,6 +13,7 @@
 #include "core/device/device.h"
 #include "core/device/storage.h"
 #include "core/ops/cost.h"
+#include "core/parallel/groups.h"
 #include "core/rank/ledger.h"
 #include "core/rank/pool.h"
 #include "core/trace/trace.h"
@@ -53,8 +54,9 @@ class StoredObject {
 struct RankOptions {
   std::int64_t device_memory = 0;  // budget of the device pool; 0: none
   bool record_trace = true;
-  bool record_accesses = false;  // for find_hazards
-  std::int64_t host_memory = 0;  // budget of each host pool; 0: none but the machine's share
+  bool record_accesses = false;   // for find_hazards
+  std::int64_t host_memory = 0;   // budget of each host pool; 0: none but the machine's share
+  std::optional<Mesh> mesh = {};  // none: all ranks are data parallel
 };
 
 class RankContext : private AllocationObserver {
@@ -64,8 +66,13 @@ class RankContext : private AllocationObserver {
   RankContext(const RankContext&) = delete;
   RankContext& operator=(const RankContext&) = delete;
 
-  int rank() const { return communicator_.rank(); }
-  int ranks() const { return communicator_.size(); }
+  // In the world.
+  int rank() const { return groups_.world().rank(); }
+  int ranks() const { return groups_.world().size(); }
+  // In this rank's group of an axis.
+  int rank(Axis axis) const { return groups_.rank(axis); }
+  int ranks(Axis axis) const { return groups_.size(axis); }
+  const Mesh& mesh() const { return groups_.mesh(); }
   const Ledger& ledger() const { return ledger_; }
   const Trace& trace() const { return trace_; }
   Trace& trace() { return trace_; }
@@ -89,7 +96,10 @@ class RankContext : private AllocationObserver {
     run(StreamId::compute, op);
   }
 
+  // Among the ranks of the collective's axis.
   void collective(StreamId stream, const Collective& collective);
+  // Among the ranks of an axis, by their ranks in that group (Communicator::exchange).
+  void exchange(StreamId stream, Axis axis, std::span<const Message> messages);
   // Copies host memory of the caller to the device; the host memory must live until the stream is
   // synchronised.
   void upload(StreamId stream, const TensorView& destination, const void* source);
@@ -132,7 +142,7 @@ class RankContext : private AllocationObserver {
                             const std::byte*);
 
   Device& device_;
-  Communicator& communicator_;
+  Groups groups_;
   RankOptions options_;
   Ledger ledger_;
   Trace trace_;

@@ -19,7 +19,8 @@ enum class EventType : std::uint8_t {
   wait,
   allocate,
   free,
-  synchronize
+  synchronize,
+  message  // to or from one rank
 };
 
 // What a copy or a transfer crosses.
@@ -56,13 +57,17 @@ struct Scope {
 struct TraceEvent {
   EventType type = EventType::op;
   std::uint8_t kind = 0;  // op: index in the Op variant; collective: CollectiveKind; copy,
-                          // transfer: Route; free/allocate: MemoryTag
+                          // transfer: Route; free/allocate: MemoryTag; message: 1 sends, 0 receives
   std::uint8_t stream = 0;
   std::uint8_t purpose = 0;  // collective, copy: Purpose
+  std::uint8_t axis = 0;     // collective, message: Axis
   DType dtype = DType::f32;
   MemorySpace space = MemorySpace::device;
   Scope scope;
-  // Cost's shape; collective: elements, segments, ranks; transfer: requests in m
+  std::int32_t stride =
+      1;  // collective, message: ranks of the world between neighbours of the group
+  // Cost's shape; collective: elements, segments, ranks; message: elements, rank of the peer in the
+  // group, ranks; transfer: requests in m
   std::int64_t m = 0, n = 0, k = 0;
   double flops = 0;
   std::int64_t bytes_read = 0;

@@ -13,7 +13,8 @@ namespace zl {
 namespace {
 
 bool is_work(const TraceEvent& event) {
-  return event.type == EventType::op || event.type == EventType::collective;
+  return event.type == EventType::op || event.type == EventType::collective ||
+         event.type == EventType::message;
 }
 
 bool is_move(const TraceEvent& event) {
@@ -84,7 +85,7 @@ std::uint64_t Trace::sequence_hash() const {
     hash.add(static_cast<std::uint64_t>(event.type) | std::uint64_t{event.kind} << 8 |
              std::uint64_t{event.stream} << 16 | std::uint64_t{event.purpose} << 24 |
              static_cast<std::uint64_t>(event.dtype) << 32 |
-             static_cast<std::uint64_t>(event.scope.phase) << 40);
+             static_cast<std::uint64_t>(event.scope.phase) << 40 | std::uint64_t{event.axis} << 48);
     hash.add(static_cast<std::uint64_t>(event.scope.unit) << 32 |
              static_cast<std::uint32_t>(event.scope.step));
     for (const std::int64_t value :
@@ -100,6 +101,9 @@ bool takes_time(const TraceEvent& event) { return is_work(event) || is_move(even
 
 std::string short_name(const TraceEvent& event) {
   if (event.type == EventType::collective) return name_of(static_cast<CollectiveKind>(event.kind));
+  if (event.type == EventType::message) {
+    return (event.kind == 1 ? "send to " : "receive from ") + std::to_string(event.n);
+  }
   if (is_move(event)) return name_of(static_cast<Route>(event.kind));
   return std::string(op_name(event.kind)) + " [" + std::to_string(event.m) + "," +
          std::to_string(event.n) + "," + std::to_string(event.k) + "]";

@@ -18,7 +18,7 @@ class Trace {
   const std::deque<TraceEvent>& events() const { return events_; }
   void clear() { events_.clear(); }
 
-  // Ops and collectives.
+  // Ops, collectives and messages.
   std::int64_t op_count() const;
   // FNV-1a over type, kind, stream, dtype, shape, bytes and scope of every op, collective and
   // synchronisation, in order. Equal hashes on two backends: the same program.

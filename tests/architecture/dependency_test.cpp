@@ -38,8 +38,8 @@ const std::vector<std::string> kFloors{
     "core/trace",       // what was computed, as values
     "core/device",      // the interface that runs ops
     "core/threads",     // help for those who implement it
-    "core/rank",        // one rank's device with its books
-    "core/parallel",    // who owns what among ranks
+    "core/parallel",    // which ranks form groups, and who owns what among them
+    "core/rank",        // one rank's device and groups, with its books
     "core/model",       // which ops a model is
     "core/optim",       // how owned weights are updated
     "core/offload",     // updated where, kept where: off the device

@@ -1,0 +1,41 @@
+// The ranks of a run as a grid: a rank has one coordinate on every axis, and the ranks that differ
+// in one coordinate only form that axis' groups. Ranks are numbered as Megatron-LM numbers them,
+// the tensor axis fastest (SPECS_PARALLEL 1.1):
+//   rank = (((pipeline * replicate_size + replicate) * shard_size + shard) * context_size +
+//   context)
+//          * tensor_size + tensor
+// Sequence parallelism shares the tensor axis. Experts lie on a second grid over the same ranks.
+// Ownership: a value. Threads: immutable.
+#pragma once
+
+#include <vector>
+
+#include "core/base/collective_kind.h"
+
+namespace zl {
+
+struct Mesh {
+  int tensor = 1, context = 1, shard = 1, replicate = 1, pipeline = 1;
+
+  // Plain data parallelism, ZeRO's shards over all ranks.
+  static Mesh data_parallel(int ranks) { return {.shard = ranks}; }
+
+  bool operator==(const Mesh&) const = default;
+
+  int ranks() const { return tensor * context * shard * replicate * pipeline; }
+  // Ranks of a group of the axis; world: all. Axis::expert: 1.
+  int size(Axis axis) const;
+  // Distance in rank between neighbours of a group.
+  int stride(Axis axis) const;
+  // Where the rank stands in its group of the axis, 0 to size - 1.
+  int coordinate(int rank, Axis axis) const { return rank / stride(axis) % size(axis); }
+  // Which group of the axis the rank is in: the lowest rank of it.
+  int group(int rank, Axis axis) const { return rank - coordinate(rank, axis) * stride(axis); }
+  // The ranks of that group, in order of their coordinates.
+  std::vector<int> members(int rank, Axis axis) const;
+
+  // Error{invalid} naming the sizes when one is below 1 or they do not make `ranks`.
+  void check(int ranks) const;
+};
+
+}  // namespace zl
