@@ -15,11 +15,11 @@
 
 namespace zl {
 
-// What a random draw belongs to. `site` tells the dropout sites of one layer apart.
+// What a random draw belongs to.
 struct RngKey {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;    // optimizer step and micro-batch folded by the caller
-  std::uint32_t stream = 0;  // layer * 16 + site
+  std::uint32_t stream = 0;  // random_streams.h
 };
 
 struct Philox4 {

@@ -19,7 +19,7 @@ class Shape {
   constexpr Shape(std::initializer_list<std::int64_t> dims) {
     for (const std::int64_t dim : dims) {
       if (rank_ == kMaxRank) throw Error(ErrorCode::failed, "a shape has at most 4 dimensions");
-      dims_[static_cast<std::size_t>(rank_++)] = dim;
+      dims_[rank_++] = dim;
     }
   }
 
@@ -27,13 +27,13 @@ class Shape {
   // Negative axes count from the last; an axis that is not there has 0 elements.
   constexpr std::int64_t operator[](int axis) const {
     const int index = axis < 0 ? rank_ + axis : axis;
-    return index < 0 || index >= rank_ ? 0 : dims_[static_cast<std::size_t>(index)];
+    return index < 0 || index >= rank_ ? 0 : dims_[index];
   }
   // Number of elements; 1 for rank 0 would hide empty views, so rank 0 counts 0.
   constexpr std::int64_t count() const {
     if (rank_ == 0) return 0;
     std::int64_t product = 1;
-    for (int axis = 0; axis < rank_; ++axis) product *= dims_[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < rank_; ++axis) product *= dims_[axis];
     return product;
   }
   constexpr bool operator==(const Shape&) const = default;

@@ -14,16 +14,13 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/random_streams.h"
 #include "core/base/rng.h"
 
 namespace zl {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, ".bin files are little-endian");
-
-// Apart from the streams of the model's layers (layer * 16 + site).
-constexpr std::uint32_t kSampleStream = 0xffff'0000u;
-constexpr std::uint32_t kSyntheticStream = 0xffff'0001u;
 
 constexpr std::size_t kHeaderBytes = 256 * sizeof(std::int32_t);
 constexpr std::int32_t kMagic = 20240520;
@@ -165,16 +162,19 @@ void TokenSource::require(std::int64_t sequence_length) const {
                      "; give a longer text or a smaller --sequence-length");
 }
 
-void TokenSource::batch(std::int64_t step, std::int64_t micro, int rank, int world,
-                        std::int64_t micro_batch, std::int64_t sequence_length,
-                        std::int32_t* inputs, std::int32_t* targets) const {
-  require(sequence_length);
-  ZL_CHECK(step >= 0 && micro >= 0 && rank >= 0 && rank < world, "no such rank or step");
-  const std::int64_t first = (micro * world + rank) * micro_batch;
-  for (std::int64_t row = 0; row < micro_batch; ++row) {
-    read_sample(step, first + row, sequence_length, inputs + row * sequence_length,
-                targets + row * sequence_length);
+Batch TokenSource::batch(const BatchRequest& request) const {
+  const std::int64_t length = request.sequence_length;
+  require(length);
+  ZL_CHECK(
+      request.step >= 0 && request.micro >= 0 && request.rank >= 0 && request.rank < request.ranks,
+      "no such rank or step");
+  const auto ids = static_cast<std::size_t>(request.micro_batch * length);
+  Batch batch{std::vector<std::int32_t>(ids), std::vector<std::int32_t>(ids)};
+  for (std::int64_t row = 0; row < request.micro_batch; ++row) {
+    read_sample(request.step, request.first_sample() + row, length,
+                batch.tokens.data() + row * length, batch.targets.data() + row * length);
   }
+  return batch;
 }
 
 void TokenSource::read_sample(std::int64_t step, std::int64_t sample, std::int64_t sequence_length,

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "core/data/data_source.h"
 #include "core/data/tokenizer.h"
 
 namespace zl {
@@ -15,7 +16,7 @@ namespace zl {
 // (seed, s, r), uniform over the text with replacement. So the whole state of a source is its seed
 // and the step, and a step sees the same samples for every split of its batch over ranks and
 // micro-batches.
-class TokenSource {
+class TokenSource final : public DataSource {
  public:
   // A name that ends in .bin holds little-endian uint16 tokens: raw (nanoGPT) or behind a header of
   // 256 int32 (llm.c: magic 20240520, version 1, count), told apart by the magic number. It is
@@ -35,11 +36,9 @@ class TokenSource {
   // Throws Error{invalid} unless one sample fits: sequence_length + 1 tokens.
   void require(std::int64_t sequence_length) const;
 
-  // Fills inputs and targets, each [micro_batch, sequence_length]; targets are the inputs shifted
-  // by one. Row i is sample (micro * world + rank) * micro_batch + i of step `step`.
+  // Targets are the inputs shifted by one. Row i is sample request.first_sample() + i of the step.
   // Throws as require() does.
-  void batch(std::int64_t step, std::int64_t micro, int rank, int world, std::int64_t micro_batch,
-             std::int64_t sequence_length, std::int32_t* inputs, std::int32_t* targets) const;
+  Batch batch(const BatchRequest& request) const override;
 
  private:
   TokenSource(std::string name, std::int64_t vocab, std::uint64_t seed);

@@ -214,7 +214,7 @@ std::vector<std::int32_t> Gpt2Tokenizer::encode(std::string_view text) const {
 std::string Gpt2Tokenizer::decode(std::span<const std::int32_t> tokens) const {
   check_tokens(tokens, vocab());
   std::string text;
-  for (const std::int32_t token : tokens) text += text_of_[static_cast<std::size_t>(token)];
+  for (const std::int32_t token : tokens) text += text_of_[token];
   return text;
 }
 

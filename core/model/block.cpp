@@ -1,30 +1,51 @@
 #include "core/model/block.h"
+
+#include <cmath>
+#include <utility>
+
 #include "core/ops/activation.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
 
-#include <cmath>
-#include <utility>
-
 namespace zl {
 
-DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, DropoutSite site,
-                         std::int64_t elements_per_sample) {
-  DropoutSpec spec;
-  spec.p = static_cast<float>(p);
-  spec.key = {batch.seed, batch.micro_step,
-              static_cast<std::uint32_t>(unit) * 16 + static_cast<std::uint32_t>(site)};
-  spec.base = static_cast<std::uint64_t>(batch.first_sample * elements_per_sample);
-  return spec;
+Block::Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
+             const BlockParameters& parameters, int number)
+    : Unit(number), context_(context), access_(access), config_(config), parameters_(parameters) {}
+
+void Block::forward(MicroBatch& micro) {
+  micro.stream = run_forward(std::move(micro.stream), micro.geometry, kept(micro), false);
 }
 
-Block::Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-             const BlockParameters& parameters, int unit)
-    : context_(context), access_(access), config_(config), parameters_(parameters), unit_(unit) {}
+Tensor Block::keep_output_only(MicroBatch& micro) {
+  Kept& saved = kept(micro);
+  Tensor input = std::move(saved.input);
+  micro.stream.owned = std::move(saved.x2);
+  micro.forget(number());
+  return input;
+}
 
-ResidualPair Block::forward(ResidualPair stream, const BatchGeometry& batch,
-                            BlockActivations& saved, bool last_of_recompute) {
+bool Block::needs_recompute(MicroBatch& micro) { return kept(micro).norm1.view.empty(); }
+
+void Block::restore_input(MicroBatch& micro, Tensor input) { kept(micro).input = std::move(input); }
+
+void Block::recompute(MicroBatch& micro, bool last) {
+  Kept& saved = kept(micro);
+  micro.stream = saved.input.view.empty()
+                     ? run_forward(std::move(micro.stream), micro.geometry, saved, last)
+                     : forward_from_input(micro.geometry, saved, last);
+}
+
+void Block::backward(MicroBatch& micro) {
+  Kept& saved = kept(micro);
+  mlp_backward(micro.gradient, micro.geometry, saved);
+  attention_backward(micro.gradient, micro.geometry, saved);
+  micro.forget(number());
+}
+
+ResidualPair Block::run_forward(ResidualPair stream, const BatchGeometry& batch, Kept& saved,
+                                bool last_of_recompute) {
   if (stream.add.view.empty()) {
     saved.input = std::move(stream.owned);
     return forward_from_input(batch, saved, last_of_recompute);
@@ -33,41 +54,50 @@ ResidualPair Block::forward(ResidualPair stream, const BatchGeometry& batch,
   saved.norm1 = activation(config_.hidden, batch, "norm1");
   if (config_.norm == NormKind::layer_norm) saved.mean1 = statistics(batch.rows(), "norm1 mean");
   saved.rstd1 = statistics(batch.rows(), "norm1 rstd");
-  const DropoutSpec dropout = dropout_spec(config_.dropout, batch, unit_ - 1, DropoutSite::mlp_out,
-                                           batch.sequence * config_.hidden);
-  context_.run(NormForward{config_.norm, stream.x, stream.add, saved.input,
-                           weight(parameters_.norm1_weight), weight(parameters_.norm1_bias),
-                           saved.norm1, saved.mean1, saved.rstd1, config_.norm_epsilon, dropout});
+  context_.run(NormForward{
+      .kind = config_.norm,
+      .x = stream.x,
+      .add = stream.add.view,
+      .sum = saved.input.view,
+      .weight = weight(parameters_.norm1_weight),
+      .bias = weight(parameters_.norm1_bias),
+      .out = saved.norm1.view,
+      .mean = saved.mean1.view,
+      .rstd = saved.rstd1.view,
+      .epsilon = config_.norm_epsilon,
+      // The addition of the block before, under that block's key.
+      .dropout = residual_dropout(batch, number() - 1, DropoutSite::mlp_out),
+  });
   stream = {};
   return after_norm1(batch, saved, last_of_recompute);
 }
 
-ResidualPair Block::forward_from_input(const BatchGeometry& batch, BlockActivations& saved,
+ResidualPair Block::forward_from_input(const BatchGeometry& batch, Kept& saved,
                                        bool last_of_recompute) {
   saved.norm1 = activation(config_.hidden, batch, "norm1");
   if (config_.norm == NormKind::layer_norm) saved.mean1 = statistics(batch.rows(), "norm1 mean");
   saved.rstd1 = statistics(batch.rows(), "norm1 rstd");
-  context_.run(NormForward{config_.norm,
-                           saved.input,
-                           {},
-                           {},
-                           weight(parameters_.norm1_weight),
-                           weight(parameters_.norm1_bias),
-                           saved.norm1,
-                           saved.mean1,
-                           saved.rstd1,
-                           config_.norm_epsilon,
-                           {}});
+  context_.run(NormForward{
+      .kind = config_.norm,
+      .x = saved.input.view,
+      .weight = weight(parameters_.norm1_weight),
+      .bias = weight(parameters_.norm1_bias),
+      .out = saved.norm1.view,
+      .mean = saved.mean1.view,
+      .rstd = saved.rstd1.view,
+      .epsilon = config_.norm_epsilon,
+  });
   return after_norm1(batch, saved, last_of_recompute);
 }
 
-ResidualPair Block::after_norm1(const BatchGeometry& batch, BlockActivations& saved,
-                                bool skip_output) {
+ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output) {
   saved.qkv = activation(config_.qkv_width(), batch, "qkv");
   linear(saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, saved.qkv);
   if (config_.position == PositionKind::rope) {
-    context_.run(
-        Rope{saved.qkv, attention_shape(batch), config_.rope_theta, false, config_.rope_scaling});
+    context_.run(Rope{.qkv = saved.qkv.view,
+                      .shape = attention_shape(batch),
+                      .theta = config_.rope_theta,
+                      .scaling = config_.rope_scaling});
   }
   attention_forward(batch, saved);
   Tensor projected = activation(config_.hidden, batch, "attention out");
@@ -80,11 +110,19 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, BlockActivations& sa
   saved.norm2 = activation(config_.hidden, batch, "norm2");
   if (config_.norm == NormKind::layer_norm) saved.mean2 = statistics(batch.rows(), "norm2 mean");
   saved.rstd2 = statistics(batch.rows(), "norm2 rstd");
-  const DropoutSpec dropout = dropout_spec(
-      config_.dropout, batch, unit_, DropoutSite::attention_out, batch.sequence * config_.hidden);
-  context_.run(NormForward{config_.norm, saved.input, projected, saved.x2,
-                           weight(parameters_.norm2_weight), weight(parameters_.norm2_bias),
-                           saved.norm2, saved.mean2, saved.rstd2, config_.norm_epsilon, dropout});
+  context_.run(NormForward{
+      .kind = config_.norm,
+      .x = saved.input.view,
+      .add = projected.view,
+      .sum = saved.x2.view,
+      .weight = weight(parameters_.norm2_weight),
+      .bias = weight(parameters_.norm2_bias),
+      .out = saved.norm2.view,
+      .mean = saved.mean2.view,
+      .rstd = saved.rstd2.view,
+      .epsilon = config_.norm_epsilon,
+      .dropout = residual_dropout(batch, number(), DropoutSite::attention_out),
+  });
   projected.reset();
   saved.up = activation(config_.ffn_in_width(), batch, "mlp up");
   linear(saved.norm2, parameters_.up_weight, parameters_.up_bias, saved.up);
@@ -98,30 +136,24 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, BlockActivations& sa
   return out;
 }
 
-void Block::attention_forward(const BatchGeometry& batch, BlockActivations& saved) {
+void Block::attention_forward(const BatchGeometry& batch, Kept& saved) {
   saved.attention = activation(config_.attention_width(), batch, "attention");
   saved.lse = statistics(batch.rows() * config_.heads, "attention log-sum-exp");
-  const DropoutSpec dropout =
-      dropout_spec(config_.attention_dropout, batch, unit_, DropoutSite::attention,
-                   config_.heads * batch.sequence * batch.sequence);
-  context_.run(AttentionForward{saved.qkv, saved.attention, saved.lse, attention_shape(batch),
-                                1.0 / std::sqrt(static_cast<double>(config_.head_size)), dropout});
+  context_.run(AttentionForward{.qkv = saved.qkv.view,
+                                .out = saved.attention.view,
+                                .lse = saved.lse.view,
+                                .shape = attention_shape(batch),
+                                .scale = attention_scale(),
+                                .dropout = attention_dropout(batch)});
 }
 
-void Block::activation_forward(const BatchGeometry& batch, BlockActivations& saved) {
+void Block::activation_forward(const BatchGeometry& batch, Kept& saved) {
   saved.act = activation(config_.ffn, batch, "mlp activation");
-  context_.run(ActivationForward{config_.activation, saved.up, saved.act});
+  context_.run(
+      ActivationForward{.kind = config_.activation, .x = saved.up.view, .y = saved.act.view});
 }
 
-void Block::backward(const TensorView& gradient, const BatchGeometry& batch,
-                     BlockActivations& saved) {
-  mlp_backward(gradient, batch, saved);
-  attention_backward(gradient, batch, saved);
-  saved = {};
-}
-
-void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
-                         BlockActivations& saved) {
+void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved) {
   if (saved.act.view.empty()) activation_forward(batch, saved);
   Tensor storage;
   const TensorView dout = dropped(gradient, batch, DropoutSite::mlp_out, storage);
@@ -131,7 +163,10 @@ void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
   saved.act.reset();
   // In place where widths agree, so that a device may fuse it with the product that made dact.
   const bool gated = config_.activation == ActivationKind::swiglu;
-  context_.run(ActivationBackward{config_.activation, saved.up, dact, gated ? saved.up : dact});
+  context_.run(ActivationBackward{.kind = config_.activation,
+                                  .x = saved.up.view,
+                                  .dy = dact.view,
+                                  .dx = gated ? saved.up.view : dact.view});
   if (!gated) std::swap(saved.up, dact);
   dact.reset();
   Tensor dnorm = activation(config_.hidden, batch, "norm2 gradient");
@@ -144,7 +179,7 @@ void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
 }
 
 void Block::attention_backward(const TensorView& gradient, const BatchGeometry& batch,
-                               BlockActivations& saved) {
+                               Kept& saved) {
   if (saved.attention.view.empty()) attention_forward(batch, saved);
   Tensor storage;
   const TensorView dout = dropped(gradient, batch, DropoutSite::attention_out, storage);
@@ -153,20 +188,26 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
   storage.reset();
   Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
   Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
-  const DropoutSpec dropout =
-      dropout_spec(config_.attention_dropout, batch, unit_, DropoutSite::attention,
-                   config_.heads * batch.sequence * batch.sequence);
-  context_.run(AttentionBackward{dattention, saved.attention, saved.qkv, saved.lse, dqkv, delta,
-                                 attention_shape(batch),
-                                 1.0 / std::sqrt(static_cast<double>(config_.head_size)), dropout});
+  context_.run(AttentionBackward{.dout = dattention.view,
+                                 .out = saved.attention.view,
+                                 .qkv = saved.qkv.view,
+                                 .lse = saved.lse.view,
+                                 .dqkv = dqkv.view,
+                                 .delta = delta.view,
+                                 .shape = attention_shape(batch),
+                                 .scale = attention_scale(),
+                                 .dropout = attention_dropout(batch)});
   dattention.reset();
   delta.reset();
   saved.attention.reset();
   saved.lse.reset();
   saved.qkv.reset();
   if (config_.position == PositionKind::rope) {
-    context_.run(
-        Rope{dqkv, attention_shape(batch), config_.rope_theta, true, config_.rope_scaling});
+    context_.run(Rope{.qkv = dqkv.view,
+                      .shape = attention_shape(batch),
+                      .theta = config_.rope_theta,
+                      .inverse = true,
+                      .scaling = config_.rope_scaling});
   }
   Tensor dnorm = activation(config_.hidden, batch, "norm1 gradient");
   linear_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, dnorm);
@@ -175,28 +216,39 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
 }
 
 void Block::linear(const TensorView& x, int weight_id, int bias, const TensorView& out) {
-  context_.run(Gemm{x, weight(weight_id), out, weight(bias), false, true, false});
+  context_.run(
+      Gemm{.a = x, .b = weight(weight_id), .c = out, .bias = weight(bias), .trans_b = true});
 }
 
 void Block::linear_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
                             const TensorView& dx) {
   const GradientTarget dweight = access_.gradient(weight_id);
-  context_.run(Gemm{dout, x, dweight.view, {}, true, false, dweight.accumulate});
+  context_.run(Gemm{
+      .a = dout, .b = x, .c = dweight.view, .trans_a = true, .accumulate = dweight.accumulate});
   access_.gradient_ready(weight_id);
   if (bias >= 0) {
     const GradientTarget dbias = access_.gradient(bias);
-    context_.run(BiasBackward{dout, dbias.view, dbias.accumulate});
+    context_.run(BiasBackward{.dout = dout, .dbias = dbias.view, .accumulate = dbias.accumulate});
     access_.gradient_ready(bias);
   }
-  context_.run(Gemm{dout, weight(weight_id), dx, {}, false, false, false});
+  context_.run(Gemm{.a = dout, .b = weight(weight_id), .c = dx});
 }
 
 void Block::norm_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
                           const Tensor& mean, const Tensor& rstd, const TensorView& gradient) {
   const GradientTarget dweight = access_.gradient(weight_id);
   const TensorView dbias = bias < 0 ? TensorView{} : access_.gradient(bias).view;
-  context_.run(NormBackward{config_.norm, dout, x, weight(weight_id), mean, rstd, gradient,
-                            gradient, dweight.view, dbias, dweight.accumulate});
+  context_.run(NormBackward{.kind = config_.norm,
+                            .dout = dout,
+                            .x = x,
+                            .weight = weight(weight_id),
+                            .mean = mean.view,
+                            .rstd = rstd.view,
+                            .dresidual = gradient,
+                            .dx = gradient,
+                            .dweight = dweight.view,
+                            .dbias = dbias,
+                            .accumulate = dweight.accumulate});
   access_.gradient_ready(weight_id);
   if (bias >= 0) access_.gradient_ready(bias);
 }
@@ -205,19 +257,30 @@ TensorView Block::dropped(const TensorView& gradient, const BatchGeometry& batch
                           Tensor& storage) {
   if (config_.dropout == 0) return gradient;
   storage = activation(config_.hidden, batch, "dropout gradient");
-  context_.run(
-      Dropout{gradient, storage,
-              dropout_spec(config_.dropout, batch, unit_, site, batch.sequence * config_.hidden)});
+  context_.run(Dropout{gradient, storage, residual_dropout(batch, number(), site)});
   return storage;
 }
 
 Tensor Block::activation(std::int64_t columns, const BatchGeometry& batch, const char* what) {
   return context_.allocate(batch.dtype, {batch.rows(), columns}, MemoryTag::activation,
-                           {what, unit_});
+                           {what, number()});
 }
 
 Tensor Block::statistics(std::int64_t count, const char* what) {
-  return context_.allocate(DType::f32, Shape{count}, MemoryTag::activation, {what, unit_});
+  return context_.allocate(DType::f32, Shape{count}, MemoryTag::activation, {what, number()});
+}
+
+DropoutSpec Block::residual_dropout(const BatchGeometry& batch, int unit, DropoutSite site) const {
+  return dropout_spec(config_.dropout, batch, unit, site, batch.sequence * config_.hidden);
+}
+
+DropoutSpec Block::attention_dropout(const BatchGeometry& batch) const {
+  return dropout_spec(config_.attention_dropout, batch, number(), DropoutSite::attention,
+                      config_.heads * batch.sequence * batch.sequence);
+}
+
+double Block::attention_scale() const {
+  return 1.0 / std::sqrt(static_cast<double>(config_.head_size));
 }
 
 AttentionShape Block::attention_shape(const BatchGeometry& batch) const {

@@ -1,4 +1,5 @@
 #include "core/model/initial_weights.h"
+#include "core/base/random_streams.h"
 #include "core/base/rng.h"
 #include "core/ops/elementwise.h"
 
@@ -10,7 +11,7 @@ void draw_initial(RankContext& context, const ParameterSpec& spec, int parameter
                   std::uint64_t seed, std::int64_t begin, const TensorView& view) {
   const TensorView flat = view.flat();
   if (spec.init == InitKind::normal) {
-    const RngKey key{seed, 0, static_cast<std::uint32_t>(parameter)};
+    const RngKey key{seed, 0, weights_stream(parameter)};
     context.run(RandomNormal{flat, spec.std, key, static_cast<std::uint64_t>(begin)});
   } else {
     context.run(Fill{flat, spec.init == InitKind::ones ? 1.0 : 0.0});

@@ -29,7 +29,7 @@ class Partition {
   int ranks() const { return ranks_; }
   int rank() const { return rank_; }
   std::size_t size() const { return slots_.size(); }
-  const Slot& slot(int parameter) const { return slots_[static_cast<std::size_t>(parameter)]; }
+  const Slot& slot(int parameter) const { return slots_[parameter]; }
   std::int64_t full_elements() const { return full_elements_; }
   std::int64_t shard_elements() const { return full_elements_ / ranks_; }
 

@@ -129,10 +129,10 @@ std::vector<std::string> find_hazards(const Trace& trace,
     for (std::size_t j = i + 1; j < sorted.size() && sorted[j]->begin < sorted[i]->end; ++j) {
       const TensorAccess* first = sorted[i]->event <= sorted[j]->event ? sorted[i] : sorted[j];
       const TensorAccess* second = first == sorted[i] ? sorted[j] : sorted[i];
-      const TraceEvent& a = trace.events()[static_cast<std::size_t>(first->event)];
-      const TraceEvent& b = trace.events()[static_cast<std::size_t>(second->event)];
+      const TraceEvent& a = trace.events()[first->event];
+      const TraceEvent& b = trace.events()[second->event];
       if (a.stream == b.stream || (!first->writes && !second->writes)) continue;
-      if (ordered(a, first->event, clock[static_cast<std::size_t>(second->event)])) continue;
+      if (ordered(a, first->event, clock[second->event])) continue;
       hazards.push_back(describe(b) + (second->writes ? " writes" : " reads") + " what " +
                         describe(a) + (first->writes ? " writes" : " reads") +
                         " without waiting for it");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/model/architecture.h"
 #include "core/offload/activation_offload.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/loss.h"
@@ -12,7 +13,7 @@
 namespace zl {
 namespace {
 
-// An AMX or tensor-core product wants 16-bit storage; fp16 alone needs a scaled loss.
+// Gradients of fp16 underflow and overflow; those of bf16 have the range of fp32.
 bool scales_loss(const Strategy& strategy) {
   return strategy.precision.compute_dtype == DType::f16;
 }
@@ -27,9 +28,10 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       sequence_length_(sequence_length),
       seed_(seed),
       table_(model_),
-      partition_(table_.counts(), context.ranks(), context.rank()),
+      partition_(table_.counts(), context.ranks(Axis::data), context.rank(Axis::data)),
       placement_(partition_, strategy.offload),
-      schedule_(strategy.schedule, strategy.optimizer),
+      schedule_(whole_model_schedule(strategy.gradient_accumulation)),
+      learning_rate_(strategy.schedule, strategy.optimizer),
       scaler_(strategy.loss_scaler,
               scales_loss(strategy) && strategy.loss_scaler.static_scale == 0) {
   check_offload(strategy_);
@@ -38,19 +40,23 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
   if (strategy_.offload.activations) {
     kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
   }
-  transformer_ = std::make_unique<Transformer>(
-      context_, static_cast<ParameterAccess&>(*this), model_, table_,
+  auto& access = static_cast<ParameterAccess&>(*this);
+  stage_ = std::make_unique<Stage>(
+      context_, access, make_units(context_, access, model_, table_),
       RecomputePlan(strategy_.recompute, static_cast<int>(model_.layers)), std::move(kept));
   const StoreConfig stores{strategy_.zero, strategy_.precision, strategy_.offload, placement_,
                            strategy_.gradient_accumulation};
-  weights_ = make_weight_store(context_, stores, table_, partition_, transformer_->visits());
+  weights_ = make_weight_store(context_, stores, table_, partition_, schedule_.visits(*stage_));
   gradients_ = make_gradient_store(context_, stores, table_, partition_);
   const std::int64_t rows = strategy_.micro_batch * sequence_length;
   const auto staging = [&](DType dtype, std::int64_t count, const char* what) {
     return context_.allocate(dtype, Shape{count}, MemoryTag::staging, {what});
   };
-  tokens_ = staging(DType::i32, rows, "tokens");
-  targets_ = staging(DType::i32, rows, "targets");
+  slots_.resize(static_cast<std::size_t>(schedule_.in_flight()));
+  for (Slot& slot : slots_) {
+    slot.tokens = staging(DType::i32, rows, "tokens");
+    slot.targets = staging(DType::i32, rows, "targets");
+  }
   loss_ = staging(DType::f32, 2, "loss and stop vote");
   bound_ = staging(DType::f32, 1, "largest gradient");
   squares_ = staging(DType::f64, 3, "squared norm");
@@ -99,56 +105,67 @@ void Engine::make_optimizer(std::uint64_t seed) {
   }
 }
 
-BatchGeometry Engine::geometry() const {
-  BatchGeometry batch;
-  batch.batch = strategy_.micro_batch;
-  batch.sequence = sequence_length_;
-  batch.dtype = strategy_.precision.compute_dtype;
-  batch.seed = seed_;
-  batch.micro_step =
-      static_cast<std::uint32_t>(step_ * strategy_.gradient_accumulation + micro_ + 1);
-  batch.first_sample = context_.rank() * strategy_.micro_batch;
-  return batch;
+BatchGeometry Engine::geometry(int micro) const {
+  return {
+      .batch = strategy_.micro_batch,
+      .sequence = sequence_length_,
+      .dtype = strategy_.precision.compute_dtype,
+      .seed = seed_,
+      .micro_step = static_cast<std::uint32_t>(step_ * strategy_.gradient_accumulation + micro + 1),
+      .first_sample = context_.rank(Axis::data) * strategy_.micro_batch};
 }
 
-void Engine::upload(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
-  const auto rows = static_cast<std::size_t>(tokens_.view.count());
-  ZL_CHECK(tokens.size() == rows && targets.size() == rows,
+void Engine::upload(Slot& slot, Batch batch) {
+  const auto rows = static_cast<std::size_t>(slot.tokens.view.count());
+  ZL_CHECK(batch.tokens.size() == rows && batch.targets.size() == rows,
            "a micro-batch has micro_batch * sequence_length tokens and targets");
-  const auto keep = [&](std::span<const std::int32_t> ids, const TensorView& destination) {
-    host_batches_.emplace_back(ids.begin(), ids.end());
-    context_.upload(StreamId::compute, destination, host_batches_.back().data());
-  };
-  keep(tokens, tokens_);
-  keep(targets, targets_);
+  const Batch& kept = host_batches_.emplace_back(std::move(batch));
+  context_.upload(StreamId::compute, slot.tokens, kept.tokens.data());
+  context_.upload(StreamId::compute, slot.targets, kept.targets.data());
+  slot.micro.ids = {slot.tokens, slot.targets};
+  slot.micro.loss.counted_rows = objective_.counted_rows(kept.targets);
+}
+
+void Engine::load(int micro, Batch batch) {
+  ScopeGuard scope(context_, Phase::forward, -1);
+  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
+  upload(slot(micro), std::move(batch));
 }
 
 void Engine::forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
-  ZL_CHECK(micro_ < strategy_.gradient_accumulation,
-           "step() is due: gradient_accumulation micro-batches are done");
-  ScopeGuard scope(context_, Phase::forward, -1);
-  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
-  upload(tokens, targets);
-  gradients_->set_averaging(averages_gradients());
-  gradients_->begin_micro_batch(micro_ == 0, micro_ + 1 == strategy_.gradient_accumulation);
-  const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
-  transformer_->forward(tokens_, targets_, geometry(), loss_.view.flat(0, 1), weight,
-                        weight * scaler_.scale());
+  load(forwards_, {{tokens.begin(), tokens.end()}, {targets.begin(), targets.end()}});
+  forward(forwards_);
 }
 
-void Engine::backward() {
+void Engine::forward(int micro) {
+  ZL_CHECK(forwards_ < strategy_.gradient_accumulation,
+           "step() is due: gradient_accumulation micro-batches are done");
+  ScopeGuard scope(context_, Phase::forward, -1);
+  MicroBatch& batch = slot(micro).micro;
+  const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
+  batch.geometry = geometry(micro);
+  batch.loss.sum = loss_.view.flat(0, 1);
+  batch.loss.weight = weight;
+  batch.loss.gradient_scale = weight * scaler_.scale();
+  stage_->forward(batch);
+  ++forwards_;
+}
+
+void Engine::backward(int micro) {
   ScopeGuard scope(context_, Phase::backward, -1);
-  transformer_->backward();
+  gradients_->set_averaging(averages_gradients());
+  gradients_->begin_micro_batch(backwards_ == 0, backwards_ + 1 == strategy_.gradient_accumulation);
+  stage_->backward(slot(micro).micro);
   gradients_->end_micro_batch();
-  ++micro_;
+  ++backwards_;
 }
 
 StepMetrics Engine::step(bool stop) {
-  ZL_CHECK(micro_ == strategy_.gradient_accumulation,
+  ZL_CHECK(backwards_ == strategy_.gradient_accumulation,
            "step() comes after gradient_accumulation forward/backward pairs");
   ScopeGuard scope(context_, Phase::optimizer, -1);
   StepMetrics metrics;
-  metrics.lr = schedule_.lr();
+  metrics.lr = learning_rate_.lr();
   metrics.loss_scale = scaler_.scale();
   metrics.skipped = overflowed();
   double unscale = 1.0 / scaler_.scale();
@@ -170,14 +187,14 @@ StepMetrics Engine::step(bool stop) {
   metrics.stop = context_.read(ProbeKind::stop, stop_vote) > 0;
   context_.run(Fill{loss_.view, 0});
   host_batches_.clear();
-  micro_ = 0;
+  forwards_ = backwards_ = 0;
   ++step_;
   return metrics;
 }
 
 void Engine::update(const StepMetrics& metrics, double unscale) {
-  StepScalars scalars{metrics.lr, schedule_.beta1().value_or(strategy_.optimizer.beta1),
-                      schedule_.beta2().value_or(strategy_.optimizer.beta2), unscale};
+  StepScalars scalars{metrics.lr, learning_rate_.beta1().value_or(strategy_.optimizer.beta1),
+                      learning_rate_.beta2().value_or(strategy_.optimizer.beta2), unscale};
   if (strategy_.gradient_clipping > 0) {
     scalars.gradient_scale /=
         std::max(1.0, (metrics.grad_norm + 1e-6) / strategy_.gradient_clipping);
@@ -185,22 +202,22 @@ void Engine::update(const StepMetrics& metrics, double unscale) {
   if (optimizer_) optimizer_->step(scalars);
   if (host_step_) host_step_->step(scalars);
   weights_->publish();
-  schedule_.step();
+  learning_rate_.step();
 }
 
 void Engine::skip_step() {
   if (optimizer_) optimizer_->skip();
   if (host_step_) host_step_->skip();
-  schedule_.step();
+  learning_rate_.step();
   ++step_;
 }
 
 void Engine::archive(StateArchive& archive) {
-  ZL_CHECK(micro_ == 0, "checkpoints are of whole steps");
+  ZL_CHECK(forwards_ == 0, "checkpoints are of whole steps");
   archive.integer("engine.steps", step_);
-  std::int64_t index = schedule_.index();
+  std::int64_t index = learning_rate_.index();
   archive.integer("schedule.index", index);
-  schedule_.restore(index);
+  learning_rate_.restore(index);
   LossScaler::State scale = scaler_.state();
   archive.number("loss_scale.scale", scale.scale);
   archive.integer("loss_scale.hysteresis_left", scale.hysteresis_left);
@@ -212,7 +229,7 @@ void Engine::archive(StateArchive& archive) {
     context_.synchronize(stream);
   }
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
-    weights_->archive(archive, p, "weights." + table_.specs[static_cast<std::size_t>(p)].name);
+    weights_->archive(archive, p, "weights." + table_.specs[p].name);
   }
   if (optimizer_) optimizer_->archive(archive, "optimizer.");
   if (host_step_) host_step_->archive(archive);
@@ -280,13 +297,23 @@ double Engine::squared_norm() {
   return averaged ? sum : sum / context_.ranks();
 }
 
-double Engine::evaluate(std::span<const std::int32_t> tokens,
-                        std::span<const std::int32_t> targets) {
+double Engine::evaluate(Batch batch) {
+  ZL_CHECK(forwards_ == 0, "evaluation comes between steps");
+  ScopeGuard scope(context_, Phase::other, -1);
   Tensor loss = context_.allocate(DType::f32, Shape{1}, MemoryTag::staging, {"evaluation loss"});
-  context_.run(Fill{loss.view, 0});
-  upload(tokens, targets);
-  transformer_->evaluate(tokens_, targets_, geometry(), loss, 1.0);
-  return context_.read(ProbeKind::loss, loss);
+  context_.run(Fill{loss, 0});
+  Slot& place = slots_.front();
+  upload(place, std::move(batch));
+  place.micro.geometry = geometry(0);
+  place.micro.geometry.train = false;
+  place.micro.loss.sum = loss;
+  place.micro.loss.weight = 1;
+  weights_->follow(stage_->evaluation_visits());
+  stage_->evaluate(place.micro);
+  weights_->follow(schedule_.visits(*stage_));
+  const double mean = reduce_scalar(loss, ReduceOp::average, ProbeKind::loss);
+  host_batches_.clear();
+  return mean;
 }
 
 std::vector<float> Engine::gather_parameter(int parameter) {

@@ -9,12 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "core/model/transformer.h"
+#include "core/data/data_source.h"
+#include "core/model/objective.h"
+#include "core/model/stage.h"
 #include "core/offload/host_step.h"
 #include "core/offload/placement.h"
 #include "core/optim/loss_scaler.h"
 #include "core/optim/lr_schedule.h"
 #include "core/optim/optimizer.h"
+#include "core/pipeline/schedule.h"
 #include "core/rank/rank_context.h"
 #include "core/train/strategy.h"
 #include "core/zero/gradient_store.h"
@@ -40,20 +43,28 @@ class Engine : public Archived, private ParameterAccess {
          std::int64_t sequence_length, std::uint64_t seed);
   ~Engine() override;
 
-  // One micro-batch of this rank, ids row by row: tokens and targets hold micro_batch *
-  // sequence_length.
+  // What a step is made of, for an executor: load, forward and backward of every micro-batch in the
+  // order of schedule(), then step(). Micro-batches of a step count from 0.
+  const Schedule& schedule() const { return schedule_; }
+  // The ids of a micro-batch of this rank: micro_batch * sequence_length tokens and targets.
+  void load(int micro, Batch batch);
+  void forward(int micro);
+  void backward(int micro);
+  // The same for a program that has the coming micro-batch at hand.
   void forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
-  void backward();
+  void backward() { backward(backwards_); }
   // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
   // after this step; every rank learns of it in the metrics.
   StepMetrics step(bool stop = false);
 
-  // Mean loss of this rank's micro-batch without training.
-  double evaluate(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
+  // Between steps: the loss of a micro-batch, averaged over the ranks, without dropout and without
+  // a trace in what the training computes. Every rank must call it.
+  double evaluate(Batch batch);
 
   const ParameterTable& parameters() const { return table_; }
   const Partition& partition() const { return partition_; }
   const Strategy& strategy() const { return strategy_; }
+  const RankContext& context() const { return context_; }
   // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
   std::vector<float> gather_parameter(int parameter);
   std::int64_t steps() const override { return step_; }
@@ -71,8 +82,14 @@ class Engine : public Archived, private ParameterAccess {
 
   void make_optimizer(std::uint64_t seed);
   bool averages_gradients() const { return !optimizer_ || optimizer_->averages_gradients(); }
-  void upload(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
-  BatchGeometry geometry() const;
+  // A place for a micro-batch on its way; its ids on the device serve one after the other.
+  struct Slot {
+    Tensor tokens, targets;
+    MicroBatch micro;
+  };
+  Slot& slot(int micro) { return slots_[static_cast<std::size_t>(micro) % slots_.size()]; }
+  void upload(Slot& slot, Batch batch);
+  BatchGeometry geometry(int micro) const;
   std::vector<TensorView> reduction_ranges();
   double reduce_scalar(const Tensor& value, ReduceOp op, ProbeKind what);
   bool overflowed();
@@ -87,18 +104,21 @@ class Engine : public Archived, private ParameterAccess {
   ParameterTable table_;
   Partition partition_;
   Placement placement_;
-  std::unique_ptr<Transformer> transformer_;
+  Objective objective_;
+  std::unique_ptr<Stage> stage_;
+  Schedule schedule_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<GradientStore> gradients_;
   std::unique_ptr<Optimizer> optimizer_;  // null: all is updated by the host
   std::unique_ptr<HostStep> host_step_;
-  LrSchedule schedule_;
+  LrSchedule learning_rate_;
   LossScaler scaler_;
 
-  Tensor tokens_, targets_, loss_, bound_, squares_;
-  std::vector<std::vector<std::int32_t>> host_batches_;  // uploads in flight until the step ends
-  std::int64_t step_ = 0, first_step_ = 0;               // traces count steps after the first
-  std::int64_t micro_ = 0;
+  std::vector<Slot> slots_;
+  Tensor loss_, bound_, squares_;
+  std::vector<Batch> host_batches_;         // uploads in flight until the step ends
+  std::int64_t step_ = 0, first_step_ = 0;  // traces count steps after the first
+  int forwards_ = 0, backwards_ = 0;        // of this step
 };
 
 }  // namespace zl

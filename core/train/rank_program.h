@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/checkpoint/training_checkpoint.h"
-#include "core/data/token_source.h"
+#include "core/data/data_source.h"
 #include "core/device/world.h"
 #include "core/model/model_config.h"
 #include "core/trace/trace.h"
@@ -57,6 +57,6 @@ struct RankOutcome {
 
 // Throws OutOfMemory and other Errors.
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
-                     const TokenSource& data, const ProgramOptions& options);
+                     const DataSource& data, const ProgramOptions& options);
 
 }  // namespace zl

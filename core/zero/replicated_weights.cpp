@@ -11,7 +11,7 @@ ReplicatedWeights::ReplicatedWeights(RankContext& context, const StoreConfig& co
   unit_parameters_.resize(static_cast<std::size_t>(table.units()));
   arriving_.assign(static_cast<std::size_t>(table.units()), -1);
   for (std::size_t p = 0; p < table.specs.size(); ++p) {
-    unit_parameters_[static_cast<std::size_t>(table.specs[p].unit)].push_back(static_cast<int>(p));
+    unit_parameters_[table.specs[p].unit].push_back(static_cast<int>(p));
   }
 }
 
@@ -25,15 +25,14 @@ void ReplicatedWeights::initialize(std::uint64_t seed) {
 
 void ReplicatedWeights::enter(int unit, Pass) {
   // A tied head reads the embedding's weights, which arrived before the first forward op.
-  EventId& event = arriving_[static_cast<std::size_t>(unit)];
+  EventId& event = arriving_[unit];
   if (event >= 0) context_.wait(StreamId::compute, event);
   event = -1;
 }
 
 TensorView ReplicatedWeights::weight(int parameter) {
   const Partition::Slot& slot = partition_.slot(parameter);
-  return weights_.view.flat(slot.full_offset, slot.count)
-      .reshaped(table_.specs[static_cast<std::size_t>(parameter)].shape);
+  return weights_.view.flat(slot.full_offset, slot.count).reshaped(table_.specs[parameter].shape);
 }
 
 TensorView ReplicatedWeights::owned(int parameter) {

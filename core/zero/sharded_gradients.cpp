@@ -116,7 +116,7 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   std::vector<GradientReducer::Item> items;
   std::vector<HostGradients::Chunk> chunks;
   for (const int p : bucket->parameters) {
-    TensorView& padded = view_[static_cast<std::size_t>(p)];
+    TensorView& padded = view_[p];
     if (on_host(p)) {
       chunks.push_back({p, partition_.own_chunk(padded)});
       items.push_back({padded, chunks.back().view, false});

@@ -15,15 +15,23 @@ ShardedWeights::ShardedWeights(RankContext& context, const StoreConfig& config,
       config_(config),
       table_(table),
       partition_(partition),
-      visits_(visits),
       is_persistent_(table.specs.size(), false),
       live_(table.specs.size()) {
   place();
   choose_persistent();
+  follow(visits);
+}
+
+void ShardedWeights::follow(const std::vector<Visit>& visits) {
+  ZL_CHECK(gathered_.empty(), "the order of visits changes between micro-batches");
+  visits_ = visits;
+  next_visit_ = next_prefetch_ = 0;
+  visit_parameters_.clear();
+  visit_elements_.clear();
   for (const Visit& visit : visits) {
     visit_parameters_.push_back(needed_by(visit));
     std::int64_t elements = 0;
-    for (const int p : visit_parameters_.back()) elements += partition.slot(p).count;
+    for (const int p : visit_parameters_.back()) elements += partition_.slot(p).count;
     visit_elements_.push_back(elements);
   }
 }
@@ -82,15 +90,14 @@ void ShardedWeights::choose_persistent() {
                                           MemoryTag::parameter, {"persistent weights"});
   std::int64_t offset = 0;
   for (const int p : persistent_) {
-    live_[static_cast<std::size_t>(p)] =
-        persistent_storage_.view.flat(offset, partition_.slot(p).padded);
+    live_[p] = persistent_storage_.view.flat(offset, partition_.slot(p).padded);
     offset += partition_.slot(p).padded;
   }
 }
 
 // A unit's own parameters, whether or not an op of the pass reads each (DeepSpeed's module hooks do
 // the same), so that every parameter is gathered twice per micro-batch. A tied embedding serves the
-// head's forward in place of its own backward, which does not read it.
+// head's backward, which makes the logits, in place of its own, which does not read it.
 std::vector<int> ShardedWeights::needed_by(const Visit& visit) const {
   std::vector<int> needed;
   for (std::size_t i = 0; i < table_.specs.size(); ++i) {
@@ -98,7 +105,7 @@ std::vector<int> ShardedWeights::needed_by(const Visit& visit) const {
     const bool tied_embedding = table_.tied() && p == table_.token_embedding;
     bool wanted = table_.specs[i].unit == visit.unit;
     if (tied_embedding) {
-      wanted = visit.pass == Pass::forward && (visit.unit == 0 || visit.unit == table_.head_unit());
+      wanted = visit.unit == (visit.pass == Pass::forward ? 0 : table_.head_unit());
     }
     if (wanted && !is_persistent_[i]) needed.push_back(p);
   }
@@ -114,7 +121,7 @@ void ShardedWeights::initialize(std::uint64_t seed) {
     host_draw.emplace(context_, config_.precision.compute_dtype);
   }
   for (int p = 0; p < static_cast<int>(partition_.size()); ++p) {
-    const ParameterSpec& spec = table_.specs[static_cast<std::size_t>(p)];
+    const ParameterSpec& spec = table_.specs[p];
     const std::int64_t begin = partition_.owned_begin(p), count = partition_.owned_count(p);
     const TensorView whole = tier(p) == Tier::nvme ? files_->first_value(p) : owned(p);
     const TensorView view = count == 0 ? TensorView{} : whole.flat(0, count);
@@ -185,7 +192,7 @@ void ShardedWeights::start_gather(std::size_t visit) {
   Gathered gathered;
   std::int64_t padded = 0;
   for (const int p : visit_parameters_[visit]) {
-    if (!live_[static_cast<std::size_t>(p)].empty()) continue;
+    if (!live_[p].empty()) continue;
     gathered.parameters.push_back(p);
     gathered.elements += partition_.slot(p).count;
     padded += partition_.slot(p).padded;
@@ -197,8 +204,7 @@ void ShardedWeights::start_gather(std::size_t visit) {
                                        MemoryTag::parameter, {"gathered weights", unit});
   std::int64_t offset = 0;
   for (const int p : gathered.parameters) {
-    live_[static_cast<std::size_t>(p)] =
-        gathered.storage.view.flat(offset, partition_.slot(p).padded);
+    live_[p] = gathered.storage.view.flat(offset, partition_.slot(p).padded);
     offset += partition_.slot(p).padded;
   }
   const StreamId stream = config_.zero.overlap_comm ? StreamId::communication : StreamId::compute;
@@ -224,7 +230,7 @@ std::vector<Segment> ShardedWeights::bring(StreamId stream, const std::vector<in
   // The destination may have been used by earlier work of the compute stream.
   if (off_device) context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (const int p : parameters) {
-    const TensorView& whole = live_[static_cast<std::size_t>(p)];
+    const TensorView& whole = live_[p];
     TensorView own = owned(p);
     if (tier(p) != Tier::device) own = partition_.own_chunk(whole);
     if (tier(p) == Tier::cpu) {
@@ -268,17 +274,16 @@ bool ShardedWeights::used_soon(std::size_t first, const Gathered& gathered) cons
 }
 
 void ShardedWeights::release(std::list<Gathered>::iterator gathered) {
-  for (const int p : gathered->parameters) live_[static_cast<std::size_t>(p)] = {};
+  for (const int p : gathered->parameters) live_[p] = {};
   live_elements_ -= gathered->elements;
   gathered_.erase(gathered);
 }
 
 TensorView ShardedWeights::weight(int parameter) {
-  const TensorView& view = live_[static_cast<std::size_t>(parameter)];
-  ZL_CHECK(!view.empty(), "weight of '" + table_.specs[static_cast<std::size_t>(parameter)].name +
-                              "' is read while it is not gathered");
-  return view.flat(0, partition_.slot(parameter).count)
-      .reshaped(table_.specs[static_cast<std::size_t>(parameter)].shape);
+  const TensorView& view = live_[parameter];
+  ZL_CHECK(!view.empty(),
+           "weight of '" + table_.specs[parameter].name + "' is read while it is not gathered");
+  return view.flat(0, partition_.slot(parameter).count).reshaped(table_.specs[parameter].shape);
 }
 
 void ShardedWeights::publish() {

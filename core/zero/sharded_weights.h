@@ -20,12 +20,13 @@ class ShardedWeights : public WeightStore {
                  const Partition& partition, const std::vector<Visit>& visits);
 
   void initialize(std::uint64_t seed) override;
+  void follow(const std::vector<Visit>& visits) override;
   void enter(int unit, Pass pass) override;
   void leave(int unit, Pass pass) override;
   TensorView weight(int parameter) override;
   TensorView owned(int parameter) override;
   void publish() override;
-  Tier tier(int parameter) const override { return tiers_[static_cast<std::size_t>(parameter)]; }
+  Tier tier(int parameter) const override { return tiers_[parameter]; }
   void archive(StateArchive& archive, int parameter, const std::string& name) override;
   void write_back(int parameter, const TensorView& value) override {
     files_->write(parameter, value);

@@ -45,6 +45,7 @@ const std::vector<std::string> kFloors{
     "core/offload",     // updated where, kept where: off the device
     "core/zero",        // sharded how, gathered and reduced when
     "core/checkpoint",  // all that state, in files
+    "core/pipeline",    // in which order micro-batches pass the units
     "core/train",       // the composition: strategy, engine, program
 };
 

@@ -20,24 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Batch {
-  std::vector<std::int32_t> inputs;
-  std::vector<std::int32_t> targets;
-  bool operator==(const Batch&) const = default;
-};
-
 // All samples of one step, in sample order, drawn as `world` ranks with `micros` micro-batches do.
 Batch global_batch(const TokenSource& source, std::int64_t step, int world, std::int64_t micros,
                    std::int64_t micro_batch, std::int64_t length) {
   Batch all;
-  const auto size = static_cast<std::size_t>(micro_batch * length);
   for (std::int64_t micro = 0; micro < micros; ++micro) {
     for (int rank = 0; rank < world; ++rank) {
-      std::vector<std::int32_t> inputs(size, -1);
-      std::vector<std::int32_t> targets(size, -1);
-      source.batch(step, micro, rank, world, micro_batch, length, inputs.data(), targets.data());
-      all.inputs.insert(all.inputs.end(), inputs.begin(), inputs.end());
-      all.targets.insert(all.targets.end(), targets.begin(), targets.end());
+      const Batch part = source.batch({.step = step,
+                                       .micro = micro,
+                                       .rank = rank,
+                                       .ranks = world,
+                                       .micro_batch = micro_batch,
+                                       .sequence_length = length});
+      all.tokens.insert(all.tokens.end(), part.tokens.begin(), part.tokens.end());
+      all.targets.insert(all.targets.end(), part.targets.begin(), part.targets.end());
     }
   }
   return all;
@@ -105,9 +101,9 @@ TEST_F(TokenSourceFile, SamplesAreWindowsWithShiftedTargets) {
   EXPECT_EQ(source.tokens(), 1000);
   const Batch batch = global_batch(source, 3, 2, 2, 4, 16);
   for (std::size_t sample = 0; sample < 16; ++sample) {
-    const std::int32_t start = batch.inputs[sample * 16];
+    const std::int32_t start = batch.tokens[sample * 16];
     for (std::int32_t i = 0; i < 16; ++i) {
-      EXPECT_EQ(batch.inputs[sample * 16 + static_cast<std::size_t>(i)], start + i);
+      EXPECT_EQ(batch.tokens[sample * 16 + static_cast<std::size_t>(i)], start + i);
       EXPECT_EQ(batch.targets[sample * 16 + static_cast<std::size_t>(i)], start + i + 1);
     }
   }
@@ -131,7 +127,7 @@ TEST_F(TokenSourceFile, StepsAndSeedsDrawOtherSamples) {
   std::set<std::int32_t> starts;
   for (std::int64_t step = 0; step < 50; ++step) {
     const Batch batch = global_batch(source, step, 2, 1, 2, 1);
-    starts.insert(batch.inputs.begin(), batch.inputs.end());
+    starts.insert(batch.tokens.begin(), batch.tokens.end());
   }
   EXPECT_GT(starts.size(), 190u);  // 200 draws out of 59,999: a few may meet
   const TokenSource other = TokenSource::open(path, tokenizer_, 60000, 2);
@@ -145,7 +141,7 @@ TEST_F(TokenSourceFile, EveryWindowIsReachedAboutEquallyOften) {
   std::vector<int> count(12, 0);
   const Batch batch = global_batch(source, 0, 1, 1, 8000, 4);
   for (std::size_t sample = 0; sample < 8000; ++sample) {
-    ++count[static_cast<std::size_t>(batch.inputs[sample * 4])];
+    ++count[static_cast<std::size_t>(batch.tokens[sample * 4])];
   }
   // Starts 0..7, 1000 expected of each; 5 standard deviations are 148.
   for (std::size_t start = 0; start < 12; ++start) {
@@ -156,7 +152,7 @@ TEST_F(TokenSourceFile, EveryWindowIsReachedAboutEquallyOften) {
 TEST_F(TokenSourceFile, ExactlyOneWindow) {
   const TokenSource source = open(put("x.txt", "abcd"));
   const Batch batch = global_batch(source, 5, 1, 1, 1, 3);
-  EXPECT_EQ(batch.inputs, (std::vector<std::int32_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{'a', 'b', 'c'}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{'b', 'c', 'd'}));
   try {
     source.require(4);
@@ -168,8 +164,7 @@ TEST_F(TokenSourceFile, ExactlyOneWindow) {
               std::string::npos)
         << message;
   }
-  std::vector<std::int32_t> room(4);
-  EXPECT_THROW(source.batch(0, 0, 0, 1, 1, 4, room.data(), room.data()), Error);
+  EXPECT_THROW(source.batch({.sequence_length = 4}), Error);
 }
 
 TEST_F(TokenSourceFile, LlmcHeaderIsSkipped) {
@@ -206,7 +201,7 @@ TEST_F(TokenSourceFile, CopiesShareTheTokens) {
     const TokenSource source = open(put("x.txt", "hello"));
     copy = source;
   }
-  EXPECT_EQ(global_batch(copy, 0, 1, 1, 1, 4).inputs,
+  EXPECT_EQ(global_batch(copy, 0, 1, 1, 1, 4).tokens,
             (std::vector<std::int32_t>{'h', 'e', 'l', 'l'}));
 }
 
@@ -240,12 +235,12 @@ TEST(SyntheticTokens, AreUniformAndShifted) {
   EXPECT_EQ(source.tokens(), 0);
   const Batch batch = global_batch(source, 0, 1, 1, 100, 101);
   std::vector<int> count(10, 0);
-  for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
-    ASSERT_GE(batch.inputs[i], 0);
-    ASSERT_LT(batch.inputs[i], 10);
-    ++count[static_cast<std::size_t>(batch.inputs[i])];
+  for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+    ASSERT_GE(batch.tokens[i], 0);
+    ASSERT_LT(batch.tokens[i], 10);
+    ++count[static_cast<std::size_t>(batch.tokens[i])];
     if (i % 101 != 100) {
-      EXPECT_EQ(batch.targets[i], batch.inputs[i + 1]);
+      EXPECT_EQ(batch.targets[i], batch.tokens[i + 1]);
     }
   }
   // 1010 expected of each; 5 standard deviations are 151.

@@ -1,4 +1,4 @@
-// The books of a run: what each step sent and did, read off the trace as it grows.
+// Communication statistics of a run: what each step sent and did, read off the trace as it grows.
 // Ownership: a value. Threads: one rank's thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zl {
 
-class Books {
+class CommunicationStatistics {
  public:
   // Takes in the events appended since the last call as one step (the first call: initialisation).
   void close_step(const Trace& trace);
@@ -27,7 +27,7 @@ class Books {
     std::int64_t count = 0, bytes = 0;
   };
   struct Step {
-    std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, group)
+    std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, purpose)
     std::map<std::uint8_t, Totals> moves;                                 // by Route
     std::int64_t ops = 0, wire_bytes = 0;
   };

@@ -1,4 +1,4 @@
-#include "core/train/books.h"
+#include "core/train/communication_statistics.h"
 
 #include "core/base/collective_kind.h"
 
@@ -12,7 +12,7 @@ const char* move_name(Route route) {
 
 }  // namespace
 
-void Books::close_step(const Trace& trace) {
+void CommunicationStatistics::close_step(const Trace& trace) {
   Step& step = steps_.emplace_back();
   const auto& events = trace.events();
   for (; seen_ < events.size(); ++seen_) {
@@ -28,7 +28,7 @@ void Books::close_step(const Trace& trace) {
 }
 
 // Copies and files between tiers; what the engine reads and writes for itself is not of the group.
-void Books::add_move(const TraceEvent& event, Step& step) {
+void CommunicationStatistics::add_move(const TraceEvent& event, Step& step) {
   const bool copied = event.type == EventType::copy;
   if (!copied && event.type != EventType::transfer) return;
   if (event.purpose != static_cast<std::uint8_t>(Purpose::data)) return;
@@ -37,7 +37,7 @@ void Books::add_move(const TraceEvent& event, Step& step) {
   totals.bytes += event.bytes_written;
 }
 
-void Books::write(RunResult& result, const std::string& link) const {
+void CommunicationStatistics::write(RunResult& result, const std::string& link) const {
   std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
   std::map<std::uint8_t, Totals> moves;
   for (const Step& step : steps_) {

@@ -1,0 +1,19 @@
+// Which units a model is made of, in order: the one place that knows the families.
+// Ownership: units refer to what they are given. Threads: one rank's thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/model/parameter_access.h"
+#include "core/model/parameters.h"
+#include "core/model/unit.h"
+
+namespace zl {
+
+// The decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks, head.
+std::vector<std::unique_ptr<Unit>> make_units(RankContext& context, ParameterAccess& access,
+                                              const ModelConfig& config,
+                                              const ParameterTable& table);
+
+}  // namespace zl

@@ -1,0 +1,85 @@
+// One micro-batch on its way through the units (layers) of a stage: its ids, what flows between the
+// units, and what each unit keeps for its backward. Several may be on their way at once.
+// Ownership: a MicroBatch owns its tensors; ids and the loss belong to the engine. Threads: one
+// rank's thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/ops/dropout_spec.h"
+#include "core/rank/rank_context.h"
+
+namespace zl {
+
+// Shapes and random keys of one micro-batch.
+struct BatchGeometry {
+  std::int64_t batch = 0, sequence = 0;
+  DType dtype = DType::f32;
+  std::uint64_t seed = 0;
+  std::uint32_t micro_step = 0;   // optimizer step * accumulation + micro-batch: keys dropout
+  std::int64_t first_sample = 0;  // global index of this rank's first sequence in the micro-batch
+  bool drop_attention = false, drop_activation = false;  // selective recomputation
+  bool train = true;                                     // false: no dropout
+
+  std::int64_t rows() const { return batch * sequence; }
+};
+
+// The dropout sites of a unit; the embedding uses `embedding` of unit 0.
+enum class DropoutSite : std::uint32_t {
+  embedding = 0,
+  attention = 1,
+  attention_out = 2,
+  mlp_out = 3
+};
+DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, DropoutSite site,
+                         std::int64_t elements_per_sample);
+
+// The stream between units: value = x + dropout(add); add is absent after the embedding. `x`
+// belongs to `owned`, or to the activations of the block that made it.
+struct ResidualPair {
+  TensorView x;
+  Tensor owned, add;
+};
+
+// What a unit keeps of a micro-batch for its backward.
+struct Activations {
+  virtual ~Activations() = default;
+  Tensor input;  // all that a recomputed unit keeps
+};
+
+// The ids of a micro-batch on the device, as an Objective lays them out.
+struct DeviceBatch {
+  TensorView tokens, targets;  // i32[batch * sequence]; target -1: the row does not count
+};
+
+// What becomes of the loss: `sum` += weight * mean over the rows that count; gradients start from
+// gradient_scale times the gradient of that mean.
+struct LossTerms {
+  TensorView sum;
+  double weight = 1, gradient_scale = 1;
+  std::int64_t counted_rows = 0;
+};
+
+struct MicroBatch {
+  BatchGeometry geometry;
+  DeviceBatch ids;
+  LossTerms loss;
+  ResidualPair stream;  // forward: what the coming unit takes
+  Tensor gradient;      // backward: of the residual stream, what the coming unit takes
+
+  // What unit `unit` keeps, made when it is first asked for.
+  template <class T>
+  T& kept(int unit) {
+    const auto index = static_cast<std::size_t>(unit);
+    if (index >= kept_.size()) kept_.resize(index + 1);
+    if (kept_[index] == nullptr) kept_[index] = std::make_unique<T>();
+    return static_cast<T&>(*kept_[index]);
+  }
+  void forget(int unit) { kept_[static_cast<std::size_t>(unit)].reset(); }
+
+ private:
+  std::vector<std::unique_ptr<Activations>> kept_;
+};
+
+}  // namespace zl

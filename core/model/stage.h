@@ -1,0 +1,55 @@
+// The units that one rank runs, in order, forward and backward: the whole model, or under a
+// pipeline a part of it. Knows which layers are recomputed and what is entered when. Ownership:
+// owns its units and what keeps their inputs elsewhere; refers to context and access. Threads: one
+// rank's thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/model/kept_inputs.h"
+#include "core/model/parameter_access.h"
+#include "core/model/recompute_plan.h"
+#include "core/model/unit.h"
+
+namespace zl {
+
+class Stage {
+ public:
+  // recompute: its layers are the units that can be recomputed, which lie together. kept_inputs:
+  // where the inputs of recomputed groups wait; null: on the device.
+  Stage(RankContext& context, ParameterAccess& access, std::vector<std::unique_ptr<Unit>> units,
+        const RecomputePlan& recompute, std::unique_ptr<KeptInputs> kept_inputs = nullptr);
+
+  // From the ids (or the stream) of the micro-batch to its stream; keeps what backward() needs.
+  void forward(MicroBatch& micro);
+  // From the loss (or the gradient) to all gradients of the stage's parameters.
+  void backward(MicroBatch& micro);
+  // Forward and loss without gradients; nothing is kept.
+  void evaluate(MicroBatch& micro);
+
+  // The order in which one micro-batch enters the units, for prefetchers.
+  std::vector<Visit> forward_visits() const;
+  std::vector<Visit> backward_visits() const;
+  std::vector<Visit> evaluation_visits() const;
+
+ private:
+  using Group = RecomputePlan::Group;
+  Unit& layer(int index) const { return *layers_[index]; }
+  void forward_unit(Unit& unit, MicroBatch& micro);
+  void backward_unit(Unit& unit, MicroBatch& micro);
+  void forward_group(const Group& group, MicroBatch& micro);
+  void bring_back(std::size_t group, MicroBatch& micro);
+  void recompute_group(const Group& group, MicroBatch& micro);
+  void backward_layer(Unit& unit, MicroBatch& micro);
+
+  RankContext& context_;
+  ParameterAccess& access_;
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::vector<Unit*> before_, layers_, after_;  // the layers, and the units around them
+  LossUnit* loss_ = nullptr;                    // the last unit, where the model ends here
+  RecomputePlan recompute_;
+  std::unique_ptr<KeptInputs> away_;
+};
+
+}  // namespace zl

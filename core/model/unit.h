@@ -1,0 +1,48 @@
+// A unit of a model: what is entered, left, gathered and recomputed as one. The embedding, each
+// block (layer), and the head are units; unit numbers count from 0 in the order of the forward.
+// Ownership: units refer to the context and the access; what they keep is the micro-batch's.
+// Threads: one rank's thread.
+#pragma once
+
+#include "core/model/micro_batch.h"
+
+namespace zl {
+
+class Unit {
+ public:
+  explicit Unit(int number) : number_(number) {}
+  virtual ~Unit() = default;
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  int number() const { return number_; }
+
+  // Takes the micro-batch's stream and leaves its own output there; keeps what backward() needs.
+  virtual void forward(MicroBatch& micro) = 0;
+  // Takes the gradient of its output and leaves that of its input; what it kept is gone.
+  virtual void backward(MicroBatch& micro) = 0;
+
+  // Whether it may drop what it keeps and make it again from its input.
+  virtual bool can_recompute() const { return false; }
+  // Drops all but the output, which is on its way, and returns the input.
+  virtual Tensor keep_output_only(MicroBatch& /*micro*/) { return {}; }
+  // Forward again, from the stream or, where the stream is empty, from the kept input; `last`: the
+  // output is not needed.
+  virtual void recompute(MicroBatch& /*micro*/, bool /*last*/) {}
+  // Where backward() may find that nothing but the input was kept.
+  virtual bool needs_recompute(MicroBatch& /*micro*/) { return false; }
+  virtual void restore_input(MicroBatch& /*micro*/, Tensor /*input*/) {}
+
+ private:
+  int number_;
+};
+
+// A unit that ends a model: makes the loss from what its forward kept. backward() starts with it.
+class LossUnit : public Unit {
+ public:
+  using Unit::Unit;
+  // The loss without gradients; what the forward kept is gone.
+  virtual void evaluate(MicroBatch& micro) = 0;
+};
+
+}  // namespace zl

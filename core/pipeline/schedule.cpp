@@ -1,0 +1,35 @@
+#include "core/pipeline/schedule.h"
+
+#include <algorithm>
+
+namespace zl {
+
+int Schedule::in_flight() const {
+  int now = 0, most = 0;
+  for (const Instruction& each : body) {
+    if (each.kind == InstructionKind::load) most = std::max(most, ++now);
+    if (each.kind == InstructionKind::backward) --now;
+  }
+  return most;
+}
+
+std::vector<Visit> Schedule::visits(const Stage& stage) const {
+  std::vector<Visit> order;
+  const auto append = [&](const std::vector<Visit>& visits) {
+    order.insert(order.end(), visits.begin(), visits.end());
+  };
+  for (const Instruction& each : body) {
+    if (each.kind == InstructionKind::forward) append(stage.forward_visits());
+    if (each.kind == InstructionKind::backward) append(stage.backward_visits());
+  }
+  return order;
+}
+
+Schedule whole_model_schedule(std::int64_t gradient_accumulation) {
+  return {
+      .body = {{InstructionKind::load}, {InstructionKind::forward}, {InstructionKind::backward}},
+      .micro_batches = 1,
+      .repeats = static_cast<int>(gradient_accumulation)};
+}
+
+}  // namespace zl

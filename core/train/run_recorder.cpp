@@ -1,0 +1,89 @@
+#include "core/train/run_recorder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace zl {
+namespace {
+
+// A loss that overflowed or is no number says that the training is lost; not every reader looks.
+void warn_of_lost_loss(RunResult& result) {
+  const auto lost = std::find_if(result.loss.begin(), result.loss.end(),
+                                 [](double loss) { return !std::isfinite(loss); });
+  if (lost == result.loss.end()) return;
+  const std::int64_t step = result.first_step + (lost - result.loss.begin()) + 1;
+  result.warnings.push_back("the loss is not finite since step " + std::to_string(step));
+}
+
+}  // namespace
+
+RunRecorder::RunRecorder(RankContext& context, const Engine& engine, const ProgramOptions& options)
+    : context_(context),
+      plan_(options.recorded_steps, engine.step_kind()),
+      keeps_whole_trace_(options.keep_trace || options.recorded_steps > 0),
+      plans_(options.recorded_steps > 0) {
+  statistics_.close_step(context.trace());
+}
+
+bool RunRecorder::takes(std::int64_t step, Engine& engine) {
+  if (plan_.takes(step, engine.step_kind())) return true;
+  engine.skip_step();
+  statistics_.repeat(plan_.stand_in());
+  append(StepMetrics{}, 0);
+  return false;
+}
+
+void RunRecorder::take(std::int64_t step, const StepMetrics& metrics, double seconds,
+                       std::int64_t steps) {
+  append(metrics, seconds);
+  statistics_.close_step(context_.trace());
+  if (step == std::min(steps, kSteadySteps)) {
+    result().op_sequence_hash = context_.trace().sequence_hash();
+  }
+  if (!keeps_whole_trace_ && step >= kSteadySteps) keep_trace(step);
+}
+
+void RunRecorder::append(const StepMetrics& metrics, double seconds) {
+  RunResult& result = outcome_.result;
+  result.loss.push_back(metrics.loss);
+  result.grad_norm.push_back(metrics.grad_norm);
+  result.learning_rate.push_back(metrics.lr);
+  result.loss_scale.push_back(metrics.loss_scale);
+  result.step_seconds.push_back(seconds);
+  result.skipped_steps += metrics.skipped ? 1 : 0;
+  ++result.steps;
+}
+
+void RunRecorder::keep_trace(std::int64_t step) {
+  Trace& keep = step == kSteadySteps ? outcome_.trace : previous_;
+  keep = std::move(context_.trace());
+  context_.trace() = Trace();
+  statistics_.restart_trace();
+  context_.time_events(false);  // nobody sees the later steps' events
+}
+
+void RunRecorder::write_memory() {
+  RunResult& result = outcome_.result;
+  const Ledger& ledger = context_.ledger();
+  result.peak_device.tag = ledger.at_peak(MemorySpace::device);
+  // A run's host memory is pinned or not, never both.
+  const auto& pinned = ledger.at_peak(MemorySpace::pinned_host);
+  result.peak_host.tag = ledger.at_peak(MemorySpace::host);
+  for (std::size_t tag = 0; tag < kMemoryTags; ++tag) result.peak_host.tag[tag] += pinned[tag];
+  result.peak_nvme.tag = ledger.at_peak(MemorySpace::nvme);
+  result.reserved_device = context_.reserved(MemorySpace::device);
+  result.reserved_host =
+      context_.reserved(MemorySpace::pinned_host) + context_.reserved(MemorySpace::host);
+}
+
+RankOutcome RunRecorder::finish(const std::string& link) {
+  if (outcome_.trace.events().empty()) outcome_.trace = std::move(context_.trace());
+  if (plans_) outcome_.stand_ins = plan_.stand_ins();
+  warn_of_lost_loss(outcome_.result);
+  statistics_.write(outcome_.result, link);
+  write_memory();
+  return std::move(outcome_);
+}
+
+}  // namespace zl
