@@ -12,7 +12,7 @@
 namespace zl {
 namespace {
 
-// An AMX or tensor-core product wants 16-bit storage; fp16 alone needs a scaled loss.
+// fp16 has five bits of exponent: small gradients would vanish. bf16 has the range of fp32.
 bool scales_loss(const Strategy& strategy) {
   return strategy.precision.compute_dtype == DType::f16;
 }
