@@ -6,9 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -27,7 +25,7 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-Lines lines_of(const fs::path& file) {
+Lines lines_in(const fs::path& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
@@ -122,14 +120,14 @@ std::string broken(const fs::path& document, const Lines& lines, const std::stri
   const fs::path target = file.empty() ? document : document.parent_path() / file;
   if (!fs::exists(target)) return link + ": there is no such file";
   if (hash == std::string::npos) return "";
-  const bool found = has_anchor(file.empty() ? lines : lines_of(target), link.substr(hash + 1));
+  const bool found = has_anchor(file.empty() ? lines : lines_in(target), link.substr(hash + 1));
   return found ? "" : link + ": there is no such heading";
 }
 
 TEST(Docs, LinksLeadSomewhere) {
   std::size_t links = 0;
   for (const fs::path& document : documents()) {
-    const Lines lines = lines_of(document);
+    const Lines lines = lines_in(document);
     for (const std::string& link : links_of(lines)) {
       ++links;
       EXPECT_EQ(broken(document, lines, link), "") << document;
@@ -141,7 +139,7 @@ TEST(Docs, LinksLeadSomewhere) {
 TEST(Docs, PathsExist) {
   std::size_t paths = 0;
   for (const fs::path& document : documents()) {
-    for (const std::string& path : paths_of(lines_of(document))) {
+    for (const std::string& path : paths_of(lines_in(document))) {
       ++paths;
       EXPECT_TRUE(fs::exists(fs::path(ZL_SOURCE_DIR) / path)) << document << " names " << path;
     }
@@ -159,7 +157,7 @@ TEST(Docs, EveryRoomHasAReadme) {
 }
 
 TEST(Docs, TheFirstReadmeIsAPage) {
-  const Lines lines = lines_of(fs::path(ZL_SOURCE_DIR) / "README.md");
+  const Lines lines = lines_in(fs::path(ZL_SOURCE_DIR) / "README.md");
   EXPECT_LE(lines.size(), 130u);
   for (const std::string& line : lines) EXPECT_LE(columns(line), 100u) << line;
 }
@@ -167,8 +165,9 @@ TEST(Docs, TheFirstReadmeIsAPage) {
 // Tables do not wrap.
 TEST(Docs, LinesAreAtMostAHundredColumns) {
   for (const fs::path& document : documents()) {
-    for (const std::string& line : lines_of(document)) {
-      if (!line.starts_with("|")) EXPECT_LE(columns(line), 100u) << document << "\n" << line;
+    for (const std::string& line : lines_in(document)) {
+      if (line.starts_with("|")) continue;
+      EXPECT_LE(columns(line), 100u) << document << "\n" << line;
     }
   }
 }
@@ -204,9 +203,9 @@ std::string first_missing(const Lines& shown, const Lines& source) {
 
 TEST(Docs, TheExampleIsTheOneThatIsCompiled) {
   const fs::path root(ZL_SOURCE_DIR);
-  const Lines shown = shown_code(lines_of(root / "core/README.md"));
+  const Lines shown = shown_code(lines_in(root / "core/README.md"));
   EXPECT_GT(shown.size(), 10u);
-  EXPECT_EQ(first_missing(shown, lines_of(root / "tests/example/train_tiny.cpp")), "");
+  EXPECT_EQ(first_missing(shown, lines_in(root / "tests/example/train_tiny.cpp")), "");
 }
 
 TEST(Docs, TheChecksSeeWhatIsWrong) {
