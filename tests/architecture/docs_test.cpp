@@ -156,6 +156,22 @@ TEST(Docs, EveryRoomHasAReadme) {
   for (const fs::path& room : rooms) EXPECT_TRUE(fs::exists(room / "README.md")) << room;
 }
 
+bool names(const Lines& lines, const std::string& text) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+TEST(Docs, EveryFloorOfTheCoreIsInItsReadmeAndPicture) {
+  const fs::path core = fs::path(ZL_SOURCE_DIR) / "core";
+  const Lines table = lines_in(core / "README.md"), picture = lines_in(core / "architecture.svg");
+  for (const auto& entry : fs::directory_iterator(core)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory()) continue;
+    EXPECT_TRUE(names(table, "| " + name + " |")) << name;
+    EXPECT_TRUE(names(picture, ">" + name + "</text>")) << name;
+  }
+}
+
 TEST(Docs, TheFirstReadmeIsAPage) {
   const Lines lines = lines_in(fs::path(ZL_SOURCE_DIR) / "README.md");
   EXPECT_LE(lines.size(), 130u);
