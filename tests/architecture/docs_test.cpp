@@ -161,6 +161,18 @@ bool names(const Lines& lines, const std::string& text) {
                      [&](const std::string& line) { return line.find(text) != std::string::npos; });
 }
 
+TEST(Docs, EveryFolderOfARoomIsInItsReadme) {
+  for (const char* room : {"backends", "results", "scenarios", "simulator"}) {
+    const fs::path folder = fs::path(ZL_SOURCE_DIR) / room;
+    const Lines lines = lines_in(folder / "README.md");
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (!entry.is_directory()) continue;
+      EXPECT_TRUE(names(lines, name)) << room << "/" << name;
+    }
+  }
+}
+
 TEST(Docs, EveryFloorOfTheCoreIsInItsReadmeAndPicture) {
   const fs::path core = fs::path(ZL_SOURCE_DIR) / "core";
   const Lines table = lines_in(core / "README.md"), picture = lines_in(core / "architecture.svg");
