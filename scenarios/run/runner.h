@@ -1,6 +1,6 @@
-// Runs one strategy of a scenario on one backend: the composition root. Whoever trains calls this;
-// who varies strategies or hardware also records and prices for itself (simulate.h). Ownership: a
-// Runner owns the backend registry. Threads: run() blocks and may be called from any thread; several runs may be
+// Runs one strategy of a scenario on one backend: the composition root. The command line, the
+// dashboard, tests and benchmarks call this and nothing deeper. Ownership: a Runner owns the
+// backend registry. Threads: run() blocks and may be called from any thread; several runs may be
 // under way at once.
 #pragma once
 
