@@ -48,7 +48,7 @@ std::string readable(const Cell& cell, Unit unit);
 // length.
 std::string render(const Table& table, Format format);
 
-// The run object (README, "Output"): one line of JSON without a newline. Non-finite numbers, an
+// The run object (results/README.md): one line of JSON without a newline. Non-finite numbers, an
 // unknown MFU and the id of a run that is not stored are null; invalid UTF-8 is replaced.
 std::string run_json(const std::string& scenario_name, const std::string& backend,
                      const Environment& environment, std::span<const RunResult> results);

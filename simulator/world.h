@@ -1,5 +1,6 @@
 // The simulated world: the program runs once, as rank 0, and stands for all ranks. Data-parallel
-// ranks hold padded shards of one size, so they form one class and record the same trace.
+// ranks hold padded shards of one size, so they form one class. Rank 0 has the most to do: a rank
+// whose chunk of a parameter is all padding leaves out the ops over that chunk.
 // Ownership: the world owns its device and communicator. Threads: run() calls the program on the
 // caller's thread.
 #pragma once

@@ -8,7 +8,7 @@
 
 namespace zl {
 
-// Also the process exit codes of `zerolab` (DESIGN section 5).
+// Also the process exit codes of `zerolab` (scenarios/README.md).
 enum class ErrorCode {
   failed = 1,         // an operation did not succeed (I/O, environment, programming error)
   usage = 2,          // wrong command line

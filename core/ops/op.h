@@ -1,6 +1,5 @@
 // The ops of the training core as values: one plain struct per op in one variant.
-// A device executes or records them. Adding an op: the struct here or in its family header, one
-// overload `execute(const MyOp&)` per backend, one line in the conformance table.
+// A device executes or records them. Adding an op: core/README.md lists the files.
 //
 // Every op struct has
 //   static constexpr const char* kName

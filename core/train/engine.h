@@ -1,5 +1,5 @@
-// The training engine of one rank: forward, backward and step under any ZeRO stage. This is the
-// class that a program using zerolab as a library holds (see initialize()). Ownership: owns model
+// The training engine of one rank: forward, backward and step under any ZeRO stage. A program that
+// uses zerolab as a library holds a Session (initialize.h), which owns one. Ownership: owns model
 // state; refers to the rank's context. Threads: one rank's thread.
 #pragma once
 

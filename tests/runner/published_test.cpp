@@ -1,6 +1,6 @@
 // Predicted step times beside published ones: what the error bars of clusters that nobody has
-// calibrated claim, under each stack. The README's table is printed by
-// test_runner --gtest_filter='Published.*'.
+// calibrated claim, under each stack. tests/bench/write_tables reads the rows that this prints and
+// writes them to simulator/accuracy.md.
 #include <gtest/gtest.h>
 
 #include <cmath>
