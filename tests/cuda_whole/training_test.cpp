@@ -28,8 +28,11 @@ Finished run_on(Gpus gpus, int ranks, const ModelConfig& model, const Strategy& 
   return run_cuda(ranks, model, strategy, options, cuda::fake::run_on_host);
 }
 
+// The loss falls by a tenth with the first steps (learnable.h): wrong gradients part from it
+// at once.
 void expect_losses(const Finished& got, const Finished& want, double tolerance,
                    const std::string& what) {
+  expect_learned(want.result.loss, want.result.loss.size() > 2 ? 0.9 : 0.95, what);
   ASSERT_EQ(got.result.loss.size(), want.result.loss.size()) << what;
   for (std::size_t i = 0; i < want.result.loss.size(); ++i) {
     EXPECT_NEAR(got.result.loss[i], want.result.loss[i], tolerance * want.result.loss[i])
@@ -45,7 +48,7 @@ TEST_P(WholeBackend, StagesHaveTheSameBitsTheLossesOfCpuRanksAndTheBooksOfTheSim
   const Finished on_cpu = run_cpu(4, c.model, zero, steps(2));
   const Finished reference = run_on(Gpus::shared, 4, c.model, zero, steps(2));
   expect_losses(reference, on_cpu, allowed_difference(c.dtype), c.name);
-  EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
+  expect_trained(run_cpu(4, c.model, zero, steps(0)), reference, 0.95, c.name);
   for (const Gpus gpus : {Gpus::shared, Gpus::own}) {
     for (int stage = gpus == Gpus::shared ? 2 : 0; stage <= 3; ++stage) {
       Strategy s = strategy(stage, c.dtype);
@@ -132,11 +135,9 @@ TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   Strategy onebit = strategy(1, DType::bf16);
   onebit.name = "1-bit Adam";
   onebit.optimizer.kind = OptimizerKind::onebit_adam;
-  onebit.optimizer.lr = 3e-3;
   onebit.optimizer.onebit.freeze_step = 2;
   Strategy quantized = strategy(3, DType::bf16);
   quantized.name = "ZeRO++";
-  quantized.optimizer.lr = 3e-3;
   quantized.zero.quantized_weights = quantized.zero.quantized_gradients = true;
   quantized.zero.overlap_comm = true;
   for (const Strategy& s : {onebit, quantized}) {
