@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "tests/cuda_fake/fake.h"
+#include "tests/cuda_fake/nccl_clique.h"
 #include "tests/engine/comparisons.h"
 #include "tests/engine/cuda_runs.h"
+#include "tests/engine/traffic.h"
 
 namespace zl::test {
 namespace {
@@ -130,6 +132,30 @@ TEST_P(WholeOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, WholeOffload,
                          testing::Range(0, static_cast<int>(chosen_offloads().size())));
+
+// The calls that reach NCCL move the bytes of the books.
+TEST(WholeTraffic, NcclIsGivenTheBytesOfTheBooks) {
+  constexpr int kRanks = 3;
+  const ModelConfig model = small_llama();
+  const TokenSource data = learnable_tokens(model.vocab);
+  ProgramOptions options = steps(3);
+  options.sequence_length = model.max_sequence;
+  options.keep_trace = true;
+  for (const Strategy& s : strategies_that_send()) {
+    const cuda::fake::Gpus machine(kRanks);
+    const std::int64_t before = cuda::fake::exchanged_bytes();
+    RankOutcome of_rank_0;
+    std::mutex mutex;
+    cuda::make_world({kRanks, 1}, cuda::fake::run_on_host)->run([&](RankHandle handle) {
+      RankOutcome outcome = run_rank(handle, model, s, data, options);
+      const std::lock_guard lock(mutex);
+      if (handle.communicator.rank() == 0) of_rank_0 = std::move(outcome);
+    });
+    const TrafficSum books = booked(of_rank_0.result, kRanks), needed = least(of_rank_0.trace);
+    EXPECT_EQ(needed.data, books.data) << s.name;
+    EXPECT_EQ(cuda::fake::exchanged_bytes() - before, books.data + needed.control) << s.name;
+  }
+}
 
 TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   Strategy onebit = strategy(1, DType::bf16);
