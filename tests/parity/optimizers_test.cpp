@@ -43,13 +43,11 @@ class OptimizerParity : public testing::TestWithParam<std::string> {};
 TEST_P(OptimizerParity, FollowsTheReference) {
   const nlohmann::json expected = golden("optimizers")[GetParam()];
   ASSERT_EQ(expected["loss"].size(), static_cast<std::size_t>(kSteps));
-  for (const int ranks : {1, 4}) {
-    for (const int stage : {0, 2, 3}) {
-      const Trajectory ours = train("gpt2", strategy(GetParam(), stage, ranks), ranks, kSteps);
-      EXPECT_LT(error_of(ours.loss, expected["loss"]), 1e-6) << ranks << " ranks, stage " << stage;
-      EXPECT_LT(error_of(ours.grad_norm, expected["grad_norm"]), 1e-5)
-          << ranks << " ranks, stage " << stage;
-    }
+  for (const auto& [ranks, stage] : {std::pair{1, 0}, {4, 2}, {4, 3}}) {
+    const Trajectory ours = train("gpt2", strategy(GetParam(), stage, ranks), ranks, kSteps);
+    EXPECT_LT(error_of(ours.loss, expected["loss"]), 1e-6) << ranks << " ranks, stage " << stage;
+    EXPECT_LT(error_of(ours.grad_norm, expected["grad_norm"]), 1e-5)
+        << ranks << " ranks, stage " << stage;
   }
 }
 
