@@ -9,14 +9,15 @@
 namespace zl::cpu {
 namespace {
 
-void copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
+std::int64_t copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
   if (destination != source && bytes > 0)
     std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+  return bytes;
 }
 
 // Each rank reduces its share of all segments laid end to end and writes it to everyone: nobody
 // else reads or writes those elements.
-void all_reduce(const ThreadGroup::Calls& calls, int rank) {
+std::int64_t all_reduce(const ThreadGroup::Calls& calls, int rank) {
   const Call& mine = *calls[static_cast<std::size_t>(rank)];
   const int ranks = static_cast<int>(calls.size());
   std::int64_t total = 0;
@@ -24,7 +25,7 @@ void all_reduce(const ThreadGroup::Calls& calls, int rank) {
   const Share share = share_of(total, rank, ranks);
   std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
   std::vector<std::byte*> destinations(static_cast<std::size_t>(ranks));
-  std::int64_t start = 0;
+  std::int64_t start = 0, moved = 0;
   for (std::size_t i = 0; i < mine.segments.size(); ++i) {
     const TensorView& view = mine.segments[i].source;
     const std::int64_t begin = std::max(share.begin - start, std::int64_t{0});
@@ -38,7 +39,10 @@ void all_reduce(const ThreadGroup::Calls& calls, int rank) {
       destinations[static_cast<std::size_t>(from)] = theirs.destination.data + offset;
     }
     reduce(view.dtype, mine.op, sources, destinations, end - begin);
+    const auto of_others = static_cast<std::int64_t>(sources.size() + destinations.size()) - 2;
+    moved += of_others * view.flat(begin, end - begin).bytes();
   }
+  return moved;
 }
 
 }  // namespace
@@ -50,32 +54,37 @@ Share share_of(std::int64_t total, int rank, int ranks) {
           std::min(total, grains * (rank + 1) / ranks * kGrain)};
 }
 
-void move_data(const ThreadGroup::Calls& calls, int rank) {
+std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
   const Call& mine = *calls[static_cast<std::size_t>(rank)];
   const int ranks = static_cast<int>(calls.size());
   const bool copies = mine.kind == CollectiveKind::broadcast || ranks == 1;
   if (mine.kind == CollectiveKind::all_reduce && !copies) return all_reduce(calls, rank);
   std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
+  std::int64_t moved = 0;
   for (std::size_t i = 0; i < mine.segments.size(); ++i) {
     const Segment& segment = mine.segments[i];
     std::byte* destination = segment.destination.data;
     const auto source = [&](int from) {
       return (*calls[static_cast<std::size_t>(from)]).segments[i].source.data;
     };
+    const auto copy = [&](int from, std::byte* to, const std::byte* bytes, std::int64_t count) {
+      const std::int64_t copied = copy_bytes(to, bytes, count);
+      if (from != rank) moved += copied;
+    };
     if (copies) {
-      copy_bytes(destination, source(0), segment.source.bytes());
+      copy(0, destination, source(0), segment.source.bytes());
     } else if (mine.kind == CollectiveKind::all_gather) {
       const std::int64_t chunk = segment.source.bytes();
       // Every rank starts elsewhere, so that they do not read one source at the same time.
       for (int step = 0; step < ranks; ++step) {
         const int from = (rank + step) % ranks;
-        copy_bytes(destination + from * chunk, source(from), chunk);
+        copy(from, destination + from * chunk, source(from), chunk);
       }
     } else if (mine.kind == CollectiveKind::all_to_all) {
       const std::int64_t chunk = segment.source.bytes() / ranks;
       for (int step = 0; step < ranks; ++step) {
         const int from = (rank + step) % ranks;
-        copy_bytes(destination + from * chunk, source(from) + rank * chunk, chunk);
+        copy(from, destination + from * chunk, source(from) + rank * chunk, chunk);
       }
     } else {
       const std::int64_t chunk = segment.destination.bytes();
@@ -84,8 +93,10 @@ void move_data(const ThreadGroup::Calls& calls, int rank) {
       }
       reduce(segment.source.dtype, mine.op, sources, {&destination, 1},
              segment.destination.count());
+      moved += (ranks - 1) * chunk;
     }
   }
+  return moved;
 }
 
 }  // namespace zl::cpu

@@ -12,7 +12,8 @@ struct Share {
 };
 Share share_of(std::int64_t total, int rank, int ranks);
 
-// This rank's part; done for everybody when all ranks have returned.
-void move_data(const ThreadGroup::Calls& calls, int rank);
+// This rank's part; done for everybody when all ranks have returned. Returns the bytes that it has
+// read from or written to tensors of other ranks.
+std::int64_t move_data(const ThreadGroup::Calls& calls, int rank);
 
 }  // namespace zl::cpu

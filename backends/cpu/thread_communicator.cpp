@@ -16,8 +16,8 @@ void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timi
   device_.enqueue(
       stream,
       [this, stream, bytes, call = std::move(call)] {
-        group_.run(rank_, stream, call, [this, bytes](const ThreadGroup::Calls& calls) {
-          carry(bytes, link_bandwidth_, [&] { move_data(calls, rank_); });
+        group_.run(rank_, stream, call, [&](const ThreadGroup::Calls& calls) {
+          carry(bytes, link_bandwidth_, [&] { moved_.add(call.purpose, move_data(calls, rank_)); });
         });
       },
       timing);

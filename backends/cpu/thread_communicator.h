@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/traffic.h"
 #include "core/threads/thread_group.h"
 
 namespace zl::cpu {
@@ -19,11 +20,17 @@ class ThreadCommunicator final : public Communicator {
   // Error{failed} at once when a segment's counts or types do not fit the collective.
   void run(StreamId stream, const Collective& collective, Timing* timing) override;
 
+  // What this rank has read from and written to other ranks' tensors, done for them included. Of
+  // all ranks together, and of one rank where counts divide by the number of ranks in whole cache
+  // lines, that is the ledger's wire bytes but for what the ring's last part is rounded up by.
+  const Traffic& moved() const { return moved_; }
+
  private:
   ThreadGroup& group_;
   int rank_;
   Device& device_;
   double link_bandwidth_;
+  Traffic moved_;
 };
 
 }  // namespace zl::cpu

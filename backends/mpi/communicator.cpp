@@ -44,6 +44,8 @@ struct Header {
   }
 };
 
+static_assert(sizeof(Header) == MpiCommunicator::kHeaderBytes);
+
 // Lets other processes have the processor, soon for longer.
 class Pause {
  public:
@@ -126,7 +128,10 @@ void MpiCommunicator::run(StreamId stream, const Collective& collective, Timing*
 }
 
 void MpiCommunicator::run_now(StreamId stream, const Call& call) {
-  if (size() == 1) return cpu::move_data({&call}, 0);
+  if (size() == 1) {
+    cpu::move_data({&call}, 0);
+    return;
+  }
   meet(stream, call);
   const Collective collective{call.kind, call.op, call.purpose, call.segments};
   cpu::carry(wire_bytes(collective, size()), link_bandwidth_, [&] { move(stream, call); });
@@ -145,6 +150,7 @@ void MpiCommunicator::meet(StreamId stream, const Call& call) {
     requests.receive(peer, &theirs[static_cast<std::size_t>(peer)], sizeof(Header));
     requests.send(peer, &mine, sizeof(Header));
   }
+  headers_.add(call.purpose, requests.sent());
   const auto start = Clock::now();
   wait(requests, call, [&] {
     if (Clock::now() - start < timeout_) return;
@@ -215,6 +221,7 @@ void MpiCommunicator::move(StreamId stream, const Call& call) {
       }
     }
   }
+  payload_.add(call.purpose, requests.sent());
   wait(requests, call, {});
 }
 
@@ -232,6 +239,7 @@ void MpiCommunicator::reduce_scatter(StreamId stream, const Call& call) {
       requests.send(peer, source.data + peer * chunk, chunk);
     }
   }
+  payload_.add(call.purpose, requests.sent());
   wait(requests, call, {});
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [source, destination] = call.segments[i];
@@ -261,6 +269,7 @@ void MpiCommunicator::all_reduce(StreamId stream, const Call& call) {
       coming.send(peer, theirs.data, theirs.bytes());
     }
   }
+  payload_.add(call.purpose, coming.sent());
   wait(coming, call, {});
   Requests going(channel_of(stream));
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -274,6 +283,7 @@ void MpiCommunicator::all_reduce(StreamId stream, const Call& call) {
       going.send(peer, own.data, own.bytes());
     }
   }
+  payload_.add(call.purpose, going.sent());
   wait(going, call, {});
 }
 

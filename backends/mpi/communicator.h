@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/traffic.h"
 #include "backends/mpi/notices.h"
 #include "core/threads/thread_group.h"
 
@@ -29,6 +30,13 @@ class MpiCommunicator final : public Communicator {
   std::string link() const override { return "mpi"; }
   void run(StreamId stream, const Collective& collective, Timing* timing) override;
 
+  // What this rank has handed to MPI. Payload: of all ranks together the ledger's wire bytes but
+  // for what the ring's last part is rounded up by. Before it, in no book, each collective sends
+  // every other rank a header of kHeaderBytes that says what is called.
+  static constexpr std::int64_t kHeaderBytes = 256;
+  const cpu::Traffic& payload() const { return payload_; }
+  const cpu::Traffic& headers() const { return headers_; }
+
  private:
   void run_now(StreamId stream, const Call& call);
   // Returns when all ranks have come with the same call. Throws Error{failed} when calls differ or
@@ -44,6 +52,7 @@ class MpiCommunicator final : public Communicator {
   Notices& notices_;
   std::chrono::milliseconds timeout_;
   double link_bandwidth_;
+  cpu::Traffic payload_, headers_;
   // Each touched by its stream's thread only.
   std::array<std::int64_t, kStreams> calls_{};
   std::array<std::vector<std::byte>, kStreams> scratch_;

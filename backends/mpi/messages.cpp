@@ -124,6 +124,7 @@ void Requests::add(int peer, bool receives, void* data, std::int64_t bytes) {
       check(MPI_Irecv(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Irecv");
     } else {
       check(MPI_Isend(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Isend");
+      sent_ += count;
     }
     pending_->requests.push_back(request);
     pending_->from.push_back({peer, receives});

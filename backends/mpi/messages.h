@@ -44,12 +44,14 @@ class Requests {
   bool done();
   // Who has not sent, once each, in order of rank.
   std::vector<int> missing() const;
+  std::int64_t sent() const { return sent_; }  // bytes that were handed to MPI for others
 
  private:
   struct Pending;
   void add(int peer, bool receives, void* data, std::int64_t bytes);
 
   int channel_;
+  std::int64_t sent_ = 0;
   std::unique_ptr<Pending> pending_;
 };
 

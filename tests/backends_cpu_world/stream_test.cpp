@@ -127,9 +127,21 @@ TEST(DeviceFailures, AreRethrownOnceByTheNextCallAndSkipWhatFollows) {
 }
 
 TEST(DeviceFailures, NobodyAskedForDoNotEndTheProgram) {
-  Device device(1);
-  device.enqueue(
-      StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
+  std::string told;
+  const auto fail = [](Device& device) {
+    device.enqueue(
+        StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
+  };
+  {
+    Device device(1, [&](const std::string& why) { told = why; });
+    fail(device);
+  }
+  EXPECT_EQ(told, "no disk");
+  Device asked(1);
+  fail(asked);
+  const std::vector<std::exception_ptr> failures = asked.finish();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THROW(std::rethrow_exception(failures[0]), std::domain_error);
 }
 
 TEST(DeviceFailures, OfTheComputeStreamComeOutAtOnce) {
@@ -189,12 +201,20 @@ TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
 TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {
   Device device(1);
   constexpr std::int64_t kBytes = 1 << 20;
+  constexpr int kTasks = 100;
   std::byte* slab = device.reserve(MemorySpace::device, kBytes);
-  for (int i = 0; i < 100; ++i) {
+  std::atomic<int> done{0};
+  for (int i = 0; i < kTasks; ++i) {
     device.enqueue(
-        StreamId::copy_in, [=] { std::memset(slab, i, kBytes); }, nullptr);
+        StreamId::copy_in,
+        [&done, slab, i] {
+          std::memset(slab, i, kBytes);
+          ++done;
+        },
+        nullptr);
   }
   device.release(MemorySpace::device, slab, kBytes);
+  EXPECT_EQ(done, kTasks);
 }
 
 }  // namespace

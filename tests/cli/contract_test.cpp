@@ -95,18 +95,27 @@ TEST(Contract, A175BillionParameterModelOnManyGpusIsSimulatedWithoutBeingAsked) 
   // With recomputation the activations of 96 blocks fit 80 GB; without, the answer is that they
   // do not.
   const std::vector<std::string> base{"run", "gpt3-175b", "--cluster", "1024xh100", "--strategy"};
-  auto fitting = base, large = base;
-  fitting.push_back("zero-3-recompute");
-  large.push_back("zero-3");
-  const Json run = run_object(home, fitting);
+  const auto with = [&](const char* strategy) {
+    auto arguments = base;
+    arguments.push_back(strategy);
+    return arguments;
+  };
+  const Json run = run_object(home, with("zero-3-recompute"));
   expect_contract(run);
   EXPECT_EQ(run["backend"], "sim");
   EXPECT_EQ(run["results"][0]["ranks"], 1024);
+  EXPECT_EQ(run["results"][0]["outcome"], "ok");
   EXPECT_GT(run["results"][0]["mfu"], 0);
-  const Output output = zerolab(
-      home, {"run", "gpt3-175b", "--cluster", "1024xh100", "--strategy", "zero-3", "-o", "json"});
-  expect_contract(Json::parse(output.out));
-  EXPECT_CONTAINS(output.err, "--backend sim");
+  EXPECT_LE(run["results"][0]["peak_bytes"]["device"]["total"], 80LL << 30);
+  auto arguments = with("zero-3");
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Output large = zerolab(home, arguments);
+  EXPECT_EQ(large.code, 4);
+  const Json refused = Json::parse(large.out);
+  expect_contract(refused);
+  EXPECT_EQ(refused["results"][0]["outcome"], "out_of_memory");
+  EXPECT_CONTAINS(refused["results"][0]["message"].get<std::string>(), "of a budget of 80.00 GiB");
+  EXPECT_CONTAINS(large.err, "--backend sim");
 }
 
 TEST(Contract, BothBackendsStandSideBySideAndAgree) {

@@ -1,6 +1,7 @@
 #include "tests/cuda_fake/nccl_clique.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 
@@ -11,6 +12,28 @@ namespace zl::cuda::fake {
 namespace {
 
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+std::atomic<std::int64_t> exchanged{0};
+
+// A ring: in each of N - 1 steps every rank passes one of the N parts on to the next, twice for an
+// all-reduce; a broadcast passes the whole from the root to the last.
+void pass_round(const Transfer& call, std::size_t ranks) {
+  const std::size_t element = size_of(call.type);
+  const bool is_cut = call.kind == Kind::all_reduce;  // the others' count is of a part
+  const int rounds = is_cut ? 2 : 1;
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t step = 1; step < ranks; ++step) {
+      if (call.kind == Kind::broadcast) {
+        exchanged += static_cast<std::int64_t>(call.count * element);
+        continue;
+      }
+      for (std::size_t part = 0; part < ranks; ++part) {
+        const std::size_t begin = call.count * part / ranks, end = call.count * (part + 1) / ranks;
+        exchanged += static_cast<std::int64_t>((is_cut ? end - begin : call.count) * element);
+      }
+    }
+  }
+}
 
 template <class T, class Sum>
 void reduce_as(const std::vector<const void*>& sources, std::size_t first, std::size_t count,
@@ -82,6 +105,7 @@ bool move_collective(const std::vector<const Transfer*>& calls) {
   } else if (!reduce(sources, 0, scatters ? call.count * ranks : call.count, call, result.data())) {
     return false;
   }
+  pass_round(call, ranks);
   for (std::size_t rank = 0; rank < ranks && bytes > 0; ++rank) {
     std::memcpy(calls[rank]->destination, result.data() + (scatters ? rank * bytes : 0),
                 gathers ? bytes * ranks : bytes);
@@ -106,6 +130,7 @@ bool move_pairs(const std::vector<const Launch*>& of_rank) {
       for (std::size_t i = 0; i < sends.size(); ++i) {
         const Transfer &send = *sends[i], &receive = *receives[i];
         if (send.count != receive.count || send.type != receive.type) return false;
+        if (from != to) exchanged += static_cast<std::int64_t>(send.count * size_of(send.type));
         if (send.count > 0) {
           std::memmove(receive.destination, send.source, send.count * size_of(send.type));
         }
@@ -122,6 +147,8 @@ std::size_t size_of(ncclDataType_t type) {
   if (type == ncclFloat32 || type == ncclInt32) return 4;
   return type == ncclBfloat16 || type == ncclFloat16 ? 2 : 1;
 }
+
+std::int64_t exchanged_bytes() { return exchanged; }
 
 bool move_data(const std::vector<const Launch*>& of_rank) {
   const auto is_pair = [](const Transfer& each) {

@@ -66,6 +66,10 @@ class Clique {
   bool failed_ = false;  // launches do not match
 };
 
+// Bytes that have gone from a rank to another so far, in all cliques of the process: sends as they
+// are, collectives as a ring passes them on, part by part.
+std::int64_t exchanged_bytes();
+
 // Moves the data of one launch of every rank; false: they do not fit together.
 bool move_data(const std::vector<const Launch*>& of_rank);
 

@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "tests/cuda_fake/fake.h"
+#include "tests/cuda_fake/nccl_clique.h"
 #include "tests/engine/comparisons.h"
 #include "tests/engine/cuda_runs.h"
+#include "tests/engine/traffic.h"
 
 namespace zl::test {
 namespace {
@@ -28,8 +30,11 @@ Finished run_on(Gpus gpus, int ranks, const ModelConfig& model, const Strategy& 
   return run_cuda(ranks, model, strategy, options, cuda::fake::run_on_host);
 }
 
+// The loss falls by a tenth with the first steps (learnable.h): wrong gradients part from it
+// at once.
 void expect_losses(const Finished& got, const Finished& want, double tolerance,
                    const std::string& what) {
+  expect_learned(want.result.loss, want.result.loss.size() > 2 ? 0.9 : 0.95, what);
   ASSERT_EQ(got.result.loss.size(), want.result.loss.size()) << what;
   for (std::size_t i = 0; i < want.result.loss.size(); ++i) {
     EXPECT_NEAR(got.result.loss[i], want.result.loss[i], tolerance * want.result.loss[i])
@@ -45,7 +50,7 @@ TEST_P(WholeBackend, StagesHaveTheSameBitsTheLossesOfCpuRanksAndTheBooksOfTheSim
   const Finished on_cpu = run_cpu(4, c.model, zero, steps(2));
   const Finished reference = run_on(Gpus::shared, 4, c.model, zero, steps(2));
   expect_losses(reference, on_cpu, allowed_difference(c.dtype), c.name);
-  EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
+  expect_trained(run_cpu(4, c.model, zero, steps(0)), reference, 0.95, c.name);
   for (const Gpus gpus : {Gpus::shared, Gpus::own}) {
     for (int stage = gpus == Gpus::shared ? 2 : 0; stage <= 3; ++stage) {
       Strategy s = strategy(stage, c.dtype);
@@ -128,15 +133,37 @@ TEST_P(WholeOffload, GivesTheBitsOfTheRunOnTheDeviceAndTheBooksOfTheSimulator) {
 INSTANTIATE_TEST_SUITE_P(Strategies, WholeOffload,
                          testing::Range(0, static_cast<int>(chosen_offloads().size())));
 
+// The calls that reach NCCL move the bytes of the books.
+TEST(WholeTraffic, NcclIsGivenTheBytesOfTheBooks) {
+  constexpr int kRanks = 3;
+  const ModelConfig model = small_llama();
+  const TokenSource data = learnable_tokens(model.vocab);
+  ProgramOptions options = steps(3);
+  options.sequence_length = model.max_sequence;
+  options.keep_trace = true;
+  for (const Strategy& s : strategies_that_send()) {
+    const cuda::fake::Gpus machine(kRanks);
+    const std::int64_t before = cuda::fake::exchanged_bytes();
+    RankOutcome of_rank_0;
+    std::mutex mutex;
+    cuda::make_world({kRanks, 1}, cuda::fake::run_on_host)->run([&](RankHandle handle) {
+      RankOutcome outcome = run_rank(handle, model, s, data, options);
+      const std::lock_guard lock(mutex);
+      if (handle.communicator.rank() == 0) of_rank_0 = std::move(outcome);
+    });
+    const TrafficSum books = booked(of_rank_0.result, kRanks), needed = least(of_rank_0.trace);
+    EXPECT_EQ(needed.data, books.data) << s.name;
+    EXPECT_EQ(cuda::fake::exchanged_bytes() - before, books.data + needed.control) << s.name;
+  }
+}
+
 TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   Strategy onebit = strategy(1, DType::bf16);
   onebit.name = "1-bit Adam";
   onebit.optimizer.kind = OptimizerKind::onebit_adam;
-  onebit.optimizer.lr = 3e-3;
   onebit.optimizer.onebit.freeze_step = 2;
   Strategy quantized = strategy(3, DType::bf16);
   quantized.name = "ZeRO++";
-  quantized.optimizer.lr = 3e-3;
   quantized.zero.quantized_weights = quantized.zero.quantized_gradients = true;
   quantized.zero.overlap_comm = true;
   for (const Strategy& s : {onebit, quantized}) {

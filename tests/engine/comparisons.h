@@ -32,6 +32,17 @@ inline void expect_same_bits(const Finished& a, const Finished& b, const std::st
   }
 }
 
+// That a run did something: every parameter of `after` differs from that of `before`, and the loss
+// has come down to `share` of the first. Two runs of an engine that does nothing are equal too.
+inline void expect_trained(const Finished& before, const Finished& after, double share,
+                           const std::string& what) {
+  expect_learned(after.result.loss, share, what);
+  ASSERT_EQ(before.weights.size(), after.weights.size()) << what;
+  for (std::size_t p = 0; p < after.weights.size(); ++p) {
+    EXPECT_NE(before.weights[p], after.weights[p]) << what << ", parameter " << p;
+  }
+}
+
 // Stages 0 to 3 with and without overlap and recomputation, and what else must not change a bit.
 inline std::vector<Strategy> variants(DType dtype) {
   std::vector<Strategy> all;

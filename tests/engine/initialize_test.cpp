@@ -1,4 +1,4 @@
-// The library's front door: what it refuses, and that it trains under every stage.
+// The library's front door: what it refuses, and that it trains alike under every stage.
 #include <gtest/gtest.h>
 
 #include "core/train/initialize.h"
@@ -46,6 +46,7 @@ TEST(Initialize, OnebitAdamNeedsWholeGradients) {
 }
 
 TEST(Initialize, TrainsUnderEveryStage) {
+  double of_stage_0 = 0;
   for (int stage = 0; stage <= 3; ++stage) {
     double first = 0, last = 0;
     cpu::make_world({2, 1})->run([&](RankHandle rank) {
@@ -59,7 +60,9 @@ TEST(Initialize, TrainsUnderEveryStage) {
         (step == 0 ? first : last) = metrics.loss;
       }
     });
-    EXPECT_LT(last, first) << "stage " << stage;
+    EXPECT_LT(last, first / 2) << "stage " << stage;  // always the same answer: soon known
+    if (stage == 0) of_stage_0 = last;
+    EXPECT_EQ(last, of_stage_0) << "stage " << stage;
   }
 }
 

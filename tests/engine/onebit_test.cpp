@@ -1,7 +1,5 @@
 // One-bit optimizers in the engine: ZeRO stages agree, the recording device's books are the real
 // run's, warm-up is Adam, and steps that overflow are skipped by all ranks.
-#include <cmath>
-
 #include "core/ops/compress.h"
 #include "tests/engine/comparisons.h"
 
@@ -46,13 +44,24 @@ TEST(OnebitAdamRuns, WarmUpIsAdamAndCompressionIsNot) {
   }
 }
 
+// Four ranks that send signs from step 5 on, beside four that send gradients.
+TEST(OnebitAdamRuns, CompressionTrainsNearlyAsAdam) {
+  Strategy adam = strategy(0);
+  adam.optimizer.lr = 3e-3;
+  const Finished exact = run_cpu(4, tiny_gpt2(), adam, steps(32));
+  for (const int stage : {0, 1}) {
+    const Finished run = run_cpu(4, tiny_gpt2(), onebit(stage, DType::f32, 5), steps(32));
+    expect_falls_alike(run.result.loss, exact.result.loss, 0.1, run.result.strategy);
+  }
+}
+
 // Nothing to compress: only the second moment stands still.
 TEST(OnebitAdamRuns, OneRankStaysCloseToAdam) {
   Strategy adam = strategy(0);
   adam.optimizer.lr = 3e-3;
   const Finished exact = run_cpu(1, tiny_gpt2(), adam, steps(40));
   const Finished run = run_cpu(1, tiny_gpt2(), onebit(0, DType::f32, 20), steps(40));
-  EXPECT_NEAR(run.result.loss.back(), exact.result.loss.back(), 0.02 * exact.result.loss.back());
+  expect_falls_alike(run.result.loss, exact.result.loss, 0.05);
   EXPECT_TRUE(run.result.communication.empty() || run.result.communication[0].bytes == 0);
 }
 
@@ -98,14 +107,15 @@ TEST(OnebitAdamRuns, NoHazards) {
   EXPECT_TRUE(find_hazards(twin.trace, twin.accesses).empty());
 }
 
-// An infinite loss scale overflows every gradient of every rank; nobody moves or compresses.
+// A loss scale of 2^30 overflows gradients until it has come down: nobody moves or compresses, and
+// what comes after trains.
 TEST(OnebitAdamRuns, OverflowsAreSkippedAfterTheFreezeToo) {
   Strategy s = onebit(0, DType::f16, 2);
   s.loss_scaler.initial_scale_power = 30;  // overflows until it has come down
   s.loss_scaler.hysteresis = 1;
   const Finished run = run_cpu(3, tiny_gpt2(), s, steps(40));
   EXPECT_GT(run.result.skipped_steps, 3);
-  EXPECT_NEAR(run.result.loss.back(), run.result.loss.front(), 0.05 * run.result.loss.front());
+  expect_learned(run.result.loss, 0.75);
 }
 
 // After the freeze the norm is of local gradients, the root of their mean square: not below that of
@@ -204,14 +214,16 @@ TEST(ZeroOneAdamRuns, ExchangesFollowTheIntervals) {
   EXPECT_EQ(counts["all_reduce"], all.communication.front().count);  // five steps' worth
 }
 
+// 0/1 Adam has no bias correction.
 TEST(ZeroOneAdamRuns, StaysCloseToAdamAndRanksAgree) {
   Strategy adam = strategy(0);
-  adam.optimizer.lr = 1e-3;
+  adam.optimizer.bias_correction = false;
+  adam.optimizer.lr = 5e-4;
   Strategy s = zero_one(DType::f32);
-  s.optimizer.lr = 1e-3;
+  s.optimizer.lr = 5e-4;
   const Finished exact = run_cpu(4, tiny_gpt2(), adam, steps(32));
   const Finished run = run_cpu(4, tiny_gpt2(), s, steps(32));
-  EXPECT_NEAR(run.result.loss.back(), exact.result.loss.back(), 0.02 * exact.result.loss.back());
+  expect_falls_alike(run.result.loss, exact.result.loss, 0.15);
   // The common weights, bit for bit, on every rank.
   std::mutex mutex;
   std::vector<float> first;
@@ -223,7 +235,7 @@ TEST(ZeroOneAdamRuns, StaysCloseToAdamAndRanksAgree) {
     EXPECT_EQ(first, mine);
   };
   options.sequence_length = tiny_gpt2().max_sequence;
-  const TokenSource data = TokenSource::synthetic(tiny_gpt2().vocab, 7);
+  const TokenSource data = learnable_tokens(tiny_gpt2().vocab);
   cpu::make_world({4, 1})->run(
       [&](RankHandle handle) { run_rank(handle, tiny_gpt2(), s, data, options); });
   EXPECT_FALSE(first.empty());
@@ -251,16 +263,15 @@ TEST(OnebitLambRuns, WarmUpIsLambAndCompressionStaysClose) {
   Strategy lamb = strategy(0);
   lamb.optimizer.kind = OptimizerKind::lamb;
   lamb.optimizer.bias_correction = false;
-  lamb.optimizer.lr = 3e-3;
-  const Finished exact = run_cpu(4, tiny_gpt2(), lamb, steps(30));
-  const Finished run = run_cpu(4, tiny_gpt2(), onebit_lamb(DType::f32, 10), steps(30));
-  for (std::size_t i = 0; i < 30; ++i) {
-    if (i < 11) {
-      EXPECT_EQ(run.result.loss[i], exact.result.loss[i]) << i;
-    } else {
-      EXPECT_NEAR(run.result.loss[i], exact.result.loss[i], 0.02 * exact.result.loss[i]) << i;
-    }
+  lamb.optimizer.lr = 1e-2;
+  Strategy s = onebit_lamb(DType::f32, 10);
+  s.optimizer.lr = 1e-2;
+  const Finished exact = run_cpu(4, tiny_gpt2(), lamb, steps(36));
+  const Finished run = run_cpu(4, tiny_gpt2(), s, steps(36));
+  for (std::size_t i = 0; i < 11; ++i) {
+    EXPECT_EQ(run.result.loss[i], exact.result.loss[i]) << i;
   }
+  expect_falls_alike(run.result.loss, exact.result.loss, 0.15);
   EXPECT_NE(run.result.loss.back(), exact.result.loss.back());
 }
 

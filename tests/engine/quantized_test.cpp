@@ -1,7 +1,5 @@
 // ZeRO++: quantized gathers and reduce-scatters train nearly as full ones, with the recording
 // device's books, and the bytes that eight bits promise.
-#include <cmath>
-
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -22,8 +20,9 @@ TEST(Quantized, TrainsNearlyAsInFull) {
     const Finished run = run_cpu(4, tiny_llama(), quantized(3, weights, true), steps(30));
     EXPECT_NE(run.result.loss.back(), full.result.loss.back());
     for (std::size_t i = 0; i < 30; ++i) {
-      EXPECT_NEAR(run.result.loss[i], full.result.loss[i], 0.02 * full.result.loss[i]) << i;
+      EXPECT_NEAR(run.result.loss[i], full.result.loss[i], 0.01 * full.result.loss[i]) << i;
     }
+    expect_falls_alike(run.result.loss, full.result.loss, 0.01);
   }
 }
 
@@ -67,7 +66,7 @@ TEST(Quantized, OverflowsAreSeen) {
   s.loss_scaler.hysteresis = 1;
   const Finished run = run_cpu(3, tiny_gpt2(), s, steps(40));
   EXPECT_GT(run.result.skipped_steps, 3);
-  EXPECT_TRUE(std::isfinite(run.result.loss.back()));
+  expect_learned(run.result.loss, 2.0 / 3);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/train/rank_program.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
+#include "tests/engine/learnable.h"
 
 namespace zl::test {
 
@@ -72,7 +73,7 @@ inline Finished run(World& world, const ModelConfig& model, const Strategy& stra
                     ProgramOptions options = {}) {
   if (options.sequence_length == 0) options.sequence_length = model.max_sequence;
   const bool real = world.executed_ranks() == world.ranks();
-  const TokenSource data = TokenSource::synthetic(model.vocab, 7);
+  const TokenSource data = learnable_tokens(model.vocab);
   Finished finished;
   std::mutex mutex;
   world.run([&](RankHandle handle) {

@@ -25,7 +25,8 @@ class GpuStageEquality : public testing::TestWithParam<TrainingCase> {};
 TEST_P(GpuStageEquality, AllStagesGiveTheSameBits) {
   const TrainingCase& c = GetParam();
   const Finished reference = run_cuda(kRanks, c.model, strategy(0, c.dtype), steps(4));
-  EXPECT_NE(reference.result.loss.front(), reference.result.loss.back());
+  expect_trained(run_cuda(kRanks, c.model, strategy(0, c.dtype), steps(0)), reference, 0.95,
+                 c.name);
   std::vector<Strategy> all = variants(c.dtype);
   if (gpu::is_tiny()) all.resize(3);
   for (const Strategy& s : all) {
@@ -65,14 +66,14 @@ class GpuAgainstCpu : public testing::TestWithParam<TrainingCase> {};
 TEST_P(GpuAgainstCpu, LossesAgreeOver50Steps) {
   const TrainingCase& c = GetParam();
   Strategy s = strategy(2, c.dtype);
-  s.optimizer.lr = 3e-3;
+  s.optimizer.lr = 5e-4;
   const std::size_t count = gpu::is_tiny() ? 4 : 50;
   const ProgramOptions options = steps(static_cast<std::int64_t>(count));
   const Finished on_cpu = run_cpu(2, c.model, s, options);
   const Finished on_gpu = run_cuda(2, c.model, s, options);
   ASSERT_EQ(on_cpu.result.loss.size(), count);
   ASSERT_EQ(on_gpu.result.loss.size(), count);
-  EXPECT_LT(on_cpu.result.loss.back(), on_cpu.result.loss.front());
+  expect_learned(on_cpu.result.loss, gpu::is_tiny() ? 0.9 : 0.5, c.name);
   double worst = 0;
   for (std::size_t i = 0; i < count; ++i) {
     ASSERT_TRUE(std::isfinite(on_gpu.result.loss[i])) << "step " << i + 1;

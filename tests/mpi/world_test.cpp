@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 
+#include "backends/mpi/communicator.h"
 #include "backends/mpi/messages.h"
 #include "core/rank/pool.h"
 #include "core/threads/failures.h"
 #include "tests/backends_cpu_world/ranks.h"
 #include "tests/engine/comparisons.h"
+#include "tests/engine/traffic.h"
 
 namespace zl::mpi {
 namespace {
@@ -77,6 +80,49 @@ TEST(MpiTraining, HasTheBitsOfThreadRanks) {
     mine.weights = weights;
     test::expect_same_bits(test::run_cpu(ranks(), test::tiny_gpt2(), s, test::steps(3)), mine,
                            s.name);
+  }
+}
+
+std::vector<double> of_all_ranks(RankHandle rank, const std::vector<double>& mine) {
+  Array array(DType::f64, static_cast<std::int64_t>(mine.size()));
+  for (std::size_t i = 0; i < mine.size(); ++i) array.set(static_cast<std::int64_t>(i), mine[i]);
+  const Segment segment{array.view(), array.view()};
+  rank.communicator.run(
+      StreamId::compute,
+      {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::control, {&segment, 1}}, nullptr);
+  std::vector<double> sums;
+  for (std::int64_t i = 0; i < array.count; ++i) sums.push_back(array.get(i));
+  return sums;
+}
+
+// What the processes hand to MPI is what the books say, and a header to every peer for each call,
+// which is in no book.
+TEST(MpiTraffic, SendsTheBytesOfTheBooksAndAHeaderACall) {
+  for (const Strategy& s : test::strategies_that_send()) {
+    const ModelConfig model = test::tiny_llama();
+    const TokenSource data = test::learnable_tokens(model.vocab);
+    ProgramOptions options = test::steps(4);
+    options.sequence_length = model.max_sequence;
+    options.keep_trace = true;
+    make_world({.ranks = ranks(), .threads_per_rank = 1})->run([&](RankHandle handle) {
+      const auto& mpi = dynamic_cast<const MpiCommunicator&>(handle.communicator);
+      const RankOutcome outcome = run_rank(handle, model, s, data, options);
+      std::vector<double> mine;
+      for (const Purpose purpose : {Purpose::data, Purpose::control}) {
+        mine.push_back(static_cast<double>(mpi.payload().bytes(purpose)));
+        mine.push_back(static_cast<double>(mpi.headers().bytes(purpose)));
+      }
+      const std::vector<double> sums = of_all_ranks(handle, mine);
+      test::expect_traffic({std::llround(sums[0]), std::llround(sums[2])}, ranks(), outcome,
+                           s.name);
+      std::int64_t calls = 0;
+      for (const CollectiveTotals& each : outcome.result.communication) {
+        if (each.group != "tiers") calls += each.count;
+      }
+      const std::int64_t peers = ranks() * (ranks() - 1);
+      EXPECT_EQ(std::llround(sums[1] + sums[3]), calls * peers * MpiCommunicator::kHeaderBytes)
+          << s.name;
+    });
   }
 }
 

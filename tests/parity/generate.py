@@ -2,10 +2,11 @@
 """Golden training runs for tests/parity, made by PyTorch.
 
     mkdir /tmp/parity && ZL_PARITY_WEIGHTS=/tmp/parity build/tests/test_parity
-    python3 tests/parity/generate.py /tmp/parity tests/golden/parity
+    python3 tests/parity/generate.py /tmp/parity tests/golden/parity [NAME...]
 
 Trains from the initial weights that test_parity wrote, in fp32 and in float64, on the tokens and
-by the recipe of parity_test.cpp, and writes losses and gradient norms. Needs torch, numpy and
+by the recipe of parity_test.cpp, and writes losses and gradient norms: of each family with AdamW,
+and as `optimizers` of gpt2 with others. NAME: only these goldens. Needs torch, numpy and
 safetensors; the build and the tests do not need this script.
 """
 import datetime
@@ -18,12 +19,18 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
+from optimizers import Lamb, OnebitAdam
+
 # As in parity_test.cpp.
 STEPS, BATCH, LENGTH, VOCAB, LAYERS, HEADS, HEAD_SIZE = 50, 4, 32, 97, 3, 4, 16
 KV_HEADS = {"gpt2": 4, "llama": 2, "llama3": 2, "qwen2": 2}
 NORM_EPSILON, THETA = 1e-5, 10000.0
 FACTOR, LOW_FREQ, HIGH_FREQ, ORIGINAL = 8.0, 0.5, 2.0, 16  # of llama3's rotary positions
 LR, WARMUP, BETAS, EPSILON, DECAY, CLIP = 1e-3, 10, (0.9, 0.95), 1e-8, 0.1, 1.0
+# Of the other optimizers: constant rates, their own decay; 1-bit Adam does not clip.
+OTHER_STEPS, OTHER_DECAY, FREEZE_STEP = 30, 0.01, 8
+RATES = {"sgd": 0.05, "nesterov": 0.05, "lamb": 1e-2, "onebit_adam": 1e-3}
+MOMENTUM = 0.9
 
 
 def stretched(frequency):
@@ -123,6 +130,71 @@ def train(initial, family, dtype):
     return losses, norms
 
 
+def gradients_of(model, tokens):
+    weights = model.weights
+    loss = model.loss(tokens)
+    return loss.item(), dict(zip(weights, torch.autograd.grad(loss, list(weights.values()))))
+
+
+def norm_of(gradients):
+    return sum(g.square().sum() for g in gradients.values()).sqrt().item()
+
+
+def average(values):
+    return sum(values) / len(values)
+
+
+def train_with(name, initial, dtype, **feedback):
+    """gpt2 under another optimizer, every row of a batch on a rank of its own."""
+    weights = {key: value.to(dtype, copy=True).requires_grad_() for key, value in initial.items()}
+    model, lr = Decoder(weights, "gpt2"), RATES[name]
+    if name == "lamb":
+        optimizer = Lamb(weights, lr, BETAS, EPSILON, OTHER_DECAY)
+    elif name == "onebit_adam":
+        optimizer = OnebitAdam(weights, BATCH, lr, BETAS, EPSILON, OTHER_DECAY, FREEZE_STEP,
+                               **feedback)
+    else:
+        optimizer = torch.optim.SGD(weights.values(), lr=lr, momentum=MOMENTUM, foreach=False,
+                                    nesterov=name == "nesterov", weight_decay=OTHER_DECAY)
+    losses, norms = [], []
+    for step in range(OTHER_STEPS):
+        rows = [gradients_of(model, tokens_of(step)[row:row + 1]) for row in range(BATCH)]
+        of_ranks = [gradients for _, gradients in rows]
+        losses.append(average([loss for loss, _ in rows]))
+        mean = {key: average([each[key] for each in of_ranks]) for key in weights}
+        is_local = name == "onebit_adam" and optimizer.frozen()
+        norms.append(average([norm_of(each) ** 2 for each in of_ranks]) ** 0.5
+                     if is_local else norm_of(mean))
+        clip = 1.0 if name == "onebit_adam" else min(1.0, CLIP / (norms[-1] + 1e-6))
+        with torch.no_grad():
+            if name == "onebit_adam":
+                optimizer.step(of_ranks)
+            elif name == "lamb":
+                optimizer.step({key: clip * gradient for key, gradient in mean.items()})
+            else:
+                for key, weight in weights.items():
+                    weight.grad = clip * mean[key]
+                optimizer.step()
+    return {"loss": losses, "grad_norm": norms}
+
+
+def write_optimizers(initial, target):
+    golden = {"torch": torch.__version__, "date": datetime.date.today().isoformat(),
+              "weights_checksum": checksum(initial)}
+    for name in RATES:
+        exact = train_with(name, initial, torch.float64)
+        rounded = train_with(name, initial, torch.float32)
+        golden[name] = exact
+        print(f"{name}: loss {exact['loss'][0]:.6f} -> {exact['loss'][-1]:.6f}; fp32 against "
+              f"float64: loss {largest_relative(rounded['loss'], exact['loss']):.1e}, norm "
+              f"{largest_relative(rounded['grad_norm'], exact['grad_norm']):.1e}")
+    for wrong in ("keeps_worker", "keeps_server"):
+        other = train_with("onebit_adam", initial, torch.float64, **{wrong: False})["loss"]
+        error = largest_relative(other, golden["onebit_adam"]["loss"])
+        print(f"onebit_adam without {wrong}: loss {error:.1e} from the right one")
+    (pathlib.Path(target) / "optimizers.json").write_text(json.dumps(golden, indent=1) + "\n")
+
+
 def largest_relative(a, b):
     return max(abs(x - y) / abs(y) for x, y in zip(a, b))
 
@@ -145,9 +217,13 @@ def checksum(weights):
     return total
 
 
-def main(source, target):
+def main(source, target, *names):
     torch.set_num_threads(1)
+    if not names or "optimizers" in names:
+        write_optimizers(load_file(pathlib.Path(source) / "gpt2.safetensors"), target)
     for family in KV_HEADS:
+        if names and family not in names:
+            continue
         path = pathlib.Path(source) / (family + ".safetensors")
         initial = load_file(path)
         losses, norms = train(initial, family, torch.float32)
@@ -168,6 +244,6 @@ def main(source, target):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     main(*sys.argv[1:])

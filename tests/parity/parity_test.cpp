@@ -1,55 +1,16 @@
 // Trajectories against PyTorch: 50 steps of loss and gradient norm of tiny models, AdamW with
 // clipping and warm-up. The goldens come from generate.py, which reads initial weights that this
 // program wrote.
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "backends/cpu/world.h"
-#include "core/base/files.h"
 #include "core/checkpoint/safetensors.h"
-#include "core/train/engine.h"
+#include "tests/parity/training.h"
 
-namespace zl {
+namespace zl::test {
 namespace {
 
-constexpr int kSteps = 50, kBatch = 4, kLength = 32, kVocab = 97;
-
-ModelConfig gpt2() {
-  ModelConfig model;
-  model.layers = 3;
-  model.hidden = 64;
-  model.heads = 4;
-  model.vocab = kVocab;
-  model.max_sequence = kLength;
-  model.complete();
-  return model;
-}
-
-ModelConfig llama(bool qkv_bias) {
-  ModelConfig model = gpt2();
-  model.family = "llama";
-  model.kv_heads = 2;
-  model.ffn = 128;
-  model.norm = NormKind::rms_norm;
-  model.activation = ActivationKind::swiglu;
-  model.position = PositionKind::rope;
-  model.tied_embeddings = model.linear_bias = false;
-  model.qkv_bias = qkv_bias;
-  model.complete();
-  return model;
-}
-
-ModelConfig named(const std::string& name) {
-  if (name == "gpt2") return gpt2();
-  ModelConfig model = llama(name == "qwen2");
-  // One frequency stays, one is blended, the others are divided.
-  if (name == "llama3") model.rope_scaling = {8.0, 0.5, 2.0, 16.0};
-  return model;
-}
+constexpr int kSteps = 50;
 
 Strategy strategy(int stage, int ranks, DType dtype) {
   Strategy s;
@@ -64,39 +25,6 @@ Strategy strategy(int stage, int ranks, DType dtype) {
   s.schedule.warmup_num_steps = 10;
   s.schedule.warmup_log = false;
   return s;
-}
-
-int token(int step, int row, int position) {
-  return (step * 31 + row * 17 + position * (1 + row % 3) + position * position / 7) % kVocab;
-}
-
-struct Trajectory {
-  std::vector<double> loss, grad_norm;
-};
-
-Trajectory train(const std::string& model, const Strategy& s, int ranks) {
-  Trajectory trajectory;
-  cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
-    RankContext context(handle.device, handle.communicator);
-    Engine engine(context, named(model), s, kLength, 1);
-    const int first = context.rank() * kBatch / ranks;
-    for (int step = 0; step < kSteps; ++step) {
-      std::vector<std::int32_t> tokens, targets;
-      for (int row = first; row < first + kBatch / ranks; ++row) {
-        for (int p = 0; p < kLength; ++p) {
-          tokens.push_back(token(step, row, p));
-          targets.push_back(token(step, row, p + 1));
-        }
-      }
-      engine.forward(tokens, targets);
-      engine.backward();
-      const StepMetrics metrics = engine.step();
-      if (context.rank() != 0) continue;
-      trajectory.loss.push_back(metrics.loss);
-      trajectory.grad_norm.push_back(metrics.grad_norm);
-    }
-  });
-  return trajectory;
 }
 
 // The initial weights in table order, from one rank.
@@ -129,23 +57,6 @@ double checksum(const std::string& model, const std::vector<std::vector<float>>&
   return total;
 }
 
-nlohmann::json golden(const std::string& model) {
-  return nlohmann::json::parse(
-      read_file(std::string(ZL_SOURCE_DIR) + "/tests/golden/parity/" + model + ".json"));
-}
-
-double largest_relative_error(const std::vector<double>& ours, const nlohmann::json& theirs) {
-  EXPECT_EQ(theirs.size(), static_cast<std::size_t>(kSteps));
-  EXPECT_EQ(ours.size(), theirs.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < theirs.size(); ++i) {
-    const double expected = theirs[i].get<double>();
-    EXPECT_TRUE(std::isfinite(ours.at(i))) << "step " << i + 1;
-    largest = std::max(largest, std::fabs(ours.at(i) - expected) / std::fabs(expected));
-  }
-  return largest;
-}
-
 class Parity : public testing::TestWithParam<std::string> {};
 
 // Writes files for generate.py when ZL_PARITY_WEIGHTS names a folder; always checks that the
@@ -175,7 +86,7 @@ TEST_P(Parity, Fp32FollowsPyTorch) {
   ASSERT_EQ(expected["loss"].size(), static_cast<std::size_t>(kSteps));
   for (const int ranks : {1, 4}) {
     for (const int stage : {0, 3}) {
-      const Trajectory ours = train(GetParam(), strategy(stage, ranks, DType::f32), ranks);
+      const Trajectory ours = train(GetParam(), strategy(stage, ranks, DType::f32), ranks, kSteps);
       const double loss = largest_relative_error(ours.loss, expected["loss"]);
       const double norm = largest_relative_error(ours.grad_norm, expected["grad_norm"]);
       EXPECT_LT(loss, 1e-5) << ranks << " ranks, stage " << stage;
@@ -188,7 +99,7 @@ TEST_P(Parity, Fp32FollowsPyTorch) {
 }
 
 TEST_P(Parity, Bf16StaysNear) {
-  const Trajectory ours = train(GetParam(), strategy(2, 4, DType::bf16), 4);
+  const Trajectory ours = train(GetParam(), strategy(2, 4, DType::bf16), 4, kSteps);
   const double loss = largest_relative_error(ours.loss, golden(GetParam())["fp32"]["loss"]);
   EXPECT_LT(loss, 2e-2);
   std::printf("%s, 4 ranks, ZeRO-2, bf16: loss within %.1e\n", GetParam().c_str(), loss);
@@ -198,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Parity, testing::Values("gpt2", "llama", "llama
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace zl
+}  // namespace zl::test

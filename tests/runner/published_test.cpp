@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -130,26 +131,85 @@ Scenario scenario_of(const Published& run, const std::string& stack) {
       "published.json", overrides);
 }
 
-// Prints a row for each run; the claim is the cluster's error under the stack.
-void expect_claimed_error(const std::vector<Published>& runs, const std::string& stack) {
-  int within = 0;
-  double squares = 0;
+struct Checked {
+  const Published* run;
+  double error;  // measured over predicted, less one
+  double bar;    // of the prediction, as printed
+};
+
+// Prints a row for each run.
+std::vector<Checked> check(const std::vector<Published>& runs, const std::string& stack) {
+  std::vector<Checked> checked;
   for (const Published& run : runs) {
     const Scenario scenario = scenario_of(run, stack);
     const RunResult result = Runner().run(scenario, scenario.strategies[0], "sim");
-    ASSERT_EQ(result.outcome, Outcome::ok) << run.what << result.message;
-    const double predicted = result.step_time.median, bar = result.step_time_high / predicted - 1;
-    const double error = run.seconds / predicted - 1;
-    squares += error * error;
-    within += std::abs(error) <= bar;
+    EXPECT_EQ(result.outcome, Outcome::ok) << run.what << result.message;
+    const double predicted = result.step_time.median;
+    checked.push_back({&run, run.seconds / predicted - 1, result.step_time_high / predicted - 1});
     std::printf("| %s | %d | %d x %d | %.3f s | %.3f s | %+.0f %% |\n", run.what, run.ranks,
-                run.micro_batch, run.accumulation, run.seconds, predicted, 100 / (1 + error) - 100);
+                run.micro_batch, run.accumulation, run.seconds, predicted,
+                100 * (predicted / run.seconds - 1));
   }
-  const double count = static_cast<double>(runs.size()), root = std::sqrt(squares / count);
-  std::printf("%s: measured / predicted - 1, root mean square: %.3f\n", stack.c_str(), root);
+  return checked;
+}
+
+// Runs of one source share a machine, a program and whoever measured: they err together. A source
+// is what stands before the comma, but for BERT's, all of DeepSpeed's blog.
+std::string source_of(const Checked& each) {
+  const std::string what = each.run->what;
+  if (each.run->model == "bert-large") return "1-bit Adam's blog";
+  return what.substr(0, what.find(','));
+}
+
+// Root mean square of the errors that `counts` takes.
+template <class Counts>
+double root_of(const std::vector<Checked>& all, const Counts& counts) {
+  double squares = 0, number = 0;
+  for (const Checked& each : all) {
+    if (!counts(each)) continue;
+    squares += each.error * each.error;
+    number += 1;
+  }
+  return std::sqrt(squares / number);
+}
+
+// The share of runs within the interval (9 in 10) that the other sources' errors alone give.
+double held_out_coverage(const std::vector<Checked>& all) {
+  constexpr double kNineInTen = 1.645;  // of a normal distribution
+  int within = 0;
+  for (const Checked& each : all) {
+    const double root =
+        root_of(all, [&](const Checked& other) { return source_of(other) != source_of(each); });
+    within += std::abs(each.error) <= kNineInTen * root ? 1 : 0;
+  }
+  return within / static_cast<double>(all.size());
+}
+
+// The claim is the cluster's error under the stack. It was computed from these runs, so what can
+// fail is: that it is too small (a model that errs less is welcome), that a source by itself lies
+// outside its interval, and, where there are sources enough to leave one out, that it holds for a
+// source that it does not know. With one or two sources the last is not shown, and the claim must
+// be wide.
+void expect_claimed_error(const std::vector<Published>& runs, const std::string& stack) {
+  const std::vector<Checked> all = check(runs, stack);
   const double claimed = scenario_cluster(scenario_of(runs[0], stack)).step_error;
-  EXPECT_NEAR(root, claimed, 0.02) << "step_error of " << stack;
-  EXPECT_GE(10 * within, 9 * static_cast<int>(runs.size())) << within;
+  const double root = root_of(all, [](const Checked&) { return true; });
+  std::set<std::string> sources;
+  for (const Checked& each : all) sources.insert(source_of(each));
+  std::printf("%s: measured / predicted - 1, root mean square: %.3f\n", stack.c_str(), root);
+  EXPECT_LE(root, claimed + 0.005) << "step_error of " << stack;
+  for (const std::string& source : sources) {
+    const double own = root_of(all, [&](const Checked& each) { return source_of(each) == source; });
+    std::printf("  %s: %.3f\n", source.c_str(), own);
+    EXPECT_LE(own, all[0].bar) << source;
+  }
+  if (sources.size() < 3) {
+    EXPECT_GE(claimed, 0.4) << stack << ": " << sources.size() << " sources support it";
+    return;
+  }
+  const double coverage = held_out_coverage(all);
+  std::printf("  a source left out: %.0f %% within its interval\n", 100 * coverage);
+  EXPECT_GE(coverage, 0.9) << stack;
 }
 
 // Kernels fused as this core's are: llm.c's README; torchtitan, compiled.

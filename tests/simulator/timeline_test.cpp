@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "core/ops/matmul.h"
@@ -232,6 +233,19 @@ TraceBuilder random_program(unsigned seed) {
   return builder;
 }
 
+// By step, what its events take alone, each as a program of its own.
+std::map<int, std::int64_t> one_after_the_other(const Trace& trace, const ClusterSpec& cluster) {
+  std::map<int, std::int64_t> sums;
+  for (const TraceEvent& event : trace.events()) {
+    Trace alone;
+    const bool works = event.type == EventType::op || event.type == EventType::collective ||
+                       event.type == EventType::copy;
+    if (works) alone.append(event);
+    sums[event.scope.step] += price(alone, cluster).total;
+  }
+  return sums;
+}
+
 TEST(Timeline, Properties) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const TraceBuilder builder = random_program(seed);
@@ -241,6 +255,7 @@ TEST(Timeline, Properties) {
       cluster.device.launch_seconds = 1e-5;
       cluster.overlap_loss = 0.25;
       const Timeline timeline = price(builder.trace, cluster);
+      const std::map<int, std::int64_t> serial = one_after_the_other(builder.trace, cluster);
       // The same again.
       const Timeline again = price(builder.trace, cluster);
       ASSERT_EQ(again.total, timeline.total);
@@ -257,6 +272,7 @@ TEST(Timeline, Properties) {
       for (const StepPrice& step : timeline.steps) {
         ASSERT_EQ(step.duration, step.compute + step.exposed_communication + step.optimizer +
                                      step.offload_stall + step.host);
+        ASSERT_LE(step.duration, serial.at(step.step));
         sum += step.duration;
       }
       ASSERT_EQ(sum, timeline.total);

@@ -1,0 +1,105 @@
+// Training runs of tests/parity as generate.py has them: models, tokens, goldens.
+// Ownership: values. Threads: one at a time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/world.h"
+#include "core/base/files.h"
+#include "core/train/engine.h"
+
+namespace zl::test {
+
+inline constexpr int kBatch = 4, kLength = 32, kVocab = 97;
+
+inline ModelConfig gpt2() {
+  ModelConfig model;
+  model.layers = 3;
+  model.hidden = 64;
+  model.heads = 4;
+  model.vocab = kVocab;
+  model.max_sequence = kLength;
+  model.complete();
+  return model;
+}
+
+inline ModelConfig llama(bool qkv_bias) {
+  ModelConfig model = gpt2();
+  model.family = "llama";
+  model.kv_heads = 2;
+  model.ffn = 128;
+  model.norm = NormKind::rms_norm;
+  model.activation = ActivationKind::swiglu;
+  model.position = PositionKind::rope;
+  model.tied_embeddings = model.linear_bias = false;
+  model.qkv_bias = qkv_bias;
+  model.complete();
+  return model;
+}
+
+inline ModelConfig named(const std::string& name) {
+  if (name == "gpt2") return gpt2();
+  ModelConfig model = llama(name == "qwen2");
+  // One frequency stays, one is blended, the others are divided.
+  if (name == "llama3") model.rope_scaling = {8.0, 0.5, 2.0, 16.0};
+  return model;
+}
+
+inline int token(int step, int row, int position) {
+  return (step * 31 + row * 17 + position * (1 + row % 3) + position * position / 7) % kVocab;
+}
+
+struct Trajectory {
+  std::vector<double> loss, grad_norm;
+};
+
+// Batches of kBatch rows, cut among the ranks.
+inline Trajectory train(const std::string& model, const Strategy& s, int ranks, int steps) {
+  Trajectory trajectory;
+  cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator);
+    Engine engine(context, named(model), s, kLength, 1);
+    const int first = context.rank() * kBatch / ranks;
+    for (int step = 0; step < steps; ++step) {
+      std::vector<std::int32_t> tokens, targets;
+      for (int row = first; row < first + kBatch / ranks; ++row) {
+        for (int p = 0; p < kLength; ++p) {
+          tokens.push_back(token(step, row, p));
+          targets.push_back(token(step, row, p + 1));
+        }
+      }
+      engine.forward(tokens, targets);
+      engine.backward();
+      const StepMetrics metrics = engine.step();
+      if (context.rank() != 0) continue;
+      trajectory.loss.push_back(metrics.loss);
+      trajectory.grad_norm.push_back(metrics.grad_norm);
+    }
+  });
+  return trajectory;
+}
+
+inline nlohmann::json golden(const std::string& model) {
+  return nlohmann::json::parse(
+      read_file(std::string(ZL_SOURCE_DIR) + "/tests/golden/parity/" + model + ".json"));
+}
+
+inline double largest_relative_error(const std::vector<double>& ours,
+                                     const nlohmann::json& theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    const double expected = theirs[i].get<double>();
+    EXPECT_TRUE(std::isfinite(ours.at(i))) << "step " << i + 1;
+    largest = std::max(largest, std::fabs(ours.at(i) - expected) / std::fabs(expected));
+  }
+  return largest;
+}
+
+}  // namespace zl::test
