@@ -4,104 +4,157 @@
 #include <cmath>
 #include <utility>
 
+#include "core/device/device.h"
+
 namespace zl::sim {
 namespace {
 
-std::int64_t StepPrice::*account_of(const TraceEvent& event) {
-  if (event.type == EventType::collective) return &StepPrice::exposed_communication;
+using Account = std::int64_t StepPrice::*;
+
+bool communicates(const TraceEvent& event) {
+  return event.type == EventType::collective || event.type == EventType::message;
+}
+
+bool is_on(StreamId stream, const TraceEvent& event) {
+  return event.stream == static_cast<std::uint8_t>(stream);
+}
+
+Account account_of(const TraceEvent& event) {
+  if (communicates(event)) return &StepPrice::exposed_communication;
   if (event.type == EventType::copy) return &StepPrice::host;
   return event.type == EventType::op && event.scope.phase == Phase::optimizer
              ? &StepPrice::optimizer
              : &StepPrice::compute;
 }
 
+// When something is under way; asked about instants that never go back.
+class Busy {
+ public:
+  void add(EventTime time) { times_.push_back(time); }
+  void sort() {
+    std::sort(times_.begin(), times_.end(),
+              [](const EventTime& a, const EventTime& b) { return a.start < b.start; });
+  }
+  // Until when it is under way at `now`, or when it next is; whether it is.
+  std::pair<std::int64_t, bool> next(std::int64_t now) {
+    while (first_ < times_.size() && times_[first_].end <= now) ++first_;
+    if (first_ == times_.size()) return {INT64_MAX, false};
+    const EventTime& time = times_[first_];
+    return time.start <= now ? std::pair{time.end, true} : std::pair{time.start, false};
+  }
+
+ private:
+  std::vector<EventTime> times_;
+  std::size_t first_ = 0;  // that may end after `now`
+};
+
+class StepAccounts {
+ public:
+  StepAccounts(const Trace& trace, const std::vector<EventTime>& times, std::vector<EventTime> held,
+               const KnownErrors& errors)
+      : trace_(trace), times_(times), errors_(errors) {
+    for (const EventTime& time : held) held_.add(time);
+    std::size_t index = 0;
+    for (const TraceEvent& event : trace.events()) {
+      const EventTime& time = times[index++];
+      if (!takes_time(event) || is_on(StreamId::compute, event)) continue;
+      if (!is_on(StreamId::communication, event)) offload_.add(time);
+      if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+    }
+    for (Busy* busy : {&communication_, &held_, &offload_}) busy->sort();
+  }
+
+  StepPrice account(const StepSpan& span) {
+    step_ = {.step = span.step, .duration = span.end - span.begin};
+    covered_ = span.begin;
+    std::int64_t communicating = 0, moving = 0;  // hidden or not
+    auto event = trace_.events().begin() + static_cast<std::ptrdiff_t>(span.first);
+    for (std::size_t i = span.first; i < span.last; ++i, ++event) {
+      if (!takes_time(*event)) continue;
+      const std::int64_t duration = times_[i].end - times_[i].start;
+      if (is_on(StreamId::compute, *event)) {
+        add_compute(times_[i], account_of(*event));
+      } else if (!is_on(StreamId::communication, *event)) {
+        moving += event->type == EventType::op ? 0 : duration;
+      } else if (communicates(*event)) {
+        communicating += duration;
+      }
+    }
+    fill_until(span.end);
+    step_.spread = errors_.step > 0 ? std::hypot(errors_.step, spread_of_moves(span.doubt, moving))
+                                    : spread(span.doubt, communicating);
+    return step_;
+  }
+
+ private:
+  void add_compute(EventTime time, Account account) {
+    fill_until(time.start);
+    // A step before may have been closed later than this work starts.
+    const std::int64_t from = std::max(time.start, covered_);
+    if (time.end <= from) return;
+    step_.*account += time.end - from;
+    covered_ = time.end;
+  }
+
+  void fill_until(std::int64_t time) {
+    static constexpr Account kAccounts[] = {&StepPrice::exposed_communication, &StepPrice::bubble,
+                                            &StepPrice::offload_stall};
+    while (covered_ < time) {
+      Account account = &StepPrice::host;
+      std::int64_t until = time;
+      std::size_t i = 0;
+      for (Busy* busy : {&communication_, &held_, &offload_}) {
+        const auto [change, works] = busy->next(covered_);
+        until = std::min(until, change);
+        if (works) account = kAccounts[i];
+        if (works) break;
+        ++i;
+      }
+      step_.*account += until - covered_;
+      covered_ = until;
+    }
+  }
+
+  // What is hidden does not move the step's end.
+  double spread_of_moves(const std::array<double, kCostClasses>& doubt, std::int64_t moving) const {
+    if (moving == 0 || step_.duration == 0) return 0;
+    const double exposed = static_cast<double>(step_.offload_stall) / static_cast<double>(moving);
+    return doubt[static_cast<std::size_t>(CostClass::copy)] * std::min(1.0, exposed) /
+           static_cast<double>(step_.duration);
+  }
+
+  double spread(std::array<double, kCostClasses> doubt, std::int64_t communicating) const {
+    if (step_.duration == 0) return 0;
+    // Hidden communication does not move the step's end.
+    const double exposed = communicating == 0 ? 1.0
+                                              : static_cast<double>(step_.exposed_communication) /
+                                                    static_cast<double>(communicating);
+    doubt[static_cast<std::size_t>(CostClass::collective)] *= std::min(1.0, exposed);
+    doubt[static_cast<std::size_t>(CostClass::host)] +=
+        static_cast<double>(step_.host) * errors_.host;
+    double sum = 0;
+    for (const double each : doubt) sum += each * each;
+    return std::sqrt(sum) / static_cast<double>(step_.duration);
+  }
+
+  const Trace& trace_;
+  const std::vector<EventTime>& times_;
+  KnownErrors errors_;
+  Busy communication_, held_, offload_;
+  StepPrice step_;
+  std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
+};
+
 }  // namespace
 
-void StepAccounts::add(const TraceEvent& event, EventTime time) {
-  switch (static_cast<StreamId>(event.stream)) {
-    case StreamId::compute:
-      return add_compute(time, account_of(event));
-    case StreamId::communication:
-      if (event.type == EventType::collective) add_communication(time);
-      return;
-    default:
-      offload_[event.stream].add(time);
-      if (event.type != EventType::op) moving_ += time.end - time.start;
-  }
-}
-
-void StepAccounts::add_communication(EventTime time) {
-  communication_.add(time);
-  communicating_ += time.end - time.start;
-}
-
-void StepAccounts::add_compute(EventTime time, std::int64_t StepPrice::*account) {
-  fill_until(time.start);
-  // A step before may have been closed later than this work starts.
-  const std::int64_t from = std::max(time.start, covered_);
-  if (time.end <= from) return;
-  step_.*account += time.end - from;
-  covered_ = time.end;
-}
-
-void StepAccounts::add_price(const Price& price) {
-  doubt_[static_cast<std::size_t>(price.cost_class)] +=
-      static_cast<double>(price.picoseconds) * price.spread;
-}
-
-StepPrice StepAccounts::close(int step, std::int64_t begin, std::int64_t end, double host_spread,
-                              double known_error) {
-  fill_until(end);
-  step_.step = step;
-  step_.duration = end - begin;
-  step_.spread = known_error > 0 ? std::hypot(known_error, spread_of_moves()) : spread(host_spread);
-  communicating_ = moving_ = 0;
-  doubt_.fill(0);
-  return std::exchange(step_, StepPrice{});
-}
-
-std::pair<std::int64_t, bool> StepAccounts::Busy::next(std::int64_t now) {
-  while (first_ < times_.size() && times_[first_].end <= now) ++first_;
-  if (first_ == times_.size()) return {INT64_MAX, false};
-  const EventTime& time = times_[first_];
-  return time.start <= now ? std::pair{time.end, true} : std::pair{time.start, false};
-}
-
-void StepAccounts::fill_until(std::int64_t time) {
-  while (covered_ < time) {
-    const auto [change, communicates] = communication_.next(covered_);
-    std::int64_t until = std::min(time, change);
-    auto account = communicates ? &StepPrice::exposed_communication : &StepPrice::host;
-    for (std::size_t stream = 0; !communicates && stream < kStreams; ++stream) {
-      const auto [end, works] = offload_[stream].next(covered_);
-      if (works) account = &StepPrice::offload_stall;
-      until = std::min(until, end);
-    }
-    step_.*account += until - covered_;
-    covered_ = until;
-  }
-}
-
-// What is hidden does not move the step's end.
-double StepAccounts::spread_of_moves() const {
-  if (moving_ == 0 || step_.duration == 0) return 0;
-  const double exposed = static_cast<double>(step_.offload_stall) / static_cast<double>(moving_);
-  return doubt_[static_cast<std::size_t>(CostClass::copy)] * std::min(1.0, exposed) /
-         static_cast<double>(step_.duration);
-}
-
-double StepAccounts::spread(double host_spread) const {
-  if (step_.duration == 0) return 0;
-  auto doubt = doubt_;
-  // Hidden communication does not move the step's end.
-  const double exposed = communicating_ == 0 ? 1.0
-                                             : static_cast<double>(step_.exposed_communication) /
-                                                   static_cast<double>(communicating_);
-  doubt[static_cast<std::size_t>(CostClass::collective)] *= std::min(1.0, exposed);
-  doubt[static_cast<std::size_t>(CostClass::host)] += static_cast<double>(step_.host) * host_spread;
-  double sum = 0;
-  for (const double each : doubt) sum += each * each;
-  return std::sqrt(sum) / static_cast<double>(step_.duration);
+std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<EventTime>& times,
+                                     std::vector<EventTime> held,
+                                     const std::vector<StepSpan>& steps,
+                                     const KnownErrors& errors) {
+  StepAccounts accounts(trace, times, std::move(held), errors);
+  std::vector<StepPrice> prices;
+  for (const StepSpan& step : steps) prices.push_back(accounts.account(step));
+  return prices;
 }
 
 std::int64_t StepPrice::margin() const {

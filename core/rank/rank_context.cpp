@@ -92,6 +92,7 @@ void RankContext::exchange(StreamId stream, Axis axis, std::span<const Message> 
       record.m = message.tensor.count();
       record.n = message.peer;
       record.k = ranks(axis);
+      record.id = &message - messages.data();
       (message.sends ? record.bytes_read : record.bytes_written) = message.tensor.bytes();
       record.wire_bytes = message.sends ? message.tensor.bytes() : 0;
       timing = append(record);

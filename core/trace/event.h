@@ -73,7 +73,8 @@ struct TraceEvent {
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;  // allocate/free: size; collective: payload bytes per rank
   std::int64_t wire_bytes = 0;     // collective: sent by this rank
-  std::int64_t id = 0;             // record/wait: event id; allocate/free: address
+  std::int64_t id = 0;             // record/wait: event id; allocate/free: address; message: its
+                                   // place in its exchange
   const char* what = "";           // allocate: the block's label; a literal
   Timing timing;
 };

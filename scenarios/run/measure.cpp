@@ -22,30 +22,25 @@ sim::EventTime when(const TraceEvent& event) {
 
 TimeBreakdown parts_of(const sim::StepPrice& price, double scale) {
   const auto part = [scale](std::int64_t time) { return scale * static_cast<double>(time); };
-  return {part(price.compute), part(price.exposed_communication), part(price.offload_stall), 0,
-          part(price.optimizer)};
+  return {part(price.compute), part(price.exposed_communication), part(price.offload_stall),
+          part(price.bubble), part(price.optimizer)};
 }
 
 // The compute stream's time in the steps from `first` on, as one step.
 sim::StepPrice measured_parts(const Trace& trace, int first) {
-  sim::StepAccounts accounts;
-  const auto add = [&](bool compute, auto&& before) {
-    for (const TraceEvent& event : trace.events()) {
-      const bool is_compute = event.stream == static_cast<std::uint8_t>(StreamId::compute);
-      if (is_compute != compute || event.timing.end_ns == 0) continue;
-      before(event);
-      accounts.add(event, when(event));
-    }
-  };
-  add(false, [](const TraceEvent&) {});
-  std::int64_t end = 0;
-  bool counts = false;
-  add(true, [&](const TraceEvent& event) {
-    if (!counts && event.scope.step >= first) accounts.close(0, 0, end, 0, 0);
-    counts = event.scope.step >= first;
-    end = std::max(end, when(event).end);
-  });
-  return accounts.close(first, 0, end, 0, 0);
+  std::vector<sim::EventTime> times;
+  sim::StepSpan span{.step = first, .first = trace.events().size()};
+  for (const TraceEvent& event : trace.events()) {
+    const std::size_t index = times.size();
+    times.push_back(when(event));
+    if (event.stream != static_cast<std::uint8_t>(StreamId::compute)) continue;
+    if (event.scope.step >= first) span.first = std::min(span.first, index);
+    std::int64_t& end = index < span.first ? span.begin : span.end;
+    end = std::max(end, times.back().end);
+  }
+  span.last = times.size();
+  span.end = std::max(span.begin, span.end);
+  return sim::account_steps(trace, times, {}, {span}).front();
 }
 
 }  // namespace

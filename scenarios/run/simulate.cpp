@@ -4,11 +4,23 @@
 #include <cmath>
 #include <utility>
 
+#include "core/model/parameters.h"
 #include "scenarios/run/measure.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
 
 namespace zl {
+namespace {
+
+// What the recording device answers for these is no prediction.
+void clear_answers(RunResult& result) {
+  for (auto values : {&RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate,
+                      &RunResult::loss_scale}) {
+    (result.*values).clear();
+  }
+}
+
+}  // namespace
 
 std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
   const DeviceProperties device = sim::device_properties(cluster);
@@ -31,31 +43,45 @@ ProgramOptions program_options(const Scenario& scenario) {
 }
 
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
-                     ProgramOptions options) {
+                     ProgramOptions options, RecordedRanks recorded) {
   options.device_memory = std::exchange(device.memory, 0);
   options.recorded_steps = kSteadySteps;
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  sim::SimOptions recording{.answers = {}, .device = std::move(device)};
-  recording.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
-  const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, recording);
+  const auto ranks = static_cast<int>(scenario.run.ranks);
+  const Mesh mesh = Mesh::data_parallel(ranks);
+  std::vector<sim::RankClass> classes =
+      recorded == RecordedRanks::stages
+          ? sim::stages_of(mesh)
+          : sim::classes_of(mesh, {ParameterTable(scenario.model).counts()});
+  sim::SimOptions sim{.answers = {}, .device = std::move(device), .recorded = {}};
+  sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
+  for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
-  RankOutcome outcome;
-  world->run([&](RankHandle handle) {
-    outcome = run_rank(handle, scenario.model, strategy, data, options);
+  std::vector<ClassRecording> recordings;
+  sim::make_world({ranks, 1}, sim)->run([&](RankHandle handle) {
+    RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
+    clear_answers(outcome.result);
+    recordings.push_back({std::move(classes[recordings.size()]), std::move(outcome.result),
+                          std::move(outcome.trace), std::move(outcome.stand_ins)});
   });
-  // What the recording device answers for these is no prediction.
-  for (auto values : {&RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate,
-                      &RunResult::loss_scale}) {
-    (outcome.result.*values).clear();
-  }
-  return {strategy, std::move(outcome.result), std::move(outcome.trace),
-          std::move(outcome.stand_ins)};
+  const auto fullest = std::max_element(
+      recordings.begin(), recordings.end(), [](const ClassRecording& a, const ClassRecording& b) {
+        return a.books.peak_device.total() < b.books.peak_device.total();
+      });
+  Recording recording{std::move(*fullest), strategy};
+  recordings.erase(fullest);
+  recording.others = std::move(recordings);
+  return recording;
 }
 
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
   RunResult result = recording.books;
-  sim::Timeline priced = sim::price(recording.trace, cluster);
+  std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
+  for (const ClassRecording& other : recording.others) {
+    traces.push_back({&other.trace, other.ranks.ranks});
+  }
+  sim::Timeline priced = std::move(sim::price(traces, cluster).front());
   write_predicted_times(priced, recording.stand_ins, result);
   write_rates(scenario, recording.strategy,
               cluster_peak_flops(cluster, recording.strategy.precision.compute_dtype), result);

@@ -1,21 +1,36 @@
 // A simulated run in its two halves: record a strategy once, price the recording on any cluster.
-// Ownership: a Recording owns its trace. Threads: pure functions; a Recording is free to be priced
+// Ownership: a Recording owns its traces. Threads: pure functions; a Recording is free to be priced
 // from several threads at once.
 #pragma once
 
 #include "core/train/rank_program.h"
 #include "scenarios/files/scenario.h"
 #include "simulator/cluster/cluster_spec.h"
+#include "simulator/rank_classes.h"
 #include "simulator/timeline.h"
 
 namespace zl {
 
-struct Recording {
-  Strategy strategy;
+// What one rank recorded, for all ranks of its class.
+struct ClassRecording {
+  sim::RankClass ranks;
   RunResult books;                      // bytes, collectives, ops; times are zero
   Trace trace;                          // of the first kSteadySteps steps of each kind
   std::vector<std::int64_t> stand_ins;  // RankOutcome's
 };
+
+// The class whose ranks hold the most device memory at their peak, which a result is of, and the
+// others.
+struct Recording : ClassRecording {
+  Strategy strategy;
+  std::vector<ClassRecording> others = {};
+};
+
+// Which ranks are recorded: one of each pipeline stage, or one of each class that differs at all.
+// Within a stage they differ by the padding of their chunks: in a step the first rank runs every op
+// that another does, on as many elements or more, with the same bytes held and sent, so nobody
+// makes it wait and what a result reports is its own.
+enum class RecordedRanks : std::uint8_t { stages, classes };
 
 // Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
 // where the device is the host; 0: unlimited.
@@ -24,12 +39,13 @@ std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& clu
 // What the scenario says about the program of a rank.
 ProgramOptions program_options(const Scenario& scenario);
 
-// Runs the program of rank 0 on the recording device. device.memory is the budget (0: none), beside
-// device.host_memory; device.workspace is lent to libraries. Throws OutOfMemory.
+// Runs the program of one rank of each class on the recording device. device.memory is the budget
+// (0: none), beside device.host_memory; device.workspace is lent to libraries. Throws OutOfMemory.
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
-                     ProgramOptions options);
+                     ProgramOptions options, RecordedRanks recorded = RecordedRanks::stages);
 
-// The recording's result with times; `timeline`, when given, gets when each event of it runs.
+// The recording's result with times, all classes priced together; `timeline`, when given, gets when
+// each event of its trace runs. Throws Error{infeasible} when the classes wait for each other.
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline = nullptr);
 

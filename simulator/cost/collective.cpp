@@ -46,12 +46,15 @@ double bytes_through_one_rank(const TraceEvent& event) {
 
 }  // namespace
 
-Placement place(int ranks, int node_devices) {
-  Placement at;
-  at.ranks = ranks;
-  at.per_node = std::min(ranks, node_devices);
-  at.nodes = (ranks + at.per_node - 1) / at.per_node;
-  at.smallest = ranks - (at.nodes - 1) * at.per_node;
+Placement place(int ranks, int stride, int node_devices) {
+  Placement at{.ranks = ranks, .nodes = 0, .per_node = 0, .smallest = ranks};
+  for (int first = 0; first < ranks; ++at.nodes) {
+    const int node = first * stride / node_devices;
+    const int after = std::min(ranks, ((node + 1) * node_devices + stride - 1) / stride);
+    at.per_node = std::max(at.per_node, after - first);
+    at.smallest = std::min(at.smallest, after - first);
+    first = after;
+  }
   return at;
 }
 
@@ -61,7 +64,7 @@ double ring_rate(const Placement& placement, const ClusterSpec& cluster) {
 }
 
 double collective_seconds(const TraceEvent& event, const ClusterSpec& cluster) {
-  const Placement at = place(static_cast<int>(event.k), cluster.node_devices);
+  const Placement at = place(static_cast<int>(event.k), event.stride, cluster.node_devices);
   if (at.ranks == 1) {
     // A copy on the device, or nothing when in place.
     return static_cast<double>(event.bytes_read + event.bytes_written) /
@@ -80,6 +83,12 @@ double collective_seconds(const TraceEvent& event, const ClusterSpec& cluster) {
     if (tree) best = std::min(best, tree_latency(at, cluster, protocol) + transfer / kTreeRate);
   }
   return cluster.collective_seconds + best;
+}
+
+double message_seconds(std::int64_t bytes, int from, int to, const ClusterSpec& cluster) {
+  const bool near = from / cluster.node_devices == to / cluster.node_devices;
+  const Link& link = near ? cluster.intra : cluster.inter;
+  return link.hop_seconds.back() + static_cast<double>(bytes) / link.rate();
 }
 
 }  // namespace zl::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/cost/collective.h"
+#include "simulator/cost/group_of.h"
 #include "simulator/cost/roofline.h"
 
 namespace zl::sim {
@@ -26,8 +27,9 @@ CostClass cost_class_of(std::uint8_t op_kind) {
   return attention ? CostClass::attention : CostClass::memory;
 }
 
-CostModel::CostModel(const ClusterSpec& cluster)
+CostModel::CostModel(const ClusterSpec& cluster, int rank)
     : cluster_(cluster),
+      rank_(rank),
       issue_(picoseconds(cluster.device.launch_seconds)),
       step_(picoseconds(cluster.step_seconds)) {
   node_share_ = 1.0 / std::min(cluster.devices, cluster.node_devices);
@@ -49,7 +51,8 @@ CostModel::CostModel(const ClusterSpec& cluster)
 
 Price CostModel::price(const TraceEvent& event) const {
   Price price = unlimited(event);
-  if (event.type == EventType::collective && cluster_.link_bandwidth > 0) {
+  const bool sends = event.type == EventType::collective || event.type == EventType::message;
+  if (sends && cluster_.link_bandwidth > 0) {
     price.link_picoseconds =
         picoseconds(static_cast<double>(event.wire_bytes) / cluster_.link_bandwidth);
   }
@@ -70,6 +73,10 @@ Price CostModel::unlimited(const TraceEvent& event) const {
         }
       }
       return modelled(collective_seconds(event, cluster_), CostClass::collective);
+    case EventType::message:
+      return modelled(message_seconds(event.bytes_read + event.bytes_written, rank_,
+                                      peer_of(event, rank_), cluster_),
+                      CostClass::collective);
     case EventType::copy:
       if (is_fitted_route(event.kind)) return route(event, 0, rank_ratio_);
       return modelled(cluster_.host.hop_seconds.back() +

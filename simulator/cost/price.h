@@ -22,12 +22,13 @@ struct Price {
 // get its fitted times; the others the roofline and alpha-beta models of this folder.
 class CostModel {
  public:
-  explicit CostModel(const ClusterSpec& cluster);
+  // Of one rank of the world, whose messages go over the links of its node or to other nodes.
+  explicit CostModel(const ClusterSpec& cluster, int rank = 0);
 
-  // Of an op, collective or copy; zero for other events.
+  // Of an op, collective, message, copy or transfer; zero for other events.
   Price price(const TraceEvent& event) const;
 
-  // Host time to issue one op, collective or copy, and at the end of a step.
+  // Host time to issue one of them, and at the end of a step.
   std::int64_t issue_picoseconds() const { return issue_; }
   std::int64_t step_picoseconds() const { return step_; }
   double overlap_loss() const { return overlap_loss_; }
@@ -43,6 +44,7 @@ class CostModel {
   Price modelled(double seconds, CostClass cost_class) const;
 
   const ClusterSpec& cluster_;
+  int rank_;
   const RankCoefficients* coefficients_ = nullptr;
   double share_ = 1;          // of the device that one rank gets
   double node_share_ = 1;     // of its node's host memory and files

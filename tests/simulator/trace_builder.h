@@ -60,6 +60,15 @@ class TraceBuilder {
     return trace.append(event);
   }
 
+  // To or from a rank of a group of `ranks`, without bytes.
+  TraceEvent& message(StreamId stream, bool sends, int peer, int ranks) {
+    TraceEvent event = make(EventType::message, stream);
+    event.kind = sends ? 1 : 0;
+    event.n = peer;
+    event.k = ranks;
+    return trace.append(event);
+  }
+
   void record(StreamId stream, std::int64_t id) { mark(EventType::record, stream, id); }
   void wait(StreamId stream, std::int64_t id) { mark(EventType::wait, stream, id); }
   void synchronize(StreamId stream) { mark(EventType::synchronize, stream, 0); }

@@ -1,0 +1,326 @@
+#include "simulator/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/device.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
+constexpr std::size_t kCommunication = static_cast<std::size_t>(StreamId::communication);
+
+// Copies and files have engines of their own, the host has processors of its own.
+bool on_multiprocessors(std::size_t stream) {
+  return stream == kCompute || stream == kCommunication;
+}
+
+// An event lasts at most as long (see CostModel), so what is within the range cannot overflow.
+void require_in_range(std::int64_t time) {
+  if (time <= kLongestPicoseconds) return;
+  throw Error(ErrorCode::invalid,
+              "cluster: the simulated steps take more than " +
+                  std::to_string(kLongestPicoseconds / 1'000'000'000'000) +
+                  " s, beyond the range of picoseconds; raise the bandwidth of the links "
+                  "(--link-bandwidth), or the device's rates");
+}
+
+bool follows_in_exchange(const TraceEvent& event) {
+  return event.type == EventType::message && event.id > 0;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
+                     Meetings& meetings)
+    : trace_(*rank.trace),
+      cluster_(cluster),
+      meetings_(meetings),
+      self_(self),
+      rank_(rank.ranks.empty() ? 0 : rank.ranks.front()),
+      model_(cluster, rank_),
+      steps_(1) {
+  timeline_.events.resize(trace_.events().size());
+  before_.resize(trace_.events().size(), kNone);
+  if (!trace_.events().empty()) steps_.back().step = trace_.events().front().scope.step;
+}
+
+bool Scheduler::advance() {
+  bool moved = retry();
+  const auto& events = trace_.events();
+  for (auto event = events.begin() + static_cast<std::ptrdiff_t>(next_);
+       event != events.end() && !is_host_held(*event); ++event) {
+    enter_step(event->scope);
+    issue(*event);
+    ++next_;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Scheduler::retry() {
+  bool moved = false;
+  std::array<bool, kStreams> held{};
+  for (auto issued = waiting_.begin(); issued != waiting_.end();) {
+    const std::uint8_t stream = issued->event->stream;
+    if ((held[stream] && !joins_exchange(*issued)) || !run(*issued)) {
+      held[stream] = true;
+      ++issued;
+      continue;
+    }
+    --streams_[stream].waiting;
+    issued = waiting_.erase(issued);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Scheduler::is_host_held(const TraceEvent& event) const {
+  if (waiting_.empty()) return false;
+  if (cluster_.compute_is_host && streams_[kCompute].waiting > 0) return true;
+  return event.type == EventType::synchronize && streams_[event.stream].waiting > 0;
+}
+
+std::string Scheduler::stuck_at() const {
+  if (waiting_.empty()) return "";
+  const Issued& first = waiting_.front();
+  return "rank " + std::to_string(rank_) + " waits in step " +
+         std::to_string(first.event->scope.step) + " at event " + std::to_string(first.index) +
+         ", " + describe(*first.event);
+}
+
+void Scheduler::enter_step(const Scope& scope) {
+  if (scope.step <= steps_.back().step) return;
+  close_step();
+  steps_.push_back({.step = scope.step});
+}
+
+void Scheduler::close_step() {
+  host_ += model_.step_picoseconds();
+  sync_inline_compute();
+  steps_.back().last = next_;
+  steps_.back().host_end = host_;
+}
+
+void Scheduler::issue(const TraceEvent& event) {
+  timeline_.events[next_] = {host_, host_};
+  switch (event.type) {
+    case EventType::op:
+    case EventType::collective:
+    case EventType::message:
+    case EventType::copy:
+    case EventType::transfer:
+      if (!follows_in_exchange(event)) host_ += model_.issue_picoseconds();
+      sync_inline_compute();
+      return enqueue(event);
+    case EventType::record:
+    case EventType::wait:
+      return enqueue(event);
+    case EventType::synchronize:
+      host_waits_for(streams_[event.stream]);
+      return sync_inline_compute();
+    case EventType::allocate:
+    case EventType::free:
+      return;
+  }
+}
+
+void Scheduler::enqueue(const TraceEvent& event) {
+  Issued issued{next_, steps_.size() - 1, &event, host_, host_cause_};
+  Stream& stream = streams_[event.stream];
+  if (event.type == EventType::record) {
+    ZL_CHECK(event.id >= 0 && event.id < (std::int64_t{1} << 32), "event ids count up from 0");
+    const auto id = static_cast<std::size_t>(event.id);
+    if (id >= recorded_.size()) recorded_.resize(std::max(id + 1, 2 * recorded_.size()));
+    recorded_[id].is_pending = true;
+  }
+  if ((stream.waiting == 0 || joins_exchange(issued)) && run(issued)) return;
+  ++stream.waiting;
+  waiting_.push_back(issued);
+}
+
+// A message waits for none of its own exchange.
+bool Scheduler::joins_exchange(const Issued& issued) const {
+  const TraceEvent& event = *issued.event;
+  return follows_in_exchange(event) &&
+         streams_[event.stream].exchange == issued.index - static_cast<std::size_t>(event.id);
+}
+
+bool Scheduler::run(Issued& issued) {
+  switch (issued.event->type) {
+    case EventType::message:
+      return message(issued);
+    case EventType::record:
+      record(issued);
+      return true;
+    case EventType::wait:
+      return wait(issued);
+    default:
+      return work(issued);
+  }
+}
+
+bool Scheduler::work(Issued& issued) {
+  const TraceEvent& event = *issued.event;
+  Stream& stream = streams_[event.stream];
+  const bool late = issued.time > stream.ready;
+  before_[issued.index] = late ? issued.cause : stream.cause;
+  std::int64_t start = std::max(issued.time, stream.ready);
+  if (event.type == EventType::collective && meetings_.has_others(self_, event)) {
+    if (!issued.arrived) meetings_.arrive(self_, event, start);
+    issued.arrived = true;
+    const auto complete = meetings_.complete(self_, event);
+    if (!complete) return false;
+    if (*complete > start) before_[issued.index] = kNone;  // what it waited for is another's
+    hold(start, *complete);
+    start = std::max(start, *complete);
+  }
+  const Price price = model_.price(event);
+  if (start > stream.busy_until) stream.busy_from = start;
+  stream.busy_until = finish_work(event.stream, start, price.picoseconds);
+  const std::int64_t end = std::max(stream.busy_until, start + price.link_picoseconds);
+  end_work(issued, {start, end}, price);
+  if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
+  return true;
+}
+
+// Engines of their own move messages: they neither slow the cores nor are slowed.
+bool Scheduler::message(const Issued& issued) {
+  const TraceEvent& event = *issued.event;
+  Stream& stream = streams_[event.stream];
+  const std::size_t first = issued.index - static_cast<std::size_t>(event.id);
+  if (stream.exchange != first) {
+    stream.exchange = first;
+    stream.exchange_start = std::max(issued.time, stream.ready);
+    stream.exchange_cause = issued.time > stream.ready ? issued.cause : stream.cause;
+  }
+  const Price price = model_.price(event);
+  const std::int64_t duration = std::max(price.picoseconds, price.link_picoseconds);
+  EventTime time{stream.exchange_start, stream.exchange_start + duration};
+  before_[issued.index] = stream.exchange_cause;
+  if (meetings_.has_others(self_, event)) {
+    if (event.kind == 1) {
+      meetings_.send(self_, event, time);
+    } else {
+      const auto sent = meetings_.receive(self_, event);
+      if (!sent) return false;
+      if (sent->start > time.start) before_[issued.index] = kNone;
+      hold(time.start, sent->start);
+      time = {std::max(time.start, sent->start), std::max(time.start, sent->end)};
+    }
+  }
+  end_work(issued, time, price);
+  if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
+  return true;
+}
+
+void Scheduler::end_work(const Issued& issued, EventTime time, const Price& price) {
+  Stream& stream = streams_[issued.event->stream];
+  require_in_range(time.end);
+  stream.ready = std::max(stream.ready, time.end);
+  stream.cause = static_cast<std::int32_t>(issued.index);
+  timeline_.events[issued.index] = time;
+  steps_[issued.step].doubt[static_cast<std::size_t>(price.cost_class)] +=
+      static_cast<double>(price.picoseconds) * price.spread;
+}
+
+// End of `work` picoseconds that start at `start`, slowed while another stream is busy.
+std::int64_t Scheduler::finish_work(std::size_t stream, std::int64_t start,
+                                    std::int64_t work) const {
+  std::int64_t from = INT64_MAX, until = start;
+  for (std::size_t other = 0; other < kStreams; ++other) {
+    if (other == stream || streams_[other].busy_until <= start) continue;
+    if (!cluster_.compute_is_host && !(on_multiprocessors(stream) && on_multiprocessors(other))) {
+      continue;
+    }
+    from = std::min(from, std::max(start, streams_[other].busy_from));
+    until = std::max(until, streams_[other].busy_until);
+  }
+  if (until == start || start + work <= from) return start + work;
+  const double pace = 1 - model_.overlap_loss();
+  const std::int64_t left = work - (from - start);
+  const auto done = static_cast<std::int64_t>(pace * static_cast<double>(until - from));
+  if (left > done) return until + left - done;
+  return from + static_cast<std::int64_t>(static_cast<double>(left) / pace);
+}
+
+void Scheduler::hold(std::int64_t from, std::int64_t until) {
+  if (until > from) held_.push_back({from, until});
+}
+
+void Scheduler::record(const Issued& issued) {
+  const Stream& stream = streams_[issued.event->stream];
+  recorded_[static_cast<std::size_t>(issued.event->id)] = {stream.ready, stream.cause};
+}
+
+bool Scheduler::wait(const Issued& issued) {
+  const auto id = static_cast<std::size_t>(issued.event->id);
+  if (id >= recorded_.size()) return true;  // recorded before the trace begins: complete
+  if (recorded_[id].is_pending) return false;
+  Stream& stream = streams_[issued.event->stream];
+  if (recorded_[id].time > stream.ready) {
+    stream.ready = recorded_[id].time;
+    stream.busy_from = stream.ready;
+    stream.cause = recorded_[id].cause;
+  }
+  if (cluster_.compute_is_host && issued.event->stream == kCompute) host_waits_for(stream);
+  return true;
+}
+
+void Scheduler::host_waits_for(const Stream& stream) {
+  if (stream.ready < host_) return;
+  host_ = stream.ready;
+  host_cause_ = stream.cause;
+}
+
+// The host thread is the compute stream: what delays one delays the other.
+void Scheduler::sync_inline_compute() {
+  Stream& compute = streams_[kCompute];
+  if (!cluster_.compute_is_host || compute.ready >= host_) return;
+  compute.ready = compute.busy_from = host_;
+  compute.cause = host_cause_;
+}
+
+// A step ends when its last event has, whichever stream runs it.
+std::vector<StepSpan> Scheduler::step_spans() const {
+  std::vector<StepSpan> spans;
+  std::int64_t begin = 0, end = 0;
+  std::size_t index = 0;
+  for (const Step& step : steps_) {
+    const std::size_t first = index;
+    for (; index < step.last; ++index) end = std::max(end, timeline_.events[index].end);
+    end = std::max(end, step.host_end);
+    spans.push_back({step.step, first, step.last, begin, end, step.doubt});
+    begin = end;
+  }
+  return spans;
+}
+
+Timeline Scheduler::finish() {
+  if (trace_.events().empty()) return {};
+  close_step();
+  const std::vector<StepSpan> spans = step_spans();
+  const double error =
+      cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
+  timeline_.steps =
+      account_steps(trace_, timeline_.events, std::move(held_), spans,
+                    {cluster_.spread[static_cast<std::size_t>(CostClass::host)], error});
+  timeline_.total = spans.back().end;
+  trace_back();
+  return std::move(timeline_);
+}
+
+void Scheduler::trace_back() {
+  const auto last =
+      std::max_element(timeline_.events.begin(), timeline_.events.end(),
+                       [](const EventTime& a, const EventTime& b) { return a.end < b.end; });
+  auto index = static_cast<std::int32_t>(last - timeline_.events.begin());
+  for (; index != kNone; index = before_[static_cast<std::size_t>(index)]) {
+    timeline_.critical_path.push_back(index);
+  }
+  std::reverse(timeline_.critical_path.begin(), timeline_.critical_path.end());
+}
+
+}  // namespace zl::sim

@@ -1,0 +1,107 @@
+// Lays out the events of one class of ranks in time, as far as the other classes have come.
+// Ownership: refers to the trace, the cluster and the meetings of all classes. Threads: used by one
+// thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/base/stream.h"
+#include "simulator/cost/price.h"
+#include "simulator/meetings.h"
+#include "simulator/step_accounts.h"
+#include "simulator/timeline.h"
+
+namespace zl::sim {
+
+class Scheduler {
+ public:
+  // `self`: index of the class in the meetings.
+  Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
+            Meetings& meetings);
+
+  // Runs what can be run; whether there was anything. A stream that waits for another class holds
+  // up what is issued on it later, and the host only where the host waits for it.
+  bool advance();
+  bool done() const { return next_ == trace_.events().size() && waiting_.empty(); }
+  // The event that waits for another class, with its place.
+  std::string stuck_at() const;
+  // After the last event.
+  Timeline finish();
+
+ private:
+  static constexpr std::int32_t kNone = -1;
+
+  struct Stream {
+    std::int64_t busy_from = 0;  // start of the unbroken work that ends at `busy_until`
+    std::int64_t busy_until = 0;
+    std::int64_t ready = 0;      // later than busy_until where a slow link is all that works
+    std::int32_t cause = kNone;  // event that set `ready`
+    int waiting = 0;             // of `waiting_`
+    // The exchange under way: index of its first message, when it could start, and what before.
+    std::size_t exchange = SIZE_MAX;
+    std::int64_t exchange_start = 0;
+    std::int32_t exchange_cause = kNone;
+  };
+  // Work, a record or a wait that the host has issued.
+  struct Issued {
+    std::size_t index = 0, step = 0;  // in the trace, in steps_
+    const TraceEvent* event = nullptr;
+    std::int64_t time = 0;
+    std::int32_t cause = kNone;  // what the host waited for before
+    bool arrived = false;        // at a collective of other classes too
+  };
+  struct Recorded {
+    std::int64_t time = 0;
+    std::int32_t cause = kNone;
+    bool is_pending = false;
+  };
+  struct Step {
+    int step = StepPrice::kSetup;
+    std::size_t last = 0;
+    std::int64_t host_end = 0;
+    std::array<double, kCostClasses> doubt{};
+  };
+
+  bool retry();
+  bool is_host_held(const TraceEvent& event) const;
+  void enter_step(const Scope& scope);
+  void close_step();
+  void issue(const TraceEvent& event);
+  void enqueue(const TraceEvent& event);
+  bool joins_exchange(const Issued& issued) const;
+  bool run(Issued& issued);
+  bool work(Issued& issued);
+  bool message(const Issued& issued);
+  void record(const Issued& issued);
+  bool wait(const Issued& issued);
+  void end_work(const Issued& issued, EventTime time, const Price& price);
+  std::int64_t finish_work(std::size_t stream, std::int64_t start, std::int64_t work) const;
+  void hold(std::int64_t from, std::int64_t until);
+  void host_waits_for(const Stream& stream);
+  void sync_inline_compute();
+  std::vector<StepSpan> step_spans() const;
+  void trace_back();
+
+  const Trace& trace_;
+  const ClusterSpec& cluster_;
+  Meetings& meetings_;
+  std::size_t self_;
+  int rank_;
+  CostModel model_;
+  Timeline timeline_;
+  std::array<Stream, kStreams> streams_;
+  std::deque<Issued> waiting_;        // in the order of issue
+  std::vector<Recorded> recorded_;    // by event id
+  std::vector<std::int32_t> before_;  // by event: what its start waited for
+  std::vector<EventTime> held_;       // when streams waited for other classes
+  std::vector<Step> steps_;           // the last one is open
+  std::size_t next_ = 0;              // event to issue
+  std::int64_t host_ = 0;
+  std::int32_t host_cause_ = kNone;
+};
+
+}  // namespace zl::sim
