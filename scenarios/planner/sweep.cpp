@@ -69,7 +69,7 @@ void sweep(const Study& study, const StrategyStudy& strategy,
     try {
       const auto judged =
           evaluator.evaluate(study.document.with_strategies({variation.json}), cancelled);
-      if (!judged || cancelled) return;
+      if (!judged) return;
       found(row_of(variation, judged->strategies.front()));
     } catch (const Error&) {
       continue;  // a combination that the scenario forbids
