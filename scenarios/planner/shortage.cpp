@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "scenarios/run/judge.h"
 
 namespace zl {
 namespace {
-
-bool within(std::int64_t bytes, std::int64_t limit) { return limit == 0 || bytes <= limit; }
 
 // "parameter 'qkv'" and its bytes at the peak of the curve, the largest first.
 std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(
@@ -46,10 +45,10 @@ std::string of_device(const Recording& recording, const std::vector<sim::MemoryP
 std::string shortage_text(const Recording& unlimited, const std::vector<sim::MemoryPoint>& curve,
                           const DeviceProperties& device, std::int64_t host_budget) {
   const RunResult& books = unlimited.books;
-  if (!within(books.peak_device.total(), device.memory)) {
+  if (!within_limit(books.peak_device.total(), device.memory)) {
     return of_device(unlimited, curve, device.memory);
   }
-  if (!within(books.peak_host.total(), host_budget)) {
+  if (!within_limit(books.peak_host.total(), host_budget)) {
     return "needs " + format_bytes(books.peak_host.total()) + " of host memory, " +
            format_bytes(books.peak_host.total() - host_budget) + " more than its budget of " +
            format_bytes(host_budget);

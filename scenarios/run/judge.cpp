@@ -5,8 +5,6 @@
 namespace zl {
 namespace {
 
-bool within(std::int64_t bytes, std::int64_t limit) { return limit == 0 || bytes <= limit; }
-
 // Pools that share memory take smaller slabs once an eighth of the rest is less than a usual one.
 bool far_within(std::int64_t bytes, std::int64_t share) {
   return share == 0 || bytes + 8 * Pool::kSlab <= share;
@@ -36,12 +34,12 @@ std::optional<bool> foreseen(const RunResult& unlimited, const DeviceProperties&
   };
   const std::int64_t device_peak = unlimited.peak_device.total();
   const std::int64_t host_peak = unlimited.peak_host.total();
-  if (!within(device_peak, device.memory) || !within(host_peak, host_budget) ||
-      !within(in_share(host_peak, device_peak), device.host_memory)) {
+  if (!within_limit(device_peak, device.memory) || !within_limit(host_peak, host_budget) ||
+      !within_limit(in_share(host_peak, device_peak), device.host_memory)) {
     return false;
   }
-  if (within(unlimited.reserved_device, device.memory) &&
-      within(unlimited.reserved_host, host_budget) &&
+  if (within_limit(unlimited.reserved_device, device.memory) &&
+      within_limit(unlimited.reserved_host, host_budget) &&
       far_within(in_share(unlimited.reserved_host, unlimited.reserved_device),
                  device.host_memory)) {
     return true;

@@ -17,6 +17,11 @@ struct Verdict {
   bool fits() const { return recording != nullptr; }
 };
 
+// 0: no limit.
+inline bool within_limit(std::int64_t bytes, std::int64_t limit) {
+  return limit == 0 || bytes <= limit;
+}
+
 // The device of a rank of a simulated run, its memory no more than the scenario may use.
 DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSpec& cluster);
 
