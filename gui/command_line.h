@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "gui/document.h"
+#include "scenarios/planner/document.h"
 
 namespace zl::gui {
 

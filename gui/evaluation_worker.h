@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "gui/study.h"
+#include "scenarios/planner/evaluator.h"
 
 namespace zl::gui {
 

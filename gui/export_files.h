@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "gui/study.h"
+#include "scenarios/planner/study.h"
 
 namespace zl::gui {
 

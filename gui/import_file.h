@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "gui/document.h"
 #include "results/format.h"
 #include "scenarios/deepspeed/import.h"
+#include "scenarios/planner/document.h"
 
 namespace zl::gui {
 

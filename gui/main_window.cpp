@@ -41,32 +41,42 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   tabs_->setDocumentMode(true);
   tabs_->setUsesScrollButtons(true);
   setCentralWidget(tabs_);
-  runs_ = new RunsPage(session, options.database, this);
-  training_ = new TrainPage(session, options.database, this);
-  comparison_ = new ComparePage(session, runs_->model(), this);
-  keys_ = new TableModel(this);
-  add_view("overview", tr("Overview"), make_overview(session, this));
-  add_view("memory", tr("Memory"), make_memory_page(session, this));
-  add_view("time", tr("Time"), make_time_page(session, this));
-  add_view("tradeoff", tr("Trade-off"), make_tradeoff_page(session, this));
-  add_view("traffic", tr("Traffic"), make_traffic_page(session, this));
-  add_view("over-time", tr("Over time"), new MemoryTimePage(session, this));
-  add_view("timeline", tr("Timeline"), new TimelinePage(session, this));
-  add_view("compare", tr("Compare"), comparison_);
-  add_view("fit", tr("Fit"), new FitPage(session, this));
-  add_view("explore", tr("Explore"), new ExplorePage(session, this));
-  QWidget* keys_page = titled({}, make_table_view(keys_, tr("Keys of the strategy"), this));
-  keys_title_ = keys_page->findChild<QLabel*>();
-  add_view("keys", tr("Keys"), keys_page);
-  add_view("train", tr("Train"), training_);
-  add_view("runs", tr("Runs"), runs_);
-  add_view("accuracy", tr("Accuracy"), new AccuracyPage(runs_->model(), this));
+  add_views();
   add_docks();
   status_ = new QLabel;
   status_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   statusBar()->addWidget(status_, 1);
   build_menus();
+  follow_runs();
+  follow_session();
+  resize(1280, 800);
+}
+
+void MainWindow::add_views() {
+  runs_ = new RunsPage(session_, options_.database, this);
+  training_ = new TrainPage(session_, options_.database, this);
+  comparison_ = new ComparePage(session_, runs_->model(), this);
+  keys_ = new TableModel(this);
+  QWidget* keys_page = titled({}, make_table_view(keys_, tr("Keys of the strategy"), this));
+  keys_title_ = keys_page->findChild<QLabel*>();
+  add_view("overview", tr("Overview"), make_overview(session_, this));
+  add_view("memory", tr("Memory"), make_memory_page(session_, this));
+  add_view("time", tr("Time"), make_time_page(session_, this));
+  add_view("tradeoff", tr("Trade-off"), make_tradeoff_page(session_, this));
+  add_view("traffic", tr("Traffic"), make_traffic_page(session_, this));
+  add_view("over-time", tr("Over time"), new MemoryTimePage(session_, this));
+  add_view("timeline", tr("Timeline"), new TimelinePage(session_, this));
+  add_view("compare", tr("Compare"), comparison_);
+  add_view("fit", tr("Fit"), new FitPage(session_, this));
+  add_view("explore", tr("Explore"), new ExplorePage(session_, this));
+  add_view("keys", tr("Keys"), keys_page);
+  add_view("train", tr("Train"), training_);
+  add_view("runs", tr("Runs"), runs_);
+  add_view("accuracy", tr("Accuracy"), new AccuracyPage(runs_->model(), this));
+}
+
+void MainWindow::follow_runs() {
   connect(runs_, &RunsPage::compare, this, [this](qint64 a, qint64 b) {
     comparison_->compare_runs(a, b);
     show_view("compare");
@@ -76,12 +86,14 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
             show_view("train");
             training_->start(scenario, {strategy.toStdString()}, backend.toStdString());
           });
-  connect(&session, &Session::evaluation_started, this, &MainWindow::update_status);
-  connect(&session, &Session::study_changed, this, &MainWindow::update_status);
-  connect(&session, &Session::failed, this, &MainWindow::update_status);
-  connect(&session, &Session::study_changed, this, &MainWindow::show_keys);
-  connect(&session, &Session::selection_changed, this, &MainWindow::show_keys);
-  resize(1280, 800);
+}
+
+void MainWindow::follow_session() {
+  connect(&session_, &Session::evaluation_started, this, &MainWindow::update_status);
+  connect(&session_, &Session::study_changed, this, &MainWindow::update_status);
+  connect(&session_, &Session::failed, this, &MainWindow::update_status);
+  connect(&session_, &Session::study_changed, this, &MainWindow::show_keys);
+  connect(&session_, &Session::selection_changed, this, &MainWindow::show_keys);
 }
 
 // A window smaller than a view scrolls it.

@@ -53,7 +53,10 @@ class MainWindow : public QMainWindow {
 
  private:
   void add_view(const QString& name, const QString& title, QWidget* view);
+  void add_views();
   void add_docks();
+  void follow_runs();
+  void follow_session();
   void build_menus();
   void build_file_menu(QMenu& menu);
   void build_view_menu(QMenu& menu);

@@ -10,7 +10,7 @@
 #include <QUndoStack>
 #include <memory>
 
-#include "gui/study.h"
+#include "scenarios/planner/study.h"
 
 namespace zl::gui {
 

@@ -6,7 +6,7 @@
 #include "gui/plot/bar_plot.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/scatter_plot.h"
-#include "gui/study.h"
+#include "scenarios/planner/study.h"
 
 namespace zl::gui {
 

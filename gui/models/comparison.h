@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/study.h"
 #include "results/format.h"
+#include "scenarios/planner/study.h"
 
 namespace zl::gui {
 

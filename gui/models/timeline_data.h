@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gui/plot/timeline_plot.h"
-#include "gui/study.h"
+#include "scenarios/planner/study.h"
 
 namespace zl::gui {
 

@@ -27,7 +27,6 @@ class ChartPage : public QWidget {
   void show_as_table(bool table);
   bool shows_table() const;
   void export_as();  // asks for the file
-  QTableView* table_view() const { return view_; }
 
  private:
   void refill();

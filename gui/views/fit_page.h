@@ -5,8 +5,8 @@
 
 #include <QWidget>
 
-#include "gui/fit.h"
 #include "gui/session.h"
+#include "scenarios/planner/fit.h"
 
 class QComboBox;
 class QLabel;
@@ -23,7 +23,6 @@ class FitPage : public QWidget {
   explicit FitPage(Session& session, QWidget* parent = nullptr);
 
   TableModel* table() const { return table_; }
-  Session& candidates_session() { return *evaluation_; }
   // Applies the advice of a row of the table.
   void apply(int row);
 

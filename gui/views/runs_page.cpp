@@ -33,26 +33,63 @@ static std::vector<double> step_numbers(std::int64_t before, std::size_t count) 
 
 RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWidget* parent)
     : QWidget(parent), session_(session), model_(new RunModel(this)) {
+  auto* splitter = new QSplitter(Qt::Vertical);
+  splitter->addWidget(make_list());
+  splitter->addWidget(make_charts());
+  splitter->setStretchFactor(0, 3);
+  splitter->setStretchFactor(1, 2);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(splitter);
+  follow_model();
+  open(database);
+  timer_ = new QTimer(this);
+  connect(timer_, &QTimer::timeout, model_, &RunModel::refresh);
+  timer_->start(kRefreshMilliseconds);
+}
+
+// The table under its filter and buttons.
+QWidget* RunsPage::make_list() {
   view_ = make_table_view(model_, tr("Runs"), this);
   filter_ = static_cast<QSortFilterProxyModel*>(view_->model());
   filter_->setFilterKeyColumn(-1);
   filter_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  message_ = new QLabel;
+  message_->setWordWrap(true);
+  auto* list = new QWidget;
+  auto* layout = new QVBoxLayout(list);
+  layout->setContentsMargins(4, 4, 4, 0);
+  layout->addLayout(make_bar());
+  layout->addWidget(message_);
+  layout->addWidget(view_, 1);
+  return list;
+}
+
+QHBoxLayout* RunsPage::make_bar() {
   auto* filter = new QLineEdit;
   filter->setPlaceholderText(tr("Filter by scenario, strategy, backend, outcome, tag or note"));
   filter->setAccessibleName(tr("Filter the runs"));
   filter->setClearButtonEnabled(true);
+  connect(filter, &QLineEdit::textChanged, this, [this](const QString& text) {
+    filter_->setFilterFixedString(text);
+    show_parallel();
+  });
   auto* open_button = new QPushButton(tr("&Open its scenario"));
+  connect(open_button, &QPushButton::clicked, this, &RunsPage::open_scenario);
   auto* again_button = new QPushButton(tr("Run a&gain"));
   again_button->setToolTip(tr("The selected run's scenario and strategy, on its backend"));
+  connect(again_button, &QPushButton::clicked, this, &RunsPage::train_again);
   auto* compare_button = new QPushButton(tr("Compare &two"));
   compare_button->setToolTip(tr("The two selected runs on the Compare page"));
+  connect(compare_button, &QPushButton::clicked, this, &RunsPage::compare_selected);
   auto* bar = new QHBoxLayout;
   bar->addWidget(filter, 1);
-  bar->addWidget(open_button);
-  bar->addWidget(again_button);
-  bar->addWidget(compare_button);
-  message_ = new QLabel;
-  message_->setWordWrap(true);
+  for (QWidget* button : {open_button, again_button, compare_button}) bar->addWidget(button);
+  return bar;
+}
+
+// In a narrow window the charts scroll, the table and its buttons stay.
+QWidget* RunsPage::make_charts() {
   losses_ = new LinePlot(tr("Loss of the selected runs"));
   losses_->set_empty_text(tr("Select real runs to see their loss; simulated runs have none."));
   parallel_ = new ParallelPlot(tr("The runs side by side"));
@@ -63,31 +100,14 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
   charts->addWidget(new ChartPage(parallel_));
   charts->setStretchFactor(0, 2);
   charts->setStretchFactor(1, 3);
-  auto* top = new QWidget;
-  auto* top_layout = new QVBoxLayout(top);
-  top_layout->setContentsMargins(4, 4, 4, 0);
-  top_layout->addLayout(bar);
-  top_layout->addWidget(message_);
-  top_layout->addWidget(view_, 1);
-  auto* splitter = new QSplitter(Qt::Vertical);
-  splitter->addWidget(top);
-  // In a narrow window the charts scroll, the table and its buttons stay.
-  auto* charts_area = new QScrollArea;
-  charts_area->setWidget(charts);
-  charts_area->setWidgetResizable(true);
-  charts_area->setFrameShape(QFrame::NoFrame);
-  splitter->addWidget(charts_area);
-  splitter->setStretchFactor(0, 3);
-  splitter->setStretchFactor(1, 2);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(splitter);
-  timer_ = new QTimer(this);
-  connect(timer_, &QTimer::timeout, model_, &RunModel::refresh);
-  connect(filter, &QLineEdit::textChanged, this, [this](const QString& text) {
-    filter_->setFilterFixedString(text);
-    show_parallel();
-  });
+  auto* area = new QScrollArea;
+  area->setWidget(charts);
+  area->setWidgetResizable(true);
+  area->setFrameShape(QFrame::NoFrame);
+  return area;
+}
+
+void RunsPage::follow_model() {
   connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &RunsPage::show_losses);
   connect(parallel_, &ParallelPlot::brushed, this, &RunsPage::select);
@@ -98,15 +118,12 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
     show_parallel();
     Q_EMIT database_changed();
   });
-  connect(open_button, &QPushButton::clicked, this, &RunsPage::open_scenario);
-  connect(again_button, &QPushButton::clicked, this, &RunsPage::train_again);
-  connect(compare_button, &QPushButton::clicked, this, [this] {
-    const auto ids = selected();
-    if (ids.size() == 2) Q_EMIT compare(ids[0], ids[1]);
-    if (ids.size() != 2) show_message(tr("Select exactly two runs to compare them."));
-  });
-  open(database);
-  timer_->start(kRefreshMilliseconds);
+}
+
+void RunsPage::compare_selected() {
+  const auto ids = selected();
+  if (ids.size() != 2) return show_message(tr("Select exactly two runs to compare them."));
+  Q_EMIT compare(ids[0], ids[1]);
 }
 
 void RunsPage::open(const std::filesystem::path& database) {

@@ -9,8 +9,8 @@
 #include "gui/models/run_model.h"
 #include "gui/session.h"
 
+class QHBoxLayout;
 class QLabel;
-class QLineEdit;
 class QSortFilterProxyModel;
 class QTableView;
 class QTimer;
@@ -44,6 +44,11 @@ class RunsPage : public QWidget {
   void database_changed();
 
  private:
+  QWidget* make_list();
+  QHBoxLayout* make_bar();
+  QWidget* make_charts();
+  void follow_model();
+  void compare_selected();
   void show_message(const QString& message);
   std::vector<std::int64_t> selected_or_newest() const;
   void show_losses();
@@ -54,11 +59,11 @@ class RunsPage : public QWidget {
   Session& session_;
   RunModel* model_;
   QSortFilterProxyModel* filter_ = nullptr;
-  QTableView* view_;
-  QLabel* message_;
-  LinePlot* losses_;
-  ParallelPlot* parallel_;
-  QTimer* timer_;
+  QTableView* view_ = nullptr;
+  QLabel* message_ = nullptr;
+  LinePlot* losses_ = nullptr;
+  ParallelPlot* parallel_ = nullptr;
+  QTimer* timer_ = nullptr;
   std::map<std::int64_t, RunResult> cache_;  // of what was selected
 };
 

@@ -19,23 +19,14 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
       session_(session),
       database_(database),
       controller_(new RunController(this)) {
-  backend_ = new QComboBox;
-  backend_->addItems(RunController::backends());
-  backend_->setAccessibleName(tr("Backend of the run"));
-  start_ = new QPushButton(tr("Start the selected &strategies"));
-  cancel_ = new QPushButton(tr("&Cancel"));
-  cancel_->setEnabled(false);
-  cancel_->setToolTip(tr("Ends after the step under way; what was cut short is not stored"));
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addLayout(make_bar());
   state_ =
       new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
                     "Without a selection: all its strategies."));
   state_->setWordWrap(true);
-  auto* bar = new QHBoxLayout;
-  bar->addWidget(new QLabel(tr("Backend")));
-  bar->addWidget(backend_);
-  bar->addWidget(start_);
-  bar->addWidget(cancel_);
-  bar->addStretch(1);
+  layout->addWidget(state_);
   losses_ = new LinePlot(tr("Loss"));
   losses_->set_empty_text(tr("The loss of each strategy appears here while it trains."));
   progress_ = new TableModel(this);
@@ -44,36 +35,55 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   splitter->addWidget(make_table_view(progress_, tr("Progress of the runs"), this));
   splitter->setStretchFactor(0, 3);
   splitter->setStretchFactor(1, 1);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(4, 4, 4, 4);
-  layout->addLayout(bar);
-  layout->addWidget(state_);
   layout->addWidget(splitter, 1);
-  connect(start_, &QPushButton::clicked, this, [this] { start(); });
-  connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
   connect(controller_, &RunController::started, this, &TrainPage::begin);
-  connect(controller_, &RunController::progressed, this, [this](const RunProgress& progress) {
-    Row& row = rows_[static_cast<std::size_t>(progress.index)];
-    row.last = progress;
-    row.step.push_back(static_cast<double>(progress.step));
-    row.loss.push_back(progress.loss);
-    row.state = tr("running");
-    show_rows();
-  });
-  connect(controller_, &RunController::strategy_finished, this,
-          [this](int index, const RunResult& result) {
-            Row& row = rows_[static_cast<std::size_t>(index)];
-            row.state = result.outcome == Outcome::ok
-                            ? (result.run_id ? tr("stored as run %1").arg(result.run_id) : tr("ok"))
-                            : QString(name_of(result.outcome)) + ": " +
-                                  QString::fromStdString(result.message);
-            show_rows();
-          });
-  connect(controller_, &RunController::finished, this, [this](const QString& message) {
-    start_->setEnabled(true);
-    cancel_->setEnabled(false);
-    state_->setText(message.isEmpty() ? tr("Finished; the runs are in the Runs page.") : message);
-  });
+  connect(controller_, &RunController::progressed, this, &TrainPage::take_step);
+  connect(controller_, &RunController::strategy_finished, this, &TrainPage::end_strategy);
+  connect(controller_, &RunController::finished, this, &TrainPage::end);
+}
+
+QHBoxLayout* TrainPage::make_bar() {
+  backend_ = new QComboBox;
+  backend_->addItems(RunController::backends());
+  backend_->setAccessibleName(tr("Backend of the run"));
+  start_ = new QPushButton(tr("Start the selected &strategies"));
+  connect(start_, &QPushButton::clicked, this, [this] { start(); });
+  cancel_ = new QPushButton(tr("&Cancel"));
+  cancel_->setEnabled(false);
+  cancel_->setToolTip(tr("Ends after the step under way; what was cut short is not stored"));
+  connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Backend")));
+  bar->addWidget(backend_);
+  bar->addWidget(start_);
+  bar->addWidget(cancel_);
+  bar->addStretch(1);
+  return bar;
+}
+
+void TrainPage::take_step(const RunProgress& progress) {
+  Row& row = rows_[static_cast<std::size_t>(progress.index)];
+  row.last = progress;
+  row.step.push_back(static_cast<double>(progress.step));
+  row.loss.push_back(progress.loss);
+  row.state = tr("running");
+  show_rows();
+}
+
+void TrainPage::end_strategy(int index, const RunResult& result) {
+  Row& row = rows_[static_cast<std::size_t>(index)];
+  if (result.outcome == Outcome::ok) {
+    row.state = result.run_id ? tr("stored as run %1").arg(result.run_id) : tr("ok");
+  } else {
+    row.state = QString(name_of(result.outcome)) + ": " + QString::fromStdString(result.message);
+  }
+  show_rows();
+}
+
+void TrainPage::end(const QString& message) {
+  start_->setEnabled(true);
+  cancel_->setEnabled(false);
+  state_->setText(message.isEmpty() ? tr("Finished; the runs are in the Runs page.") : message);
 }
 
 void TrainPage::start() {

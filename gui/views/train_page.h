@@ -9,6 +9,7 @@
 #include "gui/session.h"
 
 class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QPushButton;
 
@@ -41,18 +42,22 @@ class TrainPage : public QWidget {
     RunProgress last;
     QString state;
   };
+  QHBoxLayout* make_bar();
   void begin(const QStringList& strategies, qint64 steps);
+  void take_step(const RunProgress& progress);
+  void end_strategy(int index, const RunResult& result);
+  void end(const QString& message);
   void show_rows();
 
   Session& session_;
   std::filesystem::path database_;
   RunController* controller_;
-  QComboBox* backend_;
-  QPushButton* start_;
-  QPushButton* cancel_;
-  QLabel* state_;
-  LinePlot* losses_;
-  TableModel* progress_;
+  QComboBox* backend_ = nullptr;
+  QPushButton* start_ = nullptr;
+  QPushButton* cancel_ = nullptr;
+  QLabel* state_ = nullptr;
+  LinePlot* losses_ = nullptr;
+  TableModel* progress_ = nullptr;
   std::vector<Row> rows_;
   qint64 steps_ = 0;
 };

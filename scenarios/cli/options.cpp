@@ -50,8 +50,11 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
   app.add_option("--host-memory", o.host_memory, "Budget of a rank's offload to the host");
   app.add_option("--nvme-path", o.nvme_path, "Folder of what is offloaded to nvme");
-  app.add_flag("--deterministic,!--no-deterministic", o.deterministic,
-               "The same bits at every run (the default); without, CUDA fuses more");
+  // As a variable the flag would be set to false by nobody saying anything.
+  app.add_flag_function(
+      "--deterministic,!--no-deterministic",
+      [&o](std::int64_t said) { o.deterministic = said > 0; },
+      "The same bits at every run (the default); without, CUDA fuses more");
 }
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "scenarios/run/judge.h"
 #include "simulator/memory_curve.h"
 
 namespace zl {
@@ -9,8 +10,7 @@ namespace zl {
 Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   Replay out;
-  DeviceProperties device = sim::device_properties(cluster);
-  device.memory = memory_budget(scenario, cluster);
+  DeviceProperties device = simulated_device(scenario, cluster);
   const Strategy strategy = resolve_recompute(scenario, imported.strategy, device);
   device.memory = device.host_memory = 0;
   ProgramOptions options = program_options(scenario);

@@ -11,6 +11,7 @@
 #include "scenarios/run/corpus.h"
 #include "scenarios/run/cpu_backend.h"
 #include "scenarios/run/cuda_backend.h"
+#include "scenarios/run/judge.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/simulate.h"
 #include "simulator/world.h"
@@ -74,14 +75,20 @@ Scenario with_ranks(const Scenario& scenario) {
   return copy;
 }
 
+RunResult out_of_memory(std::string message) {
+  RunResult result;
+  result.outcome = Outcome::out_of_memory;
+  result.message = std::move(message);
+  return result;
+}
+
 RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
-  DeviceProperties device = sim::device_properties(cluster);
-  device.memory = memory_budget(scenario, cluster);
-  const Recording recording =
-      record_run(scenario, strategy, device, hooked_options(scenario, hooks));
-  RunResult result = price_run(scenario, recording, cluster);
-  if (hooks.on_trace) hooks.on_trace(recording.trace);
+  const Verdict verdict = judge(scenario, strategy, simulated_device(scenario, cluster),
+                                hooked_options(scenario, hooks));
+  if (!verdict.fits()) return out_of_memory(verdict.refusal);
+  RunResult result = price_run(scenario, *verdict.recording, cluster);
+  if (hooks.on_trace) hooks.on_trace(verdict.recording->trace);
   return result;
 }
 
@@ -94,6 +101,7 @@ double machine_peak_flops(const std::string& backend, int ranks, DType dtype) {
 
 // What a strategy that is to be fitted to the memory is fitted to.
 DeviceProperties planning_device(const Scenario& scenario, const std::string& backend) {
+  if (backend == "sim") return simulated_device(scenario, scenario_cluster(scenario));
   DeviceProperties device = backend == "cuda" && scenario.cluster == "local"
                                 ? cuda_device_properties(static_cast<int>(scenario.run.ranks))
                                 : sim::device_properties(scenario_cluster(scenario));
@@ -167,8 +175,7 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
     result = simulated ? run_simulated(scenario, strategy, hooks)
                        : run_real(*world, scenario, strategy, backend, hooks);
   } catch (const OutOfMemory& error) {
-    result.outcome = Outcome::out_of_memory;
-    result.message = error.what();
+    result = out_of_memory(error.what());
   }
   write_origin(scenario, imported, backend, result);
   return result;
@@ -184,12 +191,7 @@ Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
   if (!device.memory_is_host) recording.host_memory = 0;
   const auto fits = [&](std::int64_t blocks) {
     strategy.recompute.blocks = blocks;
-    try {
-      record_run(scenario, strategy, recording, options);
-      return true;
-    } catch (const OutOfMemory&) {
-      return false;
-    }
+    return judge(scenario, strategy, recording, options).fits();
   };
   // More recomputed blocks never need more memory: the fewest that fit by bisection.
   std::int64_t low = 0, high = scenario.model.layers;

@@ -1,7 +1,7 @@
 // Runs one strategy of a scenario on one backend: the composition root. The command line, the
-// dashboard, tests and benchmarks call this and nothing deeper. Ownership: a Runner owns the
-// backend registry. Threads: run() blocks and may be called from any thread; several runs may be
-// under way at once.
+// dashboard, tests and benchmarks call this, or the planner over it, and nothing deeper. Ownership:
+// a Runner owns the backend registry. Threads: run() blocks and may be called from any thread;
+// several runs may be under way at once.
 #pragma once
 
 #include <atomic>

@@ -161,6 +161,28 @@ TEST(Architecture, CudaStaysInItsBackend) {
   EXPECT_EQ(closure(includes, "backends/cuda/blas.h").count("cublasLt.h"), 1u);
 }
 
+TEST(Architecture, QtStaysInTheDashboard) {
+  const std::regex qt("^Q[A-Zt]");
+  int inside = 0;
+  for (const Include& include : includes_below(ZL_SOURCE_DIR)) {
+    if (include.quoted || !std::regex_search(include.target, qt)) continue;
+    EXPECT_TRUE(below(include.file, "gui"))
+        << include.file << " includes <" << include.target << ">";
+    ++inside;
+  }
+  EXPECT_GT(inside, 50);
+}
+
+// Whether something fits and what it costs is decided below the dashboard.
+TEST(Architecture, TheDashboardAsksThePlannerAndTheRunner) {
+  const std::set<std::string> deeper{"scenarios/run/simulate.h", "scenarios/run/judge.h",
+                                     "simulator/world.h", "core/train/engine.h"};
+  for (const Include& include : includes_below(ZL_SOURCE_DIR)) {
+    if (!below(include.file, "gui")) continue;
+    EXPECT_EQ(deeper.count(include.target), 0u) << include.file << ": " << include.target;
+  }
+}
+
 TEST(Architecture, EveryFolderOfTheCoreHasAFloor) {
   for (const auto& entry : fs::directory_iterator(fs::path(ZL_SOURCE_DIR) / "core")) {
     if (!entry.is_directory()) continue;

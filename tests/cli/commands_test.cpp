@@ -1,4 +1,5 @@
 // show, import, compare, devices, paths, help and the wrong command lines.
+#include "results/store.h"
 #include "tests/cli/program.h"
 
 namespace zl::cli_test {
@@ -49,6 +50,23 @@ TEST(Commands, AnImportedModelCanBeUsed) {
   const std::string model = home.path("model.json");
   EXPECT_EQ(json_of(home, {"import", "hf", config, "--save", model})["parameters"], 124'439'808);
   EXPECT_EQ(json_of(home, {"show", "model", model})["parameters"], 124'439'808);
+}
+
+// Scenarios name it only where it is off.
+TEST(Commands, RunsAreDeterministicUnlessSomebodySaysOtherwise) {
+  const auto stored = [](const std::vector<std::string>& flags) {
+    const Home home;
+    std::vector<std::string> arguments{"run",    "tiny-gpt2", "--strategy",
+                                       "zero-0", "--backend", "sim"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    EXPECT_EQ(zerolab(home, arguments).code, 0);
+    Store store = Store::open(home.path("zerolab/results.db"), Store::Mode::read_only);
+    const Json run = Json::parse(store.scenario_json(store.list().at(0).scenario_hash))["run"];
+    return run.value("deterministic", true);
+  };
+  EXPECT_TRUE(stored({}));
+  EXPECT_TRUE(stored({"--deterministic"}));
+  EXPECT_FALSE(stored({"--no-deterministic"}));
 }
 
 TEST(Commands, CompareFailsAboveItsThreshold) {

@@ -8,7 +8,9 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "gui/plot/plot.h"
+#include "gui/plot/bar_plot.h"
+#include "gui/plot/scatter_plot.h"
+#include "gui/theme.h"
 #include "gui/views/runs_page.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/fixtures.h"
@@ -58,15 +60,59 @@ TEST(BadInput, AScenarioWithATypoSaysWhere) {
   EXPECT_TRUE(desk.session.error().contains("ranks"));
 }
 
+// The part of a widget that can be seen, in pixels of its window.
+QRect seen_of(const QWidget& widget) {
+  return widget.visibleRegion().boundingRect().translated(widget.mapTo(widget.window(), QPoint()));
+}
+
+bool has_color(const QImage& image, const QRect& area, const QColor& color) {
+  for (int y = area.top(); y <= area.bottom(); ++y) {
+    for (int x = area.left(); x <= area.right(); ++x) {
+      if (image.pixelColor(x, y) == color) return true;
+    }
+  }
+  return false;
+}
+
+// Whether bars and points in sight are painted where they say they are.
+void expect_marks_painted(const QImage& window, const Plot& plot) {
+  const QRect seen = seen_of(plot);
+  const QPoint corner = plot.mapTo(plot.window(), QPoint());
+  for (const Mark& mark : plot.marks()) {
+    const QRect area = mark.area.toAlignedRect().translated(corner) & seen;
+    if (area.width() < 8 || area.height() < 8) continue;
+    bool painted = false;
+    for (std::size_t i = 0; i < 8; ++i)
+      painted = painted || has_color(window, area, series_color(i));
+    EXPECT_TRUE(painted) << plot.title().toStdString() << ": " << mark.text.toStdString();
+  }
+}
+
 TEST(BadInput, ASmallWindowStillShowsEveryView) {
   test::Desk desk(test::tiny_study());
   desk.window.resize(800, 600);
+  int with_marks = 0;
   for (const QString& name : MainWindow::view_names()) {
     desk.window.show_view(name);
-    EXPECT_FALSE(desk.window.grab().isNull());
+    QCoreApplication::processEvents();  // charts ask for their height once they know their width
+    const QImage image = desk.window.grab().toImage();
+    const QWidget* view = desk.window.view(name);
+    const QRect seen = seen_of(*view);
+    EXPECT_GT(seen.width(), 300) << name.toStdString();
+    EXPECT_GT(seen.height(), 100) << name.toStdString();
+    EXPECT_TRUE(has_color(image, seen, view->palette().windowText().color()))
+        << name.toStdString() << " has no word";
+    for (const Plot* plot : view->findChildren<Plot*>()) {
+      const bool has_bodies = qobject_cast<const BarPlot*>(plot) != nullptr ||
+                              qobject_cast<const ScatterPlot*>(plot) != nullptr;
+      if (!plot->isVisible() || !has_bodies || plot->marks().empty()) continue;
+      ++with_marks;
+      expect_marks_painted(image, *plot);
+    }
     EXPECT_LE(desk.window.width(), 800) << name.toStdString();
     EXPECT_LE(desk.window.height(), 600) << name.toStdString();
   }
+  EXPECT_GE(with_marks, 4);
 }
 
 // While another program brings it up to date its version is the old one; then it is read by itself.

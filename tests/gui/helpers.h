@@ -9,6 +9,7 @@
 
 #include "gui/main_window.h"
 #include "gui/session.h"
+#include "tests/planner/documents.h"
 
 namespace zl::gui::test {
 
@@ -19,14 +20,8 @@ bool eventually(Condition condition) {
   return QTest::qWaitFor(condition, kLong);
 }
 
-inline Document llama_on_a_node() {
-  return Document::parse(
-      R"({"schema": 1, "model": "llama3-8b", "cluster": "8xh100", "run": {"precision": "bf16"}})",
-      "llama");
-}
-
-// Two steps of a model of a few thousand parameters.
-inline Document tiny_study() { return Document::open("tiny-gpt2"); }
+using zl::test::llama_on_a_node;
+using zl::test::tiny_study;
 
 inline void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

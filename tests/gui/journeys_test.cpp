@@ -171,12 +171,51 @@ TEST(Journey, ACancelledRunIsNotStored) {
   EXPECT_EQ(desk.window.runs().model().rowCount(), 0);
 }
 
+// A window and a session with a run of very many steps under way.
+struct LongRun {
+  explicit LongRun(const std::filesystem::path& database) {
+    window = std::make_unique<MainWindow>(session, WindowOptions{database, ""});
+    session.open(test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
+    session.wait();
+    QObject::connect(&window->training().controller(), &RunController::progressed, window.get(),
+                     [this](const RunProgress& progress) { last_step = progress.step; });
+    window->training().start();
+  }
+  bool has_begun() {
+    return test::eventually([&] { return last_step > 0; });
+  }
+
+  Session session;
+  std::unique_ptr<MainWindow> window;
+  std::int64_t last_step = 0;
+};
+
+std::size_t stored_in(const std::filesystem::path& database) {
+  return Store::open(database, Store::Mode::read_only).list().size();
+}
+
 TEST(Journey, ClosingDuringARunEndsIt) {
-  auto desk = std::make_unique<test::Desk>(
-      test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
-  desk->window.training().start();
-  desk->window.close();
-  desk.reset();  // waits for the step under way, no longer
+  const QTemporaryDir folder;
+  const std::filesystem::path database = folder.filePath("runs.db").toStdString();
+  LongRun run(database);
+  ASSERT_TRUE(run.has_begun());
+  const RunController& controller = run.window->training().controller();
+  EXPECT_TRUE(controller.running());
+  run.window->close();
+  ASSERT_TRUE(test::eventually([&] { return !controller.running(); }));
+  EXPECT_LT(run.last_step, 100000);
+  EXPECT_EQ(stored_in(database), 0u) << "what was cut short is not stored";
+}
+
+// Waits for the step under way, no longer.
+TEST(Journey, AWindowThatGoesAwayDuringARunEndsIt) {
+  const QTemporaryDir folder;
+  const std::filesystem::path database = folder.filePath("runs.db").toStdString();
+  LongRun run(database);
+  ASSERT_TRUE(run.has_begun());
+  run.window.reset();
+  EXPECT_LT(run.last_step, 100000);
+  EXPECT_EQ(stored_in(database), 0u) << "a run of all steps would be there";
 }
 
 TEST(Journey, ADeepSpeedFileJoinsTheStrategiesOrSaysWhyNot) {

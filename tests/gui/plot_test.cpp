@@ -59,11 +59,17 @@ TEST(BarPlot, SharesFillTheWidth) {
   plot.set_data(three_bars());
   plot.set_share(true);
   plot.grab();
+  const auto& marks = plot.marks();
+  ASSERT_EQ(marks.size(), 6u);
+  const double whole = plot.pixels_per_unit();  // an axis from nothing to all
+  EXPECT_GT(whole, plot.width() / 2);
+  EXPECT_LT(plot.origin() + whole, plot.width());
   for (std::size_t row = 0; row < 3; ++row) {
-    const auto& marks = plot.marks();
-    EXPECT_NEAR(marks[2 * row].area.width() + marks[2 * row + 1].area.width(),
-                marks[0].area.width() + marks[1].area.width(), 1e-6);
+    const QRectF &first = marks[2 * row].area, &second = marks[2 * row + 1].area;
+    EXPECT_NEAR(first.left(), plot.origin(), 1e-6);
+    EXPECT_NEAR(first.width() + second.width(), whole, 1e-6);
   }
+  EXPECT_NEAR(marks[0].area.width(), whole / 3, 1e-6) << "1e9 of 3e9 bytes";
 }
 
 TEST(BarPlot, NoNumberStandsOnTheCapacityLine) {
@@ -403,13 +409,34 @@ TEST(TimelinePlot, ArrowsSelectSpansAndSearchWraps) {
                        plot.data().lanes[plot.selected()->lane].spans[plot.selected()->span].start);
 }
 
+// Heights of the bands, from top to bottom, in which three quarters of the width have a colour of
+// the first two series.
+std::vector<int> full_bands(const QImage& image) {
+  std::vector<int> heights;
+  bool inside = false;
+  for (int y = 0; y < image.height(); ++y) {
+    int colored = 0;
+    for (int x = 0; x < image.width(); ++x) {
+      const QColor pixel = image.pixelColor(x, y);
+      colored += pixel == series_color(0) || pixel == series_color(1);
+    }
+    const bool full = 4 * colored > 3 * image.width();
+    if (full && !inside) heights.push_back(0);
+    if (full) ++heights.back();
+    inside = full;
+  }
+  return heights;
+}
+
 TEST(TimelinePlot, AMillionSpansArePainted) {
   TimelinePlot plot("Timeline");
   plot.resize(1200, 300);
   plot.set_data(two_lanes(500'000));
-  EXPECT_FALSE(plot.grab().isNull());
+  const std::vector<int> lanes = full_bands(plot.grab().toImage());
+  ASSERT_EQ(lanes.size(), 2u) << "so narrow that there is no gap between them";
+  for (const int height : lanes) EXPECT_GT(height, 20);
   plot.zoom_to({250'000, 250'010});
-  plot.grab();
+  EXPECT_EQ(full_bands(plot.grab().toImage()).size(), 0u) << "ten spans with gaps";
   EXPECT_LE(plot.table().rows.size(), 25u) << "the table shows what is visible";
 }
 

@@ -1,4 +1,4 @@
-#include "gui/document.h"
+#include "scenarios/planner/document.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include "scenarios/files/json_reading.h"
 #include "scenarios/files/scenario.h"
 
-namespace zl::gui {
+namespace zl {
 namespace {
 
 Json pointer_target(const Json& document, const std::string& path) {
@@ -128,4 +128,4 @@ std::vector<std::string> Document::differences(const Document& a, const Document
   return paths;
 }
 
-}  // namespace zl::gui
+}  // namespace zl

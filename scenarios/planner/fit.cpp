@@ -1,10 +1,10 @@
-#include "gui/fit.h"
+#include "scenarios/planner/fit.h"
 
 #include <algorithm>
 
 #include "scenarios/files/strategy_file.h"
 
-namespace zl::gui {
+namespace zl {
 namespace {
 
 Choices stage_choices(const Strategy& strategy) {
@@ -80,4 +80,4 @@ std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& s
   return useful;
 }
 
-}  // namespace zl::gui
+}  // namespace zl

@@ -1,11 +1,11 @@
-#include "gui/variation.h"
+#include "scenarios/planner/variation.h"
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "scenarios/files/strategy_file.h"
 
-namespace zl::gui {
+namespace zl {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -117,4 +117,4 @@ Document with_variation(const Study& study, const StrategyStudy& strategy,
   return study.document.with_strategies(strategies);
 }
 
-}  // namespace zl::gui
+}  // namespace zl

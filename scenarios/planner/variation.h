@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gui/study.h"
+#include "scenarios/planner/study.h"
 
-namespace zl::gui {
+namespace zl {
 
 struct Variation {
   std::string name;                  // of the changed strategy, unique among those of one strategy
@@ -44,4 +44,4 @@ std::vector<std::string> listed_strategies(const Study& study);
 Document with_variation(const Study& study, const StrategyStudy& strategy,
                         const Variation& variation);
 
-}  // namespace zl::gui
+}  // namespace zl

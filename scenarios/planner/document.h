@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace zl::gui {
+namespace zl {
 
 class Document {
  public:
@@ -40,4 +40,4 @@ class Document {
   std::string text_ = "{}", source_;
 };
 
-}  // namespace zl::gui
+}  // namespace zl

@@ -1,13 +1,11 @@
-#include "gui/document.h"
+#include "scenarios/planner/document.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "gui/command_line.h"
 #include "scenarios/files/scenario.h"
-#include "tests/gui/helpers.h"
 
-namespace zl::gui {
+namespace zl {
 namespace {
 
 TEST(Document, ValuesAreSetTypedAndRemoved) {
@@ -34,20 +32,5 @@ TEST(Document, WhatIsNoScenarioIsRefusedByName) {
   }
 }
 
-// Whatever "Copy as command" prints means the same scenario.
-TEST(CommandLine, ReproducesTheScenario) {
-  const Document demo = Document::open("demo");
-  EXPECT_EQ(command_line(demo), "zerolab run demo --backend sim");
-  const std::string edited = command_line(demo.with("run.micro_batch", "4"));
-  EXPECT_TRUE(edited.starts_with("zerolab run --model gpt2-3m")) << edited;
-  EXPECT_NE(edited.find("--micro-batch 4"), std::string::npos) << edited;
-  const std::string eager =
-      command_line(demo.with("cluster", "8xa100-80").with("run.stack", "pytorch-eager"));
-  EXPECT_NE(eager.find("--stack pytorch-eager"), std::string::npos) << eager;
-  const std::string inlined = command_line(demo.with("model", R"({"family": "gpt2", "layers": 1,
-      "hidden": 32, "heads": 2, "vocab": 256, "max_sequence": 64})"));
-  EXPECT_TRUE(inlined.starts_with("cat > scenario.json")) << inlined;
-}
-
 }  // namespace
-}  // namespace zl::gui
+}  // namespace zl

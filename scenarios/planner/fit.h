@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "gui/variation.h"
+#include "scenarios/planner/variation.h"
 
-namespace zl::gui {
+namespace zl {
 
 // Every combination of changes that this build accepts, the global batch kept.
 std::vector<Variation> fit_candidates(const Study& study, const StrategyStudy& strategy);
@@ -27,4 +27,4 @@ struct FitAdvice {
 std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& strategy,
                                   const std::vector<Variation>& candidates);
 
-}  // namespace zl::gui
+}  // namespace zl

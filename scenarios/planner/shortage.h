@@ -1,0 +1,18 @@
+// Why a strategy does not fit, in words: how much it needs, how much there is, who holds most.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/run/simulate.h"
+#include "simulator/memory_curve.h"
+
+namespace zl {
+
+// Of a recording without any limit whose bytes in use are more than the limits: of the device, of
+// `host_budget`, or of the rank's share of its machine. `curve`: its device memory over time.
+std::string shortage_text(const Recording& unlimited, const std::vector<sim::MemoryPoint>& curve,
+                          const DeviceProperties& device, std::int64_t host_budget);
+
+}  // namespace zl

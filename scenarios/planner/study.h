@@ -1,0 +1,43 @@
+// A scenario evaluated: each strategy recorded, priced, and judged whether it fits.
+// Ownership: values; recordings are shared and immutable. Threads: free to read from any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/planner/document.h"
+#include "scenarios/run/simulate.h"
+#include "simulator/memory_curve.h"
+
+namespace zl {
+
+struct StrategyStudy {
+  ImportedStrategy imported;
+  std::shared_ptr<const Recording> recording;
+  RunResult result;  // as of unlimited memory when it does not fit; outcome and message then say so
+  sim::Timeline timeline;
+  std::vector<sim::MemoryPoint> memory;  // device
+
+  const std::string& name() const { return imported.strategy.name; }
+  bool fits() const { return result.outcome == Outcome::ok; }
+};
+
+struct Study {
+  Document document;
+  Scenario scenario;
+  sim::ClusterSpec cluster;
+  std::int64_t budget = 0;  // device bytes of one rank; 0: unlimited
+  std::vector<StrategyStudy> strategies;
+  int recorded = 0;    // recordings that had to be made; other strategies were only priced again
+  double seconds = 0;  // wall clock of the evaluation
+
+  const StrategyStudy* find(const std::string& strategy) const {
+    for (const StrategyStudy& each : strategies) {
+      if (each.name() == strategy) return &each;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace zl

@@ -1,0 +1,40 @@
+// Whether a strategy fits: the one judge of simulated runs, of searches and of the dashboard.
+// Ownership: values; a recording is shared and immutable. Threads: pure functions.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "scenarios/run/simulate.h"
+
+namespace zl {
+
+struct Verdict {
+  std::shared_ptr<const Recording> recording;  // null: the strategy does not fit
+  std::string refusal;                         // then: what the pool says
+
+  bool fits() const { return recording != nullptr; }
+};
+
+// 0: no limit.
+inline bool within_limit(std::int64_t bytes, std::int64_t limit) {
+  return limit == 0 || bytes <= limit;
+}
+
+// The device of a rank of a simulated run, its memory no more than the scenario may use.
+DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSpec& cluster);
+
+// Records the strategy within device.memory, device.host_memory and options.host_memory (0: no
+// limit). It fits when no pool refuses; nothing else decides.
+Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
+              const ProgramOptions& options);
+
+// What judge() would say, as far as the recording without any limit shows: yes when no pool came so
+// near to a limit that it would have done anything else, no when the bytes in use were too many.
+// Nothing in between, where only a recording within the limits tells. `host_budget`:
+// options.host_memory.
+std::optional<bool> foreseen(const RunResult& unlimited, const DeviceProperties& device,
+                             std::int64_t host_budget);
+
+}  // namespace zl

@@ -1,0 +1,88 @@
+// Searches: what makes a strategy fit, and every combination of its choices.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "scenarios/planner/evaluator.h"
+#include "scenarios/planner/fit.h"
+#include "scenarios/planner/sweep.h"
+#include "tests/planner/documents.h"
+
+namespace zl {
+namespace {
+
+const std::atomic<bool> kGoOn{false};
+
+std::int64_t global_batch(const StrategyStudy& each) {
+  return each.imported.strategy.micro_batch * each.imported.strategy.gradient_accumulation;
+}
+
+TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
+  Evaluator evaluator;
+  const auto study =
+      evaluator.evaluate(test::llama_on_a_node().with("run.micro_batch", "2"), kGoOn);
+  const StrategyStudy& misfit = study->strategies.front();
+  ASSERT_FALSE(misfit.fits());
+  const auto candidates = fit_candidates(*study, misfit);
+  std::set<std::string> names;
+  for (const Variation& each : candidates) EXPECT_TRUE(names.insert(each.name).second);
+  const auto evaluated = evaluator.evaluate(fit_document(*study, candidates), kGoOn);
+  const auto advice = fit_advice(*evaluated, misfit, candidates);
+  ASSERT_FALSE(advice.empty());
+  for (std::size_t i = 1; i < advice.size(); ++i) {
+    EXPECT_LE(advice[i - 1].candidate->changes.size(), advice[i].candidate->changes.size());
+  }
+  const Document changed = with_variation(*study, misfit, *advice.front().candidate);
+  const auto after = evaluator.evaluate(changed, kGoOn);
+  const StrategyStudy& fixed = after->strategies.front();
+  EXPECT_TRUE(fixed.fits());
+  EXPECT_DOUBLE_EQ(fixed.result.step_time.median, advice.front().step_time);
+  EXPECT_EQ(global_batch(fixed), global_batch(misfit));
+}
+
+std::shared_ptr<const Study> tiny_zero_1() {
+  return Evaluator().evaluate(test::tiny_study().with_strategies({"zero-1"}), kGoOn);
+}
+
+TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
+  const auto study = tiny_zero_1();
+  const StrategyStudy& base = study->strategies[0];
+  std::vector<Variation> some;
+  for (const Variation& each : sweep_variations(*study, base)) {
+    if (each.changes.size() == 1) some.push_back(each);
+  }
+  std::vector<SweepRow> rows;
+  sweep(*study, base, some, kGoOn, [&](SweepRow row) { rows.push_back(std::move(row)); });
+  ASSERT_EQ(rows.size(), some.size() + 1) << "and the strategy as it is";
+  EXPECT_TRUE(rows[0].variation.changes.empty());
+  EXPECT_EQ(rows[0].step_time, base.result.step_time.median);
+  std::set<int> stages;
+  std::set<std::string> offloads;
+  for (const SweepRow& row : rows) {
+    stages.insert(row.stage);
+    offloads.insert(row.offload);
+    if (row.variation.changes.empty()) continue;
+    const auto alone =
+        Evaluator().evaluate(with_variation(*study, base, row.variation), kGoOn)->strategies[0];
+    EXPECT_EQ(alone.name(), row.variation.name);
+    EXPECT_EQ(alone.imported.strategy.zero.stage, row.stage);
+    EXPECT_EQ(alone.imported.strategy.micro_batch, row.micro_batch);
+    EXPECT_EQ(alone.result.step_time.median, row.step_time) << row.variation.name;
+    EXPECT_EQ(alone.result.peak_device.total(), row.peak_device) << row.variation.name;
+  }
+  EXPECT_EQ(stages, (std::set{0, 1, 2, 3}));
+  EXPECT_GE(offloads.size(), 2u);
+}
+
+TEST(Sweep, ACancelledOneEndsAtOnce) {
+  const auto study = tiny_zero_1();
+  const StrategyStudy& base = study->strategies[0];
+  std::atomic<bool> cancelled{false};
+  int found = 0;
+  sweep(*study, base, sweep_variations(*study, base), cancelled,
+        [&](const SweepRow&) { cancelled = ++found == 3; });
+  EXPECT_EQ(found, 3);
+}
+
+}  // namespace
+}  // namespace zl
