@@ -6,6 +6,9 @@
 #include <thread>
 
 #include "core/base/bytes.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
+#include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::gui {

@@ -13,6 +13,7 @@ class RecordingWorld final : public World {
 
   int ranks() const override { return communicator_.size(); }
   int executed_ranks() const override { return 1; }
+  bool is_recording() const override { return true; }
   void run(const std::function<void(RankHandle)>& program) override {
     program(RankHandle{device_, communicator_});
   }

@@ -2,6 +2,8 @@
 
 #include "core/base/nearest.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/run/runner.h"

@@ -10,16 +10,6 @@
 
 namespace zl {
 
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
-  const DeviceProperties device = sim::device_properties(cluster);
-  std::int64_t least = 0;
-  for (const std::int64_t limit : {scenario.run.device_memory, device.memory,
-                                   device.memory_is_host ? device.host_memory : 0}) {
-    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
-  }
-  return least;
-}
-
 ProgramOptions program_options(const Scenario& scenario) {
   ProgramOptions options;
   options.steps = scenario.run.steps;
@@ -37,7 +27,8 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   sim::SimOptions recording{.answers = {}, .device = std::move(device)};
   recording.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
-  const auto world = sim::make_world({static_cast<int>(scenario.run.ranks), 1}, recording);
+  const auto world = sim::make_world(
+      {.ranks = static_cast<int>(scenario.run.ranks), .threads_per_rank = 1}, recording);
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
   RankOutcome outcome;
   world->run([&](RankHandle handle) {
@@ -55,6 +46,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
   RunResult result = recording.books;
+  result.predicted = true;
   sim::Timeline priced = sim::price(recording.trace, cluster);
   write_predicted_times(priced, recording.stand_ins, result);
   write_rates(scenario, recording.strategy,

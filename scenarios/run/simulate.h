@@ -17,10 +17,6 @@ struct Recording {
   std::vector<std::int64_t> stand_ins;  // RankOutcome's
 };
 
-// Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
-// where the device is the host; 0: unlimited.
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
-
 // What the scenario says about the program of a rank.
 ProgramOptions program_options(const Scenario& scenario);
 

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "gui/command_line.h"
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
 #include "tests/gui/helpers.h"
 
 namespace zl::gui {
