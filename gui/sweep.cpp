@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "core/base/error.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 
 namespace zl::gui {
 namespace {

@@ -11,7 +11,7 @@
 #include "scenarios/cli/show_lists.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/report/show.h"
 
 namespace zl::cli {

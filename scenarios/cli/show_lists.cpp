@@ -6,6 +6,7 @@
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::cli {

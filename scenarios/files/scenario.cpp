@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fnv.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 
 namespace zl {
 
