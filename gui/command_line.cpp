@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
 
 namespace zl::gui {
 namespace {
@@ -19,50 +19,33 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-struct Option {
-  const char* flag;
-  const char* key;
-};
-constexpr Option kOptions[] = {{"--ranks", "run.ranks"},
-                               {"--steps", "run.steps"},
-                               {"--seed", "run.seed"},
-                               {"--precision", "run.precision"},
-                               {"--stack", "run.stack"},
-                               {"--micro-batch", "run.micro_batch"},
-                               {"--gradient-accumulation", "run.gradient_accumulation"},
-                               {"--sequence-length", "run.sequence_length"},
-                               {"--data", "run.data"},
-                               {"--tokenizer", "run.tokenizer"},
-                               {"--device-memory", "run.device_memory"}};
+void set(const std::string& text, std::optional<std::int64_t>& out) { out = std::stoll(text); }
+void set(const std::string& text, std::optional<std::string>& out) { out = text; }
+void set(const std::string& text, std::optional<bool>& out) { out = text == "true"; }
 
-std::optional<std::int64_t> number(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  return std::stoll(text);
-}
-
-std::optional<std::string> text_or_nothing(std::string text) {
-  if (text.empty()) return std::nullopt;
-  return text;
+std::string run_value_of(const Document& document, const RunKey& key) {
+  return document.get(std::string("run.") + key.name);
 }
 
 ScenarioOverrides overrides_of(const Document& document) {
-  const auto run = [&](const char* key) { return document.get(std::string("run.") + key); };
   ScenarioOverrides out;
   out.model = document.get("model");
-  out.cluster = text_or_nothing(document.get("cluster"));
+  if (const std::string cluster = document.get("cluster"); !cluster.empty()) out.cluster = cluster;
   out.strategies = document.strategies();
-  out.ranks = number(run("ranks"));
-  out.steps = number(run("steps"));
-  out.seed = number(run("seed"));
-  out.sequence_length = number(run("sequence_length"));
-  out.micro_batch = number(run("micro_batch"));
-  out.gradient_accumulation = number(run("gradient_accumulation"));
-  out.data = text_or_nothing(run("data"));
-  out.tokenizer = text_or_nothing(run("tokenizer"));
-  out.device_memory = text_or_nothing(run("device_memory"));
-  out.precision = text_or_nothing(run("precision"));
-  out.stack = text_or_nothing(run("stack"));
+  visit_run_keys([&](const RunKey& key, auto, auto given, auto) {
+    const std::string value = run_value_of(document, key);
+    if (!value.empty()) set(value, out.*given);
+  });
   return out;
+}
+
+// " --steps 20"; of a flag " --no-deterministic".
+std::string option_text(const RunKey& key, const std::string& value, auto) {
+  return " " + option_of(key) + " " + quoted(value);
+}
+std::string option_text(const RunKey& key, const std::string& value, run_value::Flag) {
+  const std::string option = option_of(key);
+  return value == "true" ? " " + option : " --no-" + option.substr(2);
 }
 
 // Options that say all of the document, when names can.
@@ -82,10 +65,10 @@ std::optional<std::string> as_options(const Document& document, const std::strin
     line += " --cluster " + quoted(cluster);
   }
   if (!strategies.empty()) line += " --strategy " + quoted(join(strategies, ","));
-  for (const Option& option : kOptions) {
-    const std::string value = document.get(option.key);
-    if (!value.empty()) line += std::string(" ") + option.flag + " " + quoted(value);
-  }
+  visit_run_keys([&](const RunKey& key, auto, auto, auto rule) {
+    const std::string value = run_value_of(document, key);
+    if (!value.empty()) line += option_text(key, value, rule);
+  });
   return line;
 }
 

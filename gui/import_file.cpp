@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/nearest.h"
 #include "scenarios/files/file_kind.h"
-#include "scenarios/files/json_reading.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/scenario.h"
+#include "simulator/json/reading.h"
 
 namespace zl::gui {
 namespace {
@@ -60,7 +61,7 @@ ImportedFile import_strategy(const std::string& path, const std::string& text,
 ImportedFile import_file(const std::string& file, const Document& current) {
   const std::string path = std::filesystem::absolute(file).string();
   if (is_database(path)) return {ImportedFile::Kind::database, {}, "database " + path, {}};
-  const std::string text = read_text_file(path);
+  const std::string text = read_file(path);
   const Json json = parse_json(text, path);
   if (!json.is_object()) throw Error(ErrorCode::invalid, path + ": not a JSON object");
   const FileKind kind = file_kind(json);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/stored_run.h"
 
@@ -81,7 +80,7 @@ void RunController::run_all(const Scenario& scenario, const std::string& backend
       post([this, now] { Q_EMIT progressed(now); });
     };
     RunResult result = attempt_run(runner, scenario, strategy, backend, hooks);
-    name_gpu(backend, environment);
+    name_accelerator(runner.backends().capabilities(backend), environment);
     if (store && !was_cut_short(scenario, result, hooks)) {
       result.run_id = store_run(*store, scenario, strategy, result, environment);
     }

@@ -163,7 +163,7 @@ ReportSection step_time_section(const ReportScenario& scenario) {
   for (const ReportRun& run : scenario.runs) {
     if (!is_timed(run)) continue;
     const RunResult& result = run.result;
-    const bool predicted = is_predicted(result);
+    const bool predicted = result.predicted;
     // Measured steps vary: from the fastest to the slowest.
     const double low = predicted ? result.step_time_low : result.step_time.min;
     const double high = predicted ? result.step_time_high : result.step_time.max;

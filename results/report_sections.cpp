@@ -20,7 +20,7 @@ Table facts_table(const ReportScenario& scenario) {
 const ReportRun* best(const ReportScenario& scenario, bool predicted, auto less) {
   const ReportRun* found = nullptr;
   for (const ReportRun& run : scenario.runs) {
-    if (!is_ok(run.result) || is_predicted(run.result) != predicted) continue;
+    if (!is_ok(run.result) || run.result.predicted != predicted) continue;
     if (found == nullptr || less(run.result, found->result)) found = &run;
   }
   return found;
@@ -56,7 +56,6 @@ bool judges_memory(const RunResult& run) {
 }  // namespace
 
 std::string run_label(const RunResult& run) { return run.strategy + ", " + run.backend; }
-bool is_predicted(const RunResult& run) { return run.backend == "sim"; }
 bool is_ok(const RunResult& run) { return run.outcome == Outcome::ok; }
 Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
 
@@ -90,7 +89,7 @@ ReportSection summary_section(const ReportScenario& scenario) {
   for (const ReportRun& run : scenario.runs) {
     const RunResult& result = run.result;
     const bool ran = result.steps > 0;
-    const bool has_loss = !is_predicted(result) && !result.loss.empty();
+    const bool has_loss = !result.predicted && !result.loss.empty();
     table.rows.push_back(
         {result.strategy, result.backend, std::string(name_of(result.outcome)), result.steps,
          has_loss ? Cell(result.loss.back()) : Cell(), positive(result.tokens_per_second),
@@ -138,9 +137,9 @@ ReportSection accuracy_section(const ReportScenario& scenario) {
   chart.series = {"simulated step time"};
   chart.mark_text = "measured";
   for (const ReportRun& run : scenario.runs) {
-    if (is_predicted(run.result) || !is_ok(run.result)) continue;
+    if (run.result.predicted || !is_ok(run.result)) continue;
     for (const RunResult& twin : by_scenario[run.scenario_hash]) {
-      if (!is_predicted(twin) || !is_ok(twin)) continue;
+      if (!twin.predicted || !is_ok(twin)) continue;
       const Table pair = prediction_table(std::vector{run.result, twin});
       part.table.columns = pair.columns;
       for (const auto& row : pair.rows) {

@@ -38,7 +38,6 @@ ReportSection accuracy_section(const ReportScenario& scenario);
 
 // What several of them need.
 std::string run_label(const RunResult& run);  // "zero-2, sim"
-bool is_predicted(const RunResult& run);
 bool is_ok(const RunResult& run);
 Cell positive(double value);  // none for 0, which is "not measured"
 // Columns in which every cell is 0, "" or no value say nothing.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "results/stored_backend.h"
 
 namespace zl {
 namespace {
@@ -264,6 +265,7 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
   run.run_id = id;
   Reader row(select);
   visit_columns(run, [&](const char*, auto&& field) { row >> field; });
+  run.predicted = is_predicting(run.backend);
   read_series(database, id, run);
   read_peaks(database, id, run);
   read_phases(database, id, run);

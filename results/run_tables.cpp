@@ -8,7 +8,6 @@
 namespace zl {
 namespace {
 
-bool simulated(const RunResult& run) { return run.backend == "sim"; }
 bool ran(const RunResult& run) { return run.steps > 0; }
 
 Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
@@ -19,7 +18,7 @@ Cell last_loss(const RunResult& run) {
 
 Cell error_bar(const RunResult& run) {
   const double median = run.step_time.median;
-  if (!simulated(run) || median <= 0) return {};
+  if (!run.predicted || median <= 0) return {};
   const double half = (run.step_time_high - run.step_time_low) / 2;
   return fmt::format("±{:.0f} %", half / median * 100);
 }
@@ -41,7 +40,8 @@ Cell bytes(const RunResult& run, std::int64_t count) { return ran(run) ? Cell(co
 
 Table summary_table(std::span<const RunResult> results) {
   const std::vector<MemoryTag> tags = used_tags(results);
-  const bool any_simulated = std::any_of(results.begin(), results.end(), simulated);
+  const bool any_simulated = std::any_of(results.begin(), results.end(),
+                                         [](const RunResult& run) { return run.predicted; });
   Table table{{{"strategy", Align::left},
                {"backend", Align::left},
                {"outcome", Align::left},
@@ -123,9 +123,9 @@ Table prediction_table(std::span<const RunResult> results) {
               {}};
   const auto yes_no = [](bool yes) { return std::string(yes ? "yes" : "NO"); };
   for (const RunResult& real : results) {
-    if (simulated(real) || real.outcome != Outcome::ok) continue;
+    if (real.predicted || real.outcome != Outcome::ok) continue;
     const auto twin = std::find_if(results.begin(), results.end(), [&](const RunResult& run) {
-      return simulated(run) && run.strategy == real.strategy && run.outcome == Outcome::ok;
+      return run.predicted && run.strategy == real.strategy && run.outcome == Outcome::ok;
     });
     if (twin == results.end() || real.step_time.median <= 0) continue;
     const double measured = real.step_time.median, predicted = twin->step_time.median;

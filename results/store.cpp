@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "results/run_rows.h"
 #include "results/schema.h"
+#include "results/stored_backend.h"
 
 namespace zl {
 namespace {
@@ -164,6 +165,7 @@ RunSummary read_summary(SQLite::Statement& row) {
   run.scenario_name = row.getColumn("scenario").getString();
   run.strategy = row.getColumn("strategy").getString();
   run.backend = row.getColumn("backend").getString();
+  run.predicted = is_predicting(run.backend);
   run.outcome = parse_outcome(row.getColumn("outcome").getString());
   run.ranks = row.getColumn("ranks").getInt();
   run.steps = row.getColumn("steps").getInt64();

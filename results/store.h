@@ -41,6 +41,7 @@ struct RunSummary {
   std::string saved_at;  // UTC, ISO 8601
   std::string scenario_hash, scenario_name;
   std::string strategy, backend;
+  bool predicted = false;  // RunResult's
   Outcome outcome = Outcome::ok;
   int ranks = 0;
   std::int64_t steps = 0;

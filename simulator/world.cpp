@@ -17,6 +17,7 @@ class RecordingWorld final : public World {
 
   int ranks() const override { return ranks_; }
   int executed_ranks() const override { return static_cast<int>(members_.size()); }
+  bool is_recording() const override { return true; }
   void run(const std::function<void(RankHandle)>& program) override {
     for (Member& member : members_) program(RankHandle{member.device, member.communicator});
   }

@@ -8,6 +8,7 @@
 #include "backends/cpu/move_data.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/slow_link.h"
+#include "core/base/fnv.h"
 #include "core/threads/call_text.h"
 
 namespace zl::mpi {
@@ -20,28 +21,24 @@ int channel_of(StreamId stream) { return static_cast<int>(stream); }
 
 // What a rank says of its call: all that same() compares, and words for a message.
 struct Header {
-  std::uint64_t digest = 14695981039346656037ULL;  // FNV-1a
+  std::uint64_t digest = 0;
   char text[248] = {};
 
   explicit Header(const Call& call) {
-    add(static_cast<std::int64_t>(call.kind));
-    add(static_cast<std::int64_t>(call.op));
-    add(static_cast<std::int64_t>(call.purpose));
+    Fnv1a hash;
+    const auto add = [&hash](auto value) { hash.add(static_cast<std::uint64_t>(value)); };
+    add(call.kind);
+    add(call.op);
+    add(call.purpose);
     for (const Segment& segment : call.segments) {
-      add(static_cast<std::int64_t>(segment.source.dtype));
+      add(segment.source.dtype);
       add(segment.source.count());
       add(segment.destination.count());
     }
+    digest = hash.value();
     std::strncpy(text, describe(call).c_str(), sizeof text - 1);
   }
   Header() = default;
-
- private:
-  void add(std::int64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      digest = (digest ^ (static_cast<std::uint64_t>(value) >> (8 * byte) & 0xFF)) * 1099511628211U;
-    }
-  }
 };
 
 static_assert(sizeof(Header) == MpiCommunicator::kHeaderBytes);

@@ -23,8 +23,6 @@ struct DeviceProperties {
   // memory_is_host, the device space is part of them.
   std::int64_t host_memory = 0;
   bool memory_is_host = false;
-  double peak_flops_f32 = 0;  // dense, per second, 0: unknown
-  double peak_flops_half = 0;
   std::int64_t workspace = 0;  // bytes of device memory its libraries need lent; 0: none
 };
 

@@ -21,6 +21,8 @@ struct AioConfig {
   std::int64_t threads = 1;                         // intra_op_parallelism
   bool single_submit = false;                       // one system call per request
   bool overlap_events = true;                       // refill as requests end; false: batch by batch
+
+  bool operator==(const AioConfig&) const = default;
 };
 
 // One contiguous part of an object, in host memory; `bytes` as in the layout. `data` starts on a

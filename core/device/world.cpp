@@ -28,18 +28,25 @@ std::map<std::string, std::string> BackendRegistry::missing() const {
   return missing;
 }
 
+const BackendRegistry::Entry& BackendRegistry::find(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end()) return found->second;
+  std::string known;
+  for (const auto& [each, entry] : entries_) known += (known.empty() ? "" : ", ") + each;
+  throw Error(ErrorCode::usage, "--backend: '" + name + "' is not one of " + known);
+}
+
 std::unique_ptr<World> BackendRegistry::make(const std::string& name,
                                              const WorldOptions& options) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) {
-    std::string known;
-    for (const auto& [each, entry] : entries_) known += (known.empty() ? "" : ", ") + each;
-    throw Error(ErrorCode::usage, "--backend: '" + name + "' is not one of " + known);
-  }
-  if (const std::string why = found->second.why_missing(); !why.empty()) {
+  const Entry& entry = find(name);
+  if (const std::string why = entry.why_missing(); !why.empty()) {
     throw Error(ErrorCode::unavailable, "backend '" + name + "' is not available: " + why);
   }
-  return found->second.factory(options);
+  return entry.factory(options);
+}
+
+const BackendCapabilities& BackendRegistry::capabilities(const std::string& name) const {
+  return find(name).capabilities;
 }
 
 }  // namespace zl

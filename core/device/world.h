@@ -40,11 +40,34 @@ class World {
  public:
   virtual ~World() = default;
   virtual int ranks() const = 0;
-  // How many ranks really run the program: all of them, or one representative on the simulator.
+  // How many ranks run the program in this process: all of them as threads, or one where each rank
+  // is a process of a launched job, or where one represents them all.
   virtual int executed_ranks() const = 0;
+  // Whether the ranks that run stand for the others: their ops are recorded, not computed.
+  virtual bool is_recording() const { return false; }
   // Calls `program` once per executed rank, concurrently, and returns when all have ended. When a
   // rank throws, the others are released from their collectives and the first error is rethrown.
   virtual void run(const std::function<void(RankHandle)>& program) = 0;
+};
+
+// What its ranks compute on besides the processor.
+struct Accelerator {
+  std::string name, driver;
+};
+
+// What callers may ask of a backend, so that nobody compares its name.
+struct BackendCapabilities {
+  bool is_recording = false;          // predicts: takes no steps, has no losses and no weights
+  bool takes_link_bandwidth = false;  // WorldOptions::link_bandwidth
+  bool takes_processes = false;       // WorldOptions::communicator "mpi"
+  bool joins_launches = false;        // in a launched job its ranks are the processes by themselves
+  // The cluster that `zerolab calibrate` measures with it; empty: none, it runs nowhere.
+  std::string cluster = {};
+  // Dense peak of all devices of a run on this machine, FLOP/s; 0: unknown.
+  std::function<double(int ranks, DType dtype)> peak_flops = {};
+  // What one rank of a run on this machine can use; none: what the cluster says.
+  std::function<DeviceProperties(int ranks)> device = {};
+  std::function<Accelerator()> accelerator = {};  // none: the processor
 };
 
 using WorldFactory = std::function<std::unique_ptr<World>(const WorldOptions&)>;
@@ -56,24 +79,27 @@ class BackendRegistry {
   using Reason = std::function<std::string()>;
 
   // `missing` is asked only when somebody wants to know: looking for hardware takes time.
-  void add(const std::string& name, WorldFactory factory, Reason missing = {}) {
-    entries_[name] = {std::move(factory), std::move(missing)};
-  }
-  void add_missing(const std::string& name, const std::string& why) {
-    add(name, {}, [why] { return why; });
+  void add(const std::string& name, WorldFactory factory, Reason missing = {},
+           BackendCapabilities capabilities = {}) {
+    entries_[name] = {std::move(factory), std::move(missing), std::move(capabilities)};
   }
   std::vector<std::string> names() const;  // available ones, sorted
   std::map<std::string, std::string> missing() const;
   // Error{unavailable} with the reason for a missing backend; Error{usage} with the list for an
   // unknown one.
   std::unique_ptr<World> make(const std::string& name, const WorldOptions& options) const;
+  // Also of a missing backend. Error{usage} for an unknown one.
+  const BackendCapabilities& capabilities(const std::string& name) const;
 
  private:
   struct Entry {
     WorldFactory factory;
     Reason missing;
+    BackendCapabilities capabilities;
     std::string why_missing() const { return missing ? missing() : ""; }
   };
+  const Entry& find(const std::string& name) const;
+
   std::map<std::string, Entry> entries_;
 };
 

@@ -15,6 +15,8 @@ struct RecomputeConfig {
   bool activation = false;  // selective: recompute the MLP activation from its input
   std::int64_t blocks =
       0;  // automatic: filled in by the planner, the first `blocks` are recomputed
+
+  bool operator==(const RecomputeConfig&) const = default;
 };
 
 }  // namespace zl

@@ -38,6 +38,8 @@ struct OffloadConfig {
     return optimizer != Tier::device || parameters != Tier::device || activations;
   }
   bool files() const { return optimizer == Tier::nvme || parameters == Tier::nvme; }
+
+  bool operator==(const OffloadConfig&) const = default;
 };
 
 }  // namespace zl

@@ -13,6 +13,8 @@ struct LossScalerConfig {
   std::int64_t hysteresis = 2;
   bool consecutive_hysteresis = false;
   double min_scale = 1.0;
+
+  bool operator==(const LossScalerConfig&) const = default;
 };
 
 }  // namespace zl

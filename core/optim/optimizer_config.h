@@ -35,6 +35,8 @@ struct OnebitConfig {
   // 1-bit LAMB.
   double coeff_beta = 0.9;
   double factor_max = 4.0, factor_min = 0.5, factor_threshold = 0.1;
+
+  bool operator==(const OnebitConfig&) const = default;
 };
 
 struct OptimizerConfig {
@@ -50,6 +52,8 @@ struct OptimizerConfig {
   double lamb_min_trust = 0.01;  // LAMB: clamp of the trust ratio (DeepSpeed min_coeff)
   double lamb_max_trust = 10.0;  // (DeepSpeed max_coeff)
   OnebitConfig onebit;
+
+  bool operator==(const OptimizerConfig&) const = default;
 };
 
 }  // namespace zl

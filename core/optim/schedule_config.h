@@ -39,6 +39,8 @@ struct ScheduleConfig {
   std::int64_t lr_range_test_step_size = 2000;
   double lr_range_test_step_rate = 1.0;
   bool lr_range_test_staircase = false;
+
+  bool operator==(const ScheduleConfig&) const = default;
 };
 
 }  // namespace zl

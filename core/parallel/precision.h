@@ -12,6 +12,8 @@ struct PrecisionConfig {
   DType grad_accum_dtype = DType::f32;  // DeepSpeed: model dtype (SPECS 1.3 advice: f32)
   // What crosses the wire for gradients; by default grad_accum_dtype.
   DType communication_dtype = DType::f32;
+
+  bool operator==(const PrecisionConfig&) const = default;
 };
 
 }  // namespace zl

@@ -109,7 +109,6 @@ class RankContext : private AllocationObserver {
 
   // The file tier; required before objects are made. `storage` must outlive the context's work.
   void use_storage(Storage* storage) { storage_ = storage; }
-  bool has_storage() const { return storage_ != nullptr; }
   StoredObject create_object(const std::string& name, const ObjectLayout& layout, MemoryTag tag);
   // Whole objects, on a file stream. parts: host views, in the layout's order.
   void read_object(const StoredObject& object, const std::vector<TensorView>& parts);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/collective_kind.h"
+#include "core/base/fnv.h"
 #include "core/base/stream.h"
 #include "core/ops/op.h"
 
@@ -20,19 +21,6 @@ bool is_work(const TraceEvent& event) {
 bool is_move(const TraceEvent& event) {
   return event.type == EventType::copy || event.type == EventType::transfer;
 }
-
-class Fnv {
- public:
-  void add(std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ ((value >> (8 * byte)) & 0xffu)) * 0x100000001b3ull;
-    }
-  }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0xcbf29ce484222325ull;
-};
 
 // Vector clocks: how far into each stream the work of a stream is known to have completed.
 using Clock = std::array<std::int64_t, kStreams>;
@@ -76,7 +64,7 @@ std::int64_t Trace::op_count() const {
 }
 
 std::uint64_t Trace::sequence_hash() const {
-  Fnv hash;
+  Fnv1a hash;
   std::map<std::int64_t, std::uint64_t> records;  // event ids differ by backend, their order not
   for (const TraceEvent& event : events_) {
     if (event.type == EventType::record) records.emplace(event.id, records.size() + 1);

@@ -45,8 +45,9 @@ struct StepTime {
 
 struct RunResult {
   std::string strategy;
-  std::string backend;    // cpu | cuda | sim
-  std::string precision;  // fp32 | bf16 | fp16, of weights and products
+  std::string backend;     // cpu | cuda | sim
+  bool predicted = false;  // by recording: times are priced, there are no losses
+  std::string precision;   // fp32 | bf16 | fp16, of weights and products
   Outcome outcome = Outcome::ok;
   std::string message;  // empty when ok
   int ranks = 0;

@@ -28,6 +28,8 @@ struct ZeroConfig {
   // ZeRO++: what crosses the wire in blocks of signed bytes.
   bool quantized_weights = false;    // stage 3's gathers
   bool quantized_gradients = false;  // reduce-scatters (stages 1 to 3)
+
+  bool operator==(const ZeroConfig&) const = default;
 };
 
 // What the stores of weights and gradients are built from. Ownership: refers to a strategy's parts

@@ -14,6 +14,7 @@
 #include "gui/plot/scatter_plot.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::gui {

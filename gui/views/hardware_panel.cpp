@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "gui/units.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::gui {

@@ -19,6 +19,7 @@
 #include "gui/plot/line_plot.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
+#include "scenarios/files/load_scenario.h"
 
 namespace zl::gui {
 
@@ -169,7 +170,7 @@ std::vector<std::int64_t> RunsPage::selected_or_newest() const {
   if (!ids.empty()) return ids;
   for (int row = 0; row < model_->rowCount() && ids.size() < kNewest; ++row) {
     const RunSummary& run = model_->run(row);
-    if (run.backend != "sim" && run.outcome == Outcome::ok) ids.push_back(run.id);
+    if (!run.predicted && run.outcome == Outcome::ok) ids.push_back(run.id);
   }
   return ids;
 }

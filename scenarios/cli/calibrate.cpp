@@ -1,6 +1,7 @@
 // `zerolab calibrate`: measures this machine, so that the cluster "local" predicts its processor or
 // "local-cuda" its GPUs.
 #include "scenarios/machine/calibrate.h"
+#include "scenarios/files/clusters.h"
 
 #include <fmt/format.h>
 
@@ -83,11 +84,12 @@ std::string summary(const sim::Calibration& calibration, Format format) {
 }
 
 void check(const CalibrateOptions& options) {
-  if (options.measure.backend == "sim") {
+  const Runner runner;
+  if (runner.backends().capabilities(options.measure.backend).is_recording) {
     throw Error(ErrorCode::usage,
                 "--backend: a simulated device has nothing to measure; use cpu or cuda");
   }
-  require_backend(Runner(), options.measure.backend);
+  require_backend(runner, options.measure.backend);
   for (const int ranks : options.measure.ranks) {
     if (ranks < 1 || ranks > kMaxRealRanks) {
       throw Error(ErrorCode::invalid,
@@ -108,8 +110,10 @@ void check(const CalibrateOptions& options) {
 int calibrate(const CalibrateOptions& options) {
   const Format format = parse_format(options.format);
   check(options);
+  const std::string cluster_name =
+      Runner().backends().capabilities(options.measure.backend).cluster;
   const std::string path =
-      options.output.empty() ? local_cluster_path(options.measure.backend) : options.output;
+      options.output.empty() ? local_cluster_path(cluster_name) : options.output;
   CalibrationOptions measure = options.measure;
   std::optional<ProgressBar> bar;
   measure.progress = [&](const std::string& what, int done, int total) {

@@ -6,7 +6,6 @@
 #include "core/base/log.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/live_report.h"
 #include "scenarios/run/stored_run.h"
 
@@ -45,10 +44,13 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
                           RunHooks hooks) {
   hooks.stop = &stop_;
   std::optional<LiveReport> live;
-  if (store_ && backend != "sim") {
-    live.emplace(
-        database_,
-        LiveRun{0, scenario_.name, strategy.strategy.name, backend, scenario_.run.steps, {}});
+  const BackendCapabilities& can = runner_.backends().capabilities(backend);
+  if (store_ && !can.is_recording) {
+    live.emplace(database_, LiveRun{.scenario = scenario_.name,
+                                    .strategy = strategy.strategy.name,
+                                    .backend = backend,
+                                    .steps = scenario_.run.steps,
+                                    .loss = {}});
     hooks.on_step = [&live, shown = hooks.on_step](std::int64_t step, const StepMetrics& metrics,
                                                    double seconds) {
       if (shown) shown(step, metrics, seconds);
@@ -56,7 +58,7 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
     };
   }
   RunResult result = attempt_run(runner_, scenario_, strategy, backend, hooks);
-  name_gpu(backend, environment_);
+  name_accelerator(can, environment_);
   live.reset();
   if (store_ && !was_cut_short(scenario_, result, hooks)) store(result, strategy);
   return result;

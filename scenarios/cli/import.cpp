@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
@@ -10,7 +11,7 @@
 #include "scenarios/cli/show_lists.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/report/show.h"
 
 namespace zl::cli {
@@ -32,7 +33,7 @@ void save(const ImportOptions& options, const Json& object) {
 
 int import_hf(const ImportOptions& options) {
   const Format format = parse_format(options.format);
-  const ModelConfig model = import_huggingface(read_text_file(options.file), options.file);
+  const ModelConfig model = import_huggingface(read_file(options.file), options.file);
   save(options, model_to_json(model));
   const Json shown = show_model(model);
   print(format == Format::json ? pretty(shown) : render(leaves(shown), format));
@@ -49,7 +50,7 @@ int import_deepspeed_file(const ImportOptions& options) {
     context.model = &model;
   }
   const ImportedStrategy imported =
-      import_deepspeed(read_text_file(options.file), options.file, context);
+      import_deepspeed(read_file(options.file), options.file, context);
   const Json strategy = strategy_to_json(imported.strategy);
   save(options, strategy);
   log_info(render(effects_table(imported), Format::table));

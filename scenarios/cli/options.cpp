@@ -7,9 +7,22 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "results/paths.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 
 namespace zl::cli {
 namespace {
+
+void add_run_option(CLI::App& app, const RunKey& key, auto& value, auto) {
+  app.add_option(option_of(key), value, key.help);
+}
+void add_run_option(CLI::App& app, const RunKey& key, std::optional<bool>& value, run_value::Flag) {
+  const std::string option = option_of(key);
+  // As a variable the flag would be set to false by nobody saying anything.
+  app.add_flag_function(
+      option + ",!--no-" + option.substr(2), [&value](std::int64_t said) { value = said > 0; },
+      key.help);
+}
 
 // Who trains with PyTorch should know that its speed is another.
 std::string whose_speed(const Scenario& scenario) {
@@ -32,29 +45,9 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
       ->delimiter(',');
   app.add_option("--backend", options.backends, "cpu, cuda or sim, or several: cpu,sim")
       ->delimiter(',');
-  app.add_option("--ranks", o.ranks, "Data-parallel ranks");
-  app.add_option("--steps", o.steps, "Optimizer steps");
-  app.add_option("--seed", o.seed, "Seed of weights, data order and dropout");
-  app.add_option("--precision", o.precision, "fp32, bf16 or fp16");
-  app.add_option("--micro-batch", o.micro_batch, "Sequences per rank and micro-batch");
-  app.add_option("--gradient-accumulation", o.gradient_accumulation, "Micro-batches per step");
-  app.add_option("--sequence-length", o.sequence_length, "Tokens per sequence");
-  app.add_option("--data", o.data, "Text file, .bin of uint16 tokens, bible, or synthetic");
-  app.add_option("--tokenizer", o.tokenizer, "byte, or a folder with vocab.json and merges.txt");
-  app.add_option("--link-bandwidth", o.link_bandwidth,
-                 "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit");
-  app.add_option("--stack", o.stack,
-                 "Software that a simulated GPU runs: see zerolab show stacks; else this core's");
-  app.add_option("--communicator", o.communicator,
-                 "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)");
-  app.add_option("--device-memory", o.device_memory, "Memory budget of a rank, such as 16GiB");
-  app.add_option("--host-memory", o.host_memory, "Budget of a rank's offload to the host");
-  app.add_option("--nvme-path", o.nvme_path, "Folder of what is offloaded to nvme");
-  // As a variable the flag would be set to false by nobody saying anything.
-  app.add_flag_function(
-      "--deterministic,!--no-deterministic",
-      [&o](std::int64_t said) { o.deterministic = said > 0; },
-      "The same bits at every run (the default); without, CUDA fuses more");
+  visit_run_keys([&](const RunKey& key, auto, auto given, auto rule) {
+    add_run_option(app, key, o.*given, rule);
+  });
 }
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {
@@ -88,8 +81,33 @@ Scenario load(const ScenarioOptions& options) {
 }
 
 void require_backend(const Runner& runner, const std::string& backend) {
-  runner.backends().make(backend, {1, 1});
+  runner.backends().make(backend, {.ranks = 1, .threads_per_rank = 1});
 }
+
+namespace {
+
+void check_backend(const std::string& backend, const Scenario& scenario, const Runner& runner) {
+  require_backend(runner, backend);
+  const BackendCapabilities& can = runner.backends().capabilities(backend);
+  const auto launch = detect_launch();
+  const bool by_processes = can.joins_launches || scenario.run.communicator == "mpi";
+  if (launch && !can.is_recording && !by_processes) {
+    throw Error(ErrorCode::usage, "--backend " + backend + ": this process is one of " +
+                                      std::to_string(launch->ranks) + " that " + launch->launcher +
+                                      " started, and would start all ranks as threads; add "
+                                      "--communicator mpi, or start it alone");
+  }
+  if (!can.is_recording && !(launch && by_processes)) check_real_ranks(scenario, backend);
+  const bool guessed = can.is_recording && scenario.cluster == "local" &&
+                       scenario.cluster_json.empty() &&
+                       !std::filesystem::exists(local_cluster_path());
+  if (guessed) {
+    log_warning(
+        "this machine is not calibrated: simulated times are guesses; run `zerolab calibrate`");
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> choose_backends(const std::vector<std::string>& given,
                                          const Scenario& scenario, const Runner& runner) {
@@ -107,26 +125,7 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
                whose_speed(scenario));
     }
   }
-  for (const std::string& backend : backends) {
-    require_backend(runner, backend);
-    const auto launch = detect_launch();
-    const bool by_processes = backend == "cuda" || scenario.run.communicator == "mpi";
-    if (launch && backend == "cpu" && !by_processes) {
-      throw Error(ErrorCode::usage, "--backend cpu: this process is one of " +
-                                        std::to_string(launch->ranks) + " that " +
-                                        launch->launcher +
-                                        " started, and would start all ranks as threads; add "
-                                        "--communicator mpi, or start it alone");
-    }
-    if (backend != "sim" && !(launch && by_processes)) check_real_ranks(scenario, backend);
-    const bool guessed = backend == "sim" && scenario.cluster == "local" &&
-                         scenario.cluster_json.empty() &&
-                         !std::filesystem::exists(local_cluster_path());
-    if (guessed) {
-      log_warning(
-          "this machine is not calibrated: simulated times are guesses; run `zerolab calibrate`");
-    }
-  }
+  for (const std::string& backend : backends) check_backend(backend, scenario, runner);
   return backends;
 }
 

@@ -9,7 +9,7 @@
 
 #include "results/format.h"
 #include "results/store.h"
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/run/runner.h"
 
 namespace CLI {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "results/format.h"
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl::cli {
 

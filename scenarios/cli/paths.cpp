@@ -8,6 +8,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::cli {
@@ -15,10 +16,12 @@ namespace {
 
 int paths(const std::string& format_text) {
   const Format format = table_or_json(format_text);
-  const Json all = {
-      {"config", config_folder().string()},    {"data", data_folder().string()},
-      {"cache", cache_folder().string()},      {"database", database_path().string()},
-      {"local_cluster", local_cluster_path()}, {"local_cuda_cluster", local_cluster_path("cuda")}};
+  const Json all = {{"config", config_folder().string()},
+                    {"data", data_folder().string()},
+                    {"cache", cache_folder().string()},
+                    {"database", database_path().string()},
+                    {"local_cluster", local_cluster_path()},
+                    {"local_cuda_cluster", local_cluster_path("local-cuda")}};
   print(format == Format::json ? pretty(all) : render(leaves(all), format));
   return 0;
 }

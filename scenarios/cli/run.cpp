@@ -24,7 +24,7 @@ struct RunOptions {
   std::string format = "table";
 };
 
-RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
+RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
                   const std::string& backend, const CheckpointConfig& checkpoint) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
@@ -34,7 +34,7 @@ RunResult run_one(Experiment& experiment, const ImportedStrategy& strategy,
   ProgressBar bar(label, settings.steps);
   RunHooks hooks;
   hooks.checkpoint = checkpoint;
-  if (backend != "sim") {
+  if (!runner.backends().capabilities(backend).is_recording) {
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
       bar.clear();
       log_debug(
@@ -83,10 +83,12 @@ void say_where(const std::vector<RunResult>& results, const DatabaseOptions& dat
 }
 
 // The second of two real backends would find the checkpoints of the first.
-void check_checkpoint(const CheckpointConfig& checkpoint,
+void check_checkpoint(const Runner& runner, const CheckpointConfig& checkpoint,
                       const std::vector<std::string>& backends) {
-  const auto real = std::count_if(backends.begin(), backends.end(),
-                                  [](const std::string& backend) { return backend != "sim"; });
+  const auto real =
+      std::count_if(backends.begin(), backends.end(), [&runner](const std::string& backend) {
+        return !runner.backends().capabilities(backend).is_recording;
+      });
   if (checkpoint.folder.empty() || real < 2) return;
   throw Error(ErrorCode::usage,
               "--checkpoint: a folder is of one real backend; run them one after the other, each "
@@ -99,13 +101,13 @@ int run(const RunOptions& options) {
   Scenario scenario = load(options.scenario);
   const std::vector<std::string> backends =
       choose_backends(options.scenario.backends, scenario, runner);
-  check_checkpoint(options.checkpoint, backends);
+  check_checkpoint(runner, options.checkpoint, backends);
   Experiment experiment(runner, std::move(scenario), options.database);
   std::vector<RunResult> results;
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
     for (const std::string& backend : backends) {
       if (experiment.interrupted()) break;
-      results.push_back(run_one(experiment, strategy, backend, options.checkpoint));
+      results.push_back(run_one(runner, experiment, strategy, backend, options.checkpoint));
     }
   }
   if (format == Format::json) {

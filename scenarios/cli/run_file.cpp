@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/files/json_reading.h"
+#include "core/base/files.h"
+#include "results/stored_backend.h"
+#include "simulator/json/reading.h"
 
 namespace zl::cli {
 namespace {
@@ -41,6 +43,7 @@ TaggedBytes tagged(const Json& object) {
 RunResult result_of(const Json& object, const std::string& backend) {
   RunResult run;
   run.backend = backend;
+  run.predicted = is_predicting(backend);
   run.strategy = object.at("strategy").get<std::string>();
   run.outcome = outcome_of(object.at("outcome").get<std::string>());
   run.message = object.at("message").get<std::string>();
@@ -68,7 +71,7 @@ RunResult result_of(const Json& object, const std::string& backend) {
 }  // namespace
 
 std::vector<RunResult> read_run_file(const std::string& path) {
-  const Json document = parse_json(read_text_file(path), path);
+  const Json document = parse_json(read_file(path), path);
   std::vector<RunResult> runs;
   try {
     for (const Json& object : document.is_array() ? document : Json::array({document})) {

@@ -1,5 +1,7 @@
 // `zerolab show`: one model, cluster, strategy or scenario with its derived numbers.
 #include "scenarios/report/show.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -2,8 +2,11 @@
 
 #include "core/base/nearest.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::cli {

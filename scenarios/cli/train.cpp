@@ -12,7 +12,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
-#include "scenarios/cli/weights_file.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
 
 namespace zl::cli {
@@ -29,13 +29,12 @@ struct TrainOptions {
 // The line of a step. What it knows of the run is fixed before the first one.
 class StepLines {
  public:
-  StepLines(const Scenario& scenario, const Strategy& strategy, const std::string& backend)
+  StepLines(const Scenario& scenario, const Strategy& strategy, bool predicted)
       : steps_(scenario.run.steps), scaled_(strategy.precision.compute_dtype == DType::f16) {
     tokens_ = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
                                   strategy.gradient_accumulation * scenario.run.sequence_length);
     flops_ = tokens_ * scenario.model.flops_per_token(scenario.run.sequence_length);
-    const sim::ClusterSpec cluster =
-        backend == "sim" ? scenario_cluster(scenario) : load_cluster("local");
+    const sim::ClusterSpec cluster = predicted ? scenario_cluster(scenario) : load_cluster("local");
     peak_ = cluster_peak_flops(cluster, strategy.precision.compute_dtype);
   }
 
@@ -107,7 +106,7 @@ std::string the_backend(const TrainOptions& options, const Scenario& scenario,
   if (backends.size() > 1) {
     throw Error(ErrorCode::usage, "--backend: train uses one; `zerolab run` compares several");
   }
-  if (backends.front() == "sim" && !options.save.empty()) {
+  if (runner.backends().capabilities(backends.front()).is_recording && !options.save.empty()) {
     throw Error(ErrorCode::usage, "--save: the simulator has no weights; use --backend cpu");
   }
   return backends.front();
@@ -136,7 +135,8 @@ int train(const TrainOptions& options) {
   const ImportedStrategy& strategy = experiment.scenario().strategies.front();
   const std::int64_t steps = experiment.scenario().run.steps;
 
-  const StepLines lines(experiment.scenario(), strategy.strategy, backend);
+  const bool predicted = runner.backends().capabilities(backend).is_recording;
+  const StepLines lines(experiment.scenario(), strategy.strategy, predicted);
   ProgressBar bar("training", steps);
   RunHooks hooks;
   hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
@@ -147,16 +147,13 @@ int train(const TrainOptions& options) {
     }
     bar.update(step);
   };
-  if (backend == "sim") hooks.on_step = nullptr;  // its steps are recorded, not taken
-  WeightsFile weights(experiment.scenario().model.name, strategy.strategy.name);
-  if (!options.save.empty()) hooks.at_end = [&](Engine& engine) { weights.collect(engine); };
+  if (predicted) hooks.on_step = nullptr;  // its steps are recorded, not taken
+  hooks.save_weights_to = options.save;
   const RunResult result = experiment.run(strategy, backend, std::move(hooks));
   bar.clear();
   announce(result);
-  if (!options.save.empty() && result.steps > 0) {
-    weights.write(options.save);
-    log_info("wrote " + options.save);
-  }
+  const bool has_weights = result.outcome == Outcome::ok || experiment.interrupted();
+  if (!options.save.empty() && result.steps > 0 && has_weights) log_info("wrote " + options.save);
   print_result(format, experiment, result);
   return experiment.exit_code({&result, 1});
 }

@@ -1,8 +1,9 @@
+#include "scenarios/deepspeed/batch.h"
+
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/nearest.h"
-#include "scenarios/deepspeed/builder.h"
 
 namespace zl {
 namespace {
@@ -65,35 +66,36 @@ std::string nearest_solutions(const Triangle& given, std::int64_t ranks) {
 
 }  // namespace
 
-void DeepSpeedBuilder::build_batch() {
-  const std::int64_t ranks = context_.ranks;
+Batch build_batch(Keys& keys, const ImportContext& context) {
+  const std::int64_t ranks = context.ranks;
   Triangle wished;
   bool any_auto = false;
   for (const auto& [path, size] : {std::pair{kTotal, &wished.total},
                                    {kMicro, &wished.micro},
                                    {kAccumulation, &wished.accumulation}}) {
-    const GivenKey* key = given(path);
-    if (is_set(path)) *size = whole_number(*key->value);
+    const GivenKey* key = keys.given(path);
+    if (keys.is_set(path)) *size = whole_number(*key->value);
     any_auto = any_auto || (key != nullptr && key->is_auto);
   }
   // The command line's batch wins, the total follows from it; a scenario's serves files that state
   // none.
   const bool stated = wished.total || wished.micro || wished.accumulation;
-  const bool overridden = (context_.micro_batch > 0 || context_.gradient_accumulation > 0) &&
-                          !(context_.batch_is_default && stated);
+  const bool overridden = (context.micro_batch > 0 || context.gradient_accumulation > 0) &&
+                          !(context.batch_is_default && stated);
   Triangle solved = wished;
   if (overridden) {
-    if (context_.micro_batch > 0) solved.micro = context_.micro_batch;
-    if (context_.gradient_accumulation > 0) solved.accumulation = context_.gradient_accumulation;
+    if (context.micro_batch > 0) solved.micro = context.micro_batch;
+    if (context.gradient_accumulation > 0) solved.accumulation = context.gradient_accumulation;
     if (solved.micro) solved.total.reset();
   }
   if (!solved.total && !solved.micro) {
-    const GivenKey* elastic = given("elasticity.enabled");
+    const GivenKey* elastic = keys.given("elasticity.enabled");
     if (!any_auto && !overridden && (elastic == nullptr || *elastic->value != true)) {
-      reject(kMicro,
-             "missing; give train_batch_size or train_micro_batch_size_per_gpu, a number or "
-             "\"auto\"");
-      return;
+      keys.effects().reject(
+          kMicro,
+          "missing; give train_batch_size or train_micro_batch_size_per_gpu, a number or "
+          "\"auto\"");
+      return {};
     }
     solved.micro = 1;
   }
@@ -101,22 +103,22 @@ void DeepSpeedBuilder::build_batch() {
   derive(solved, ranks);
   const std::int64_t product = *solved.micro * *solved.accumulation * ranks;
   if (*solved.micro < 1 || *solved.accumulation < 1 || product != *solved.total) {
-    reject(kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
-    return;
+    keys.effects().reject(
+        kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
+    return {};
   }
-  out_.strategy.micro_batch = *solved.micro;
-  out_.strategy.gradient_accumulation = *solved.accumulation;
   const std::string with = "from " + std::to_string(ranks) + " ranks";
   for (const auto& [path, wish, value] :
        {std::tuple{kTotal, wished.total, *solved.total},
         {kMicro, wished.micro, *solved.micro},
         {kAccumulation, wished.accumulation, *solved.accumulation}}) {
     const bool kept = wish == value;
-    record(path, value, kept ? EffectStatus::honoured : EffectStatus::defaulted,
-           kept   ? ""
-           : wish ? "the run's batch wins, " + with
-                  : "derived, " + with);
+    keys.effects().record(path, value, kept ? EffectStatus::honoured : EffectStatus::defaulted,
+                          kept   ? ""
+                          : wish ? "the run's batch wins, " + with
+                                 : "derived, " + with);
   }
+  return {*solved.micro, *solved.accumulation};
 }
 
 }  // namespace zl

@@ -1,26 +1,58 @@
 #include "scenarios/deepspeed/import.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "scenarios/deepspeed/builder.h"
+#include "scenarios/deepspeed/batch.h"
+#include "scenarios/deepspeed/checks.h"
+#include "scenarios/deepspeed/offload.h"
+#include "scenarios/deepspeed/optimizer.h"
+#include "scenarios/deepspeed/precision.h"
+#include "scenarios/deepspeed/recompute.h"
+#include "scenarios/deepspeed/remaining.h"
+#include "scenarios/deepspeed/schedule.h"
+#include "scenarios/deepspeed/zero.h"
 
 namespace zl {
 
-const char* name_of(EffectStatus status) {
-  switch (status) {
-    case EffectStatus::honoured:
-      return "honoured";
-    case EffectStatus::defaulted:
-      return "defaulted";
-    case EffectStatus::not_implemented:
-      return "not_implemented";
-    case EffectStatus::rejected:
-      return "rejected";
-  }
-  return "?";
+namespace {
+
+std::string name_of_strategy(Keys& keys, std::string_view source_name) {
+  if (keys.is_set("x-zerolab.name")) return keys.text("x-zerolab.name");
+  // "zero-1.json" has a stem, a catalogue name such as "a-1.5b" must keep its dot.
+  if (!source_name.ends_with(".json")) return std::string(source_name);
+  return std::filesystem::path(source_name).stem().string();
 }
+
+// Sections in an order in which each finds what it depends on.
+ImportedStrategy build(const std::vector<GivenKey>& given, const ImportContext& context,
+                       std::string_view source_name) {
+  Effects effects(given);
+  Keys keys(effects);
+  ImportedStrategy out;
+  Strategy& strategy = out.strategy;
+  strategy.name = name_of_strategy(keys, source_name);
+  const Batch batch = build_batch(keys, context);
+  strategy.micro_batch = batch.micro;
+  strategy.gradient_accumulation = batch.accumulation;
+  strategy.zero = build_zero(keys, context);
+  build_precision(keys, context, strategy);
+  build_gradients(keys, context, strategy);
+  strategy.recompute = build_recompute(keys);
+  strategy.optimizer = build_optimizer(keys, context);
+  check_onebit(keys, strategy);
+  strategy.offload = build_offload(keys, strategy.recompute, strategy.optimizer);
+  check_offload_keys(keys, strategy);
+  strategy.schedule = build_schedule(keys, context, strategy.optimizer.lr);
+  build_checks(keys, strategy);
+  finish_remaining(keys);
+  effects.move_to(out);
+  return out;
+}
+
+}  // namespace
 
 ImportedStrategy inspect_deepspeed(std::string_view json_text, std::string_view source_name,
                                    const ImportContext& context) {
@@ -30,7 +62,7 @@ ImportedStrategy inspect_deepspeed(std::string_view json_text, std::string_view 
                 std::string(source_name) + ": a strategy is a JSON object {...}, this is not");
   }
   const std::vector<GivenKey> keys = read_deepspeed_keys(document);
-  return DeepSpeedBuilder(keys, context).build(source_name);
+  return build(keys, context, source_name);
 }
 
 ImportedStrategy import_deepspeed(std::string_view json_text, std::string_view source_name,

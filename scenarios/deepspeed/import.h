@@ -13,50 +13,11 @@
 //                           norm has changed by less than a factor of variance_stability (0.96)
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "core/base/dtype.h"
-#include "core/model/model_config.h"
-#include "core/train/strategy.h"
+#include "scenarios/deepspeed/imported_strategy.h"
 
 namespace zl {
-
-enum class EffectStatus : std::uint8_t { honoured, defaulted, not_implemented, rejected };
-const char* name_of(EffectStatus status);
-
-struct Effect {
-  std::string key;        // as written in the file
-  std::string given;      // JSON text; empty when the key is absent
-  std::string effective;  // JSON text of the value in force; empty when rejected
-  EffectStatus status = EffectStatus::honoured;
-  std::string why;
-};
-
-// What the run already decides; zero and empty mean "the file decides".
-struct ImportContext {
-  std::int64_t ranks = 1;  // data-parallel ranks
-  const ModelConfig* model = nullptr;
-  std::optional<DType> precision = {};  // overrides the file
-  std::int64_t micro_batch = 0;
-  std::int64_t gradient_accumulation = 0;
-  std::int64_t steps = 0;
-  bool batch_is_default =
-      false;  // micro_batch and gradient_accumulation yield to a file that states a batch
-  // Of files that say neither fp16 nor bf16; none: DeepSpeed's, fp32.
-  std::optional<DType> default_precision = {};
-};
-
-struct ImportedStrategy {
-  Strategy strategy;
-  std::vector<Effect> effects;          // the file's keys in its order, then the defaults
-  std::vector<std::string> warnings;    // differences that do not change what is trained
-  std::vector<std::string> refusals;    // recognised, not implemented yet: do not run
-  std::vector<std::string> rejections;  // errors; only inspect_deepspeed returns any
-};
 
 // For `show`: rejected keys are reported, not thrown. Throws Error{invalid} only for text that is
 // not one JSON object without duplicate keys.

@@ -1,3 +1,5 @@
+#include "scenarios/deepspeed/optimizer.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -5,10 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
-#include "scenarios/deepspeed/builder.h"
+#include "scenarios/deepspeed/fields.h"
 
 namespace zl {
 namespace {
+
+const std::string kParams = "optimizer.params.";
 
 struct OptimizerType {
   std::string_view name;  // lower case, as DeepSpeed compares
@@ -68,160 +72,146 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool takes(std::string_view params, std::string_view name) {
-  return (" " + std::string(params) + " ").find(" " + std::string(name) + " ") != std::string::npos;
+void read_betas(Keys& keys, OptimizerConfig& o) {
+  const std::string path = kParams + "betas";
+  const Json betas = keys.value(path);
+  const auto is_beta = [](const Json& beta) {
+    return beta.is_number() && beta.get<double>() >= 0 && beta.get<double>() < 1;
+  };
+  if (betas.size() != 2 || !is_beta(betas[0]) || !is_beta(betas[1])) {
+    keys.effects().reject(path, betas.dump() + " is not a list of two numbers in [0, 1)");
+    return;
+  }
+  o.beta1 = betas[0].get<double>();
+  o.beta2 = betas[1].get<double>();
+}
+
+// How many warm-up steps; a run that ends before it would compress nothing, and say so nowhere.
+std::int64_t read_freeze_step(Keys& keys, const ImportContext& context) {
+  const std::string path = kParams + "freeze_step";
+  const AutoRule rule{std::max(1.0, std::floor(0.15 * static_cast<double>(context.steps))),
+                      "15 % of run.steps"};
+  const std::int64_t step = keys.integer(path, context.steps > 0 ? &rule : nullptr);
+  if (context.steps == 0 || step < context.steps) return step;
+  keys.effects().reject(
+      path, std::to_string(step) + " is not below run.steps " + std::to_string(context.steps) +
+                ": nothing would ever be compressed; lower it, raise --steps, or write \"auto\"");
+  return step;
+}
+
+void build_onebit(Keys& keys, const ImportContext& context, OptimizerConfig& o) {
+  OnebitConfig& onebit = o.onebit;
+  if (o.kind == OptimizerKind::zero_one_adam) {
+    const auto steps = static_cast<double>(context.steps);
+    const AutoRule freeze{std::max(1.0, std::floor(0.15 * steps)), "15 % of run.steps"};
+    const AutoRule scaler{std::max(1.0, std::floor(steps / 8)), "an eighth of run.steps"};
+    fields::visit_zero_one_adam(onebit, [&](const std::string& name, std::int64_t& member) {
+      const AutoRule* rule = name == "var_freeze_step"     ? &freeze
+                             : name == "local_step_scaler" ? &scaler
+                                                           : nullptr;
+      member = keys.integer(kParams + name, context.steps > 0 ? rule : nullptr);
+    });
+  } else {
+    onebit.freeze_step = read_freeze_step(keys, context);
+  }
+  if (o.kind == OptimizerKind::onebit_lamb) {
+    fields::visit_onebit_lamb(onebit, reading(keys, kParams));
+    if (onebit.factor_min > onebit.factor_max) {
+      keys.effects().reject(kParams + "factor_min",
+                            "above optimizer.params.factor_max; exchange the two");
+    }
+  }
+  if (o.kind != OptimizerKind::onebit_adam) {
+    o.bias_correction = false;
+    keys.effects().record(kParams + "bias_correction", false, EffectStatus::honoured,
+                          "no effect: 0/1 Adam and 1-bit LAMB correct no bias, nor do DeepSpeed's");
+  } else {
+    fields::visit_automatic_freeze(onebit, reading(keys, "x-zerolab."));
+    onebit.deepspeed_compat = keys.boolean("x-zerolab.deepspeed_compat");
+    if (onebit.deepspeed_compat) {
+      o.bias_correction = false;
+      keys.effects().record(kParams + "bias_correction", false, EffectStatus::honoured,
+                            "x-zerolab.deepspeed_compat: DeepSpeed corrects no bias");
+    }
+  }
+}
+
+void build_params(Keys& keys, const ImportContext& context, const std::string& type,
+                  OptimizerConfig& o) {
+  fields::visit_every_optimizer(o, reading(keys, kParams));
+  if (o.kind == OptimizerKind::sgd) {
+    fields::visit_sgd(o, reading(keys, kParams));
+    if (o.nesterov && o.momentum == 0) {
+      keys.effects().reject(kParams + "nesterov", "true needs optimizer.params.momentum above 0");
+    }
+    return;
+  }
+  read_betas(keys, o);
+  fields::visit_adam(o, reading(keys, kParams));
+  if (o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::onebit_lamb) {
+    fields::visit_lamb(o, reading(keys, kParams));
+    if (o.lamb_min_trust > o.lamb_max_trust) {
+      keys.effects().reject(kParams + "min_coeff",
+                            "above optimizer.params.max_coeff; exchange the two");
+    }
+    if (o.kind == OptimizerKind::lamb) return;
+  }
+  if (is_onebit(o.kind)) return build_onebit(keys, context, o);
+  const bool decoupled = keys.boolean(kParams + "adam_w_mode");
+  if (type == "adam") {
+    if (!decoupled) o.kind = OptimizerKind::adam;
+    keys.effects().record(
+        "optimizer.type", decoupled ? "AdamW" : "Adam", EffectStatus::honoured,
+        decoupled ? "DeepSpeed's Adam decouples weight decay unless adam_w_mode is false"
+                  : "adam_w_mode is false: weight decay is added to the gradient");
+  } else if (!decoupled) {
+    keys.effects().reject(kParams + "adam_w_mode", "false contradicts type AdamW; write type Adam");
+  }
 }
 
 }  // namespace
 
-void DeepSpeedBuilder::build_optimizer() {
-  const bool missing = !is_set("optimizer.type");
-  const std::string given_type = text("optimizer.type");
+OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context) {
+  OptimizerConfig o;
+  const bool missing = !keys.is_set("optimizer.type");
+  const std::string given_type = keys.text("optimizer.type");
   const std::string name = lower(given_type);
   const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                  [&name](const OptimizerType& t) { return t.name == name; });
   if (type == kTypes.end()) {
     std::vector<std::string> spellings;
     for (const OptimizerType& t : kTypes) spellings.emplace_back(t.spelling);
-    reject("optimizer.type", "\"" + given_type + "\" is not a known optimizer; the nearest is \"" +
-                                 nearest(given_type, spellings) + "\"");
-    return;
+    keys.effects().reject("optimizer.type", "\"" + given_type +
+                                                "\" is not a known optimizer; the nearest is \"" +
+                                                nearest(given_type, spellings) + "\"");
+    return o;
   }
   if (!type->implemented) {
-    refuse("optimizer.type",
-           "available are AdamW, Adam, Lamb, SGD, OneBitAdam, ZeroOneAdam, OneBitLamb");
-    mark_unused("optimizer.params.", "a parameter of " + std::string(type->spelling));
-    return;
+    keys.effects().refuse(
+        "optimizer.type",
+        "available are AdamW, Adam, Lamb, SGD, OneBitAdam, ZeroOneAdam, OneBitLamb");
+    keys.effects().mark_unused(kParams, "a parameter of " + std::string(type->spelling));
+    return o;
   }
   if (missing) {
-    record("optimizer.type", "AdamW", EffectStatus::defaulted,
-           "the file names no optimizer: AdamW, decoupled weight decay");
+    keys.effects().record("optimizer.type", "AdamW", EffectStatus::defaulted,
+                          "the file names no optimizer: AdamW, decoupled weight decay");
   }
-  const std::string section = "optimizer.params.";
-  for (const GivenKey& key : keys_) {
-    if (!key.rejection.empty() || !key.path.starts_with(section)) continue;
-    if (!takes(type->params, std::string_view(key.path).substr(section.size()))) {
-      reject(key.path, "not a parameter of " + std::string(type->spelling) + "; it takes " +
-                           std::string(type->params));
-    }
-  }
-  out_.strategy.optimizer.kind = type->kind;
-  build_optimizer_params(name);
+  reject_others(keys, kParams, type->params, std::string(type->spelling));
+  o.kind = type->kind;
+  build_params(keys, context, name, o);
+  return o;
 }
 
-void DeepSpeedBuilder::build_optimizer_params(const std::string& type) {
-  OptimizerConfig& o = out_.strategy.optimizer;
-  const std::string params = "optimizer.params.";
-  o.lr = number(params + "lr");
-  o.weight_decay = number(params + "weight_decay");
-  if (o.kind == OptimizerKind::sgd) {
-    o.momentum = number(params + "momentum");
-    o.nesterov = boolean(params + "nesterov");
-    if (o.nesterov && o.momentum == 0) {
-      reject(params + "nesterov", "true needs optimizer.params.momentum above 0");
-    }
-    return;
+void check_onebit(Keys& keys, const Strategy& strategy) {
+  if (!is_onebit(strategy.optimizer.kind)) return;
+  const std::string conflict = stage_conflict(strategy);
+  if (!conflict.empty()) keys.effects().reject("zero_optimization.stage", conflict);
+  if (strategy.zero.sum_gradients) {
+    keys.effects().reject("gradient_allreduce_op",
+                          "\"sum\" does not go with compressed momenta, which are "
+                          "averaged; write \"mean\"");
   }
-  read_betas();
-  o.epsilon = number(params + "eps");
-  o.bias_correction = boolean(params + "bias_correction");
-  if (o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::onebit_lamb) {
-    o.lamb_max_trust = number(params + "max_coeff");
-    o.lamb_min_trust = number(params + "min_coeff");
-    if (o.lamb_min_trust > o.lamb_max_trust) {
-      reject(params + "min_coeff", "above optimizer.params.max_coeff; exchange the two");
-    }
-    if (o.kind == OptimizerKind::lamb) return;
-  }
-  if (is_onebit(o.kind)) return build_onebit();
-  const bool decoupled = boolean(params + "adam_w_mode");
-  if (type == "adam") {
-    if (!decoupled) o.kind = OptimizerKind::adam;
-    record("optimizer.type", decoupled ? "AdamW" : "Adam", EffectStatus::honoured,
-           decoupled ? "DeepSpeed's Adam decouples weight decay unless adam_w_mode is false"
-                     : "adam_w_mode is false: weight decay is added to the gradient");
-  } else if (!decoupled) {
-    reject(params + "adam_w_mode", "false contradicts type AdamW; write type Adam");
-  }
-}
-
-void DeepSpeedBuilder::build_onebit() {
-  OptimizerConfig& o = out_.strategy.optimizer;
-  OnebitConfig& onebit = o.onebit;
-  const std::string params = "optimizer.params.";
-  if (o.kind == OptimizerKind::zero_one_adam) {
-    const auto steps = static_cast<double>(context_.steps);
-    const AutoRule freeze{std::max(1.0, std::floor(0.15 * steps)), "15 % of run.steps"};
-    const AutoRule scaler{std::max(1.0, std::floor(steps / 8)), "an eighth of run.steps"};
-    const bool known = context_.steps > 0;
-    onebit.var_freeze_step = integer(params + "var_freeze_step", known ? &freeze : nullptr);
-    onebit.var_update_scaler = integer(params + "var_update_scaler");
-    onebit.local_step_scaler = integer(params + "local_step_scaler", known ? &scaler : nullptr);
-    onebit.local_step_clipper = integer(params + "local_step_clipper");
-  } else {
-    build_freeze();
-  }
-  if (o.kind == OptimizerKind::onebit_lamb) {
-    onebit.coeff_beta = number(params + "coeff_beta");
-    onebit.factor_max = number(params + "factor_max");
-    onebit.factor_min = number(params + "factor_min");
-    onebit.factor_threshold = number(params + "factor_threshold");
-    if (onebit.factor_min > onebit.factor_max) {
-      reject(params + "factor_min", "above optimizer.params.factor_max; exchange the two");
-    }
-  }
-  if (o.kind != OptimizerKind::onebit_adam) {
-    o.bias_correction = false;
-    record(params + "bias_correction", false, EffectStatus::honoured,
-           "no effect: 0/1 Adam and 1-bit LAMB correct no bias, nor do DeepSpeed's");
-  } else {
-    onebit.automatic_freeze = boolean("x-zerolab.automatic_freeze");
-    onebit.variance_stability = number("x-zerolab.variance_stability");
-    onebit.deepspeed_compat = boolean("x-zerolab.deepspeed_compat");
-    if (onebit.deepspeed_compat) {
-      o.bias_correction = false;
-      record(params + "bias_correction", false, EffectStatus::honoured,
-             "x-zerolab.deepspeed_compat: DeepSpeed corrects no bias");
-    }
-  }
-  check_onebit();
-}
-
-// How many warm-up steps; a run that ends before it would compress nothing, and say so nowhere.
-void DeepSpeedBuilder::build_freeze() {
-  const std::string path = "optimizer.params.freeze_step";
-  const AutoRule rule{std::max(1.0, std::floor(0.15 * static_cast<double>(context_.steps))),
-                      "15 % of run.steps"};
-  const std::int64_t step = integer(path, context_.steps > 0 ? &rule : nullptr);
-  out_.strategy.optimizer.onebit.freeze_step = step;
-  if (context_.steps == 0 || step < context_.steps) return;
-  reject(path,
-         std::to_string(step) + " is not below run.steps " + std::to_string(context_.steps) +
-             ": nothing would ever be compressed; lower it, raise --steps, or write \"auto\"");
-}
-
-void DeepSpeedBuilder::check_onebit() {
-  const std::string conflict = stage_conflict(out_.strategy);
-  if (!conflict.empty()) reject("zero_optimization.stage", conflict);
-  if (out_.strategy.zero.sum_gradients) {
-    reject("gradient_allreduce_op",
-           "\"sum\" does not go with compressed momenta, which are "
-           "averaged; write \"mean\"");
-  }
-}
-
-void DeepSpeedBuilder::read_betas() {
-  const std::string path = "optimizer.params.betas";
-  const Json betas = value_of(path);
-  const auto is_beta = [](const Json& beta) {
-    return beta.is_number() && beta.get<double>() >= 0 && beta.get<double>() < 1;
-  };
-  if (betas.size() != 2 || !is_beta(betas[0]) || !is_beta(betas[1])) {
-    reject(path, betas.dump() + " is not a list of two numbers in [0, 1)");
-    return;
-  }
-  out_.strategy.optimizer.beta1 = betas[0].get<double>();
-  out_.strategy.optimizer.beta2 = betas[1].get<double>();
 }
 
 }  // namespace zl

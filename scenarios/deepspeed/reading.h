@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/deepspeed/keys.h"
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 

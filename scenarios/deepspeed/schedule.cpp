@@ -1,12 +1,16 @@
+#include "scenarios/deepspeed/schedule.h"
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
-#include "scenarios/deepspeed/builder.h"
+#include "scenarios/deepspeed/fields.h"
 
 namespace zl {
 namespace {
+
+const std::string kParams = "scheduler.params.";
 
 struct ScheduleType {
   std::string_view name;
@@ -33,110 +37,87 @@ constexpr std::array kTypes = {
                  "lr_range_test_staircase last_batch_iteration"},
 };
 
-bool takes(std::string_view params, std::string_view name) {
-  return (" " + std::string(params) + " ").find(" " + std::string(name) + " ") != std::string::npos;
+void build_warmup(Keys& keys, const ImportContext& context, const std::string& type, double lr,
+                  ScheduleConfig& s) {
+  const auto steps = static_cast<double>(std::max<std::int64_t>(context.steps, 1));
+  const AutoRule warmup{std::clamp(steps / 10, 1.0, 1000.0), "a tenth of run.steps, at most 1000"};
+  s.warmup_num_steps =
+      keys.integer(kParams + "warmup_num_steps", context.steps > 0 ? &warmup : nullptr);
+  const std::string shape = keys.text(kParams + "warmup_type");
+  s.warmup_log = shape == "log" || shape == "LOG" || shape == "Log";
+  if (s.kind == ScheduleKind::warmup_cosine_lr) {
+    fields::visit_warmup_ratios(s, reading(keys, kParams));
+  } else {
+    s.warmup_min_lr = keys.number(kParams + "warmup_min_lr");
+    const AutoRule rate{lr, "the optimizer's learning rate"};
+    s.warmup_max_lr = keys.number(kParams + "warmup_max_lr", &rate);
+    const GivenKey* maximum = keys.given(kParams + "warmup_max_lr");
+    if (maximum != nullptr && maximum->value->is_null()) {
+      s.warmup_max_lr = rate.value;
+      keys.effects().record(maximum->path, rate.value, EffectStatus::honoured, "null: " + rate.why);
+    }
+    if (s.warmup_min_lr > s.warmup_max_lr) {
+      keys.effects().reject(kParams + "warmup_min_lr",
+                            "above scheduler.params.warmup_max_lr; exchange the two");
+    }
+  }
+  if (s.kind == ScheduleKind::warmup_lr) return;
+  const std::string total = kParams + "total_num_steps";
+  if (keys.given(total) == nullptr) {
+    keys.effects().reject(total, "missing, but " + type + " needs it; give a number or \"auto\"");
+    return;
+  }
+  const AutoRule rule{steps, "run.steps"};
+  s.total_num_steps = keys.integer(total, &rule);
+}
+
+void build_one_cycle(Keys& keys, ScheduleConfig& s) {
+  for (const char* name : {"cycle_min_lr", "cycle_max_lr"}) {
+    if (!keys.is_set(kParams + name))
+      keys.effects().reject(kParams + name, "missing, but OneCycle needs it; give a number");
+  }
+  if (!keys.is_set(kParams + "cycle_min_lr") || !keys.is_set(kParams + "cycle_max_lr")) return;
+  fields::visit_one_cycle(s, reading(keys, kParams));
 }
 
 }  // namespace
 
-void DeepSpeedBuilder::build_schedule() {
-  const std::string section = "scheduler.params.";
-  if (!is_set("scheduler.type")) {
-    record("scheduler.type", "constant", EffectStatus::defaulted,
-           "default: constant learning rate");
-    for (const GivenKey& key : keys_) {
-      if (key.rejection.empty() && key.path.starts_with(section)) {
-        reject(key.path, "given without scheduler.type");
+ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double lr) {
+  ScheduleConfig s;
+  if (!keys.is_set("scheduler.type")) {
+    keys.effects().record("scheduler.type", "constant", EffectStatus::defaulted,
+                          "default: constant learning rate");
+    for (const GivenKey& key : keys.effects().keys()) {
+      if (key.rejection.empty() && key.path.starts_with(kParams)) {
+        keys.effects().reject(key.path, "given without scheduler.type");
       }
     }
-    return;
+    return s;
   }
-  const std::string name = text("scheduler.type");
+  const std::string name = keys.text("scheduler.type");
   const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                  [&name](const ScheduleType& t) { return t.name == name; });
   if (type == kTypes.end()) {
     std::vector<std::string> known;
     for (const ScheduleType& t : kTypes) known.emplace_back(t.name);
     const bool cosine = name.starts_with("Cosine");
-    reject("scheduler.type", "\"" + name + "\" is not one of " + join(known, ", ") +
-                                 "; the nearest is \"" +
-                                 (cosine ? "WarmupCosineLR" : nearest(name, known)) + "\"");
-    mark_unused(section, "a parameter of " + name);
-    return;
+    keys.effects().reject("scheduler.type", "\"" + name + "\" is not one of " + join(known, ", ") +
+                                                "; the nearest is \"" +
+                                                (cosine ? "WarmupCosineLR" : nearest(name, known)) +
+                                                "\"");
+    keys.effects().mark_unused(kParams, "a parameter of " + name);
+    return s;
   }
-  for (const GivenKey& key : keys_) {
-    if (!key.rejection.empty() || !key.path.starts_with(section)) continue;
-    if (!takes(type->params, std::string_view(key.path).substr(section.size()))) {
-      reject(key.path, "not a parameter of " + name + "; it takes " + std::string(type->params));
-    }
-  }
-  out_.strategy.schedule.kind = type->kind;
-  if (type->kind == ScheduleKind::one_cycle) return build_one_cycle();
-  if (type->kind == ScheduleKind::lr_range_test) return build_range_test();
-  build_warmup(name);
-}
-
-void DeepSpeedBuilder::build_warmup(const std::string& type) {
-  ScheduleConfig& s = out_.strategy.schedule;
-  const std::string params = "scheduler.params.";
-  const auto steps = static_cast<double>(std::max<std::int64_t>(context_.steps, 1));
-  const AutoRule warmup{std::clamp(steps / 10, 1.0, 1000.0), "a tenth of run.steps, at most 1000"};
-  s.warmup_num_steps = integer(params + "warmup_num_steps", context_.steps > 0 ? &warmup : nullptr);
-  const std::string shape = text(params + "warmup_type");
-  s.warmup_log = shape == "log" || shape == "LOG" || shape == "Log";
-  if (s.kind == ScheduleKind::warmup_cosine_lr) {
-    s.warmup_min_ratio = number(params + "warmup_min_ratio");
-    s.cos_min_ratio = number(params + "cos_min_ratio");
+  reject_others(keys, kParams, type->params, name);
+  s.kind = type->kind;
+  if (type->kind == ScheduleKind::one_cycle) {
+    build_one_cycle(keys, s);
+  } else if (type->kind == ScheduleKind::lr_range_test) {
+    fields::visit_range_test(s, reading(keys, kParams));
   } else {
-    s.warmup_min_lr = number(params + "warmup_min_lr");
-    const AutoRule rate{out_.strategy.optimizer.lr, "the optimizer's learning rate"};
-    s.warmup_max_lr = number(params + "warmup_max_lr", &rate);
-    const GivenKey* maximum = given(params + "warmup_max_lr");
-    if (maximum != nullptr && maximum->value->is_null()) {
-      s.warmup_max_lr = rate.value;
-      record(maximum->path, rate.value, EffectStatus::honoured, "null: " + rate.why);
-    }
-    if (s.warmup_min_lr > s.warmup_max_lr) {
-      reject(params + "warmup_min_lr", "above scheduler.params.warmup_max_lr; exchange the two");
-    }
+    build_warmup(keys, context, name, lr, s);
   }
-  if (s.kind == ScheduleKind::warmup_lr) return;
-  const std::string total = params + "total_num_steps";
-  if (given(total) == nullptr) {
-    reject(total, "missing, but " + type + " needs it; give a number or \"auto\"");
-    return;
-  }
-  const AutoRule rule{steps, "run.steps"};
-  s.total_num_steps = integer(total, &rule);
-}
-
-void DeepSpeedBuilder::build_one_cycle() {
-  ScheduleConfig& s = out_.strategy.schedule;
-  const std::string params = "scheduler.params.";
-  for (const char* name : {"cycle_min_lr", "cycle_max_lr"}) {
-    if (!is_set(params + name))
-      reject(params + name, "missing, but OneCycle needs it; give a number");
-  }
-  if (!is_set(params + "cycle_min_lr") || !is_set(params + "cycle_max_lr")) return;
-  s.cycle_min_lr = number(params + "cycle_min_lr");
-  s.cycle_max_lr = number(params + "cycle_max_lr");
-  s.decay_lr_rate = number(params + "decay_lr_rate");
-  s.cycle_first_step_size = integer(params + "cycle_first_step_size");
-  s.cycle_second_step_size = integer(params + "cycle_second_step_size");
-  s.decay_step_size = integer(params + "decay_step_size");
-  s.cycle_momentum = boolean(params + "cycle_momentum");
-  s.cycle_min_mom = number(params + "cycle_min_mom");
-  s.cycle_max_mom = number(params + "cycle_max_mom");
-  s.decay_mom_rate = number(params + "decay_mom_rate");
-}
-
-void DeepSpeedBuilder::build_range_test() {
-  ScheduleConfig& s = out_.strategy.schedule;
-  const std::string params = "scheduler.params.lr_range_test_";
-  s.lr_range_test_min_lr = number(params + "min_lr");
-  s.lr_range_test_step_size = integer(params + "step_size");
-  s.lr_range_test_step_rate = number(params + "step_rate");
-  s.lr_range_test_staircase = boolean(params + "staircase");
+  return s;
 }
 
 }  // namespace zl

@@ -1,19 +1,19 @@
-// Clusters by name for the runner: the catalogue, this machine's calibration, or a file.
-#include <filesystem>
-#include <thread>
+#include "scenarios/files/clusters.h"
 
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/machine_memory.h"
 #include "results/paths.h"
 #include "scenarios/files/catalog.h"
-#include "scenarios/run/runner.h"
 #include "simulator/cluster/find_cluster.h"
 
 namespace zl {
 
-std::string local_cluster_path(const std::string& backend) {
-  return (data_folder() / (backend == "cpu" ? "local.json" : "local-" + backend + ".json"))
-      .string();
+std::string local_cluster_path(const std::string& cluster) {
+  return (data_folder() / (cluster + ".json")).string();
 }
 
 namespace {
@@ -31,7 +31,7 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path) {
     return sim::parse_cluster(read_file(name_or_path), name_or_path);
   }
   if (name_or_path == "local-cuda") {
-    const std::string file = local_cluster_path("cuda");
+    const std::string file = local_cluster_path(name_or_path);
     if (std::filesystem::exists(file)) {
       return with_memory_of_now(sim::parse_cluster(read_file(file), file));
     }
@@ -68,6 +68,16 @@ sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
   return scenario.run.link_bandwidth > 0
              ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)
              : cluster;
+}
+
+std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
+  const DeviceProperties device = sim::device_properties(cluster);
+  std::int64_t least = 0;
+  for (const std::int64_t limit : {scenario.run.device_memory, device.memory,
+                                   device.memory_is_host ? device.host_memory : 0}) {
+    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
+  }
+  return least;
 }
 
 }  // namespace zl

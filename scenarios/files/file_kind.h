@@ -2,7 +2,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 

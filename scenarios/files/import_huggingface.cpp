@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/files/json_reading.h"
-#include "scenarios/files/model_file.h"
+#include "scenarios/files/rope_scaling.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/import_huggingface.h"
+#include "scenarios/files/rope_scaling.h"
 
 namespace zl {
 namespace {
@@ -64,15 +66,6 @@ void visit_numbers(Model& model, Visitor&& visit) {
   visit("sliding_window", model.sliding_window);
 }
 
-// As Hugging Face names them.
-template <class Scaling, class Visitor>
-void visit_scaling(Scaling& scaling, Visitor&& visit) {
-  visit("factor", scaling.factor);
-  visit("low_freq_factor", scaling.low_freq);
-  visit("high_freq_factor", scaling.high_freq);
-  visit("original_max_position_embeddings", scaling.original);
-}
-
 void apply_family(ModelConfig& model) {
   if (model.family == "gpt2") return;
   if (model.family != "llama") {
@@ -109,20 +102,6 @@ void read_value(const Json& value, const std::string& where, double& out) {
 
 }  // namespace
 
-RopeScaling rope_scaling_from_json(const Json& object, const std::string& where) {
-  check_keys(object, where,
-             {"rope_type", "type", "rope_theta", "factor", "low_freq_factor", "high_freq_factor",
-              "original_max_position_embeddings"});
-  RopeScaling scaling;
-  visit_scaling(scaling, [&](const char* key, double& member) {
-    if (!object.contains(key)) {
-      throw Error(ErrorCode::invalid, child_path(where, key) + ": is missing; give the number");
-    }
-    member = number_at(object[key], child_path(where, key));
-  });
-  return scaling;
-}
-
 ModelConfig model_from_json(const Json& object, std::string_view source) {
   check_keys(object, "model", known_keys());
   ModelConfig model;
@@ -156,7 +135,7 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
 
 ModelConfig load_model(const std::string& name_or_path) {
   if (!catalog_has("models", name_or_path) && std::filesystem::is_regular_file(name_or_path)) {
-    const std::string text = read_text_file(name_or_path);
+    const std::string text = read_file(name_or_path);
     const Json object = parse_json(text, name_or_path);
     if (object.contains("architectures") || object.contains("model_type")) {
       return import_huggingface(text, name_or_path);
@@ -175,10 +154,9 @@ Json model_to_json(const ModelConfig& model) {
   object["activation"] = kind_name(kActivations, model.activation);
   object["position"] = kind_name(kPositions, model.position);
   visit_numbers(model, [&object](const char* key, const auto& member) { object[key] = member; });
-  if (model.rope_scaling.factor == 1) return object;
-  visit_scaling(model.rope_scaling, [&object](const char* key, const double& member) {
-    object["rope_scaling"][key] = member;
-  });
+  if (model.rope_scaling.factor != 1) {
+    object["rope_scaling"] = rope_scaling_to_json(model.rope_scaling);
+  }
   return object;
 }
 

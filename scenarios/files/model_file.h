@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/model/model_config.h"
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 
@@ -16,9 +16,6 @@ ModelConfig model_from_json(const Json& object, std::string_view source);
 
 // A catalogue name, or the path of a model file (zerolab's own or a Hugging Face config.json).
 ModelConfig load_model(const std::string& name_or_path);
-
-// "rope_scaling" as Hugging Face writes it for "llama3". Throws Error{invalid} naming the key.
-RopeScaling rope_scaling_from_json(const Json& object, const std::string& where);
 
 // Every key in a fixed order; model_from_json gives the same model back.
 Json model_to_json(const ModelConfig& model);

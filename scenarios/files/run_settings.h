@@ -1,14 +1,135 @@
-// The "run" section of a scenario as JSON, with its checks.
+// The "run" section of a scenario: its settings, what the command line says instead of them, and
+// one list of its keys.
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "scenarios/files/json_reading.h"
-#include "scenarios/files/scenario.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/base/dtype.h"
+#include "core/model/model_config.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 
+// Data-parallel ranks of the real backends are threads, but for launched processes.
+inline constexpr std::int64_t kMaxRealRanks = 64;
+
+struct RunSettings {
+  std::int64_t ranks = 0;  // without one: as many as the cluster's name says, 4 on "local"
+  std::int64_t steps = 20;
+  std::uint64_t seed = 1234;
+  std::int64_t sequence_length = 0;  // without one: the model's max_sequence
+  std::string data = "bible";        // or a text file, or a .bin of uint16 tokens
+  std::string tokenizer = "byte";    // or a folder with vocab.json and merges.txt
+  std::int64_t device_memory = 0;    // bytes; 0: unlimited
+  std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
+  std::string nvme_path;             // empty: what each strategy says
+  bool deterministic = true;         // see WorldOptions
+  // Of the cpu backend: threads of this process, or the processes that mpirun started.
+  std::string communicator = "threads";
+  // Bytes a second that a rank of this machine, or a node of another cluster, sends at most; 0:
+  // what the machine or the cluster has. See sim::with_link_bandwidth.
+  double link_bandwidth = 0;
+  // Whose speed a simulated GPU has: a stack of the catalogue or a file; empty: this core's own.
+  std::string stack;
+  // Overrides what the strategies say.
+  std::optional<DType> precision;
+  // For strategies that state no batch; from the command line they override every strategy.
+  std::int64_t micro_batch = 0;
+  std::int64_t gradient_accumulation = 0;
+};
+
+// What the command line says of a run; unset members leave the file's values. Paths are relative to
+// the working directory.
+struct RunOverrides {
+  std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
+      gradient_accumulation;
+  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, link_bandwidth,
+      precision, communicator, stack;
+  std::optional<bool> deterministic;
+};
+
+// What the value of a key may be.
+namespace run_value {
+struct Whole {
+  std::int64_t minimum, maximum;
+};
+struct Bytes {};      // a number or a text such as 16GiB
+struct Bandwidth {};  // a number or a text such as 4.1Gbit; 0: no limit
+struct Precision {};  // fp32, bf16, fp16
+struct Text {
+  const char* choices = "";  // separated by ", "; empty: any text
+};
+struct Flag {};
+}  // namespace run_value
+
+struct RunKey {
+  const char* name;  // in files; the option is its --name with dashes
+  enum class Written : std::uint8_t {
+    always,
+    when_not_default,  // scenarios from before the key keep their hash
+    never              // the resolved strategies have it
+  } written;
+  const char* help;
+};
+
+// "micro_batch" -> "--micro-batch".
+std::string option_of(const RunKey& key);
+
+// One list serves files, overrides, both command lines and the check for unknown keys. Calls
+// visit(RunKey, &RunSettings::key, &RunOverrides::key, run_value) in the order of canonical files.
+template <class Visitor>
+void visit_run_keys(Visitor&& visit) {
+  using namespace run_value;
+  using enum RunKey::Written;
+  using S = RunSettings;
+  using O = RunOverrides;
+  constexpr std::int64_t kMillion = 1'000'000;  // a result holds the time of each step
+  const auto key = [](const char* name, RunKey::Written written, const char* help) {
+    return RunKey{name, written, help};
+  };
+  visit(key("ranks", always, "Data-parallel ranks"), &S::ranks, &O::ranks, Whole{1, kMillion});
+  visit(key("steps", always, "Optimizer steps"), &S::steps, &O::steps, Whole{1, kMillion});
+  visit(key("seed", always, "Seed of weights, data order and dropout"), &S::seed, &O::seed,
+        Whole{0, INT64_MAX});
+  visit(key("precision", never, "fp32, bf16 or fp16"), &S::precision, &O::precision, Precision{});
+  visit(key("micro_batch", never, "Sequences per rank and micro-batch"), &S::micro_batch,
+        &O::micro_batch, Whole{1, kMillion});
+  visit(key("gradient_accumulation", never, "Micro-batches per step"), &S::gradient_accumulation,
+        &O::gradient_accumulation, Whole{1, kMillion});
+  visit(key("sequence_length", always, "Tokens per sequence"), &S::sequence_length,
+        &O::sequence_length, Whole{1, 1 << 24});
+  visit(key("data", always, "Text file, .bin of uint16 tokens, bible, or synthetic"), &S::data,
+        &O::data, Text{});
+  visit(key("tokenizer", always, "byte, or a folder with vocab.json and merges.txt"), &S::tokenizer,
+        &O::tokenizer, Text{});
+  visit(key("device_memory", always, "Memory budget of a rank, such as 16GiB"), &S::device_memory,
+        &O::device_memory, Bytes{});
+  visit(key("host_memory", when_not_default, "Budget of a rank's offload to the host"),
+        &S::host_memory, &O::host_memory, Bytes{});
+  visit(key("nvme_path", never, "Folder of what is offloaded to nvme"), &S::nvme_path,
+        &O::nvme_path, Text{});
+  visit(key("link_bandwidth", when_not_default,
+            "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit"),
+        &S::link_bandwidth, &O::link_bandwidth, Bandwidth{});
+  visit(key("communicator", when_not_default,
+            "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)"),
+        &S::communicator, &O::communicator, Text{"threads, mpi"});
+  visit(key("stack", when_not_default,
+            "Software that a simulated GPU runs: see zerolab show stacks; else this core's"),
+        &S::stack, &O::stack, Text{});
+  visit(key("deterministic", when_not_default,
+            "The same bits at every run (the default); without, CUDA fuses more"),
+        &S::deterministic, &O::deterministic, Flag{});
+}
+
 // Throws Error{invalid} naming the key: unknown keys, 0 ranks, fewer than 1 step, wrong types.
 RunSettings read_run_settings(const Json& object);
+
+// Puts what the overrides say into the object of a "run" section.
+void apply_overrides(const RunOverrides& overrides, Json& run);
 
 // Throws Error{invalid} when the sequence exceeds learned positions or a sliding window.
 void check_sequence_length(const RunSettings& run, const ModelConfig& model);

@@ -1,11 +1,10 @@
-// Strategies by name or file, and the canonical DeepSpeed form of a Strategy.
+// Strategies by name or file.
 // Ownership: values. Threads: pure functions.
 #pragma once
 
 #include <string>
 
 #include "scenarios/deepspeed/import.h"
-#include "scenarios/files/json_reading.h"
 
 namespace zl {
 
@@ -15,12 +14,5 @@ ImportedStrategy load_strategy(const std::string& name_or_path, const ImportCont
 
 // The same for `show`: rejected keys are reported in the result.
 ImportedStrategy inspect_strategy(const std::string& name_or_path, const ImportContext& context);
-
-// A DeepSpeed configuration with every value spelled out and keys in a fixed order; importing it
-// for the same number of ranks gives the same Strategy.
-Json strategy_to_json(const Strategy& strategy);
-
-// "none", "full", "every:4", "selective:attention,mlp", "auto".
-std::string recompute_text(const RecomputeConfig& recompute);
 
 }  // namespace zl

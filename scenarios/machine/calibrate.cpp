@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine_memory.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/machine/time_ops.h"
 #include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/runner.h"
@@ -44,9 +45,9 @@ const Plan kGpuPlan = {
 const Plan kTinyPlan = {
     {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
 
-const Plan& plan_of(const CalibrationOptions& options) {
+const Plan& plan_of(const CalibrationOptions& options, bool on_gpu) {
   if (options.tiny) return kTinyPlan;
-  return options.backend == "cuda" ? kGpuPlan : kCpuPlan;
+  return on_gpu ? kGpuPlan : kCpuPlan;
 }
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
@@ -131,9 +132,10 @@ sim::ClusterSpec gpu_machine() {
   return machine;
 }
 
-void write_gemm_peaks(const Runner& runner, bool on_gpu, const Plan& plan,
-                      sim::ClusterSpec& machine) {
-  const auto world = runner.backends().make(on_gpu ? "cuda" : "cpu", {1, machine.shared_cores});
+void write_gemm_peaks(const Runner& runner, const std::string& backend, bool on_gpu,
+                      const Plan& plan, sim::ClusterSpec& machine) {
+  const auto world =
+      runner.backends().make(backend, {.ranks = 1, .threads_per_rank = machine.shared_cores});
   const bool has_data_sheet = on_gpu && cuda_cluster(1).has_value();
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     sim::ComputeRate& rate = machine.device.rates[static_cast<std::size_t>(dtype)];
@@ -154,13 +156,13 @@ struct Job {
 };
 
 // Where files are measured: "" for nowhere.
-std::string folder_of(const CalibrationOptions& options) {
-  if (!options.nvme_path.empty() || options.backend != "cpu") return options.nvme_path;
+std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
+  if (!options.nvme_path.empty() || on_gpu) return options.nvme_path;
   return std::filesystem::temp_directory_path().string();
 }
 
 // Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
-std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
+std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options, bool in_files) {
   const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
   std::vector<std::string> precisions = options.precisions;
   if (precisions.empty()) precisions.emplace_back(plan.precision);
@@ -175,7 +177,7 @@ std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options) {
           for (const Style& style : kStyles) add(style);
           if (pass > 0) continue;
           add(kOnebit);
-          add(folder_of(options).empty() || i >= plan.in_files ? kOnHost : kInFiles);
+          add(!in_files || i >= plan.in_files ? kOnHost : kInFiles);
         }
       }
     }
@@ -192,11 +194,11 @@ struct Measured {
   }
 };
 
-void train(const Runner& runner, const CalibrationOptions& options, const Job& job, int run,
-           Measured& measured) {
+void train(const Runner& runner, const CalibrationOptions& options, const std::string& folder,
+           const Job& job, int run, Measured& measured) {
   const Scenario scenario = training_scenario(job.shape, job.ranks, options.steps);
   const ImportedStrategy strategy =
-      training_strategy(job.style, job.shape, parse_dtype(job.precision), folder_of(options));
+      training_strategy(job.style, job.shape, parse_dtype(job.precision), folder);
   RunHooks hooks;
   hooks.on_trace = [&](const Trace& trace) { measured.add(trace, job.ranks, run); };
   const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
@@ -208,7 +210,8 @@ void train(const Runner& runner, const CalibrationOptions& options, const Job& j
 void time_compressed_ops(const Runner& runner, const CalibrationOptions& options, const Job& job,
                          int run, Measured& measured) {
   const std::int64_t elements = job.shape.hidden * job.shape.hidden;
-  const auto world = runner.backends().make(options.backend, {job.ranks, 1});
+  const auto world =
+      runner.backends().make(options.backend, {.ranks = job.ranks, .threads_per_rank = 1});
   measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
 }
 
@@ -216,10 +219,12 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
 
 sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const Runner runner;
-  const bool on_gpu = options.backend == "cuda";
-  const Plan& plan = plan_of(options);
+  const bool on_gpu =
+      static_cast<bool>(runner.backends().capabilities(options.backend).accelerator);
+  const Plan& plan = plan_of(options, on_gpu);
+  const std::string folder = folder_of(options, on_gpu);
   Measured measured;
-  const std::vector<Job> jobs = jobs_of(plan, options);
+  const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());
   const auto count = static_cast<int>(jobs.size());
   for (int i = 0; i < count; ++i) {
     const Job& job = jobs[static_cast<std::size_t>(i)];
@@ -228,7 +233,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
                            training_model(job.shape).name + ", " + job.style.name,
                        i, count);
     }
-    train(runner, options, job, i, measured);
+    train(runner, options, folder, job, i, measured);
     if (on_gpu && job.style.onebit && job.ranks == 1) {
       time_compressed_ops(runner, options, job, i, measured);
     }
@@ -237,7 +242,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
   machine.calibration = sim::fit(measured.runs, machine);
   machine.host_memory = machine_memory();
-  write_gemm_peaks(runner, on_gpu, plan, machine);
+  write_gemm_peaks(runner, options.backend, on_gpu, plan, machine);
   return machine;
 }
 

@@ -24,8 +24,9 @@ struct CalibrationOptions {
 };
 
 // The fitted cluster. The models trained are not those of the catalogue. Does not write anything:
-// the caller stores cluster_json() at local_cluster_path(backend). A GPU of the catalogue keeps its
-// data-sheet peak and gets the measured share of it; the peaks of other machines are measured ones.
+// the caller stores cluster_json() at local_cluster_path of the backend's cluster. A GPU of the
+// catalogue keeps its data-sheet peak and gets the measured share of it; the peaks of other
+// machines are measured ones.
 sim::ClusterSpec calibrate_machine(const CalibrationOptions& options);
 
 }  // namespace zl

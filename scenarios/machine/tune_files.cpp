@@ -12,7 +12,7 @@
 #include "backends/cpu/file_storage.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {

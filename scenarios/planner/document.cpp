@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "scenarios/files/catalog.h"
-#include "scenarios/files/json_reading.h"
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {
@@ -73,7 +74,7 @@ Document Document::open(const std::string& name_or_path) {
     return parse(document.dump(), name_or_path);
   }
   if (std::filesystem::is_regular_file(name_or_path)) {
-    return parse(read_text_file(name_or_path), name_or_path);
+    return parse(read_file(name_or_path), name_or_path);
   }
   load_scenario(name_or_path);  // says which names there are
   throw Error(ErrorCode::invalid, name_or_path + ": not a scenario");

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 
 namespace zl {
 namespace {

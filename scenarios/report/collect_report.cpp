@@ -11,8 +11,10 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "scenarios/files/json_reading.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/report/report_step.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 
 namespace zl {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "scenarios/deepspeed/import.h"
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/world.h"
 #include "core/base/error.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/run/measure.h"
 
 #ifdef ZL_WITH_MPI
 #include "backends/mpi/world.h"
@@ -28,9 +30,17 @@ std::unique_ptr<World> make_mpi_world(const WorldOptions&) {
 }  // namespace
 
 void add_cpu(BackendRegistry& registry) {
-  registry.add("cpu", [](const WorldOptions& options) {
+  const auto make = [](const WorldOptions& options) {
     return options.communicator == "mpi" ? make_mpi_world(options) : cpu::make_world(options);
-  });
+  };
+  const auto peak_flops = [](int, DType dtype) {
+    return cluster_peak_flops(load_cluster("local"), dtype);
+  };
+  registry.add("cpu", make, {},
+               {.takes_link_bandwidth = true,
+                .takes_processes = true,
+                .cluster = "local",
+                .peak_flops = peak_flops});
 }
 
 std::string describe_communicators() {

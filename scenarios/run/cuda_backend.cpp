@@ -7,7 +7,8 @@
 
 #include "backends/cpu/device.h"
 #include "scenarios/files/catalog.h"
-#include "scenarios/run/runner.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/run/measure.h"
 
 #ifdef ZL_WITH_CUDA
 #include "backends/cuda/availability.h"
@@ -60,12 +61,30 @@ int gpus_used(int ranks) {
   return static_cast<int>(cuda::describe_gpus().size()) >= ranks ? ranks : 1;
 }
 
+double cuda_peak_flops(int ranks, DType dtype) {
+  const std::optional<sim::ClusterSpec> gpus = cuda_cluster(ranks);
+  return gpus ? cluster_peak_flops(*gpus, dtype) : 0;
+}
+
+Accelerator describe_accelerator() {
+  const auto gpus = cuda::describe_gpus();
+  if (gpus.empty()) return {};
+  const std::string attention = cuda::describe_attention();
+  return {gpus.front().name, "CUDA " + cuda::driver_version() +
+                                 ", attention: " + attention.substr(0, attention.find(" ("))};
+}
+
 }  // namespace
 
 void add_cuda(BackendRegistry& registry) {
   registry.add(
       "cuda", [](const WorldOptions& options) { return cuda::make_world(options, cpu::run_op); },
-      [] { return std::string(cuda::availability()); });
+      [] { return std::string(cuda::availability()); },
+      {.joins_launches = true,
+       .cluster = "local-cuda",
+       .peak_flops = cuda_peak_flops,
+       .device = cuda_device_properties,
+       .accelerator = describe_accelerator});
 }
 
 std::string catalogue_gpu(const std::string& device_name, std::int64_t memory) {
@@ -103,17 +122,6 @@ DeviceProperties cuda_device_properties(int ranks) {
   properties.workspace = cuda::kWorkspace;
 #endif
   return properties;
-}
-
-void name_gpu(const std::string& backend, Environment& environment) {
-  environment.gpu = environment.driver = "";
-  if (backend != "cuda") return;
-  const auto gpus = cuda::describe_gpus();
-  if (gpus.empty()) return;
-  environment.gpu = gpus.front().name;
-  const std::string attention = cuda::describe_attention();
-  environment.driver = "CUDA " + cuda::driver_version() +
-                       ", attention: " + attention.substr(0, attention.find(" ("));
 }
 
 Json describe_cuda() {

@@ -6,9 +6,8 @@
 #include <string>
 
 #include "core/device/world.h"
-#include "results/environment.h"
-#include "scenarios/files/json_reading.h"
 #include "simulator/cluster/cluster_spec.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 
@@ -25,9 +24,6 @@ std::optional<sim::ClusterSpec> cuda_cluster(int ranks);
 
 // What one of `ranks` ranks can use: an equal part of the memory of a shared GPU.
 DeviceProperties cuda_device_properties(int ranks);
-
-// Names the GPU and driver of runs on `backend`; empty for other backends than "cuda".
-void name_gpu(const std::string& backend, Environment& environment);
 
 // {"gpus": [...], "driver_cuda": .., "runtime": .., "cublaslt": .., "nccl": .., "why": null or
 // text}.

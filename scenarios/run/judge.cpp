@@ -1,6 +1,7 @@
 #include "scenarios/run/judge.h"
 
 #include "core/rank/pool.h"
+#include "scenarios/files/clusters.h"
 
 namespace zl {
 namespace {

@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "scenarios/run/judge.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/run/resolve_recompute.h"
 #include "simulator/memory_curve.h"
 
 namespace zl {
@@ -41,7 +43,7 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
 
 Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
                 const std::string& backend) {
-  if (backend == "sim") {
+  if (runner.backends().capabilities(backend).is_recording) {
     const RunResult result = runner.run(scenario, imported, backend);
     if (result.outcome == Outcome::out_of_memory) {
       log_warning(imported.strategy.name + " does not fit: " + result.message +

@@ -22,16 +22,6 @@ void clear_answers(RunResult& result) {
 
 }  // namespace
 
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster) {
-  const DeviceProperties device = sim::device_properties(cluster);
-  std::int64_t least = 0;
-  for (const std::int64_t limit : {scenario.run.device_memory, device.memory,
-                                   device.memory_is_host ? device.host_memory : 0}) {
-    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
-  }
-  return least;
-}
-
 ProgramOptions program_options(const Scenario& scenario) {
   ProgramOptions options;
   options.steps = scenario.run.steps;
@@ -58,7 +48,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
   std::vector<ClassRecording> recordings;
-  sim::make_world({ranks, 1}, sim)->run([&](RankHandle handle) {
+  sim::make_world({.ranks = ranks, .threads_per_rank = 1}, sim)->run([&](RankHandle handle) {
     RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
     clear_answers(outcome.result);
     recordings.push_back({std::move(classes[recordings.size()]), std::move(outcome.result),
@@ -77,6 +67,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
   RunResult result = recording.books;
+  result.predicted = true;
   std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
   for (const ClassRecording& other : recording.others) {
     traces.push_back({&other.trace, other.ranks.ranks});

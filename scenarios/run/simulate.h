@@ -32,10 +32,6 @@ struct Recording : ClassRecording {
 // makes it wait and what a result reports is its own.
 enum class RecordedRanks : std::uint8_t { stages, classes };
 
-// Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
-// where the device is the host; 0: unlimited.
-std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
-
 // What the scenario says about the program of a rank.
 ProgramOptions program_options(const Scenario& scenario);
 

@@ -7,8 +7,10 @@ namespace zl {
 namespace {
 
 RunResult without_numbers(const Scenario& scenario, const ImportedStrategy& strategy,
-                          const std::string& backend, Outcome outcome, const char* message) {
+                          const std::string& backend, bool predicted, Outcome outcome,
+                          const char* message) {
   RunResult result;
+  result.predicted = predicted;
   write_origin(scenario, strategy, backend, result);
   result.outcome = outcome;
   result.message = message;
@@ -21,11 +23,12 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
                       const ImportedStrategy& strategy, const std::string& backend,
                       const RunHooks& hooks) {
   const auto failed = [&](const char* message, Outcome outcome = Outcome::failed) {
-    return without_numbers(scenario, strategy, backend, outcome, message);
+    const bool predicted = runner.backends().capabilities(backend).is_recording;
+    return without_numbers(scenario, strategy, backend, predicted, outcome, message);
   };
   try {
     RunResult result = runner.run(scenario, strategy, backend, hooks);
-    if (was_cut_short(scenario, result, hooks)) {
+    if (was_cut_short(scenario, result, hooks) && result.outcome == Outcome::ok) {
       result.outcome = Outcome::failed;
       result.message = "interrupted after " + std::to_string(result.first_step + result.steps) +
                        " of " + std::to_string(scenario.run.steps) + " steps; not stored";
@@ -40,6 +43,12 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
   } catch (const std::exception& error) {
     return failed(error.what());
   }
+}
+
+void name_accelerator(const BackendCapabilities& backend, Environment& environment) {
+  const Accelerator accelerator = backend.accelerator ? backend.accelerator() : Accelerator{};
+  environment.gpu = accelerator.name;
+  environment.driver = accelerator.driver;
 }
 
 bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks) {

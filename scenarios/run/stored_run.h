@@ -16,6 +16,9 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
                       const ImportedStrategy& strategy, const std::string& backend,
                       const RunHooks& hooks);
 
+// Names what the backend's ranks computed on besides the processor; empties it for the processor.
+void name_accelerator(const BackendCapabilities& backend, Environment& environment);
+
 // Whether hooks.stop ended the run before its last step; such a run is not to be stored.
 bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks);
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "simulator/cluster/json_object.h"
+#include "simulator/json/object.h"
 
 namespace zl::sim {
 namespace {

@@ -1,10 +1,11 @@
 #include "simulator/cluster/cluster_spec.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "simulator/cluster/calibration_json.h"
-#include "simulator/cluster/json_object.h"
+#include "simulator/json/object.h"
 
 namespace zl::sim {
 namespace {
@@ -135,7 +136,7 @@ const char* name_of(CostClass cost_class) {
 }
 
 ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
-  const Json value = parse_text(json, source);
+  const Json value = parse_json(json, source);
   JsonObject object(value, source + ": cluster");
   ClusterSpec cluster;
   if (object.count("schema") != 1) object.fail("schema", "is not 1, the only version so far");
@@ -226,8 +227,6 @@ DeviceProperties device_properties(const ClusterSpec& cluster) {
   properties.host_memory = cluster.host_memory / std::min(cluster.devices, cluster.node_devices);
   properties.memory_is_host = cluster.compute_is_host;
   properties.workspace = cluster.device.workspace;
-  properties.peak_flops_f32 = cluster.device.rate(DType::f32).peak;
-  properties.peak_flops_half = cluster.device.rate(DType::bf16).peak;
   return properties;
 }
 

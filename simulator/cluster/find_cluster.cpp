@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
-#include "simulator/cluster/json_object.h"
 
 namespace zl::sim {
 namespace {

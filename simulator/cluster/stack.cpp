@@ -1,7 +1,9 @@
 #include "simulator/cluster/stack.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
-#include "simulator/cluster/json_object.h"
+#include "simulator/json/object.h"
 
 namespace zl::sim {
 namespace {
@@ -15,7 +17,7 @@ double share(JsonObject& object, const char* key) {
 }  // namespace
 
 Stack parse_stack(std::string_view json, const std::string& source) {
-  const Json value = parse_text(json, source);
+  const Json value = parse_json(json, source);
   JsonObject object(value, source + ": stack");
   if (object.count("schema") != 1) object.fail("schema", "is not 1, the only version so far");
   Stack stack;

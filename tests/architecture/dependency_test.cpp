@@ -24,36 +24,60 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"backends/cuda", {"core", "backends/bootstrap", "backends/cuda"}},
     {"backends/mpi", {"core", "backends/cpu", "backends/mpi"}},
     {"simulator", {"core", "simulator"}},
+    {"simulator/json", {"core", "simulator/json"}},
     {"results", {"core", "results"}},
     {"scenarios", {"core", "backends", "simulator", "results", "scenarios"}},
     {"gui", {"core", "simulator", "results", "scenarios", "gui"}},
 };
 
-// The floors of the core, lower first: a folder includes its own files and those of the floors
-// below. `data` knows no other folder but base.
-const std::vector<std::string> kFloors{
-    "core/base",        // what everything is made of: bytes, types, shapes, views, errors
-    "core/data",        // tokens from text; needs nothing of a device
-    "core/ops",         // what is computed, as values
-    "core/trace",       // what was computed, as values
-    "core/device",      // the interface that runs ops
-    "core/threads",     // help for those who implement it
-    "core/parallel",    // which ranks form groups, and who owns what among them
-    "core/rank",        // one rank's device and groups, with its books
-    "core/model",       // which ops a model is
-    "core/optim",       // how owned weights are updated
-    "core/offload",     // updated where, kept where: off the device
-    "core/zero",        // sharded how, gathered and reduced when
-    "core/checkpoint",  // all that state, in files
-    "core/pipeline",    // in which order micro-batches pass the units
-    "core/train",       // the composition: strategy, engine, program
+// The floors of a top-level folder, lower first: a folder includes its own files and those of the
+// floors below; folders in one set do not know each other.
+using Floors = std::vector<std::set<std::string>>;
+
+const Floors kCoreFloors{
+    {"core/base"},        // what everything is made of: bytes, types, shapes, views, errors
+    {"core/data"},        // tokens from text; needs nothing of a device
+    {"core/ops"},         // what is computed, as values
+    {"core/trace"},       // what was computed, as values
+    {"core/device"},      // the interface that runs ops
+    {"core/threads"},     // help for those who implement it
+    {"core/parallel"},    // which ranks form groups, and who owns what among them
+    {"core/rank"},        // one rank's device and groups, with its books
+    {"core/model"},       // which ops a model is
+    {"core/optim"},       // how owned weights are updated
+    {"core/offload"},     // updated where, kept where: off the device
+    {"core/zero"},        // sharded how, gathered and reduced when
+    {"core/checkpoint"},  // all that state, in files
+    {"core/pipeline"},    // in which order micro-batches pass the units
+    {"core/train"},       // the composition: strategy, engine, program
 };
 
-int floor_of(const std::string& path) {
-  for (std::size_t i = 0; i < kFloors.size(); ++i) {
-    if (path.starts_with(kFloors[i] + "/")) return static_cast<int>(i);
+// Below all of them: simulator/json, the one strict reader.
+const Floors kScenarioFloors{
+    {"scenarios/deepspeed"},  // what a DeepSpeed configuration means
+    {"scenarios/files"},      // everything a person writes, as values
+    {"scenarios/run"},        // one strategy on one backend
+    {"scenarios/machine", "scenarios/report", "scenarios/planner"},  // what many runs say
+    {"scenarios/cli"},                                               // the program
+};
+
+struct Place {
+  int floor = -1;
+  std::string folder;
+};
+
+Place place_of(const Floors& floors, const std::string& path) {
+  for (std::size_t i = 0; i < floors.size(); ++i) {
+    for (const std::string& folder : floors[i]) {
+      if (path.starts_with(folder + "/")) return {static_cast<int>(i), folder};
+    }
   }
-  return -1;
+  return {};
+}
+
+bool rises(const Floors& floors, const std::string& file, const std::string& target) {
+  const Place from = place_of(floors, file), to = place_of(floors, target);
+  return from.floor >= 0 && to.floor >= 0 && from.folder != to.folder && to.floor >= from.floor;
 }
 
 struct Include {
@@ -103,9 +127,9 @@ std::string violation(const Include& include) {
     const bool ok = std::any_of(allowed.begin(), allowed.end(), [&](const std::string& folder) {
       return below(include.target, folder);
     });
-    const bool rises =
-        below(include.file, "core") && floor_of(include.target) > floor_of(include.file);
-    return ok && !rises ? "" : include.file + " includes \"" + include.target + "\"";
+    const bool up = rises(kCoreFloors, include.file, include.target) ||
+                    rises(kScenarioFloors, include.file, include.target);
+    return ok && !up ? "" : include.file + " includes \"" + include.target + "\"";
   }
   if (include.header && below(include.file, "core")) {
     // Standard headers have no folder and no suffix.
@@ -183,11 +207,59 @@ TEST(Architecture, TheDashboardAsksThePlannerAndTheRunner) {
   }
 }
 
-TEST(Architecture, EveryFolderOfTheCoreHasAFloor) {
-  for (const auto& entry : fs::directory_iterator(fs::path(ZL_SOURCE_DIR) / "core")) {
-    if (!entry.is_directory()) continue;
-    EXPECT_GE(floor_of("core/" + entry.path().filename().string() + "/x.h"), 0) << entry.path();
+TEST(Architecture, EveryFolderHasAFloor) {
+  for (const auto& [top, floors] :
+       {std::pair{"core", kCoreFloors}, std::pair{"scenarios", kScenarioFloors}}) {
+    for (const auto& entry : fs::directory_iterator(fs::path(ZL_SOURCE_DIR) / top)) {
+      if (!entry.is_directory() || entry.path().filename() == "catalog") continue;  // only data
+      const std::string file = top + ("/" + entry.path().filename().string()) + "/x.h";
+      EXPECT_GE(place_of(floors, file).floor, 0) << entry.path();
+    }
   }
+}
+
+// A header and its .cpp file are one unit: "scenarios/run/runner".
+std::string unit_of(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+// The units of a circle of includes, empty where there is none.
+std::vector<std::string> circle(const std::vector<Include>& includes, const std::string& folder) {
+  std::map<std::string, std::set<std::string>> uses;
+  for (const Include& include : includes) {
+    const std::string from = unit_of(include.file), to = unit_of(include.target);
+    if (from != to && below(from, folder) && below(to, folder)) uses[from].insert(to);
+  }
+  // Units that use nothing that is left cannot be in a circle.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto each = uses.begin(); each != uses.end();) {
+      std::erase_if(each->second, [&](const std::string& used) { return !uses.contains(used); });
+      changed = changed || each->second.empty();
+      each = each->second.empty() ? uses.erase(each) : std::next(each);
+    }
+  }
+  std::vector<std::string> path;
+  if (uses.empty()) return path;
+  for (std::string unit = uses.begin()->first;; unit = *uses.at(unit).begin()) {
+    const auto seen = std::find(path.begin(), path.end(), unit);
+    if (seen != path.end()) return {seen, path.end()};
+    path.push_back(unit);
+  }
+}
+
+TEST(Architecture, NoUnitsOfScenariosIncludeEachOtherInACircle) {
+  EXPECT_EQ(circle(includes_below(ZL_SOURCE_DIR), "scenarios"), std::vector<std::string>{});
+}
+
+TEST(Architecture, TheCheckSeesACircle) {
+  const std::vector<Include> straight{
+      {"scenarios/run/a.cpp", "scenarios/run/a.h", true, false},
+      {"scenarios/run/a.cpp", "scenarios/run/b.h", true, false},
+      {"scenarios/run/b.h", "scenarios/files/c.h", true, true},
+  };
+  EXPECT_TRUE(circle(straight, "scenarios").empty());
+  std::vector<Include> bent = straight;
+  bent.push_back({"scenarios/files/c.cpp", "scenarios/run/a.h", true, false});
+  EXPECT_EQ(circle(bent, "scenarios").size(), 3u);
 }
 
 TEST(Architecture, TheCheckSeesAnArrowThatPointsUp) {
@@ -198,6 +270,15 @@ TEST(Architecture, TheCheckSeesAnArrowThatPointsUp) {
   EXPECT_NE(violation({"core/train/engine.cpp", "backends/cpu/world.h", true, false}), "");
   EXPECT_NE(violation({"backends/cpu/device.cpp", "simulator/world.h", true, false}), "");
   EXPECT_NE(violation({"results/store.cpp", "scenarios/run/runner.h", true, false}), "");
+  EXPECT_NE(violation({"scenarios/files/scenario.cpp", "scenarios/run/runner.h", true, false}), "");
+  EXPECT_NE(violation({"scenarios/deepspeed/import.h", "scenarios/files/catalog.h", true, true}),
+            "");
+  EXPECT_NE(violation({"scenarios/report/show.h", "scenarios/machine/calibrate.h", true, true}),
+            "");
+  EXPECT_NE(violation({"scenarios/run/runner.h", "scenarios/cli/options.h", true, true}), "");
+  EXPECT_EQ(violation({"scenarios/report/show.cpp", "scenarios/run/runner.h", true, false}), "");
+  EXPECT_NE(violation({"simulator/json/reading.h", "simulator/world.h", true, true}), "");
+  EXPECT_EQ(violation({"scenarios/deepspeed/keys.h", "simulator/json/reading.h", true, true}), "");
   EXPECT_NE(violation({"core/base/log.h", "fmt/core.h", false, true}), "");
   EXPECT_NE(violation({"core/base/files.h", "sys/mman.h", false, true}), "");
   EXPECT_NE(violation({"backends/cuda/device.h", "cuda_runtime.h", false, true}), "");

@@ -1,5 +1,6 @@
 #include "tests/gpu/training.h"
 
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/runner.h"
 #include "tests/gpu/process.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
 
 namespace zl {
 namespace {

@@ -113,6 +113,7 @@ inline RunResult a_run(const std::string& strategy, const std::string& backend, 
   RunResult run;
   run.strategy = strategy;
   run.backend = backend;
+  run.predicted = backend == "sim";
   run.ranks = 4;
   run.step_time.median = step_seconds;
   run.peak_device.tag[0] = device_bytes;

@@ -30,6 +30,7 @@ RunResult measured(const std::string& strategy) {
 RunResult simulated(const std::string& strategy) {
   RunResult run = measured(strategy);
   run.backend = "sim";
+  run.predicted = true;
   run.step_time.median = 0.2625;
   run.step_time_low = 0.24;
   run.step_time_high = 0.28;
@@ -41,6 +42,7 @@ RunResult too_large(const std::string& strategy) {
   RunResult run;
   run.strategy = strategy;
   run.backend = "sim";
+  run.predicted = true;
   run.outcome = Outcome::out_of_memory;
   run.message = "out of device memory: <weights>";
   return run;

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "scenarios/files/load_scenario.h"
+#include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
 #include "tests/engine/runs.h"
 

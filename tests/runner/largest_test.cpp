@@ -2,7 +2,7 @@
 // with offload.
 #include <gtest/gtest.h>
 
-#include "scenarios/files/scenario.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/run/largest.h"
 
 namespace zl {

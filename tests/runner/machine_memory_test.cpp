@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/run/largest.h"
 #include "scenarios/run/simulate.h"
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/run/runner.h"
 
 namespace zl {

@@ -1,6 +1,8 @@
 // A recording priced apart from its run: the same numbers as a simulated run, and a memory curve
 // whose peak is the ledger's.
 #include "scenarios/run/simulate.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/scenario.h"
 #include "scenarios/files/strategy_file.h"
 #include "tests/scenarios/message.h"
 

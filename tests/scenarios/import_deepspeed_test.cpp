@@ -9,7 +9,7 @@
 
 #include "scenarios/deepspeed/keys.h"
 #include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "tests/scenarios/importing.h"
 
 namespace zl {
@@ -392,28 +392,6 @@ TEST(ImportDeepSpeed, CrossChecks) {
                   "remove the old key");
   EXPECT_EQ(import_text(with("\"vocabulary_size\": 50257")).warnings.size(), 1u);
   EXPECT_CONTAINS(rejection("[1]"), "a strategy is a JSON object");
-}
-
-TEST(ImportDeepSpeed, CanonicalFormImportsToItself) {
-  for (
-      const char* body :
-      {R"("zero_optimization": {"stage": 3, "max_reuse_distance": 0}, "bf16": {"enabled": true},
-           "x-zerolab": {"stochastic_rounding": true})",
-       R"("fp16": {"enabled": true, "loss_scale": 64, "hysteresis": 3}, "prescale_gradients": true,
-           "gradient_predivide_factor": 4, "optimizer": {"type": "SGD", "params": {"lr": 0.1,
-           "momentum": 0.9, "nesterov": true}})",
-       R"("optimizer": {"type": "Lamb", "params": {"max_coeff": 5}}, "gradient_accumulation_steps": 3,
-           "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9}})",
-       R"("optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "weight_decay": 0.01}},
-           "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}})",
-       R"("scheduler": {"type": "LRRangeTest"}, "x-zerolab": {"recompute": "selective:mlp",
-           "name": "mine", "deepspeed_scale_order": true}, "gradient_allreduce_op": "sum")",
-       R"("scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 50,
-           "warmup_num_steps": 5}}, "communication_data_type": "fp16")"}) {
-    const Strategy s = import_text(with(body)).strategy;
-    const std::string text = strategy_to_json(s).dump();
-    EXPECT_EQ(strategy_to_json(import_text(text).strategy).dump(), text) << body;
-  }
 }
 
 }  // namespace

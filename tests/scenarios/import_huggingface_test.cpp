@@ -1,12 +1,13 @@
 #include "scenarios/files/import_huggingface.h"
+#include "core/base/files.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/files/json_reading.h"
 #include "scenarios/files/model_file.h"
+#include "simulator/json/reading.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {
@@ -66,7 +67,7 @@ TEST(ImportHuggingFace, Llama) {
 // Golden frequencies by transformers, in fp32.
 TEST(ImportHuggingFace, Llama31StretchesPositionsAsTransformersDo) {
   const std::string file = std::string(ZL_SOURCE_DIR) + "/tests/golden/rope/llama3.json";
-  for (const Json& golden : parse_json(read_text_file(file), file)) {
+  for (const Json& golden : parse_json(read_file(file), file)) {
     Json json = llama("LlamaForCausalLM", "llama");
     json["head_dim"] = golden["head_size"];
     json["rope_theta"] = golden["rope_theta"];

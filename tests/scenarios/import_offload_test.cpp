@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "tests/scenarios/importing.h"
 
 namespace zl {

@@ -1,7 +1,7 @@
 // Optimizers, schedules and recomputation of DeepSpeed files.
 #include <gtest/gtest.h>
 
-#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "tests/scenarios/importing.h"
 
 namespace zl {

@@ -1,4 +1,5 @@
-#include "scenarios/files/json_reading.h"
+#include "core/base/files.h"
+#include "simulator/json/reading.h"
 
 #include <gtest/gtest.h>
 
@@ -37,6 +38,17 @@ TEST(JsonReading, DuplicateKeysAreErrors) {
       "{\"a\": {\"x\": 1}, \"b\": {\"x\": 1, \"a\": 2}, \"c\": [{\"x\": 1}, {\"x\": 1}]}", "f"));
 }
 
+TEST(JsonReading, ASecondKeyIsNamedWithItsPlace) {
+  EXPECT_EQ(
+      message_of([] { parse_json("{\n  \"a\": 1,\n  \"b\": 2,\n  \"a\": 3\n}", "dir/f.json"); }),
+      "dir/f.json:4:3: the key \"a\" is given twice; remove one");
+  // The first of several, after a comment, and with a quote in its name.
+  EXPECT_CONTAINS(message_of([] { parse_json("{/* \" */\"a\": 1, \"a\": 2, \"a\": 3}", "f"); }),
+                  "f:1:18: ");
+  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\"b": 1, "a\"b": 2})", "f"); }), "f:1:12: ");
+  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\\": 1,"a\\": 2})", "f"); }), "f:1:10: ");
+}
+
 TEST(JsonReading, WholeNumbersMayBeWrittenAsFloats) {
   EXPECT_EQ(whole_number(Json(5e8)), 500'000'000);
   EXPECT_EQ(whole_number(Json(-3)), -3);
@@ -48,7 +60,7 @@ TEST(JsonReading, WholeNumbersMayBeWrittenAsFloats) {
 }
 
 TEST(JsonReading, UnreadableFilesAreNamed) {
-  EXPECT_CONTAINS(message_of([] { read_text_file("/no/such/file.json"); }), "/no/such/file.json");
+  EXPECT_CONTAINS(message_of([] { read_file("/no/such/file.json"); }), "/no/such/file.json");
 }
 
 // Plain recursion over the definition, against the table method.

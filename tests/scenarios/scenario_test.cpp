@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/report/show.h"

@@ -57,6 +57,11 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
   EXPECT_EQ(files, catalogue().gpus.size());
 }
 
+TEST(Cluster, AKeyGivenTwiceIsRefusedWithItsPlace) {
+  EXPECT_EQ(parse_message("\"memory_bandwidth\"", "\"name\": \"H1\", \"memory_bandwidth\""),
+            "h100.json:8:5: the key \"device.name\" is given twice; remove one");
+}
+
 TEST(Cluster, DefaultPrecisionIsTheFastestOfTheDevice) {
   EXPECT_EQ(default_precision(find_cluster("h100", catalogue())), DType::bf16);
   EXPECT_EQ(default_precision(find_cluster("v100", catalogue())), DType::f16);

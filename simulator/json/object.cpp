@@ -1,22 +1,15 @@
-#include "simulator/cluster/json_object.h"
+#include "simulator/json/object.h"
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/nearest.h"
 
-namespace zl::sim {
-
-Json parse_text(std::string_view json, const std::string& source) {
-  try {
-    return Json::parse(json, nullptr, true, true);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::invalid, source + ": malformed JSON: " + error.what());
-  }
-}
+namespace zl {
 
 JsonObject::JsonObject(const Json& value, std::string where)
     : value_(value), where_(std::move(where)) {
@@ -101,4 +94,4 @@ void JsonObject::finish() const {
   }
 }
 
-}  // namespace zl::sim
+}  // namespace zl

@@ -2,20 +2,14 @@
 // Ownership: refers to the JSON value, which must outlive it. Threads: used by one thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace zl::sim {
+#include "simulator/json/reading.h"
 
-using Json = nlohmann::ordered_json;
+namespace zl {
 
-// A whole text, comments allowed. Throws Error{invalid} naming the source, line and column.
-Json parse_text(std::string_view json, const std::string& source);
-
-// Included by .cpp files only.
 class JsonObject {
  public:
   // `where`: the source and dotted path for messages, "h100.json: device".
@@ -45,4 +39,4 @@ class JsonObject {
   std::vector<std::string> asked_;
 };
 
-}  // namespace zl::sim
+}  // namespace zl

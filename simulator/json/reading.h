@@ -14,11 +14,8 @@ namespace zl {
 using Json = nlohmann::ordered_json;
 
 // Throws Error{invalid} "source:line:column: malformed JSON: ..." or, for a key given twice in one
-// object, its dotted path. Keys keep the order of the file.
+// object, where the second one stands and its dotted path. Keys keep the order of the file.
 Json parse_json(std::string_view text, std::string_view source);
-
-// Throws Error{invalid} naming the file when it cannot be read.
-std::string read_text_file(const std::string& path);
 
 // The keys a person may write in the object at dotted path `where` ("" is the top level). Keys that
 // begin with "x-" are always allowed. Throws Error{invalid} naming the nearest known key.

@@ -1,11 +1,10 @@
-#include "scenarios/files/json_reading.h"
+#include "simulator/json/reading.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
@@ -13,9 +12,34 @@
 namespace zl {
 namespace {
 
+// A text that counts how much of it the parser has read.
+class CountedText {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountedText(const char* at, std::size_t* count) : at_(at), count_(count) {}
+  reference operator*() const { return *at_; }
+  CountedText& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  bool operator==(const CountedText& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  std::size_t* count_;
+};
+
 // Watches the parser's events for a key that occurs twice in one object.
 class DuplicateKeys {
  public:
+  explicit DuplicateKeys(const std::size_t& consumed) : consumed_(consumed) {}
+
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     const auto level = static_cast<std::size_t>(depth);
     if (event == Json::parse_event_t::object_start) {
@@ -29,11 +53,15 @@ class DuplicateKeys {
       const auto key = parsed.get<std::string>();
       path_.resize(level);
       path_[level - 1] = key;
-      if (first_.empty() && !seen_[level - 1].insert(key).second) first_ = dotted();
+      if (first_.empty() && !seen_[level - 1].insert(key).second) {
+        first_ = dotted();
+        end_ = consumed_;
+      }
     }
     return true;
   }
   const std::string& first() const { return first_; }
+  std::size_t end() const { return end_; }  // of the second key's text, its closing quote included
 
  private:
   std::string dotted() const {
@@ -44,11 +72,26 @@ class DuplicateKeys {
     return text;
   }
 
+  const std::size_t& consumed_;
   std::vector<std::set<std::string>> seen_;
   std::vector<std::string> path_;
   std::string first_;
+  std::size_t end_ = 0;
 };
 
+// Where the string begins whose closing quote is the last character before `end`: within a string
+// an odd number of backslashes stands before every quote.
+std::size_t string_start(std::string_view text, std::size_t end) {
+  for (std::size_t quote = end - 1; quote-- > 0;) {
+    if (text[quote] != '"') continue;
+    std::size_t backslashes = 0;
+    while (backslashes < quote && text[quote - 1 - backslashes] == '\\') ++backslashes;
+    if (backslashes % 2 == 0) return quote;
+  }
+  return 0;
+}
+
+// "line:column" of the byte that is the `byte`-th, counted from 1.
 std::string position_text(std::string_view text, std::size_t byte) {
   const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
   const std::string_view before = text.substr(0, end);
@@ -65,11 +108,15 @@ std::string position_text(std::string_view text, std::size_t byte) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
-  DuplicateKeys duplicates;
+  std::size_t consumed = 0;
+  DuplicateKeys duplicates(consumed);
+  const CountedText begin(text.data(), &consumed), end(text.data() + text.size(), &consumed);
   try {
-    Json value = Json::parse(text, std::ref(duplicates), true, true);
+    Json value = Json::parse(begin, end, std::ref(duplicates), true, true);
     if (!duplicates.first().empty()) {
-      throw Error(ErrorCode::invalid, std::string(source) + ": the key \"" + duplicates.first() +
+      const std::size_t start = string_start(text, duplicates.end());
+      throw Error(ErrorCode::invalid, std::string(source) + ":" + position_text(text, start + 1) +
+                                          ": the key \"" + duplicates.first() +
                                           "\" is given twice; remove one");
     }
     return value;
@@ -82,15 +129,6 @@ Json parse_json(std::string_view text, std::string_view source) {
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::invalid, std::string(source) + ": malformed JSON: " + error.what());
   }
-}
-
-std::string read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file)
-    throw Error(ErrorCode::invalid, path + ": cannot be read; check the path and its permissions");
-  return text.str();
 }
 
 std::string child_path(std::string_view where, std::string_view key) {

@@ -8,7 +8,7 @@
 
 #include "core/train/engine.h"
 
-namespace zl::cli {
+namespace zl {
 
 class WeightsFile {
  public:
@@ -18,6 +18,7 @@ class WeightsFile {
   // Every rank takes part in gathering; rank 0 keeps the values.
   void collect(Engine& engine);
   void write(const std::string& path) const;
+  bool holds_any() const { return !values_.empty(); }  // in the process of rank 0
 
  private:
   std::string model_, strategy_;
@@ -26,4 +27,4 @@ class WeightsFile {
   std::vector<std::vector<float>> values_;
 };
 
-}  // namespace zl::cli
+}  // namespace zl

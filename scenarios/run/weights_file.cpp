@@ -1,8 +1,8 @@
-#include "scenarios/cli/weights_file.h"
+#include "scenarios/run/weights_file.h"
 
 #include "core/checkpoint/safetensors.h"
 
-namespace zl::cli {
+namespace zl {
 
 void WeightsFile::collect(Engine& engine) {
   const bool keeps = engine.partition().rank() == 0;
@@ -29,4 +29,4 @@ void WeightsFile::write(const std::string& path) const {
       {{"model", model_}, {"strategy", strategy_}, {"steps", std::to_string(steps_)}});
 }
 
-}  // namespace zl::cli
+}  // namespace zl

@@ -1,0 +1,17 @@
+// The batch triangle (SPECS 1.2): train_batch_size = micro batch * accumulation * ranks.
+// Ownership: values. Threads: pure function of its keys.
+#pragma once
+
+#include <cstdint>
+
+#include "scenarios/deepspeed/values.h"
+
+namespace zl {
+
+struct Batch {
+  std::int64_t micro = 1, accumulation = 1;  // of one rank
+};
+
+Batch build_batch(Keys& keys, const ImportContext& context);
+
+}  // namespace zl

@@ -1,0 +1,16 @@
+// The offload sections: offload_optimizer, offload_param, aio, cpu_checkpointing (SPECS 1.3 and 4).
+// Ownership: values. Threads: pure functions of their keys.
+#pragma once
+
+#include "core/train/strategy.h"
+#include "scenarios/deepspeed/values.h"
+
+namespace zl {
+
+OffloadConfig build_offload(Keys& keys, const RecomputeConfig& recompute,
+                            const OptimizerConfig& optimizer);
+
+// Rejects what check_offload of the core finds, unless something is rejected already.
+void check_offload_keys(Keys& keys, const Strategy& strategy);
+
+}  // namespace zl

@@ -1,0 +1,13 @@
+// The section scheduler (SPECS 1.6).
+// Ownership: values. Threads: pure function of its keys.
+#pragma once
+
+#include "core/optim/schedule_config.h"
+#include "scenarios/deepspeed/values.h"
+
+namespace zl {
+
+// `lr`: the optimizer's.
+ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double lr);
+
+}  // namespace zl

@@ -1,0 +1,33 @@
+// Clusters and stacks by name: the catalogue, this machine's calibration, or a file.
+// Ownership: values. Threads: pure functions of the files they read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scenarios/files/scenario.h"
+#include "simulator/cluster/cluster_spec.h"
+#include "simulator/cluster/stack.h"
+
+namespace zl {
+
+// A cluster by catalogue name, "NxGPU", "local", "local-cuda" or the path of a JSON file. This
+// machine has the host memory that machine_memory() finds now.
+sim::ClusterSpec load_cluster(const std::string& name_or_path);
+
+// The cluster that a scenario's simulated runs are priced on.
+sim::ClusterSpec scenario_cluster(const Scenario& scenario);
+
+// Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
+// where the device is the host; 0: unlimited.
+std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
+
+// What other software reaches on a GPU, by catalogue name or the path of a JSON file.
+sim::Stack load_stack(const std::string& name_or_path);
+std::string stack_text(const std::string& name_or_path);
+
+// Where `zerolab calibrate` writes what a cluster of this machine is: "local" (its processor) or
+// "local-cuda" (its GPUs).
+std::string local_cluster_path(const std::string& cluster = "local");
+
+}  // namespace zl

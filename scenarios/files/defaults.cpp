@@ -1,0 +1,31 @@
+#include "scenarios/files/defaults.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace zl {
+
+std::int64_t devices_in_name(const Scenario& scenario) {
+  const std::size_t digits = scenario.cluster.find_first_not_of("0123456789");
+  const bool counted = scenario.cluster_json.empty() && digits > 0 && digits < 8 &&
+                       digits != std::string::npos && scenario.cluster[digits] == 'x';
+  return counted ? std::stoll(scenario.cluster.substr(0, digits)) : 0;
+}
+
+std::int64_t default_ranks(const Scenario& scenario) {
+  if (scenario.cluster == "local") return 4;
+  if (!scenario.cluster_json.empty()) {
+    throw Error(ErrorCode::invalid,
+                "run.ranks: missing; give it, the cluster is not from the catalogue");
+  }
+  return std::max<std::int64_t>(1, devices_in_name(scenario));
+}
+
+std::int64_t default_sequence_length(const ModelConfig& model) {
+  return model.sliding_window > 0 ? std::min(model.sliding_window, model.max_sequence)
+                                  : model.max_sequence;
+}
+
+}  // namespace zl

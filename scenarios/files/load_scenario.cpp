@@ -1,0 +1,79 @@
+#include "scenarios/files/load_scenario.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/nearest.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/file_kind.h"
+#include "scenarios/files/resolve.h"
+
+namespace zl {
+
+namespace fs = std::filesystem;
+
+Scenario scenario_from_json(std::string_view text, std::string_view source,
+                            const ScenarioOverrides& overrides) {
+  const fs::path path(source);
+  return resolve_scenario(parse_json(text, source), path.stem().string(), path.parent_path(),
+                          overrides);
+}
+
+namespace {
+
+Json bare_model(const std::string& model) { return {{"schema", 1}, {"model", model}}; }
+
+// People give `run` the file they have: what else it is, is said with the line that takes it.
+void require_scenario(const Json& file, const std::string& path) {
+  const FileKind kind = file_kind(file);
+  if (kind == FileKind::model) {
+    throw Error(ErrorCode::invalid,
+                path + ": this is a model, not a scenario; use --model " + path);
+  }
+  if (kind == FileKind::strategy) {
+    throw Error(ErrorCode::invalid,
+                path + ": this is a DeepSpeed strategy, not a scenario; use --model MODEL " +
+                    "--strategy " + path);
+  }
+}
+
+Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& overrides) {
+  const std::string text = read_file(path);
+  require_scenario(parse_json(text, path), path);
+  try {
+    return scenario_from_json(text, path, overrides);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(path) != std::string::npos) throw;
+    throw Error(error.code(), path + ": " + message);
+  }
+}
+
+}  // namespace
+
+Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides) {
+  if (name_or_path.empty() && overrides.model) {
+    return resolve_scenario(bare_model(*overrides.model), *overrides.model, "", overrides);
+  }
+  if (catalog_has("studies", name_or_path)) {
+    const Json document = parse_json(catalog_text("studies", name_or_path), name_or_path);
+    return resolve_scenario(document, name_or_path, "", overrides);
+  }
+  if (catalog_has("models", name_or_path)) {
+    return resolve_scenario(bare_model(name_or_path), name_or_path, "", overrides);
+  }
+  if (fs::is_regular_file(name_or_path)) return load_scenario_file(name_or_path, overrides);
+  std::vector<std::string> known = catalog_names("studies");
+  const std::vector<std::string> models = catalog_names("models");
+  const std::string studies = join(known, ", ");
+  known.insert(known.end(), models.begin(), models.end());
+  throw Error(ErrorCode::invalid,
+              "scenario: \"" + name_or_path +
+                  "\" is not a study, a model or a file; the nearest name is \"" +
+                  nearest(name_or_path, known) + "\". Studies: " + studies +
+                  "; models: `zerolab show models`");
+}
+
+}  // namespace zl

@@ -1,0 +1,124 @@
+#include "scenarios/files/resolve.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/defaults.h"
+#include "scenarios/files/model_file.h"
+#include "scenarios/files/scenario_checks.h"
+#include "scenarios/files/strategy_file.h"
+
+namespace zl {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names stay names; a path relative to `folder` becomes one the process can open.
+std::string located(const std::string& text, const fs::path& folder) {
+  const fs::path path = folder / text;
+  return fs::is_regular_file(path) ? path.string() : text;
+}
+
+ModelConfig resolve_model(const Json& value, const fs::path& folder) {
+  if (value.is_object()) return model_from_json(value, "inline");
+  const std::string name = text_at(value, "model");
+  return load_model(catalog_has("models", name) ? name : located(name, folder));
+}
+
+void resolve_cluster(const Json& value, const fs::path& folder, Scenario& out) {
+  if (value.is_object()) {
+    out.cluster = value.contains("name") ? text_at(value["name"], "cluster.name") : "inline";
+    out.cluster_json = value.dump();
+    return;
+  }
+  const std::string name = text_at(value, "cluster");
+  const std::string path = located(name, folder);
+  out.cluster = name;
+  if (!catalog_has("clusters", name) && fs::is_regular_file(path)) {
+    out.cluster = fs::path(path).stem().string();
+    out.cluster_json = parse_json(read_file(path), path).dump();
+  }
+}
+
+ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs::path& folder,
+                                  const ImportContext& context) {
+  if (value.is_object()) {
+    return import_deepspeed(value.dump(), "strategy-" + std::to_string(index + 1), context);
+  }
+  const std::string name = text_at(value, "strategies");
+  return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
+}
+
+void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
+                        const sim::ClusterSpec& cluster, Scenario& out) {
+  if (!list.is_array() || list.empty()) {
+    throw Error(ErrorCode::invalid, "strategies: " + list.dump() +
+                                        " is not a list of names or objects, such as [\"zero-2\"]");
+  }
+  const RunSettings& run = out.run;
+  const ImportContext context{.ranks = run.ranks,
+                              .model = &out.model,
+                              .precision = run.precision,
+                              .micro_batch = run.micro_batch,
+                              .gradient_accumulation = run.gradient_accumulation,
+                              .steps = run.steps,
+                              .batch_is_default = batch_is_default,
+                              .default_precision = sim::default_precision(cluster)};
+  std::set<std::string> names;
+  for (std::size_t index = 0; index < list.size(); ++index) {
+    ImportedStrategy strategy = resolve_strategy(list[index], index, folder, context);
+    require_runnable(strategy);
+    warn_of_precision(cluster, out.cluster, strategy);
+    if (!names.insert(strategy.strategy.name).second) {
+      throw Error(ErrorCode::invalid, "strategies: \"" + strategy.strategy.name +
+                                          "\" occurs twice; set x-zerolab.name of one of them");
+    }
+    OffloadConfig& offload = strategy.strategy.offload;
+    if (offload.files() && !run.nvme_path.empty()) offload.nvme_path = run.nvme_path;
+    out.strategies.push_back(std::move(strategy));
+  }
+}
+
+}  // namespace
+
+Scenario resolve_scenario(Json document, const std::string& name,
+                          const std::filesystem::path& folder, const ScenarioOverrides& overrides) {
+  check_keys(document, "", {"schema", "name", "model", "cluster", "strategies", "run"});
+  if (document.contains("schema") && document["schema"] != 1) {
+    throw Error(ErrorCode::invalid, "schema: " + document["schema"].dump() + " is not 1");
+  }
+  apply_overrides(overrides, document);
+  if (!document.contains("model")) {
+    throw Error(ErrorCode::invalid, "model: missing; give a name, a path or an object");
+  }
+  Scenario out;
+  out.name = document.contains("name") ? text_at(document["name"], "name") : name;
+  out.model = resolve_model(document["model"], folder);
+  resolve_cluster(document.value("cluster", Json("local")), folder, out);
+  out.run = read_run_settings(document["run"]);
+  if (!overrides.data) out.run.data = located(out.run.data, folder);
+  if (!overrides.stack && !catalog_has("stacks", out.run.stack)) {
+    out.run.stack = located(out.run.stack, folder);
+  }
+  if (out.run.ranks == 0) out.run.ranks = default_ranks(out);
+  const bool own_length = out.run.sequence_length != 0;
+  if (!own_length) out.run.sequence_length = default_sequence_length(out.model);
+  check_sequence_length(out.run, out.model);
+  const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
+  const bool batch_is_default = !overrides.micro_batch && !overrides.gradient_accumulation;
+  const sim::ClusterSpec cluster = checked_cluster(out);
+  resolve_strategies(document.value("strategies", all), folder, batch_is_default, cluster, out);
+  std::vector<std::string> cuts = memory_cut(out, cluster);
+  if (!own_length) {
+    for (std::string& cut : sequence_cut(out)) cuts.push_back(std::move(cut));
+  }
+  for (ImportedStrategy& each : out.strategies) {
+    each.warnings.insert(each.warnings.end(), cuts.begin(), cuts.end());
+  }
+  return out;
+}
+
+}  // namespace zl

@@ -1,0 +1,133 @@
+#include "scenarios/run/real_run.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/file_storage.h"
+#include "core/base/error.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/run/corpus.h"
+#include "scenarios/run/measure.h"
+#include "scenarios/run/simulate.h"
+#include "scenarios/run/weights_file.h"
+
+namespace zl {
+namespace {
+
+// A run may be resumed by the same run only, but longer, elsewhere, or under another name.
+CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strategy,
+                               CheckpointConfig config) {
+  if (config.folder.empty()) return config;
+  config.folder = (std::filesystem::path(config.folder) / strategy.name).string();
+  Scenario alone = scenario;
+  alone.name.clear();
+  alone.cluster = "local";
+  alone.strategies.clear();
+  const RunSettings own = std::move(alone.run);
+  alone.run = {};
+  alone.run.ranks = own.ranks;
+  alone.run.seed = own.seed;
+  alone.run.sequence_length = own.sequence_length;
+  alone.run.data = own.data;
+  alone.run.tokenizer = own.tokenizer;
+  alone.run.precision = own.precision;
+  config.identity = canonical_json(alone) + strategy_to_json(strategy).dump();
+  return config;
+}
+
+TokenSource open_data(const Scenario& scenario) {
+  const auto& run = scenario.run;
+  if (run.data == "synthetic") return TokenSource::synthetic(scenario.model.vocab, run.seed);
+  const std::string path = run.data == "bible" ? king_james_bible() : run.data;
+  const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
+  TokenSource source = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
+  source.require(run.sequence_length);
+  return source;
+}
+
+RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& strategy,
+                      const TokenSource& data, const ProgramOptions& options) {
+  RankOutcome first;
+  world.run([&](RankHandle handle) {
+    RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
+    // A process of a launched job keeps its own.
+    if (handle.communicator.rank() == 0 || world.executed_ranks() == 1) first = std::move(outcome);
+  });
+  return first;
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::invalid, what); }
+
+void check_settings(const Scenario& scenario, const std::string& backend,
+                    const BackendCapabilities& can) {
+  const RunSettings& run = scenario.run;
+  const bool processes = run.communicator == "mpi";
+  if (!can.joins_launches && !processes) check_real_ranks(scenario, backend);
+  if (processes && !can.takes_processes) {
+    refuse("run.communicator: mpi is of the cpu backend, not of " + backend + "; remove it");
+  }
+  if (run.link_bandwidth > 0 && !can.takes_link_bandwidth) {
+    refuse("run.link_bandwidth: the cpu backend and the simulator can be slowed, not " + backend +
+           "; remove it");
+  }
+  if (!run.stack.empty()) {
+    refuse("run.stack: \"" + run.stack + "\" is for simulated runs, not for " + backend +
+           "; remove it, or use --backend sim");
+  }
+}
+
+// The weights are there; that they cannot be written makes the run no less trained.
+void save_weights(const WeightsFile& weights, const std::string& path, RunResult& result) {
+  try {
+    weights.write(path);
+  } catch (const Error& error) {
+    result.outcome = Outcome::failed;
+    result.message = error.what();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Scenario& scenario,
+                                       const std::string& backend) {
+  const RunSettings& run = scenario.run;
+  check_settings(scenario, backend, registry.capabilities(backend));
+  auto world = registry.make(backend, {.ranks = static_cast<int>(run.ranks),
+                                       .deterministic = run.deterministic,
+                                       .link_bandwidth = run.link_bandwidth,
+                                       .communicator = run.communicator});
+  if (world->ranks() != run.ranks) {
+    const std::string started = std::to_string(world->ranks());
+    refuse("run.ranks: " + std::to_string(run.ranks) + " is not the " + started +
+           " processes that were started; use --ranks " + started);
+  }
+  return world;
+}
+
+RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
+                   const BackendCapabilities& backend, const RunHooks& hooks) {
+  const TokenSource data = open_data(scenario);
+  WeightsFile weights(scenario.model.name, strategy.name);
+  ProgramOptions options = program_options(scenario);
+  options.stop = hooks.stop;
+  options.on_step = hooks.on_step;
+  options.keep_trace = static_cast<bool>(hooks.on_trace);
+  options.checkpoint = checkpoint_of(scenario, strategy, hooks.checkpoint);
+  options.make_storage = [](const Strategy& s, int rank) {
+    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+  };
+  if (!hooks.save_weights_to.empty()) {
+    options.at_end = [&weights](Engine& engine) { weights.collect(engine); };
+  }
+  RankOutcome outcome = run_world(world, scenario, strategy, data, options);
+  RunResult& result = outcome.result;
+  write_measured_times(outcome.trace, result);
+  const DType dtype = strategy.precision.compute_dtype;
+  write_rates(scenario, strategy, backend.peak_flops ? backend.peak_flops(world.ranks(), dtype) : 0,
+              result);
+  if (hooks.on_trace) hooks.on_trace(outcome.trace);
+  if (weights.holds_any() && result.steps > 0) save_weights(weights, hooks.save_weights_to, result);
+  return std::move(result);
+}
+
+}  // namespace zl
