@@ -4,7 +4,7 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/zerolab.desktop DESTINATION ${CMAKE_INST
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/zerolab.svg DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps)
 
 find_package(Python3 QUIET COMPONENTS Interpreter)
-if(NOT Python3_FOUND)
+if(NOT Python3_FOUND OR ZEROLAB_SANITIZE)
   return()
 endif()
 set(describe ${PROJECT_SOURCE_DIR}/scenarios/cli/package/describe)

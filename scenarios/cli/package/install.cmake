@@ -2,7 +2,9 @@
 install(TARGETS zerolab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 find_package(Python3 QUIET COMPONENTS Interpreter)
-if(NOT Python3_FOUND)
+if(ZEROLAB_SANITIZE)
+  return()
+elseif(NOT Python3_FOUND)
   message(STATUS "zerolab: no man pages and completions: Python 3 not found (apt-get install python3)")
   return()
 endif()
