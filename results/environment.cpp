@@ -10,6 +10,8 @@
 namespace zl {
 namespace {
 
+const char* source_commit = "unknown";
+
 // The value of the first "key<spaces><separator> value" line of a file, without quotes.
 std::string first_value(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
@@ -25,6 +27,8 @@ std::string first_value(const char* path, std::string_view key, char separator) 
 }
 
 }  // namespace
+
+void set_source_commit(const char* commit) { source_commit = commit; }
 
 Environment detect_environment() {
   Environment environment;
@@ -42,7 +46,7 @@ Environment detect_environment() {
   if (pages > 0) environment.memory_bytes = std::int64_t{pages} * sysconf(_SC_PAGE_SIZE);
   environment.compiler = ZL_COMPILER;
   environment.build = ZL_BUILD_TYPE;
-  environment.commit = ZL_COMMIT;
+  environment.commit = source_commit;
   return environment;
 }
 

@@ -17,12 +17,16 @@ struct Environment {
   std::string gpu, driver;  // empty: none; filled by the caller that opened the GPU
   std::string compiler;     // "GNU 12.2.0"
   std::string build;        // CMake build type
-  std::string commit;       // of the sources at configure time; "unknown" outside git
+  std::string commit;       // of the sources; "unknown" outside git and without zl_commit
 
   bool operator==(const Environment&) const = default;
 };
 
 // Everything but `gpu` and `driver`. What cannot be read is "unknown" or 0.
 Environment detect_environment();
+
+// What `detect_environment` calls the commit. For the generated source of zl_commit, which names it
+// before main.
+void set_source_commit(const char* commit);
 
 }  // namespace zl

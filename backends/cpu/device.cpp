@@ -11,6 +11,7 @@
 
 #include "backends/cpu/ops/ops.h"
 #include "core/base/machine_memory.h"
+#include "core/ops/op.h"
 
 #ifdef _OPENMP
 #include <omp.h>

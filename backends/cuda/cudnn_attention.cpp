@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/ops/attention.h"
+#include "core/ops/op.h"
 
 namespace zl::cuda {
 

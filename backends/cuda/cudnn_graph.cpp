@@ -11,6 +11,7 @@
 #include "backends/cuda/error.h"
 #include "backends/cuda/library.h"
 #include "core/base/error.h"
+#include "core/ops/attention.h"
 
 // The frontend calls the library through this.
 namespace cudnn_frontend {

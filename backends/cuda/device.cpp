@@ -13,6 +13,7 @@
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/timer.h"
 #include "core/ops/matmul.h"
+#include "core/ops/op.h"
 #include "core/threads/failures.h"
 
 // The toolkit's headers without a library; a package of its own in some distributions.

@@ -35,6 +35,7 @@
 #include "backends/cuda/ops/ops.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/ops/matmul.h"
 #include "core/threads/host_streams.h"
 
 namespace zl::cuda {

@@ -1,6 +1,7 @@
 #include "backends/cuda/product.h"
 #include "core/ops/activation.h"
 #include "core/ops/matmul.h"
+#include "core/ops/op.h"
 
 namespace zl::cuda {
 namespace {

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/dtype.h"
 #include "core/device/communicator.h"
-#include "core/ops/op.h"
+#include "core/ops/op_fwd.h"
 #include "core/trace/event.h"
 #include "simulator/cluster/device_spec.h"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/ops/attention.h"
+#include "core/ops/matmul.h"
 #include "simulator/cost/collective.h"
 #include "simulator/cost/group_of.h"
 #include "simulator/cost/roofline.h"

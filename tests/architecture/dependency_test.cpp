@@ -288,9 +288,20 @@ TEST(Architecture, TheCheckSeesAnArrowThatPointsUp) {
 }
 
 TEST(Architecture, TheTopLevelIsTheDesigns) {
-  const std::set<std::string> allowed{"CMakeLists.txt", "CMakePresets.json", "README.md", "lab",
-                                      "core",           "backends",          "simulator", "gui",
-                                      "scenarios",      "results",           "tests"};
+  const std::set<std::string> allowed{"CMakeLists.txt",
+                                      "CMakePresets.json",
+                                      "README.md",
+                                      "CONTRIBUTING.md",
+                                      "SECURITY.md",
+                                      "LICENSE",
+                                      "lab",
+                                      "core",
+                                      "backends",
+                                      "simulator",
+                                      "gui",
+                                      "scenarios",
+                                      "results",
+                                      "tests"};
   for (const auto& entry : fs::directory_iterator(ZL_SOURCE_DIR)) {
     const std::string name = entry.path().filename().string();
     if (name.front() == '.' || name.rfind("build", 0) == 0) continue;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/attention.h"
 #include "tests/bench/paired.h"
 
 namespace {

@@ -1,5 +1,6 @@
 // Ops on the host's memory, for offload.
 #include "backends/cpu/device.h"
+#include "core/ops/op.h"
 #include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda::fake {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "backends/cuda/ops/add_bias.h"
+#include "core/base/dtype.h"
+#include "core/base/shape.h"
 
 namespace zl::cuda {
 namespace {

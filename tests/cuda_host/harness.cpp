@@ -7,6 +7,7 @@
 
 #include "backends/cpu/ops/ops.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/op.h"
 #include "tests/conformance/harness.h"
 
 namespace zl::cuda {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/optimizer.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {

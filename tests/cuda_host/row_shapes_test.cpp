@@ -7,6 +7,9 @@
 #include <limits>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/embedding.h"
+#include "core/ops/loss.h"
+#include "core/ops/norm.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {

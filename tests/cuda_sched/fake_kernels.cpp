@@ -8,6 +8,7 @@
 #include "backends/cuda/collectives/reduce.h"
 #include "backends/cuda/nccl_communicator.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/op.h"
 #include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/ops/attention.h"
+#include "core/ops/op.h"
 #include "tests/conformance/cases.h"
 #include "tests/gpu/cuda_harness.h"
 

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/ops/blocks.h"
 #include "backends/cpu/ops/fast_math.h"
+#include "core/ops/activation.h"
 
 namespace zl::cpu {
 namespace {

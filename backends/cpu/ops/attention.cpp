@@ -6,6 +6,7 @@
 #include "backends/cpu/ops/attention_tiles.h"
 #include "backends/cpu/ops/fast_math.h"
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/attention.h"
 
 namespace zl::cpu {
 namespace {

@@ -4,6 +4,8 @@
 #include "backends/cpu/ops/attention_tiles.h"
 #include "backends/cpu/ops/fast_math.h"
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/attention.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::cpu {
 namespace {

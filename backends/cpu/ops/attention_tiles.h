@@ -9,6 +9,7 @@
 #include "backends/cpu/ops/random_fill.h"
 #include "backends/cpu/ops/tile.h"
 #include "core/ops/attention.h"
+#include "core/ops/dropout_spec.h"
 
 namespace zl::cpu {
 

@@ -1,6 +1,7 @@
 // Column sums: the gradient of a bias.
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cpu {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/ops/blocks.h"
 #include "backends/cpu/ops/vector.h"
+#include "core/ops/compress.h"
 
 namespace zl::cpu {
 namespace {

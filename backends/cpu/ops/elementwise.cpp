@@ -4,6 +4,7 @@
 
 #include "backends/cpu/ops/blocks.h"
 #include "backends/cpu/ops/random_fill.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::cpu {
 namespace {

@@ -5,6 +5,8 @@
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
 #include "backends/cpu/ops/random_fill.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/embedding.h"
 
 namespace zl::cpu {
 namespace {

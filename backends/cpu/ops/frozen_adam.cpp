@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/cpu/ops/blocks.h"
+#include "core/ops/frozen_adam.h"
 
 namespace zl::cpu {
 namespace {

@@ -5,6 +5,7 @@
 #include <Eigen/Core>
 
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cpu {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/ops/parallel.h"
 #include "core/base/error.h"
+#include "core/ops/matmul.h"
 
 #ifdef ZL_WITH_ONEDNN
 #include <array>

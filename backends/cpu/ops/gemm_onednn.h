@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cpu {
 

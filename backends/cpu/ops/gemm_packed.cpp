@@ -3,6 +3,7 @@
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
 #include "backends/cpu/ops/tile.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cpu {
 namespace {

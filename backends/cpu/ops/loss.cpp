@@ -5,6 +5,7 @@
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/fast_math.h"
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/loss.h"
 
 namespace zl::cpu {
 namespace {

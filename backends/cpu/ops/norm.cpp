@@ -5,6 +5,7 @@
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
 #include "backends/cpu/ops/random_fill.h"
+#include "core/ops/norm.h"
 
 namespace zl::cpu {
 namespace {

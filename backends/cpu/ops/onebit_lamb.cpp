@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/cpu/ops/blocks.h"
+#include "core/ops/onebit_lamb.h"
 
 namespace zl::cpu {
 

@@ -3,7 +3,7 @@
 // once.
 #pragma once
 
-#include "core/ops/op.h"
+#include "core/ops/op_fwd.h"
 
 namespace zl::cpu {
 

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/ops/blocks.h"
 #include "backends/cpu/ops/random_fill.h"
+#include "core/ops/optimizer.h"
 
 namespace zl::cpu {
 namespace {

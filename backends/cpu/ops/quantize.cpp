@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/cpu/ops/blocks.h"
+#include "core/ops/quantize.h"
 
 namespace zl::cpu {
 namespace {

@@ -1,4 +1,5 @@
 #include "backends/cpu/ops/random_fill.h"
+#include "core/ops/dropout_spec.h"
 
 #include <algorithm>
 

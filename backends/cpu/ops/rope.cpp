@@ -4,6 +4,7 @@
 
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
+#include "core/ops/attention.h"
 
 namespace zl::cpu {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/kernel/runs.h"
+#include "core/ops/dropout_spec.h"
 
 namespace zl::cuda {
 

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "backends/cuda/kernel/runs.h"
+#include "core/ops/activation.h"
 
 namespace zl::cuda {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/kernel/convert.h"
 #include "backends/cuda/kernel/launch.h"
+#include "core/base/tensor.h"
 
 namespace zl::cuda {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/ops/ops.h"
+#include "core/base/tensor.h"
 
 namespace zl::cuda {
 

@@ -9,6 +9,8 @@
 #include "backends/cuda/ops/attention_fma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/attention.h"
+#include "core/ops/dropout_spec.h"
 
 namespace zl::cuda {
 namespace {

@@ -21,6 +21,7 @@
 #include "backends/cuda/kernel/launch.h"
 #include "backends/cuda/kernel/power_of_2.h"
 #include "core/ops/attention.h"
+#include "core/ops/dropout_spec.h"
 
 namespace zl::cuda {
 

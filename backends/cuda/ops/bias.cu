@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernel/column_sum.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 namespace {

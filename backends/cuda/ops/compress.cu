@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backends/cuda/kernel/runs.h"
+#include "core/ops/compress.h"
 
 namespace zl::cuda {
 namespace {

@@ -4,6 +4,8 @@
 #include <numbers>
 
 #include "backends/cuda/kernel/dropout.h"
+#include "core/ops/dropout_spec.h"
+#include "core/ops/elementwise.h"
 
 namespace zl::cuda {
 namespace {

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "backends/cuda/kernel/dropout.h"
+#include "core/ops/dropout_spec.h"
+#include "core/ops/embedding.h"
 
 namespace zl::cuda {
 namespace {

@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "backends/cuda/kernel/dropout.h"
+#include "core/ops/dropout_spec.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/embedding.h"
 
 namespace zl::cuda {
 namespace {

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernel/power_of_2.h"
 #include "backends/cuda/kernel/reduce.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/loss.h"
 
 namespace zl::cuda {
 namespace {

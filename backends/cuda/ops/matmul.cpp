@@ -5,6 +5,7 @@
 #include "backends/cuda/error.h"
 #include "backends/cuda/ops/add_bias.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/matmul.h"
 
 namespace zl::cuda {
 

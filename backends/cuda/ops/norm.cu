@@ -6,6 +6,8 @@
 
 #include "backends/cuda/kernel/dropout.h"
 #include "backends/cuda/kernel/team.h"
+#include "core/ops/dropout_spec.h"
+#include "core/ops/norm.h"
 
 namespace zl::cuda {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernel/column_sum.h"
 #include "backends/cuda/kernel/team.h"
+#include "core/ops/norm.h"
 
 namespace zl::cuda {
 namespace {

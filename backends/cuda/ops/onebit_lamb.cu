@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backends/cuda/kernel/flat.h"
+#include "core/ops/onebit_lamb.h"
 
 namespace zl::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "backends/cuda/kernel/stream.h"
-#include "core/ops/op.h"
+#include "core/ops/op_fwd.h"
 
 namespace zl::cuda {
 

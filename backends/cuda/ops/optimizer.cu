@@ -4,6 +4,7 @@
 
 #include "backends/cuda/kernel/dropout.h"
 #include "backends/cuda/kernel/flat.h"
+#include "core/ops/optimizer.h"
 
 namespace zl::cuda {
 namespace {

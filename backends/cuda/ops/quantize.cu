@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernel/reduce.h"
 #include "backends/cuda/kernel/runs.h"
+#include "core/ops/quantize.h"
 
 namespace zl::cuda {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/kernel/column_sum.h"
 #include "backends/cuda/kernel/reduce.h"
+#include "core/ops/optimizer.h"
 
 namespace zl::cuda {
 namespace {

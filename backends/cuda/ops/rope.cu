@@ -4,6 +4,8 @@
 #include "backends/cuda/kernel/launch.h"
 #include "backends/cuda/kernel/packed.h"
 #include "backends/cuda/ops/ops.h"
+#include "core/ops/attention.h"
+#include "core/ops/rope_scaling.h"
 
 namespace zl::cuda {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/op.h"
 
 namespace zl::gpu {
 namespace {

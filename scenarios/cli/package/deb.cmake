@@ -1,0 +1,30 @@
+# `cpack` in a build folder (./lab package): one .deb with the programs, their pages, the library with
+# headers and the CMake package. What the programs link decides what it depends on.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME zerolab)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_VENDOR "zerolab")
+set(CPACK_PACKAGE_CONTACT "The authors of zerolab <zerolab@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "run or simulate strategies of training large models")
+set(CPACK_PACKAGE_DESCRIPTION "Says which strategy should train which model on which hardware: ZeRO stages, offload,
+ compressed optimizers; measured on this machine or simulated for a cluster. With a command line program, a dashboard,
+ and the C++ library under both. Its code is for x86-64-v3 (AVX2, FMA); oneDNN chooses its own by the processor.")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# What find_package(zerolab) asks for; the programs need none of it.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "fonts-dejavu-core, nlohmann-json3-dev, libfmt-dev, libsqlitecpp-dev, libsqlite3-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, openmpi-bin")
+if(dnnl_FOUND OR "dnnl" IN_LIST ZEROLAB_LINKED_PACKAGES)
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", libdnnl-dev, ocl-icd-opencl-dev")
+endif()
+if(ZEROLAB_URING)
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", liburing-dev")
+endif()
+if(TARGET zl_mpi)
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", libopenmpi-dev")
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/zerolab RENAME copyright)
+include(CPack)
