@@ -61,7 +61,7 @@ CREATE TABLE step_metrics (
   PRIMARY KEY (run, name, step)
 ) STRICT, WITHOUT ROWID;
 
--- The breakdown at the peak of each space's total, on the rank with the highest peak.
+-- The breakdown at the peak of each space's total, on rank 0.
 CREATE TABLE memory_peaks (
   run   INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   space TEXT NOT NULL CHECK (space IN ('device', 'host', 'nvme')),
