@@ -243,7 +243,7 @@ ReportSection communication_section(const ReportScenario& scenario) {
       table.rows.push_back({result.strategy, result.backend, totals.collective, totals.group,
                             totals.link, totals.count, totals.bytes, bytes});
       const auto name = std::find(chart.series.begin(), chart.series.end(), series_name(totals));
-      const auto at = static_cast<std::size_t>(name - chart.series.begin());
+      const std::size_t at = name - chart.series.begin();
       if (name == chart.series.end()) chart.series.push_back(series_name(totals));
       bar.values.resize(std::max(bar.values.size(), at + 1));
       bar.values[at] += bytes;

@@ -1,3 +1,5 @@
+#include "results/report_html.h"
+
 #include <fmt/format.h>
 
 #include <cmath>

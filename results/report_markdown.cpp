@@ -1,3 +1,5 @@
+#include "results/report_markdown.h"
+
 #include <fmt/format.h>
 
 #include "results/report_sections.h"

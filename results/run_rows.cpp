@@ -27,6 +27,7 @@ template <class Run, class Visit>
 void visit_columns(Run& run, Visit&& visit) {
   visit("strategy", run.strategy);
   visit("backend", run.backend);
+  visit("precision", run.precision);
   visit("outcome", run.outcome);
   visit("message", run.message);
   visit("ranks", run.ranks);
@@ -43,6 +44,7 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("mfu", run.mfu);
   visit("mfu_convention", run.mfu_convention);
   visit("reserved_device_bytes", run.reserved_device);
+  visit("reserved_host_bytes", run.reserved_host);
   visit("wire_bytes_per_step", run.wire_bytes_per_step);
   visit("op_count", run.op_count);
   visit("op_sequence_hash", run.op_sequence_hash);

@@ -268,17 +268,6 @@ Environment Store::environment(std::int64_t id) {
   });
 }
 
-std::optional<RunResult> Store::latest(const std::string& scenario_hash,
-                                       const std::string& strategy, const std::string& backend) {
-  const auto runs = list({.scenario_hash = scenario_hash,
-                          .scenario_name = "",
-                          .strategy = strategy,
-                          .backend = backend,
-                          .limit = 1});
-  if (runs.empty()) return std::nullopt;
-  return load(runs[0].id);
-}
-
 std::string Store::scenario_json(const std::string& hash) {
   return guarded(database_->getFilename(), [&] {
     SQLite::Statement select(*database_, "SELECT json FROM scenarios WHERE hash = ?");
@@ -363,7 +352,7 @@ std::vector<LiveRun> Store::live_runs() {
                   read.getColumn(4).getInt64(),  {},
                   read.getColumn(6).getInt64()};
       const SQLite::Column loss = read.getColumn(5);
-      run.loss.resize(static_cast<std::size_t>(loss.getBytes()) / sizeof(double));
+      run.loss.resize(loss.getBytes() / sizeof(double));
       if (!run.loss.empty()) {
         std::memcpy(run.loss.data(), loss.getBlob(), run.loss.size() * sizeof(double));
       }

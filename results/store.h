@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,16 +93,13 @@ class Store {
 
   std::vector<RunSummary> list(const RunFilter& filter = {});  // newest first
 
-  // All fields of a saved run. Times that the tables hold in picoseconds (step_time*, time) come
-  // back rounded to one; NaN comes back as NaN.
+  // All fields of a saved run; precision is empty and reserved_host 0 in runs that a zerolab saved
+  // whose tables had no column for them. Times that the tables hold in picoseconds (step_time*,
+  // time) come back rounded to one; NaN comes back as NaN.
   RunResult load(std::int64_t id);
 
   // The machine and build of a run.
   Environment environment(std::int64_t id);
-
-  // The newest run of this key, whatever its outcome.
-  std::optional<RunResult> latest(const std::string& scenario_hash, const std::string& strategy,
-                                  const std::string& backend);
 
   // The JSON of a stored scenario.
   std::string scenario_json(const std::string& hash);

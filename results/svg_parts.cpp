@@ -14,9 +14,8 @@ namespace {
 constexpr double kCharacter = 6.8;  // average advance at the page's 12 px
 
 std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
 std::string shortened(std::string_view text, std::size_t most) {

@@ -97,7 +97,7 @@ DeviceProperties Device::properties() const {
 
 std::byte* Device::reserve(MemorySpace, std::int64_t bytes) {
   if (!reservations.add(bytes)) return nullptr;
-  const auto size = static_cast<std::size_t>(bytes);
+  const std::size_t size = bytes;
   void* slab = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (slab == MAP_FAILED) {
@@ -110,7 +110,7 @@ std::byte* Device::reserve(MemorySpace, std::int64_t bytes) {
 
 void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
   drain();
-  munmap(slab, static_cast<std::size_t>(bytes));
+  munmap(slab, bytes);
   reservations.remove(bytes);
 }
 
@@ -127,7 +127,7 @@ void Device::run(StreamId stream, const Op& op, Timing* timing) {
 void Device::copy(StreamId stream, std::byte* destination, const std::byte* source,
                   std::int64_t bytes, Timing* timing) {
   enqueue(
-      stream, [=] { std::memmove(destination, source, static_cast<std::size_t>(bytes)); }, timing);
+      stream, [=] { std::memmove(destination, source, bytes); }, timing);
 }
 
 EventId Device::record(StreamId stream) {

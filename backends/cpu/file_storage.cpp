@@ -57,7 +57,7 @@ class FileStorage final : public Storage {
  private:
   ObjectFile& find(ObjectId object) {
     const std::lock_guard lock(mutex_);
-    return *objects_[static_cast<std::size_t>(object)];
+    return *objects_[object];
   }
 
   StorageFolder folder_;

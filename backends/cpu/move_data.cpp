@@ -11,20 +11,20 @@ namespace {
 
 std::int64_t copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
   if (destination != source && bytes > 0)
-    std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+    std::memcpy(destination, source, bytes);
   return bytes;
 }
 
 // Each rank reduces its share of all segments laid end to end and writes it to everyone: nobody
 // else reads or writes those elements.
 std::int64_t all_reduce(const ThreadGroup::Calls& calls, int rank) {
-  const Call& mine = *calls[static_cast<std::size_t>(rank)];
+  const Call& mine = *calls[rank];
   const int ranks = static_cast<int>(calls.size());
   std::int64_t total = 0;
   for (const Segment& segment : mine.segments) total += segment.source.count();
   const Share share = share_of(total, rank, ranks);
-  std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
-  std::vector<std::byte*> destinations(static_cast<std::size_t>(ranks));
+  std::vector<const std::byte*> sources(ranks);
+  std::vector<std::byte*> destinations(ranks);
   std::int64_t start = 0, moved = 0;
   for (std::size_t i = 0; i < mine.segments.size(); ++i) {
     const TensorView& view = mine.segments[i].source;
@@ -34,9 +34,9 @@ std::int64_t all_reduce(const ThreadGroup::Calls& calls, int rank) {
     if (begin >= end) continue;
     const std::int64_t offset = begin * static_cast<std::int64_t>(size_of(view.dtype));
     for (int from = 0; from < ranks; ++from) {
-      const Segment& theirs = (*calls[static_cast<std::size_t>(from)]).segments[i];
-      sources[static_cast<std::size_t>(from)] = theirs.source.data + offset;
-      destinations[static_cast<std::size_t>(from)] = theirs.destination.data + offset;
+      const Segment& theirs = (*calls[from]).segments[i];
+      sources[from] = theirs.source.data + offset;
+      destinations[from] = theirs.destination.data + offset;
     }
     reduce(view.dtype, mine.op, sources, destinations, end - begin);
     const auto of_others = static_cast<std::int64_t>(sources.size() + destinations.size()) - 2;
@@ -55,17 +55,17 @@ Share share_of(std::int64_t total, int rank, int ranks) {
 }
 
 std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
-  const Call& mine = *calls[static_cast<std::size_t>(rank)];
+  const Call& mine = *calls[rank];
   const int ranks = static_cast<int>(calls.size());
   const bool copies = mine.kind == CollectiveKind::broadcast || ranks == 1;
   if (mine.kind == CollectiveKind::all_reduce && !copies) return all_reduce(calls, rank);
-  std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
+  std::vector<const std::byte*> sources(ranks);
   std::int64_t moved = 0;
   for (std::size_t i = 0; i < mine.segments.size(); ++i) {
     const Segment& segment = mine.segments[i];
     std::byte* destination = segment.destination.data;
     const auto source = [&](int from) {
-      return (*calls[static_cast<std::size_t>(from)]).segments[i].source.data;
+      return (*calls[from]).segments[i].source.data;
     };
     const auto copy = [&](int from, std::byte* to, const std::byte* bytes, std::int64_t count) {
       const std::int64_t copied = copy_bytes(to, bytes, count);
@@ -89,7 +89,7 @@ std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
     } else {
       const std::int64_t chunk = segment.destination.bytes();
       for (int from = 0; from < ranks; ++from) {
-        sources[static_cast<std::size_t>(from)] = source(from) + rank * chunk;
+        sources[from] = source(from) + rank * chunk;
       }
       reduce(segment.source.dtype, mine.op, sources, {&destination, 1},
              segment.destination.count());

@@ -108,8 +108,8 @@ ObjectFile ObjectFile::existing(const std::string& path, const ObjectLayout& lay
 }
 
 ObjectFile::ObjectFile(ExistingTag, std::string path, const ObjectLayout& layout)
-    : path_(std::move(path)), layout_(layout), found_(static_cast<std::size_t>(layout.blocks())) {
-  const auto bytes = static_cast<std::size_t>(layout.header_bytes());
+    : path_(std::move(path)), layout_(layout), found_(layout.blocks()) {
+  const std::size_t bytes = layout.header_bytes();
   header_.reset(static_cast<std::byte*>(std::aligned_alloc(ObjectLayout::kPage, bytes)));
   if (header_ == nullptr) throw std::bad_alloc();
 }
@@ -157,7 +157,7 @@ void ObjectFile::run(IoEngine& engine, std::span<const IoRequest> requests) {
 ObjectFile::Header& ObjectFile::header() const { return *reinterpret_cast<Header*>(header_.get()); }
 
 void ObjectFile::fill_header(std::uint64_t generation) {
-  std::memset(header_.get(), 0, static_cast<std::size_t>(layout_.header_bytes()));
+  std::memset(header_.get(), 0, layout_.header_bytes());
   header() = {kMagic, generation, layout_.blocks(), 0, 0};
   std::copy(found_.begin(), found_.end(), header().block_crcs());
   header().own_crc = crc32c(header_.get(), layout_.header_bytes());
@@ -175,7 +175,7 @@ void ObjectFile::verify(std::span<const IoRequest> requests, int slot) const {
   const std::uint32_t* expected = header().block_crcs();
   const auto wrong = std::mismatch(found_.begin(), found_.end(), expected).first;
   if (wrong == found_.end()) return;
-  const auto block = static_cast<std::size_t>(wrong - found_.begin());
+  const std::size_t block = wrong - found_.begin();
   throw Error(ErrorCode::failed, path_ + ": the checksum of block " + std::to_string(block) +
                                      " of slot " + std::to_string(slot) + " (" +
                                      std::to_string(requests[block].payload) + " bytes at offset " +

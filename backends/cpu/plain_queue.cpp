@@ -14,7 +14,7 @@ class PlainQueue final : public IoQueue {
   void submit(std::span<const IoRequest> requests, std::span<const std::uint64_t> tags) override {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const IoRequest& each = requests[i];
-      const auto size = static_cast<std::size_t>(each.bytes);
+      const std::size_t size = each.bytes;
       const ssize_t moved = each.write ? pwrite(each.file, each.data, size, each.offset)
                                        : pread(each.file, each.data, size, each.offset);
       done_.push_back({tags[i], moved < 0 ? -errno : moved});

@@ -47,7 +47,7 @@ class QueueEngine final : public IoEngine {
     chosen.clear();
     if (!failure_) {
       std::swap(chosen, again_);
-      const auto room = static_cast<std::size_t>(config_.queue_depth - flying_);
+      const std::size_t room = config_.queue_depth - flying_;
       while (chosen.size() < room && next_ < rest_.size()) {
         if (rest_[next_].write) unchecked_.push_back(next_);
         chosen.push_back(next_++);

@@ -80,8 +80,7 @@ void reduce_as(std::span<const std::byte* const> sources, std::span<std::byte* c
     T* target = reinterpret_cast<T*>(destinations[0]) + first;
     finish<T>(sums, scale, target, length);
     for (std::byte* other : destinations.subspan(1)) {
-      std::memcpy(reinterpret_cast<T*>(other) + first, target,
-                  static_cast<std::size_t>(length) * sizeof(T));
+      std::memcpy(reinterpret_cast<T*>(other) + first, target, length * sizeof(T));
     }
   }
 }

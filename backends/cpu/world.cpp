@@ -59,6 +59,7 @@ class ThreadWorld final : public World {
     std::string why = "its program has ended";
     try {
       program({rank.device, rank.communicator});
+      // Stream 0, compute, is this thread.
       for (std::size_t stream = 1; stream < kStreams; ++stream) {
         rank.device.synchronize(static_cast<StreamId>(stream));
       }

@@ -218,12 +218,12 @@ void Blas::run(const Product& product, Stream stream, std::byte* workspace,
   const double wide_one = 1, wide_beta = op.accumulate ? 1 : 0;
   const bool wide = key.in == DType::f64;
   std::byte* const result = product.result.data;
-  check_blas(cublaslt().matmul(
-                 handle_, d.product, wide ? static_cast<const void*>(&wide_one) : &one, op.b.data,
-                 d.first, op.a.data, d.second, wide ? static_cast<const void*>(&wide_beta) : &beta,
-                 result, d.result, result, d.result, &chosen.algorithm, workspace,
-                 static_cast<std::size_t>(key.workspace), stream),
-             "cublasLtMatmul");
+  check_blas(
+      cublaslt().matmul(handle_, d.product, wide ? static_cast<const void*>(&wide_one) : &one,
+                        op.b.data, d.first, op.a.data, d.second,
+                        wide ? static_cast<const void*>(&wide_beta) : &beta, result, d.result,
+                        result, d.result, &chosen.algorithm, workspace, key.workspace, stream),
+      "cublasLtMatmul");
 }
 
 }  // namespace zl::cuda

@@ -1,7 +1,6 @@
 #include "backends/cuda/device.h"
 
 #include <cuda_runtime_api.h>
-#include <sys/mman.h>
 
 #include <cstdlib>
 #include <exception>
@@ -11,25 +10,16 @@
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/error.h"
 #include "backends/cuda/event_ring.h"
+#include "backends/cuda/op_text.h"
+#include "backends/cuda/profiler.h"
+#include "backends/cuda/slab.h"
 #include "backends/cuda/timer.h"
 #include "core/ops/matmul.h"
 #include "core/ops/op.h"
 #include "core/threads/failures.h"
 
-// The toolkit's headers without a library; a package of its own in some distributions.
-#if __has_include(<nvtx3/nvToolsExt.h>)
-#include <nvtx3/nvToolsExt.h>
-#else
-static void nvtxRangePushA(const char*) {}
-static void nvtxRangePop() {}
-#endif
-
 namespace zl::cuda {
 namespace {
-
-constexpr std::int64_t kOtherWorkspace = std::int64_t{8} << 20;  // of each stream but compute
-static_assert(kWorkspace - (static_cast<std::int64_t>(kDeviceStreams) - 1) * kOtherWorkspace >=
-              std::int64_t{32} << 20);
 
 std::size_t index_of(StreamId stream) { return static_cast<std::size_t>(stream); }
 
@@ -40,34 +30,6 @@ EventId make_event(StreamId stream, std::int64_t number) {
 bool debug_synchronous() {
   const char* value = std::getenv("ZEROLAB_CUDA_SYNC");
   return value != nullptr && *value != '\0' && std::string(value) != "0";
-}
-
-// "gemm [64,32] bf16, [32,16] bf16, [64,16] bf16".
-std::string describe(const Op& op) {
-  std::string text = op_name(op.index());
-  std::visit(
-      [&](const auto& each) {
-        each.visit([&, first = true](const TensorView& view, Access) mutable {
-          if (view.empty()) return;
-          text += (first ? " " : ", ") + view.shape.text() + " " + name_of(view.dtype);
-          first = false;
-        });
-      },
-      op);
-  return text;
-}
-
-struct ProfilerRange {
-  explicit ProfilerRange(const char* name) { nvtxRangePushA(name); }
-  ~ProfilerRange() { nvtxRangePop(); }
-  ProfilerRange(const ProfilerRange&) = delete;
-  ProfilerRange& operator=(const ProfilerRange&) = delete;
-};
-
-std::byte* map_host(std::int64_t bytes) {
-  void* slab = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return slab == MAP_FAILED ? nullptr : static_cast<std::byte*>(slab);
 }
 
 bool is_host(StreamId stream) { return index_of(stream) >= kDeviceStreams; }
@@ -83,6 +45,7 @@ Device::Device(int ordinal, int rank, OnFailure on_failure, bool deterministic,
       deterministic_(deterministic),
       synchronous_(debug_synchronous()),
       host_memory_(host_memory),
+      failure_(rank, synchronous_),
       timer_(std::make_unique<Timer>()),
       blas_(std::make_unique<Blas>()),
       cudnn_(std::make_unique<CudnnAttention>(attention_kernels())),
@@ -143,52 +106,25 @@ DeviceProperties Device::properties() const {
 
 std::byte* Device::reserve(MemorySpace space, std::int64_t bytes) {
   refuse_after_failure();
-  if (space == MemorySpace::host) return map_host(bytes);
-  void* slab = nullptr;
-  const auto size = static_cast<std::size_t>(bytes);
-  const cudaError_t status = space == MemorySpace::device
-                                 ? cudaMalloc(&slab, size)
-                                 : cudaHostAlloc(&slab, size, cudaHostAllocPortable);
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // the pool reports it; launches must not trip over it
-    return nullptr;
-  }
-  check(status, space == MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
-  return static_cast<std::byte*>(slab);
+  return make_slab(space, bytes);
 }
 
 void Device::release(MemorySpace space, std::byte* slab, std::int64_t bytes) {
   drain();
-  if (space == MemorySpace::device) {
-    cudaFree(slab);
-  } else if (space == MemorySpace::pinned_host) {
-    cudaFreeHost(slab);
-  } else {
-    munmap(slab, static_cast<std::size_t>(bytes));
-  }
-  cudaGetLastError();  // after a failed kernel nothing can be given back
+  free_slab(space, slab, bytes);
 }
 
 void Device::lend_workspace(std::byte* memory, std::int64_t bytes) {
   if (memory == nullptr) drain();
-  ZL_CHECK(memory == nullptr || bytes >= kWorkspace, "a lent workspace has the size asked for");
-  std::byte* next = memory;
-  for (std::size_t i = 0; i < kDeviceStreams; ++i) {
-    const std::int64_t others = static_cast<std::int64_t>(kDeviceStreams) - 1;
-    const std::int64_t size =
-        i == index_of(StreamId::compute) ? bytes - others * kOtherWorkspace : kOtherWorkspace;
-    workspaces_[i] = next;
-    workspace_bytes_[i] = memory == nullptr ? 0 : size;
-    if (memory != nullptr) next += size;
-  }
+  workspaces_.lend(memory, bytes);
 }
 
 ExecContext Device::context(StreamId stream) const {
-  const std::size_t i = index_of(stream);
+  const Workspace workspace = workspaces_.of(stream);
   ExecContext context;
-  context.stream = streams_[i];
-  context.workspace = workspaces_[i];
-  context.workspace_bytes = workspace_bytes_[i];
+  context.stream = streams_[index_of(stream)];
+  context.workspace = workspace.memory;
+  context.workspace_bytes = workspace.bytes;
   context.multiprocessors = multiprocessors_;
   context.deterministic = deterministic_;
   context.blas = blas_.get();
@@ -212,18 +148,18 @@ void Device::guarded(StreamId stream, const char* name, const Describe& describe
     throw;  // another rank's failure, in its own words
   } catch (const Error& error) {
     if (timing != nullptr) timer_->forget(stream);
-    fail(describe_work(), error);
+    failure_.report(describe_work(), error, streams_[0]);
   }
 }
 
 // A held product is of the part before. (Not so in leave(), which must not throw.)
 void Device::enter(Phase phase, int unit) {
-  if (failure_.empty()) enqueue_held();
+  if (!failure_.happened()) enqueue_held();
   const std::string name = name_of(phase);
-  nvtxRangePushA(unit < 0 ? name.c_str() : (name + " " + std::to_string(unit)).c_str());
+  ProfilerRange::begin(unit < 0 ? name.c_str() : (name + " " + std::to_string(unit)).c_str());
 }
 
-void Device::leave() { nvtxRangePop(); }
+void Device::leave() { ProfilerRange::end(); }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
   if (is_host(stream)) {
@@ -231,12 +167,14 @@ void Device::run(StreamId stream, const Op& op, Timing* timing) {
     return run_host(
         stream, [run = run_on_host_, op] { run(op); }, timing);
   }
-  const auto* gemm = std::get_if<Gemm>(&op);
   if (stream != StreamId::compute || synchronous_) return enqueue_op(stream, op, timing);
-  if (held_ && fuse_with_held(op, timing)) return;
+  if (const auto fused = held_.release_with(op, *blas_, context(stream))) {
+    return enqueue_fused(*fused, op, timing);
+  }
+  const auto* gemm = std::get_if<Gemm>(&op);
   if (gemm == nullptr || !may_fuse(*gemm)) return enqueue_op(stream, op, timing);
   enqueue_held();
-  held_ = {*gemm, timing};
+  held_.hold({*gemm, timing});
 }
 
 void Device::enqueue_op(StreamId stream, const Op& op, Timing* timing) {
@@ -251,28 +189,21 @@ void Device::enqueue_op(StreamId stream, const Op& op, Timing* timing) {
 }
 
 void Device::enqueue_held() {
-  if (!held_) return;
-  const HeldProduct held = *held_;
-  held_.reset();
-  enqueue_op(StreamId::compute, held.gemm, held.timing);
+  const std::optional<GivenProduct> product = held_.release();
+  if (product) enqueue_op(StreamId::compute, product->gemm, product->timing);
 }
 
-bool Device::fuse_with_held(const Op& op, Timing* timing) {
+// Of two ops in one launch the first is given the time, the second a time of zero length.
+void Device::enqueue_fused(const HeldProduct::Fused& fused, const Op& op, Timing* timing) {
   const ExecContext with = context(StreamId::compute);
-  const std::optional<Product> product = fuse(held_->gemm, op, with.deterministic);
-  if (!product || !blas_->supports(*product, with.workspace_bytes)) return false;
-  const HeldProduct held = *held_;
-  held_.reset();
-  const auto describe_both = [&] { return describe(held.gemm) + " with " + describe(op); };
+  const auto describe_both = [&] { return describe(fused.first.gemm) + " with " + describe(op); };
   guarded(
       StreamId::compute, "gemm with epilogue", describe_both,
-      [&](Stream stream) { blas_->run(*product, stream, with.workspace, with.workspace_bytes); },
-      held.timing);
-  if (timing != nullptr) {
-    guarded(
-        StreamId::compute, op_name(op.index()), describe_both, [](Stream) {}, timing);
-  }
-  return true;
+      [&](Stream stream) { blas_->run(fused.both, stream, with.workspace, with.workspace_bytes); },
+      fused.first.timing);
+  if (timing == nullptr) return;
+  guarded(
+      StreamId::compute, op_name(op.index()), describe_both, [](Stream) {}, timing);
 }
 
 void Device::copy(StreamId stream, std::byte* destination, const std::byte* source,
@@ -281,8 +212,7 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
       stream, "copy", [&] { return "copy of " + std::to_string(bytes) + " bytes"; },
       [&](Stream target) {
         if (bytes == 0) return;
-        check(cudaMemcpyAsync(destination, source, static_cast<std::size_t>(bytes),
-                              cudaMemcpyDefault, target),
+        check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, target),
               "cudaMemcpyAsync");
       },
       timing);
@@ -361,28 +291,9 @@ double Device::read(StreamId stream, ProbeKind, const TensorView& scalar) {
   return scalar.dtype == DType::f64 ? *scalar_ : double{*reinterpret_cast<const float*>(scalar_)};
 }
 
-// A failed kernel makes CUDA refuse all that follows; a refused launch or a wrong argument does
-// not.
-void Device::fail(const std::string& what, const Error& error) {
-  cudaGetLastError();
-  const cudaError_t now = cudaStreamQuery(streams_[0]);
-  cudaGetLastError();
-  std::string message = "rank " + std::to_string(rank_) + ", " + what + ": " + error.what();
-  if (now != cudaSuccess && now != cudaErrorNotReady) {
-    if (!synchronous_) {
-      message +=
-          "; kernels run later than they are called, so it may be an earlier one: run again "
-          "with ZEROLAB_CUDA_SYNC=1 to see which";
-    }
-    failure_ = message;
-  }
-  throw Error(error.code(), message);
-}
-
 void Device::refuse_after_failure() {
   workers_.rethrow();
-  if (failure_.empty()) return;
-  throw Error(ErrorCode::failed, "the GPU takes no more work after the first failure: " + failure_);
+  failure_.refuse();
 }
 
 bool Device::has_work() const {
@@ -400,7 +311,7 @@ bool Device::has_work() const {
 void Device::drain() {
   try {
     enqueue_held();
-  } catch (const Error&) {  // nobody can want the result: fail() has kept what is lasting
+  } catch (const Error&) {  // nobody can want the result: failure_ has kept what lasts
   }
   if (!has_work()) return;
   // The work may be a collective whose other ranks will never come.

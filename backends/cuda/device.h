@@ -3,37 +3,21 @@
 // Ownership: owns streams, events and the cuBLASLt handle; slabs belong to whoever reserved them;
 // the workspace is lent. Threads: made, used and destroyed on one rank's thread, whose current
 // device it sets.
-// A matrix product waits for the next op of the compute stream, which its epilogue may take over
-// (product.h). All that could show the difference enqueues it first: events, copies, reads, other
-// ops. Of two ops in one launch the first is given the time, the second a time of zero length.
-// What the host computes or reads from files (offload) runs on threads; these wait for CUDA events.
-// Where a stream of the GPU has to wait for such a thread, the rank's own thread waits, with all
-// earlier work of the GPU enqueued and under way. A flag in pinned memory that the GPU polls would
-// let it run ahead, but CUDA does not see that order and may put the waiting stream and the one it
-// waits for, by way of the host, into one hardware queue: a deadlock that ranks which share a GPU
-// could meet. Copies to and from pageable memory (pin_memory: false) do not run beside the rank's
-// thread, which CUDA keeps until such memory is read or written.
-// No CUDA graphs: dropout's keys, the loss scale and the optimizer's scalars are kernel arguments
-// that change from step to step, and ranks that share a GPU meet at host barriers in between, so a
-// captured step could rarely be replayed as it is. Nothing is read back between a step's first op
-// and its loss: the host runs ahead, and launches cost time only where kernels take microseconds.
-// Profilers see NVTX ranges: the part of the step ("forward 3"), in it the op. Without one they
-// cost a few nanoseconds. Debugging: with ZEROLAB_CUDA_SYNC=1 in the environment every op is waited
-// for and none is fused, so that an error names the op that made it and not one that was enqueued
-// later.
+// How it schedules, and why so: "The device" in README.md.
 #pragma once
 
 #include <array>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/availability.h"
+#include "backends/cuda/first_failure.h"
+#include "backends/cuda/held_product.h"
 #include "backends/cuda/ops/ops.h"
-#include "core/base/error.h"
+#include "backends/cuda/workspaces.h"
 #include "core/device/device.h"
 #include "core/ops/matmul.h"
 #include "core/threads/host_streams.h"
@@ -101,18 +85,11 @@ class Device final : public zl::Device {
                Timing* timing);
   void enqueue_op(StreamId stream, const Op& op, Timing* timing);
   void enqueue_held();
-  // Whether `op` went into the launch of the held product.
-  bool fuse_with_held(const Op& op, Timing* timing);
-  [[noreturn]] void fail(const std::string& what, const Error& error);
+  void enqueue_fused(const HeldProduct::Fused& fused, const Op& op, Timing* timing);
   void refuse_after_failure();
   bool has_work() const;
   void wait_for_worker(StreamId source, std::int64_t mark);
   void drain();
-
-  struct HeldProduct {
-    Gemm gemm;
-    Timing* timing = nullptr;
-  };
 
   int ordinal_, rank_;
   OnFailure on_failure_;
@@ -120,17 +97,16 @@ class Device final : public zl::Device {
   bool deterministic_, synchronous_ = false;
   std::int64_t host_memory_;
   int multiprocessors_ = 0;
-  std::string failure_;  // the first one: CUDA refuses everything after it
+  FirstFailure failure_;
   std::array<Stream, kDeviceStreams> streams_{};
-  std::array<std::byte*, kDeviceStreams> workspaces_{};
-  std::array<std::int64_t, kDeviceStreams> workspace_bytes_{};
+  Workspaces workspaces_;
   std::array<std::unique_ptr<EventRing>, kDeviceStreams> events_;
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<CudnnAttention> cudnn_;
-  std::optional<HeldProduct> held_;  // of the compute stream
-  double* scalar_ = nullptr;         // pinned: where read() puts what it reads
-  HostStreams workers_;              // the host's streams
+  HeldProduct held_;          // of the compute stream
+  double* scalar_ = nullptr;  // pinned: where read() puts what it reads
+  HostStreams workers_;       // the host's streams
 };
 
 }  // namespace zl::cuda

@@ -17,7 +17,7 @@ EventRing::Event make_event() {
 }  // namespace
 
 std::int64_t EventRing::record(Stream stream) {
-  const auto slot = static_cast<std::size_t>(recorded_ % kEvents);
+  const std::size_t slot = recorded_ % kEvents;
   if (slot == events_.size()) {
     events_.push_back(make_event());
   } else if (events_[slot].use_count() > 1) {
@@ -33,7 +33,7 @@ void EventRing::wait(Stream waiting, std::int64_t number) const {
 
 EventRing::Event EventRing::share(std::int64_t number) const {
   ZL_CHECK(number >= 0 && number < recorded_, "an event is recorded before it is waited for");
-  return events_[static_cast<std::size_t>(number % kEvents)];
+  return events_[number % kEvents];
 }
 
 }  // namespace zl::cuda

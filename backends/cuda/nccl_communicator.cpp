@@ -79,8 +79,7 @@ struct Member {
 
 class NcclGroup final : public RankGroup {
  public:
-  NcclGroup(int ranks, std::chrono::milliseconds timeout)
-      : timeout_(timeout), members_(static_cast<std::size_t>(ranks)) {
+  NcclGroup(int ranks, std::chrono::milliseconds timeout) : timeout_(timeout), members_(ranks) {
     for (auto& member : members_) member = std::make_unique<Member>();
     check(nccl().get_unique_id(&id_), "ncclGetUniqueId");
     watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
@@ -100,7 +99,7 @@ class NcclGroup final : public RankGroup {
   int ranks() const { return static_cast<int>(members_.size()); }
 
   void run(int rank, const Call& call, Stream stream) {
-    Member& mine = *members_[static_cast<std::size_t>(rank)];
+    Member& mine = *members_[rank];
     const std::string what = describe(call);
     const std::lock_guard lock(mine.mutex);
     if (mine.communicator == nullptr) throw_failure(rank, "calls " + what);
@@ -123,7 +122,7 @@ class NcclGroup final : public RankGroup {
 
   // has_failed: what is under way may wait for ranks that never come.
   void close(int rank, bool has_failed) {
-    Member& mine = *members_[static_cast<std::size_t>(rank)];
+    Member& mine = *members_[rank];
     const std::lock_guard lock(mine.mutex);
     mine.under_way.clear();  // the rank's own thread destroys its events
     mine.events = {};
@@ -161,7 +160,7 @@ class NcclGroup final : public RankGroup {
                       Stream stream) {
     const auto& [source, destination] = segment;
     const ncclDataType_t type = type_of(source.dtype);
-    const auto from = static_cast<std::size_t>(source.count());
+    const std::size_t from = source.count();
     ncclResult_t status = ncclSuccess;
     switch (call.kind) {
       case CollectiveKind::all_reduce:
@@ -169,8 +168,7 @@ class NcclGroup final : public RankGroup {
                                    communicator, stream);
         break;
       case CollectiveKind::reduce_scatter:
-        status = nccl().reduce_scatter(source.data, destination.data,
-                                       static_cast<std::size_t>(destination.count()), type,
+        status = nccl().reduce_scatter(source.data, destination.data, destination.count(), type,
                                        op_of(call.op), communicator, stream);
         break;
       case CollectiveKind::all_gather:
@@ -194,11 +192,11 @@ class NcclGroup final : public RankGroup {
       if (status != ncclInProgress) check(status, what);
     };
     for (int peer = 0; peer < ranks(); ++peer) {
-      require(nccl().send(segment.source.flat(peer * chunk, chunk).data,
-                          static_cast<std::size_t>(chunk), type, peer, communicator, stream),
+      require(nccl().send(segment.source.flat(peer * chunk, chunk).data, chunk, type, peer,
+                          communicator, stream),
               "ncclSend");
-      require(nccl().receive(segment.destination.flat(peer * chunk, chunk).data,
-                             static_cast<std::size_t>(chunk), type, peer, communicator, stream),
+      require(nccl().receive(segment.destination.flat(peer * chunk, chunk).data, chunk, type, peer,
+                             communicator, stream),
               "ncclRecv");
     }
   }
@@ -213,7 +211,7 @@ class NcclGroup final : public RankGroup {
   // can need the other ranks (who connect in their first collective), one of which may have left.
   // The member's mutex is held: nobody else could abort.
   void settle(int rank, const std::string& what) {
-    Member& mine = *members_[static_cast<std::size_t>(rank)];
+    Member& mine = *members_[rank];
     const Clock::time_point deadline = Clock::now() + timeout_;
     ncclResult_t state = ncclInProgress;
     while (true) {
@@ -327,7 +325,7 @@ class NcclCommunicator final : public Communicator {
 std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  Member& mine = *members_[static_cast<std::size_t>(rank)];
+  Member& mine = *members_[rank];
   const std::lock_guard lock(mine.mutex);
   mine.ordinal = device.ordinal();
   const ncclResult_t status = nccl().init_rank(&mine.communicator, ranks(), id_, rank, &config);

@@ -62,10 +62,10 @@ class SameGpuCommunicator final : public Communicator {
 class SameGpuGroup final : public RankGroup {
  public:
   SameGpuGroup(int ranks, std::chrono::milliseconds timeout)
-      : meeting_(ranks, timeout), marks_(static_cast<std::size_t>(ranks)) {}
+      : meeting_(ranks, timeout), marks_(ranks) {}
 
   std::unique_ptr<Communicator> join(Device& device, int rank) override {
-    marks_[index(rank)] = std::make_unique<Marks>();
+    marks_[rank] = std::make_unique<Marks>();
     return std::make_unique<SameGpuCommunicator>(*this, rank, device);
   }
   void leave(int rank, const std::string& why) override { meeting_.leave(rank, why); }
@@ -75,21 +75,19 @@ class SameGpuGroup final : public RankGroup {
   // meetings each rank enqueues its part behind everybody's `ready`; after the second one its
   // stream waits for everybody's `done`. A mark is set again only after all have waited for it.
   void run(int rank, StreamId stream, Stream target, const ExecContext& context, const Call& call) {
-    const std::size_t channel = static_cast<std::size_t>(stream);
-    marks_[index(rank)]->ready[channel].set(target);
+    const auto channel = static_cast<std::size_t>(stream);
+    marks_[rank]->ready[channel].set(target);
     meeting_.run(rank, stream, call, [&](const ThreadGroup::Calls& calls) {
       for (const auto& other : marks_) other->ready[channel].wait(target);
       enqueue(rank, context, calls);
-      marks_[index(rank)]->done[channel].set(target);
+      marks_[rank]->done[channel].set(target);
     });
     for (const auto& other : marks_) other->done[channel].wait(target);
   }
 
  private:
-  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
-
   void enqueue(int rank, const ExecContext& context, const ThreadGroup::Calls& calls) const {
-    const Call& mine = *calls[index(rank)];
+    const Call& mine = *calls[rank];
     for (std::size_t i = 0; i < mine.segments.size(); ++i) {
       switch (mine.kind) {
         case CollectiveKind::all_reduce:
@@ -116,48 +114,48 @@ class SameGpuGroup final : public RankGroup {
   void all_reduce(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
                   std::size_t segment) const {
     constexpr std::int64_t kGrain = 1024;  // shares begin at whole packs
-    const Call& mine = *calls[index(rank)];
+    const Call& mine = *calls[rank];
     const TensorView& view = mine.segments[segment].source;
     const std::int64_t grains = (view.count() + kGrain - 1) / kGrain;
     const std::int64_t begin = std::min(view.count(), grains * rank / ranks() * kGrain);
     const std::int64_t end = std::min(view.count(), grains * (rank + 1) / ranks() * kGrain);
     RankPointers sources, destinations;
     for (int other = 0; other < ranks(); ++other) {
-      const Segment& theirs = calls[index(other)]->segments[segment];
-      sources.at[index(other)] = offset_by(theirs.source.data, begin, view.dtype);
-      destinations.at[index(other)] = offset_by(theirs.destination.data, begin, view.dtype);
+      const Segment& theirs = calls[other]->segments[segment];
+      sources.at[other] = offset_by(theirs.source.data, begin, view.dtype);
+      destinations.at[other] = offset_by(theirs.destination.data, begin, view.dtype);
     }
     reduce(context, view.dtype, mine.op, sources, ranks(), destinations, ranks(), end - begin);
   }
 
   void reduce_scatter(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
                       std::size_t segment) const {
-    const Call& mine = *calls[index(rank)];
+    const Call& mine = *calls[rank];
     const TensorView& chunk = mine.segments[segment].destination;
     RankPointers sources, destination;
     destination.at[0] = chunk.data;
     for (int other = 0; other < ranks(); ++other) {
-      sources.at[index(other)] = offset_by(calls[index(other)]->segments[segment].source.data,
-                                           rank * chunk.count(), chunk.dtype);
+      sources.at[other] =
+          offset_by(calls[other]->segments[segment].source.data, rank * chunk.count(), chunk.dtype);
     }
     reduce(context, chunk.dtype, mine.op, sources, ranks(), destination, 1, chunk.count());
   }
 
   void all_gather(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
                   std::size_t segment) const {
-    const TensorView& whole = calls[index(rank)]->segments[segment].destination;
+    const TensorView& whole = calls[rank]->segments[segment].destination;
     for (int other = 0; other < ranks(); ++other) {
-      const TensorView& chunk = calls[index(other)]->segments[segment].source;
+      const TensorView& chunk = calls[other]->segments[segment].source;
       copy(context, offset_by(whole.data, other * chunk.count(), chunk.dtype), chunk);
     }
   }
 
   void all_to_all(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
                   std::size_t segment) const {
-    const TensorView& whole = calls[index(rank)]->segments[segment].destination;
+    const TensorView& whole = calls[rank]->segments[segment].destination;
     const std::int64_t chunk = whole.count() / ranks();
     for (int other = 0; other < ranks(); ++other) {
-      const TensorView& theirs = calls[index(other)]->segments[segment].source;
+      const TensorView& theirs = calls[other]->segments[segment].source;
       copy(context, offset_by(whole.data, other * chunk, whole.dtype),
            theirs.flat(rank * chunk, chunk));
     }
@@ -165,8 +163,8 @@ class SameGpuGroup final : public RankGroup {
 
   static void copy(const ExecContext& context, std::byte* destination, const TensorView& source) {
     if (destination == source.data || source.bytes() == 0) return;
-    check(cudaMemcpyAsync(destination, source.data, static_cast<std::size_t>(source.bytes()),
-                          cudaMemcpyDeviceToDevice, context.stream),
+    check(cudaMemcpyAsync(destination, source.data, source.bytes(), cudaMemcpyDeviceToDevice,
+                          context.stream),
           "cudaMemcpyAsync");
   }
 

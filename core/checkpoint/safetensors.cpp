@@ -300,8 +300,7 @@ SafetensorsFile read_safetensors(const std::string& path) {
   file.data = read_bytes(in, path, data_size);
   check_data(file);
   for (Entry& entry : entries) {
-    entry.tensor.bytes = std::span(file.data).subspan(
-        static_cast<std::size_t>(entry.begin), static_cast<std::size_t>(entry.end - entry.begin));
+    entry.tensor.bytes = std::span(file.data).subspan(entry.begin, entry.end - entry.begin);
     file.tensors.push_back(std::move(entry.tensor));
   }
   return file;

@@ -24,7 +24,7 @@ class Saving : public StateArchive {
   bool restores() const override { return false; }
   void tensor(const std::string& name, const TensorView& view, Place place) override {
     if (view.empty()) return;
-    auto& bytes = buffers_.emplace_back(static_cast<std::size_t>(view.bytes()));
+    auto& bytes = buffers_.emplace_back(view.bytes());
     if (place == Place::host) {
       std::memcpy(bytes.data(), view.data, bytes.size());
     } else {
@@ -55,7 +55,7 @@ class Restoring : public StateArchive {
   bool restores() const override { return true; }
   void tensor(const std::string& name, const TensorView& view, Place place) override {
     if (view.empty()) return;
-    const NamedTensor& stored = find(name, view.dtype, static_cast<std::size_t>(view.bytes()));
+    const NamedTensor& stored = find(name, view.dtype, view.bytes());
     if (place == Place::host) {
       std::memcpy(view.data, stored.bytes.data(), stored.bytes.size());
       return;

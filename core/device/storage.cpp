@@ -1,6 +1,5 @@
 #include "core/device/storage.h"
 
-#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -21,10 +20,6 @@ ObjectLayout::ObjectLayout(std::vector<std::int64_t> part_bytes, std::int64_t bl
                                         " is not a positive multiple of 4096");
   }
   for (const std::int64_t bytes : parts_) ZL_CHECK(bytes > 0, "a part of an object has bytes");
-}
-
-std::int64_t ObjectLayout::payload_bytes() const {
-  return std::accumulate(parts_.begin(), parts_.end(), std::int64_t{0});
 }
 
 std::int64_t ObjectLayout::blocks() const {

@@ -45,10 +45,9 @@ class ObjectLayout {
 
   const std::vector<std::int64_t>& parts() const { return parts_; }
   std::int64_t block_size() const { return block_size_; }
-  std::int64_t payload_bytes() const;  // of the parts, without padding
-  std::int64_t blocks() const;         // each part is cut into blocks of its own
-  std::int64_t header_bytes() const;   // of one slot
-  std::int64_t slot_bytes() const;     // header and padded parts
+  std::int64_t blocks() const;        // each part is cut into blocks of its own
+  std::int64_t header_bytes() const;  // of one slot
+  std::int64_t slot_bytes() const;    // header and padded parts
   std::int64_t file_bytes() const { return 2 * slot_bytes(); }
   // Offset of a part in its slot.
   std::int64_t part_offset(std::size_t part) const;

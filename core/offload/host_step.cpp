@@ -56,7 +56,7 @@ void HostStep::place_new_weights(DType dtype) {
     std::byte* page = to_files > 0 ? leaving(g).storage.view.data : nullptr;
     for (int p = groups_[g].first; groups_[g].on_host && p < groups_[g].last; ++p) {
       const std::int64_t chunk = partition_.slot(p).chunk;
-      TensorView& view = new_weights_[static_cast<std::size_t>(p)];
+      TensorView& view = new_weights_[p];
       if (weights_.tier(p) == Tier::cpu) {
         view = weights_.owned(p);
       } else if (weights_.tier(p) == Tier::device) {
@@ -76,12 +76,10 @@ void HostStep::make_optimizers(const OptimizerConfig& config, const StochasticRo
     if (!groups_[g].on_host) continue;
     std::vector<UpdateRange> ranges;
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      ranges.push_back({new_weights_[static_cast<std::size_t>(p)], gradients_.owned(p), p,
-                        partition_.owned_begin(p)});
+      ranges.push_back({new_weights_[p], gradients_.owned(p), p, partition_.owned_begin(p)});
     }
-    optimizer =
-        std::make_unique<Optimizer>(context_, config, std::move(ranges), false,
-                                    OptimizerHome{StreamId::host, tier_->state(g), rounding});
+    optimizer = make_host_optimizer(context_, config, std::move(ranges),
+                                    {StreamId::host, tier_->state(g), rounding});
   }
 }
 
@@ -95,13 +93,13 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     tier_->create(g);
-    const OptimizerState state = tier_->state(g);
+    const StateViews state = tier_->state(g);
     for (const TensorView& view : {state.master, state.first, state.second}) {
       if (!view.empty()) context_.run(StreamId::host, Fill{view, 0});
     }
     context_.wait(StreamId::compute, context_.record(StreamId::host));
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      draw(table.specs[static_cast<std::size_t>(p)], p, seed, partition_.owned_begin(p),
+      draw(table.specs[p], p, seed, partition_.owned_begin(p),
            master(g, p).flat(0, partition_.owned_count(p)));
     }
     context_.wait(StreamId::host, context_.record(StreamId::compute));
@@ -109,16 +107,16 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
   }
 }
 
-void HostStep::step(const StepScalars& scalars) {
+void HostStep::step(StepScalars scalars) {
   if (settle()) context_.wait(StreamId::host, context_.record(StreamId::copy_in));
   const bool delayed = delays();
   ++steps_;
+  scalars.gradient_shift = gradients_.shift();
   context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     tier_->fetch(g);
     if (!leaving_.empty() && leaving(g).free >= 0) context_.wait(StreamId::host, leaving(g).free);
-    optimizers_[g]->shift_gradients(gradients_.shift());
     optimizers_[g]->step(scalars);
     tier_->store(g);
     if (!delayed) send(g);
@@ -135,7 +133,7 @@ void HostStep::step(const StepScalars& scalars) {
 void HostStep::send(std::size_t group) {
   context_.wait(StreamId::copy_in, context_.record(StreamId::host));
   for (int p = groups_[group].first; p < groups_[group].last; ++p) {
-    const TensorView& value = new_weights_[static_cast<std::size_t>(p)];
+    const TensorView& value = new_weights_[p];
     if (weights_.tier(p) == Tier::device) {
       context_.copy(StreamId::copy_in, Route::host_to_device, weights_.owned(p), value);
     } else if (weights_.tier(p) == Tier::nvme) {
@@ -164,7 +162,7 @@ void HostStep::archive(StateArchive& archive) {
     const std::string prefix = "host_optimizer." + std::to_string(g) + ".";
     tier_->fetch(g);
     context_.synchronize(StreamId::host);
-    const OptimizerState state = tier_->state(g);
+    const StateViews state = tier_->state(g);
     archive.tensor(prefix + "master", state.master, StateArchive::Place::host);
     archive.tensor(prefix + "first_moment", state.first, StateArchive::Place::host);
     archive.tensor(prefix + "second_moment", state.second, StateArchive::Place::host);

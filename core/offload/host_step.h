@@ -26,7 +26,7 @@ class HostStep {
 
   // Updates from the gradients that have arrived, after what was delayed before. Afterwards the
   // compute stream sees the new weights, with a delayed update those of the step before.
-  void step(const StepScalars& scalars);
+  void step(StepScalars scalars);
   // Sends the weights of a delayed update; whether there was one.
   bool settle();
   // As Optimizer's: a delayed update and one that is not are of two kinds.

@@ -20,7 +20,7 @@ ResidentState::ResidentState(RankContext& context, const OffloadConfig& offload,
   if (has_second_moment(optimizer)) second_ = allocate("second moment");
 }
 
-OptimizerState ResidentState::state(std::size_t group) const {
+StateViews ResidentState::state(std::size_t group) const {
   const auto part = [&](const Tensor& tensor) {
     return tensor.view.empty()
                ? TensorView{}

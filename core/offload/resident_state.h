@@ -10,7 +10,7 @@ class ResidentState : public StateTier {
   ResidentState(RankContext& context, const OffloadConfig& offload,
                 const OptimizerConfig& optimizer, const std::vector<SubGroup>& groups);
 
-  OptimizerState state(std::size_t group) const override;
+  StateViews state(std::size_t group) const override;
   void create(std::size_t) override {}
   void fetch(std::size_t) override {}
   void store(std::size_t) override {}

@@ -17,7 +17,7 @@ class StateTier {
   virtual ~StateTier() = default;
   // The fp32 tensors of a sub-group, at a fixed address; with files another sub-group may use the
   // same memory.
-  virtual OptimizerState state(std::size_t group) const = 0;
+  virtual StateViews state(std::size_t group) const = 0;
   // The first call for a sub-group: the host and compute streams may fill its state, then store().
   virtual void create(std::size_t group) = 0;
   // Later work of the host stream finds the state in memory.

@@ -5,7 +5,7 @@
 namespace zl {
 
 std::size_t buffer_sets(const OffloadConfig& offload, std::size_t tensors) {
-  const auto made = static_cast<std::size_t>(offload.optimizer_buffer_count) / tensors;
+  const std::size_t made = offload.optimizer_buffer_count / tensors;
   const std::size_t least = offload.pipeline_read || offload.pipeline_write ? 2 : 1;
   return std::max(made, least);
 }
@@ -44,7 +44,7 @@ std::vector<TensorView> SwappedState::parts(std::size_t group) const {
   return parts;
 }
 
-OptimizerState SwappedState::state(std::size_t group) const {
+StateViews SwappedState::state(std::size_t group) const {
   const std::vector<TensorView> all = parts(group);
   return {all[0], first_moment_ ? all[1] : TensorView{}, second_moment_ ? all[2] : TensorView{}};
 }

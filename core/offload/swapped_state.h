@@ -17,7 +17,7 @@ class SwappedState : public StateTier {
   SwappedState(RankContext& context, const OffloadConfig& offload, const OptimizerConfig& optimizer,
                const std::vector<SubGroup>& groups);
 
-  OptimizerState state(std::size_t group) const override;
+  StateViews state(std::size_t group) const override;
   void create(std::size_t group) override;
   void fetch(std::size_t group) override;
   void store(std::size_t group) override;

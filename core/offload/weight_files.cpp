@@ -25,7 +25,7 @@ WeightFiles::WeightFiles(RankContext& context, const OffloadConfig& offload, DTy
                                         " elements do not hold the largest shard; use at least " +
                                         std::to_string(largest));
   }
-  buffers_.resize(static_cast<std::size_t>(offload.parameter_buffer_count));
+  buffers_.resize(offload.parameter_buffer_count);
   for (Buffer& buffer : buffers_) {
     buffer.storage = context.allocate_pages(dtype, largest, MemoryTag::staging,
                                             {"weight swap buffer"}, host_space(offload));

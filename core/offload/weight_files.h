@@ -44,7 +44,7 @@ class WeightFiles {
   // Reads the parameter's chunk into the buffer, on the stream of the files.
   void read(int parameter, Buffer& buffer);
   TensorView part(const Buffer& buffer, int parameter) const;
-  File& file(int parameter) { return files_[static_cast<std::size_t>(parameter)]; }
+  File& file(int parameter) { return files_[parameter]; }
 
   RankContext& context_;
   const Partition& partition_;

@@ -1,5 +1,7 @@
 // The ops of the training core as values: one plain struct per op in one variant.
-// A device executes or records them. Adding an op: core/README.md lists the files.
+// A device executes or records them. Adding an op: the struct in its family header, its name in
+// op_list.h, `execute` in a .cpp or .cu of each backend that computes (cpu, cuda), and in
+// tests/conformance its cases and the float64 reference. What is missing does not link.
 //
 // Every op struct has
 //   static constexpr const char* kName

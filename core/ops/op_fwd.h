@@ -1,59 +1,24 @@
-// The list of the ops, for those who only pass them on: a device takes any, a trace names each by
-// its place in the list. Ownership: none. Threads: types only.
+// An op of any kind, for those who only pass it on: a device takes any, a trace names each by its
+// place in the list. Ownership: none. Threads: types only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <variant>
 
+#include "core/ops/op_list.h"
+
 namespace zl {
 
-struct Gemm;
-struct BiasBackward;
-struct EmbeddingForward;
-struct EmbeddingBackward;
-struct NormForward;
-struct NormBackward;
-struct Rope;
-struct AttentionForward;
-struct AttentionBackward;
-struct ActivationForward;
-struct ActivationBackward;
-struct CrossEntropy;
-struct Sum;
-struct Fill;
-struct Axpy;
-struct Dropout;
-struct RandomNormal;
-struct AbsMax;
-struct SquaredSum;
-struct AdamStep;
-struct SgdStep;
-struct LambUpdate;
-struct LambApply;
-struct SignCompress;
-struct SignAverage;
-struct SignUnpack;
-struct MomentumStep;
-struct FrozenAdamStep;
-struct LocalAdamStep;
-struct DenominatorScale;
-struct SharedAdamStep;
-struct OnebitLambUpdate;
-struct OnebitLambTrust;
-struct ScaledStep;
-struct BlockQuantize;
-struct BlockDequantize;
-struct BlockSum;
+#define ZL_DECLARE(T) struct T;
+ZL_OPS(ZL_DECLARE)
+#undef ZL_DECLARE
 
-// Appended to, never reordered: the place is the `kind` of trace events and of calibration files.
-using Op = std::variant<Gemm, BiasBackward, EmbeddingForward, EmbeddingBackward, NormForward,
-                        NormBackward, Rope, AttentionForward, AttentionBackward, ActivationForward,
-                        ActivationBackward, CrossEntropy, Sum, Fill, Axpy, Dropout, RandomNormal,
-                        AbsMax, SquaredSum, AdamStep, SgdStep, LambUpdate, LambApply, SignCompress,
-                        SignAverage, SignUnpack, MomentumStep, FrozenAdamStep, LocalAdamStep,
-                        DenominatorScale, SharedAdamStep, OnebitLambUpdate, OnebitLambTrust,
-                        ScaledStep, BlockQuantize, BlockDequantize, BlockSum>;
+template <class None, class... Ops>
+using VariantOf = std::variant<Ops...>;
+#define ZL_NEXT(T) , T
+using Op = VariantOf<void ZL_OPS(ZL_NEXT)>;
+#undef ZL_NEXT
 
 template <class T, class Variant>
 struct IndexOf;

@@ -52,7 +52,7 @@ CompressedAllReduce::Buffers CompressedAllReduce::allocate_buffers() {
 
 TensorView CompressedAllReduce::message_of(const TensorView& buffer, int parameter) const {
   const std::int64_t bytes = packed_bytes(partition_.slot(parameter).chunk);
-  return buffer.flat(offsets_[static_cast<std::size_t>(parameter)], partition_.ranks() * bytes)
+  return buffer.flat(offsets_[parameter], partition_.ranks() * bytes)
       .reshaped(Shape{partition_.ranks(), bytes});
 }
 
@@ -76,22 +76,27 @@ void CompressedAllReduce::run(const TensorView& values) {
   const auto collective = [&](CollectiveKind kind, const std::vector<Segment>& segments) {
     context_.collective(StreamId::compute, {kind, ReduceOp::sum, Purpose::data, segments});
   };
-  context_.run(Axpy{values, worker_error_, 1.0, true});
+  context_.run(Axpy{.x = values, .y = worker_error_, .accumulate = true});
   compress(whole, buffers);
   collective(CollectiveKind::all_to_all, exchange);
   share_scales(buffers);
   for (int p = 0; p < parameters(); ++p) {
-    context_.run(SignAverage{message_of(buffers.received, p), buffers.all_scales,
-                             partition_.shard(server_error_, p), p, partition_.owned_count(p)});
+    context_.run(SignAverage{.packed = message_of(buffers.received, p),
+                             .scales = buffers.all_scales,
+                             .out = partition_.shard(server_error_, p),
+                             .column = p,
+                             .count = partition_.owned_count(p)});
   }
   compress(own, buffers);
   collective(CollectiveKind::all_gather, gather);
   share_scales(buffers);
   for (int p = 0; p < parameters(); ++p) {
     const Partition::Slot& slot = partition_.slot(p);
-    context_.run(SignUnpack{message_of(buffers.sent, p), buffers.all_scales,
-                            partition_.padded(values, p).reshaped(Shape{ranks, slot.chunk}), p,
-                            slot.count});
+    context_.run(SignUnpack{.packed = message_of(buffers.sent, p),
+                            .scales = buffers.all_scales,
+                            .out = partition_.padded(values, p).reshaped(Shape{ranks, slot.chunk}),
+                            .column = p,
+                            .count = slot.count});
   }
 }
 
@@ -103,9 +108,12 @@ void CompressedAllReduce::compress(const std::vector<Message>& messages, const B
     const auto index = static_cast<std::int64_t>(i);
     const bool shared = scale_ == Scale::shared;
     const std::int64_t measured = shared ? total : messages[i].count;
-    context_.run(SignCompress{messages[i].x, buffers.squares.view.flat(shared ? 0 : 2 * index, 2),
-                              messages[i].packed, buffers.scales.view.flat(index, 1),
-                              messages[i].count, std::max<std::int64_t>(1, measured)});
+    context_.run(SignCompress{.x = messages[i].x,
+                              .square = buffers.squares.view.flat(shared ? 0 : 2 * index, 2),
+                              .packed = messages[i].packed,
+                              .scale = buffers.scales.view.flat(index, 1),
+                              .count = messages[i].count,
+                              .square_count = std::max<std::int64_t>(1, measured)});
   }
 }
 
@@ -124,10 +132,13 @@ void CompressedAllReduce::measure(const std::vector<Message>& messages, const Bu
       const TensorView x = messages[i].x.flat(0, messages[i].count);
       const TensorView bound = buffers.bounds.view.flat(place, 1);
       if (squares) {
-        context_.run(SquaredSum{x, bound, buffers.squares.view.flat(2 * place, 2),
-                                shared ? total : messages[i].count, true});
+        context_.run(SquaredSum{.x = x,
+                                .bound = bound,
+                                .out = buffers.squares.view.flat(2 * place, 2),
+                                .total_count = shared ? total : messages[i].count,
+                                .accumulate = true});
       } else {
-        context_.run(AbsMax{x, bound, true});
+        context_.run(AbsMax{.x = x, .out = bound, .accumulate = true});
       }
     }
   }

@@ -2,6 +2,8 @@
 #include "core/ops/elementwise.h"
 #include "core/ops/frozen_adam.h"
 #include "core/ops/loss.h"
+#include "core/optim/adam.h"
+#include "core/optim/bias_correction.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,18 +13,15 @@ namespace {
 
 enum Kind : int { warm_up, check, freezes, compresses };
 
-OptimizerConfig without_correction_if_compat(OptimizerConfig config) {
-  if (config.onebit.deepspeed_compat) config.bias_correction = false;
-  return config;
-}
-
 }  // namespace
 
 OnebitAdam::OnebitAdam(RankContext& context, const OptimizerConfig& config,
                        std::vector<UpdateRange> ranges, const Partition& partition,
                        const TensorView& local_gradients, bool replicated)
-    : Optimizer(context, without_correction_if_compat(config), std::move(ranges), replicated),
+    : context_(context),
+      config_(config.onebit.deepspeed_compat ? without_bias_correction(config) : config),
       partition_(partition),
+      state_(context, std::move(ranges), replicated, {}),
       local_gradients_(local_gradients),
       all_reduce_(context, partition, CompressedAllReduce::Scale::per_parameter),
       check_every_(std::max<std::int64_t>(1, std::llround(1.0 / (1.0 - config.beta2)))) {
@@ -37,19 +36,19 @@ bool OnebitAdam::is_check(std::int64_t step) const {
 
 int OnebitAdam::step_kind() const {
   if (frozen()) return Kind::compresses;
-  if (steps_ + 1 >= config_.onebit.freeze_step) return Kind::freezes;
-  return is_check(steps_ + 1) ? Kind::check : Kind::warm_up;
+  const std::int64_t coming = steps() + 1;
+  if (coming >= config_.onebit.freeze_step) return Kind::freezes;
+  return is_check(coming) ? Kind::check : Kind::warm_up;
 }
 
 void OnebitAdam::step(const StepScalars& scalars) {
+  state_.count_step();
   if (frozen()) return compressed(scalars);
-  if (config_.onebit.deepspeed_compat && steps_ == 0) {
-    ++steps_;  // DeepSpeed's first call only sets up and drops its gradient
-  } else {
-    Optimizer::step(scalars);
-  }
-  const bool stable = is_check(steps_) && variance_is_stable();
-  if (stable || steps_ >= config_.onebit.freeze_step) freeze();
+  // DeepSpeed's first call only sets up and drops its gradient.
+  const bool dropped = config_.onebit.deepspeed_compat && steps() == 1;
+  if (!dropped) adam_step(context_, state_, config_, scalars);
+  const bool stable = is_check(steps()) && variance_is_stable();
+  if (stable || steps() >= config_.onebit.freeze_step) freeze();
 }
 
 // The paper's rule compares |v|_1 with its value 1 / (1 - beta2) steps before. It is applied both
@@ -57,9 +56,9 @@ void OnebitAdam::step(const StepScalars& scalars) {
 bool OnebitAdam::variance_is_stable() {
   Tensor norm = context_.allocate(DType::f64, Shape{1}, MemoryTag::staging, {"variance norm"});
   context_.run(Fill{norm, 0});
-  context_.run(Sum{second_, norm});
-  if (context_.ranks() > 1 && !replicated_) reduce_scalars(norm, ReduceOp::sum);
-  const double bias = 1.0 - std::pow(config_.beta2, static_cast<double>(steps_));
+  context_.run(Sum{state_.views().second, norm});
+  state_.reduce(norm, ReduceOp::sum);
+  const double bias = 1.0 - std::pow(config_.beta2, static_cast<double>(steps()));
   const double variance =
       context_.read(ProbeKind::variance, norm) / (config_.bias_correction ? bias : 1.0);
   const double before = std::exchange(last_variance_, variance);
@@ -69,56 +68,52 @@ bool OnebitAdam::variance_is_stable() {
 }
 
 void OnebitAdam::freeze() {
-  frozen_at_ = steps_;
-  if (replicated_) return;
+  frozen_at_ = steps();
+  if (state_.replicated()) return;
   std::vector<Segment> segments;
-  for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    const int p = ranges_[i].parameter;
-    segments.push_back({first_.view.flat(offsets_[i], ranges_[i].weights.count()),
-                        partition_.padded(whole_momentum_, p)});
+  for (std::size_t i = 0; i < state_.ranges().size(); ++i) {
+    const int p = state_.ranges()[i].parameter;
+    segments.push_back(
+        {state_.part(state_.views().first, i), partition_.padded(whole_momentum_, p)});
   }
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
-  first_.reset();
+  state_.drop_first_moment();
 }
 
 void OnebitAdam::archive(StateArchive& archive, const std::string& prefix) {
   archive.integer(prefix + "frozen_at", frozen_at_);
   archive.number(prefix + "last_variance", last_variance_);
-  if (archive.restores() && frozen() && !replicated_) first_.reset();  // as freeze() left it
-  Optimizer::archive(archive, prefix);
+  const bool dropped = frozen() && !state_.replicated();
+  if (archive.restores() && dropped) state_.drop_first_moment();  // as freeze() left it
+  state_.archive(archive, prefix);
   archive.tensor(prefix + "whole_first_moment", whole_momentum_.view);
   all_reduce_.archive(archive, prefix);
 }
 
 TensorView OnebitAdam::momentum(std::size_t range) const {
-  if (replicated_) return first_.view.flat(offsets_[range], ranges_[range].weights.count());
-  return partition_.chunk_of(whole_momentum_, ranges_[range].parameter);
+  if (state_.replicated()) return state_.part(state_.views().first, range);
+  return partition_.chunk_of(whole_momentum_, state_.ranges()[range].parameter);
 }
 
 void OnebitAdam::compressed(const StepScalars& scalars) {
-  ++steps_;
-  const TensorView& momenta = replicated_ ? first_.view : whole_momentum_.view;
-  context_.run(MomentumStep{momenta, local_gradients_, static_cast<float>(scalars.beta1),
-                            static_cast<float>(scalars.gradient_scale)});
+  const TensorView& momenta = state_.replicated() ? state_.views().first : whole_momentum_.view;
+  context_.run(MomentumStep{.m = momenta,
+                            .grad = local_gradients_,
+                            .beta1 = static_cast<float>(scalars.beta1),
+                            .grad_scale = static_cast<float>(scalars.gradient_scale)});
   all_reduce_.run(momenta);
   FrozenAdamStep op;
   op.lr = static_cast<float>(scalars.lr);
   op.epsilon = static_cast<float>(config_.epsilon);
   op.weight_decay = static_cast<float>(config_.weight_decay);
-  if (config_.bias_correction) {
-    const auto bias = [](double beta, std::int64_t steps) {
-      return static_cast<float>(1.0 - std::pow(beta, static_cast<double>(steps)));
-    };
-    op.bias1 = bias(scalars.beta1, steps_);
-    op.bias2 = bias(scalars.beta2, frozen_at_);  // of the second moment's last update
-  }
-  for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    const TensorView& weights = ranges_[i].weights;
+  op.bias1 = bias_of(config_, scalars.beta1, steps());
+  op.bias2 = bias_of(config_, scalars.beta2, frozen_at_);  // of the second moment's last update
+  for (std::size_t i = 0; i < state_.ranges().size(); ++i) {
     op.param = master(i);
     op.m = momentum(i);
-    op.v = second_.view.flat(offsets_[i], weights.count());
-    op.copy = has_masters() ? weights : TensorView{};
+    op.v = state_.part(state_.views().second, i);
+    op.copy = has_masters() ? state_.ranges()[i].weights : TensorView{};
     context_.run(op);
   }
 }

@@ -16,8 +16,10 @@ class OnebitAdam : public Optimizer {
              const Partition& partition, const TensorView& local_gradients, bool replicated);
 
   void step(const StepScalars& scalars) override;
+  const OptimizerState& state() const override { return state_; }
   bool averages_gradients() const override { return !frozen(); }
   int step_kind() const override;
+  void skip() override { state_.count_step(); }
   void archive(StateArchive& archive, const std::string& prefix) override;
 
   // From the first step whose momenta are compressed.
@@ -32,10 +34,13 @@ class OnebitAdam : public Optimizer {
   void compressed(const StepScalars& scalars);
   TensorView momentum(std::size_t range) const;
 
+  RankContext& context_;
+  OptimizerConfig config_;
   const Partition& partition_;
+  OptimizerState state_;
   TensorView local_gradients_;
   CompressedAllReduce all_reduce_;
-  Tensor whole_momentum_;  // ZeRO-1; stage 0 has it in first_
+  Tensor whole_momentum_;  // ZeRO-1; stage 0 has it in the state
   std::int64_t check_every_;
   double last_variance_ = 0;
   std::int64_t frozen_at_ = 0;

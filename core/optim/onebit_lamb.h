@@ -16,8 +16,10 @@ class OnebitLamb : public Optimizer {
              const Partition& partition, const TensorView& local_gradients);
 
   void step(const StepScalars& scalars) override;
+  const OptimizerState& state() const override { return state_; }
   bool averages_gradients() const override { return !frozen(); }
   int step_kind() const override;
+  void skip() override { state_.count_step(); }
   void archive(StateArchive& archive, const std::string& prefix) override;
 
  private:
@@ -26,13 +28,21 @@ class OnebitLamb : public Optimizer {
     std::int64_t offset = 0, count = 0;
     TensorView of(const TensorView& state) const { return state.flat(offset, count); }
   };
-  // What one step needs for a while.
+  // What one step needs for a while. Of each parameter: the bounds of its direction, update and
+  // ratio, and the squared norms of the first two.
   struct Scratch {
     Tensor direction, update, ratio, bounds, squares, trusts;
+
+    TensorView bound(std::int64_t parameter, int which) const {
+      return bounds.view.flat(3 * parameter + which, 1);
+    }
+    TensorView square(std::int64_t parameter, int which) const {
+      return squares.view.flat(4 * parameter + 2 * which, 2);
+    }
   };
 
-  bool frozen() const { return steps_ >= config_.onebit.freeze_step; }
-  std::size_t parameters() const { return ranges_.size(); }
+  bool frozen() const { return steps() >= config_.onebit.freeze_step; }
+  std::size_t parameters() const { return state_.ranges().size(); }
   Slice slice(std::size_t parameter) const;
   Scratch allocate_scratch();
   void freeze();
@@ -41,8 +51,12 @@ class OnebitLamb : public Optimizer {
   void measure(const Slice& slice, std::int64_t parameter, const Scratch& scratch);
   void update(std::size_t parameter, const StepScalars& scalars, const Scratch& scratch);
 
+  RankContext& context_;
+  OptimizerConfig config_;
   const Partition& partition_;
+  OptimizerState state_;
   TensorView local_gradients_;
+  Tensor trust_averages_;
   CompressedAllReduce all_reduce_;
   Tensor fresh_second_, last_first_, last_factors_;
   std::vector<double> weights_;  // of each parameter's momenta in a message

@@ -17,13 +17,14 @@ class ZeroOneAdam : public Optimizer {
               const Partition& partition, const TensorView& local_gradients);
 
   void step(const StepScalars& scalars) override;
+  const OptimizerState& state() const override { return state_; }
   bool averages_gradients() const override;
   int step_kind() const override;
   void skip() override;
   void archive(StateArchive& archive, const std::string& prefix) override;
 
  private:
-  std::int64_t coming() const { return steps_ + 1; }
+  std::int64_t coming() const { return steps() + 1; }
   bool variance_is_live(std::int64_t step) const { return step <= config_.onebit.var_freeze_step; }
   // Whether the coming local step ends with an agreement.
   bool is_shared() const { return coming() % local_interval_ == 0; }
@@ -32,6 +33,9 @@ class ZeroOneAdam : public Optimizer {
   void local(const StepScalars& scalars);
   void share();
 
+  RankContext& context_;
+  OptimizerConfig config_;
+  OptimizerState state_;
   TensorView local_gradients_;
   CompressedAllReduce all_reduce_;
   Tensor moved_;  // since the ranks last agreed

@@ -18,6 +18,7 @@ const char* name_of(Outcome outcome);  // "ok", "out_of_memory", ...
 struct TaggedBytes {
   std::array<std::int64_t, kMemoryTags> tag{};
   std::int64_t total() const;
+  bool operator==(const TaggedBytes&) const = default;
 };
 
 struct CollectiveTotals {
@@ -28,6 +29,8 @@ struct CollectiveTotals {
   std::string link;        // "threads", "nvlink", ...; "device_to_host", "host_to_file", ...
   std::int64_t count = 0;  // calls (files: requests) of one rank over the whole run
   std::int64_t bytes = 0;  // wire bytes sent, or bytes moved, by one rank over the whole run
+
+  bool operator==(const CollectiveTotals&) const = default;
 };
 
 // Parts of the median step, seconds; what they leave of it is the wait for the host.
@@ -37,10 +40,14 @@ struct TimeBreakdown {
   double offload_stall = 0;
   double bubble = 0;
   double optimizer = 0;
+
+  bool operator==(const TimeBreakdown&) const = default;
 };
 
 struct StepTime {
   double median = 0, min = 0, max = 0;  // seconds, the first (warm-up) step excluded
+
+  bool operator==(const StepTime&) const = default;
 };
 
 struct RunResult {
@@ -78,6 +85,8 @@ struct RunResult {
   std::int64_t op_count = 0;           // ops of one rank over the whole run
   std::uint64_t op_sequence_hash = 0;  // order, kinds, shapes and dtypes of the ops of one rank
   std::vector<std::string> warnings;
+
+  bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
 
 }  // namespace zl

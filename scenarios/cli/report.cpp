@@ -1,12 +1,12 @@
 // `zerolab report`: the database as one page.
-#include "results/report.h"
-
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "results/report_html.h"
+#include "results/report_markdown.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"

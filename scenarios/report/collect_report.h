@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "results/report.h"
+#include "results/report_data.h"
 #include "results/store.h"
 
 namespace zl {

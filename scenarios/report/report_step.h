@@ -2,7 +2,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "results/report.h"
+#include "results/report_data.h"
 #include "scenarios/run/replay.h"
 
 namespace zl {

@@ -36,44 +36,10 @@ inline DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType
 template <class T>
 using Tag = std::type_identity<T>;
 
-// One overload per op: a new op without one does not compile (see all_cases).
-std::vector<Case> cases_of(Tag<Gemm>);
-std::vector<Case> cases_of(Tag<BiasBackward>);
-std::vector<Case> cases_of(Tag<EmbeddingForward>);
-std::vector<Case> cases_of(Tag<EmbeddingBackward>);
-std::vector<Case> cases_of(Tag<NormForward>);
-std::vector<Case> cases_of(Tag<NormBackward>);
-std::vector<Case> cases_of(Tag<Rope>);
-std::vector<Case> cases_of(Tag<AttentionForward>);
-std::vector<Case> cases_of(Tag<AttentionBackward>);
-std::vector<Case> cases_of(Tag<ActivationForward>);
-std::vector<Case> cases_of(Tag<ActivationBackward>);
-std::vector<Case> cases_of(Tag<CrossEntropy>);
-std::vector<Case> cases_of(Tag<Sum>);
-std::vector<Case> cases_of(Tag<Fill>);
-std::vector<Case> cases_of(Tag<Axpy>);
-std::vector<Case> cases_of(Tag<Dropout>);
-std::vector<Case> cases_of(Tag<RandomNormal>);
-std::vector<Case> cases_of(Tag<AbsMax>);
-std::vector<Case> cases_of(Tag<SquaredSum>);
-std::vector<Case> cases_of(Tag<AdamStep>);
-std::vector<Case> cases_of(Tag<SgdStep>);
-std::vector<Case> cases_of(Tag<LambUpdate>);
-std::vector<Case> cases_of(Tag<LambApply>);
-std::vector<Case> cases_of(Tag<SignCompress>);
-std::vector<Case> cases_of(Tag<SignAverage>);
-std::vector<Case> cases_of(Tag<SignUnpack>);
-std::vector<Case> cases_of(Tag<MomentumStep>);
-std::vector<Case> cases_of(Tag<FrozenAdamStep>);
-std::vector<Case> cases_of(Tag<LocalAdamStep>);
-std::vector<Case> cases_of(Tag<DenominatorScale>);
-std::vector<Case> cases_of(Tag<SharedAdamStep>);
-std::vector<Case> cases_of(Tag<OnebitLambUpdate>);
-std::vector<Case> cases_of(Tag<OnebitLambTrust>);
-std::vector<Case> cases_of(Tag<ScaledStep>);
-std::vector<Case> cases_of(Tag<BlockQuantize>);
-std::vector<Case> cases_of(Tag<BlockDequantize>);
-std::vector<Case> cases_of(Tag<BlockSum>);
+// One overload per op: a new op without one does not link (see all_cases).
+#define ZL_CASES(T) std::vector<Case> cases_of(Tag<T>);
+ZL_OPS(ZL_CASES)
+#undef ZL_CASES
 
 // One trial of a case on fresh random tensors: every harness's results against the reference, and
 // bit for bit against the first harness's. Reports to GoogleTest; returns the largest share of the

@@ -22,42 +22,9 @@ inline void put(const TensorView& view, Index i, double value, bool accumulate) 
   at(view, i) = value + (accumulate ? at(view, i) : 0.0);
 }
 
-void reference(const Gemm& op);
-void reference(const BiasBackward& op);
-void reference(const EmbeddingForward& op);
-void reference(const EmbeddingBackward& op);
-void reference(const NormForward& op, const Round& round);
-void reference(const NormBackward& op);
-void reference(const Rope& op);
-void reference(const AttentionForward& op);
-void reference(const AttentionBackward& op);
-void reference(const ActivationForward& op);
-void reference(const ActivationBackward& op);
-void reference(const CrossEntropy& op);
-void reference(const Sum& op);
-void reference(const Fill& op);
-void reference(const Axpy& op);
-void reference(const Dropout& op);
-void reference(const RandomNormal& op);
-void reference(const AbsMax& op);
-void reference(const SquaredSum& op);
-void reference(const AdamStep& op);
-void reference(const SgdStep& op);
-void reference(const LambUpdate& op);
-void reference(const LambApply& op);
-void reference(const SignCompress& op);
-void reference(const SignAverage& op);
-void reference(const SignUnpack& op);
-void reference(const MomentumStep& op);
-void reference(const FrozenAdamStep& op);
-void reference(const LocalAdamStep& op);
-void reference(const DenominatorScale& op);
-void reference(const SharedAdamStep& op);
-void reference(const OnebitLambUpdate& op);
-void reference(const OnebitLambTrust& op);
-void reference(const ScaledStep& op);
-void reference(const BlockQuantize& op);
-void reference(const BlockDequantize& op);
-void reference(const BlockSum& op);
+#define ZL_REFERENCE(T) void reference(const T& op);
+ZL_OPS(ZL_REFERENCE)
+#undef ZL_REFERENCE
+void reference(const NormForward& op, const Round& round);  // the only one it has
 
 }  // namespace zl::test

@@ -100,18 +100,8 @@ T* dynamic_shared() {
 }
 
 template <class T>
-T shuffle(T value, int lane) {
-  return host::slot<T>(host::exchange(&value, sizeof(T)), lane % 32);
-}
-template <class T>
 T shuffle_xor(T value, int lane_mask) {
-  return shuffle(value, host::lane() ^ lane_mask);
-}
-inline unsigned ballot(bool predicate) {
-  const host::Slots& slots = host::exchange(&predicate, sizeof(predicate));
-  unsigned votes = 0;
-  for (int lane = 0; lane < 32; ++lane) votes |= unsigned{host::slot<bool>(slots, lane)} << lane;
-  return votes;
+  return host::slot<T>(host::exchange(&value, sizeof(T)), host::lane() ^ lane_mask);
 }
 
 inline uint4 load_16(const void* address) {

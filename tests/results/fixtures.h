@@ -64,17 +64,19 @@ inline Environment an_environment() {
           .commit = "abc123"};
 }
 
-// Every field differs from its default and from every other one.
+// Every field differs from its default (which store_test.cpp checks) and from every other one.
 inline RunResult a_full_run() {
   RunResult run;
   run.strategy = "zero-2";
   run.backend = "cpu";
+  run.precision = "bf16";
   run.outcome = Outcome::out_of_memory;
   run.message = "out of memory: 'quoted' \"text\" ✓";
   run.ranks = 4;
   run.steps = 20;
   run.first_step = 12;
-  run.loss = {5.5, 4.25, std::numeric_limits<double>::quiet_NaN(), 0.1 + 0.2};
+  run.run_id = 77;  // save() gives another
+  run.loss = {5.5, 4.25, 2.0, 0.1 + 0.2};
   run.grad_norm = {1e-300, std::numeric_limits<double>::infinity()};
   run.learning_rate = {1e-4, 2e-4, 3e-4};
   run.step_seconds = {0.123456789012345678, 1.0 / 3};
@@ -94,6 +96,7 @@ inline RunResult a_full_run() {
     run.peak_nvme.tag[i] = 3000 + n;
   }
   run.reserved_device = 9'000'000'000'001;
+  run.reserved_host = 8'000'000'000'003;
   run.communication = {{"reduce_scatter", "data", "threads", 40, 123456},
                        {"all_reduce", "control", "nvlink", 20, 80}};
   run.wire_bytes_per_step = 987654321;

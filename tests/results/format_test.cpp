@@ -132,6 +132,7 @@ TEST(RunJson, HasTheContractKeysFirst) {
 TEST(RunJson, Values) {
   RunResult run = a_full_run();
   run.run_id = 17;
+  run.loss[2] = std::numeric_limits<double>::quiet_NaN();
   const RunResult runs[] = {run, RunResult{}};
   const Json object = Json::parse(run_json("demo", "cpu", an_environment(), runs));
   EXPECT_EQ(object["schema"], 1);

@@ -104,6 +104,47 @@ TEST(Open, OlderVersionIsMigrated) {
   EXPECT_EQ(database.execAndGet("SELECT name FROM scenarios").getString(), "kept");
 }
 
+// Version 5 had no columns for the precision and the reserved host memory.
+TEST(Open, RunOfVersion5ComesBackWithDefaults) {
+  TempFolder folder;
+  const auto path = folder / "results.db";
+  {
+    auto old = raw(path);
+    for (const char* migration : migrations().first(5)) old.exec(migration);
+    old.exec("PRAGMA application_id = " + std::to_string(kApplicationId));
+    old.exec("PRAGMA user_version = 5");
+    old.exec("INSERT INTO scenarios VALUES ('h', 'kept', '{}')");
+    old.exec(
+        "INSERT INTO environments (host, os, kernel, cpu, cores, memory_bytes, gpu, driver,"
+        " compiler, build, git_commit) VALUES ('', '', '', '', 1, 1, '', '', '', '', '')");
+    old.exec(
+        "INSERT INTO runs (scenario, environment, strategy, backend, outcome, message, ranks,"
+        " steps, skipped_steps, tokens_per_second, step_time_median_ps, step_time_min_ps,"
+        " step_time_max_ps, step_time_low_ps, step_time_high_ps, model_flops_per_step, mfu,"
+        " mfu_convention, reserved_device_bytes, wire_bytes_per_step, op_count, op_sequence_hash)"
+        " VALUES ('h', 1, 'zero-2', 'cpu', 'ok', '', 4, 3, 0, 10, 250000000000, 0, 0, 0, 0, 5, 0,"
+        " '6N', 4096, 64, 9, 11)");
+  }
+  RunResult expected;
+  expected.run_id = 1;
+  expected.strategy = "zero-2";
+  expected.backend = "cpu";
+  expected.ranks = 4;
+  expected.steps = 3;
+  expected.tokens_per_second = 10;
+  expected.step_time.median = 0.25;
+  expected.model_flops_per_step = 5;
+  expected.mfu_convention = "6N";
+  expected.reserved_device = 4096;
+  expected.wire_bytes_per_step = 64;
+  expected.op_count = 9;
+  expected.op_sequence_hash = 11;
+  Store store = Store::open(path, kWrite);
+  EXPECT_EQ(pragma(path, "user_version"), std::to_string(migrations().size()));
+  EXPECT_TRUE(store.load(1) == expected);
+  EXPECT_EQ(store.list().size(), 1u);
+}
+
 // A migration that fails half-way leaves the old version whole.
 TEST(Open, FailedMigrationIsRolledBack) {
   TempFolder folder;

@@ -1,6 +1,4 @@
 // The pages of a report: every number is the stored one, whatever the names are.
-#include "results/report.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <regex>
 
 #include "results/format.h"
+#include "results/report_html.h"
+#include "results/report_markdown.h"
 #include "tests/results/fixtures.h"
 #include "tests/results/xml_reader.h"
 

@@ -49,7 +49,6 @@ TEST(ObjectLayout, IsPlainArithmetic) {
   EXPECT_EQ(layout.part_offset(1), 4096 + 12288);
   EXPECT_EQ(layout.slot_bytes(), 4096 + 12288 + 4096 + 4096);
   EXPECT_EQ(layout.file_bytes(), 2 * layout.slot_bytes());
-  EXPECT_EQ(layout.payload_bytes(), 14097);
   EXPECT_EQ(layout.requests(), 5);
   EXPECT_EQ(ObjectLayout({std::int64_t{4096} * 2000}, 4096).header_bytes(), 8192 + 0);
   EXPECT_NE(message_of([] { ObjectLayout({8}, 5000); }).find("aio.block_size: 5000"),

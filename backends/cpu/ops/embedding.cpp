@@ -58,7 +58,7 @@ void add_row(const EmbeddingBackward& op, std::int64_t row, std::int64_t first, 
 
 // Rows of dout ordered by token, then position: (token << 32) | row.
 std::vector<std::uint64_t> rows_by_token(const TensorView& tokens) {
-  std::vector<std::uint64_t> order(static_cast<std::size_t>(tokens.count()));
+  std::vector<std::uint64_t> order(tokens.count());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto token = static_cast<std::uint32_t>(tokens.as<const std::int32_t>()[i]);
     order[i] = (std::uint64_t{token} << 32) | i;

@@ -97,9 +97,9 @@ void backward(const NormBackward& op, const ExecContext& context) {
   // on the shape only, so the result does not depend on the number of threads.
   const std::int64_t block_rows = std::max<std::int64_t>(16, (rows + 63) / 64);
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
-  std::vector<A> partial(static_cast<std::size_t>(blocks * 2 * columns), A{0});
+  std::vector<A> partial(blocks * 2 * columns, A{0});
   parallel_for(context, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<A> scratch(static_cast<std::size_t>(2 * columns));
+    std::vector<A> scratch(2 * columns);
     for (std::int64_t block = begin; block < end; ++block) {
       A* dweight = partial.data() + block * 2 * columns;
       const std::int64_t last = std::min(rows, (block + 1) * block_rows);
@@ -126,7 +126,7 @@ void execute(const NormForward& op, const ExecContext& context) {
     using A = Arithmetic<T>;
     const std::int64_t columns = op.x.columns();
     parallel_for(context, op.x.rows(), 8, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<A> scratch(static_cast<std::size_t>(2 * columns));
+      std::vector<A> scratch(2 * columns);
       for (std::int64_t r = begin; r < end; ++r) {
         normalise_row<T>(op, r, scratch.data(), scratch.data() + columns);
       }

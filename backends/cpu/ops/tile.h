@@ -17,8 +17,7 @@ class Scratch {
   A* reserve(std::int64_t count) {
     if (count > capacity_) {
       data_.reset();
-      data_.reset(static_cast<A*>(
-          ::operator new (static_cast<std::size_t>(count) * sizeof(A), std::align_val_t{64})));
+      data_.reset(static_cast<A*>(::operator new (count * sizeof(A), std::align_val_t{64})));
       capacity_ = count;
     }
     return data_.get();

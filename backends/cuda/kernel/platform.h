@@ -32,13 +32,6 @@ template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, int lane_mask) {
   return __shfl_xor_sync(0xffffffffu, value, lane_mask);
 }
-template <class T>
-__device__ __forceinline__ T shuffle(T value, int lane) {
-  return __shfl_sync(0xffffffffu, value, lane);
-}
-__device__ __forceinline__ unsigned ballot(bool predicate) {
-  return __ballot_sync(0xffffffffu, predicate);
-}
 
 // 16 bytes at once; the address must be 16-byte aligned (checked by the host shim). The streaming
 // forms are for data that will not be used again soon.

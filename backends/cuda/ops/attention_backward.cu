@@ -150,6 +150,30 @@ struct Step {
   }
 };
 
+// The end of a block: dK and dV, or dQ, leave by way of its own rows' tiles, which nobody reads any
+// more. What it owns is found again, not kept through the loop.
+template <class Tiles, bool kKeys, class Sums>
+__device__ __forceinline__ void store_gradients(const Tiles& tiles,
+                                                const BackwardArguments<Tiles>& a,
+                                                typename Tiles::Stored* x1,
+                                                typename Tiles::Stored* x2, Sums& sum1,
+                                                Sums& sum2) {
+  using A = typename Tiles::Arithmetic;
+  const Owner<kKeys> owner(a.layout, a.order, recomputed(static_cast<int>(blockIdx.x)),
+                           Tiles::kTileRows);
+  const HeadRows<typename Tiles::Target> dkeys = a.layout.key(a.dqkv, owner.batch, owner.kv_head);
+  A factor[Tiles::kRows];
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
+  tiles.store(sum1, factor, x1, kKeys ? dkeys : a.layout.query(a.dqkv, owner.batch, owner.head),
+              owner.row_first);
+  if constexpr (kKeys) {
+#pragma unroll
+    for (int r = 0; r < Tiles::kRows; ++r) factor[r] = A{1};
+    tiles.store(sum2, factor, x2, a.layout.value_of_key(dkeys), owner.row_first);
+  }
+}
+
 // kKeys: a block owns kTileRows keys of one kv head and runs over the queries of its group of
 // heads, head by head; else it owns queries of one head and runs over the keys.
 template <class Tiles, bool kKeys, bool kDropout>
@@ -234,20 +258,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     __syncthreads();
   }
 
-  // Found again, not kept through the loop.
-  const Owner<kKeys> same(layout, a.order, recomputed(static_cast<int>(blockIdx.x)),
-                          Tiles::kTileRows);
-  A factor[Tiles::kRows];
-#pragma unroll
-  for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
-  const HeadRows<typename Tiles::Target> dkeys = layout.key(a.dqkv, same.batch, same.kv_head);
-  tiles.store(sum1, factor, x1, kKeys ? dkeys : layout.query(a.dqkv, same.batch, same.head),
-              same.row_first);
-  if constexpr (kKeys) {
-#pragma unroll
-    for (int r = 0; r < Tiles::kRows; ++r) factor[r] = A{1};
-    tiles.store(sum2, factor, x2, layout.value_of_key(dkeys), same.row_first);
-  }
+  store_gradients<Tiles, kKeys>(tiles, a, x1, x2, sum1, sum2);
 }
 
 template <class T>

@@ -13,8 +13,7 @@ void execute(const Gemm& op, const ExecContext& context) {
   if (op.c.count() == 0) return;
   if (op.k() == 0) {  // cuBLASLt has no empty sum
     if (!op.accumulate) {
-      check(cudaMemsetAsync(op.c.data, 0, static_cast<std::size_t>(op.c.bytes()), context.stream),
-            "cudaMemsetAsync");
+      check(cudaMemsetAsync(op.c.data, 0, op.c.bytes(), context.stream), "cudaMemsetAsync");
     }
     if (!op.bias.empty()) add_bias(op.c, op.bias, context);
     return;

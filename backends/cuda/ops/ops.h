@@ -23,42 +23,8 @@ struct ExecContext {
   void* blas = nullptr;  // the device's cuBLASLt state (matmul.cpp only)
 };
 
-void execute(const Gemm& op, const ExecContext& context);
-void execute(const BiasBackward& op, const ExecContext& context);
-void execute(const EmbeddingForward& op, const ExecContext& context);
-void execute(const EmbeddingBackward& op, const ExecContext& context);
-void execute(const NormForward& op, const ExecContext& context);
-void execute(const NormBackward& op, const ExecContext& context);
-void execute(const Rope& op, const ExecContext& context);
-void execute(const AttentionForward& op, const ExecContext& context);
-void execute(const AttentionBackward& op, const ExecContext& context);
-void execute(const ActivationForward& op, const ExecContext& context);
-void execute(const ActivationBackward& op, const ExecContext& context);
-void execute(const CrossEntropy& op, const ExecContext& context);
-void execute(const Sum& op, const ExecContext& context);
-void execute(const Fill& op, const ExecContext& context);
-void execute(const Axpy& op, const ExecContext& context);
-void execute(const Dropout& op, const ExecContext& context);
-void execute(const RandomNormal& op, const ExecContext& context);
-void execute(const AbsMax& op, const ExecContext& context);
-void execute(const SquaredSum& op, const ExecContext& context);
-void execute(const AdamStep& op, const ExecContext& context);
-void execute(const SgdStep& op, const ExecContext& context);
-void execute(const LambUpdate& op, const ExecContext& context);
-void execute(const LambApply& op, const ExecContext& context);
-void execute(const SignCompress& op, const ExecContext& context);
-void execute(const SignAverage& op, const ExecContext& context);
-void execute(const SignUnpack& op, const ExecContext& context);
-void execute(const MomentumStep& op, const ExecContext& context);
-void execute(const FrozenAdamStep& op, const ExecContext& context);
-void execute(const LocalAdamStep& op, const ExecContext& context);
-void execute(const DenominatorScale& op, const ExecContext& context);
-void execute(const SharedAdamStep& op, const ExecContext& context);
-void execute(const OnebitLambUpdate& op, const ExecContext& context);
-void execute(const OnebitLambTrust& op, const ExecContext& context);
-void execute(const ScaledStep& op, const ExecContext& context);
-void execute(const BlockQuantize& op, const ExecContext& context);
-void execute(const BlockDequantize& op, const ExecContext& context);
-void execute(const BlockSum& op, const ExecContext& context);
+#define ZL_OVERLOAD(T) void execute(const T& op, const ExecContext& context);
+ZL_OPS(ZL_OVERLOAD)
+#undef ZL_OVERLOAD
 
 }  // namespace zl::cuda

@@ -1,5 +1,5 @@
-// A report: what was run and predicted, as plain data and as one HTML or Markdown page.
-// Ownership: values. Threads: pure functions.
+// What a report says, as plain data: what was run and predicted, and on which machines.
+// Ownership: values. Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -50,12 +50,5 @@ struct Report {
   std::vector<ReportScenario> scenarios;
   std::vector<ReportEnvironment> environments;
 };
-
-// Self-contained XHTML: inline SVG and style, no script, light and dark, readable on paper. Exact
-// values are in <data value="...">.
-std::string report_html(const Report& report);
-
-// The same sections and tables without the charts.
-std::string report_markdown(const Report& report);
 
 }  // namespace zl
