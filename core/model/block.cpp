@@ -104,7 +104,8 @@ void Block::attention_forward(const BatchGeometry& batch, BlockActivations& save
   const DropoutSpec dropout =
       dropout_spec(config_.attention_dropout, batch, unit_, DropoutSite::attention,
                    config_.heads * batch.sequence * batch.sequence);
-  context_.run(AttentionForward{saved.qkv, saved.attention, saved.lse, attention_shape(batch),
+  const AttentionShape shape = attention_shape(batch);
+  context_.run(AttentionForward{packed_qkv(saved.qkv, shape), saved.attention, saved.lse, shape,
                                 1.0 / std::sqrt(static_cast<double>(config_.head_size)), dropout});
 }
 
@@ -156,8 +157,9 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
   const DropoutSpec dropout =
       dropout_spec(config_.attention_dropout, batch, unit_, DropoutSite::attention,
                    config_.heads * batch.sequence * batch.sequence);
-  context_.run(AttentionBackward{dattention, saved.attention, saved.qkv, saved.lse, dqkv, delta,
-                                 attention_shape(batch),
+  const AttentionShape shape = attention_shape(batch);
+  context_.run(AttentionBackward{dattention, saved.attention, packed_qkv(saved.qkv, shape),
+                                 saved.lse, packed_qkv(dqkv, shape), delta, shape,
                                  1.0 / std::sqrt(static_cast<double>(config_.head_size)), dropout});
   dattention.reset();
   delta.reset();
