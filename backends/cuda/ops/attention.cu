@@ -106,8 +106,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Tiles tiles(reinterpret_cast<std::byte*>(values + Tiles::kColumnTile));
   const Owner owner(a.layout, a.order, blockIdx.x, Tiles::kTileRows);
   const int query = owner.first;
-  const int limit = a.band.limit(a.layout, owner.batch);
-  const int end = a.band.end(a.layout, limit, query, Tiles::kTileRows);
+  const int end = a.band.end(a.layout, owner.batch, query, Tiles::kTileRows);
   const int begin = a.band.begin(query, Tiles::kTileColumns);
   const Rows key_rows = a.layout.key(a.k, owner.batch, owner.head / a.layout.group);
   const Rows value_rows = a.layout.key(a.v, owner.batch, owner.head / a.layout.group);
@@ -134,8 +133,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     }
     tiles.commit();
     if (mine) {
-      if (a.band.cuts(tiles, limit, query, key)) {
-        a.band.apply(tiles, limit, recomputed(query), key, scores);
+      if (a.band.cuts(tiles, end, query, key)) {
+        a.band.apply(tiles, end, recomputed(query), key, scores);
       }
       softmax.update(a.scale * kLog2E<A>, scores, sums);
       if (kDropout && a.dropout.p > 0) {

@@ -75,18 +75,18 @@ template <class Tiles, bool kKeys>
 inline constexpr int kFigureCount = 2 * (kKeys ? Tiles::kStages : 1) * kFigures<Tiles, kKeys>;
 
 // Scores become probabilities (the dropped ones, for dV), dscores gradients of the scores (over
-// scale). row_first and column_first: where the tile lies in the sequence, of which `limit` keys
-// count. figures: query_figure of the tile's queries, first all without delta.
+// scale). row_first and column_first: where the tile lies; end: of the block's columns. figures:
+// query_figure of the tile's queries, first all without delta.
 template <class Tiles, bool kKeys, bool kDropout, class Scores>
 __device__ __forceinline__ void differentiate(const Tiles& tiles,
-                                              const BackwardArguments<Tiles, kKeys>& a, int limit,
+                                              const BackwardArguments<Tiles, kKeys>& a, int end,
                                               std::int64_t plane, int row_first, int column_first,
                                               const typename Tiles::Arithmetic* figures,
                                               Scores& scores, Scores& dscores) {
   using A = typename Tiles::Arithmetic;
   row_first = recomputed(row_first);
-  if (a.band.cuts(tiles, limit, row_first, column_first)) {  // a pass of its own: most need none
-    a.band.apply(tiles, limit, row_first, column_first, scores);
+  if (a.band.cuts(tiles, end, row_first, column_first)) {  // a pass of its own: most need none
+    a.band.apply(tiles, end, row_first, column_first, scores);
   }
   const A slope = a.scale * kLog2E<A>;
   DropoutFactors<A> factors(a.dropout);
@@ -104,6 +104,17 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
     }
     scores.at(r, c) = p * kept;
     dscores.at(r, c) = p * (dscores.at(r, c) * kept - figure[kFigures<Tiles, kKeys>]);
+  }
+}
+
+// Of keys past a sequence's length, from row `count` on.
+template <class Tiles, class Sums>
+__device__ __forceinline__ void clear_rows(const Tiles& tiles, int count, Sums& sums) {
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) {
+    if (tiles.row(r) < count) continue;
+#pragma unroll
+    for (int c = 0; c < Sums::kOwn; ++c) sums.at(r, c) = 0;
   }
 }
 
@@ -157,9 +168,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Owner<kKeys> owner(layout, a.order, blockIdx.x, Tiles::kTileRows);
   const std::int64_t batch = owner.batch;
   const int row_first = owner.row_first;
-  const int limit = a.band.limit(layout, batch);
   const int begin = a.band.begin(row_first, kColumns);
-  const int end = a.band.end(layout, limit, row_first, Tiles::kTileRows);
+  const int end = a.band.end(layout, batch, row_first, Tiles::kTileRows);
   const Rows keys = layout.key(a.k, batch, owner.kv_head);
   const Rows values = layout.key(a.v, batch, owner.kv_head);
   const int thread = static_cast<int>(threadIdx.x);
@@ -207,7 +217,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
       tiles.multiply(left1, y1, layout.head_size, scores);
       tiles.multiply(left2, y1 + Tiles::kColumnTile, layout.head_size, dscores);
       differentiate<Tiles, kKeys, kDropout>(
-          tiles, a, limit, batch * layout.heads + step.head, row_first, step.column,
+          tiles, a, end, batch * layout.heads + step.head, row_first, step.column,
           figures + (kKeys ? step.stage * 2 * kQueries : 0), scores, dscores);
       if constexpr (kKeys) tiles.accumulate(scores, y1 + Tiles::kColumnTile, sum2);
       tiles.accumulate(dscores, y1, sum1);
@@ -225,6 +235,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   // Found again, not kept through the loop.
   const Owner<kKeys> same(layout, a.order, recomputed(static_cast<int>(blockIdx.x)),
                           Tiles::kTileRows);
+  if (kKeys && a.band.lengths != nullptr) {
+    clear_rows(tiles, a.band.limit(layout, same.batch) - same.row_first, sum1);
+    clear_rows(tiles, a.band.limit(layout, same.batch) - same.row_first, sum2);
+  }
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;

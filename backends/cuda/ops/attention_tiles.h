@@ -151,33 +151,34 @@ struct ScoreBand {
   __device__ __forceinline__ int begin(int row, int step) const {
     return max(0, row + low) / step * step;
   }
-  __device__ __forceinline__ int end(const HeadLayout& layout, int limit, int row, int rows) const {
-    const int most = kKeys ? (row < limit ? layout.sequence : 0) : limit;
+  __device__ __forceinline__ int end(const HeadLayout& layout, std::int64_t batch, int row,
+                                     int rows) const {
+    const int count = limit(layout, batch);
+    const int most = !kKeys ? count : row < count ? layout.sequence : 0;
     return min(most, row + rows + high);
   }
-  // Whether any score of this warp's rows in the tile counts, and whether some do not.
+  // Whether any score of this warp's rows in the tile counts, and whether some do not. end: end().
   template <class Tiles>
   __device__ __forceinline__ bool meets(const Tiles& tiles, int row, int column) const {
     return column <= row + tiles.last_row() + high &&
            column + Tiles::kTileColumns > row + tiles.first_row() + low;
   }
   template <class Tiles>
-  __device__ __forceinline__ bool cuts(const Tiles& tiles, int limit, int row, int column) const {
+  __device__ __forceinline__ bool cuts(const Tiles& tiles, int end, int row, int column) const {
     return column < row + tiles.last_row() + low ||
            column + Tiles::kTileColumns - 1 > row + tiles.first_row() + high ||
-           (kKeys ? row + tiles.last_row() : column + Tiles::kTileColumns - 1) >= limit;
+           (!kKeys && column + Tiles::kTileColumns > end);
   }
-  // The others become minus infinity.
+  // The others become minus infinity. Rows of keys that do not count are the caller's to clear.
   template <class Tiles, class Scores>
-  __device__ __forceinline__ void apply(const Tiles& tiles, int limit, int row, int column,
+  __device__ __forceinline__ void apply(const Tiles& tiles, int end, int row, int column,
                                         Scores& scores) const {
     const int offset = recomputed(row - column);
 #pragma unroll
     for (int r = 0; r < Tiles::kRows; ++r) {
       const int line = offset + tiles.row(r), first = line + low;
       int last = line + high;
-      if (!kKeys) last = min(last, limit - 1 - column);
-      if (kKeys && row + tiles.row(r) >= limit) last = -1;
+      if (!kKeys) last = min(last, end - 1 - column);
 #pragma unroll
       for (int c = 0; c < Scores::kOwn; ++c) {
         if (tiles.column(c) < first || tiles.column(c) > last) {
