@@ -46,7 +46,8 @@ struct ColumnsView {
 };
 
 // Queries, keys and values of attention, or their gradients: rows are positions of the sequences,
-// one after the other; columns the heads. They may lie in one matrix, side by side.
+// one after the other; columns the heads. They may lie in one matrix, side by side; the matrices of
+// k and v have rows of one length.
 struct QkvViews {
   ColumnsView q, k, v;
 
@@ -54,8 +55,8 @@ struct QkvViews {
   std::int64_t bytes() const { return q.bytes() + k.bytes() + v.bytes(); }
   bool fits(const AttentionShape& shape) const {
     return q.is(shape.rows(), shape.out_width()) && k.is(shape.key_rows(), shape.kv_width()) &&
-           v.is(shape.key_rows(), shape.kv_width()) && k.matrix.dtype == dtype() &&
-           v.matrix.dtype == dtype();
+           v.is(shape.key_rows(), shape.kv_width()) && k.stride() == v.stride() &&
+           k.matrix.dtype == dtype() && v.matrix.dtype == dtype();
   }
   // Whether they are packed_qkv() of one matrix.
   bool is_packed(const AttentionShape& shape) const {
@@ -142,7 +143,7 @@ struct AttentionForward {
     require_attention(shape, mask, kName);
     require(qkv.fits(shape), kName,
             "q is [batch*sequence, heads * head_size], k and v [batch*keys, kv_heads * head_size], "
-            "of one type");
+            "of one type and k and v in rows of one length");
     require(out.columns() == shape.out_width() && out.rows() == shape.rows(), kName,
             "out is [batch*sequence, heads * head_size]");
     require(lse.count() == shape.rows() * shape.heads, kName, "lse is [batch, heads, sequence]");

@@ -87,6 +87,7 @@ TEST(BadInput, AttentionThatDoesNotFit) {
   refused([](AttentionForward& op) { op.qkv.k.first = -1; });
   refused([&](AttentionForward& op) { op.qkv.k.matrix = w.normal(DType::f32, {13, 32}); });
   refused([&](AttentionForward& op) { op.qkv.v.matrix = w.normal(DType::f64, {14, 32}); });
+  refused([&](AttentionForward& op) { op.qkv.v.matrix = w.normal(DType::f32, {14, 40}); });
   refused([](AttentionForward& op) { op.mask = AttentionMask::sliding(0); });
   refused([](AttentionForward& op) { op.mask.window = 3; });
   refused([](AttentionForward& op) { op.mask = AttentionMask::padded({}); });

@@ -9,7 +9,8 @@ namespace {
 
 template <class Tiles>
 struct ForwardArguments {
-  Columns<typename Tiles::Source> q, k, v;
+  Columns<typename Tiles::Source> q, k;
+  std::int64_t value_distance;
   Columns<typename Tiles::Target> out;
   typename Tiles::Arithmetic* lse;
   HeadLayout layout;
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const int end = a.band.end(a.layout, owner.batch, query, Tiles::kTileRows);
   const int begin = a.band.begin(query, Tiles::kTileColumns);
   const Rows key_rows = a.layout.key(a.k, owner.batch, owner.head / a.layout.group);
-  const Rows value_rows = a.layout.key(a.v, owner.batch, owner.head / a.layout.group);
+  const Rows value_rows = a.layout.value_of_key(key_rows, a.value_distance);
 
   tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.q, owner.batch, owner.head),
                                         query);
@@ -174,7 +175,7 @@ void run(const AttentionForward& op, const ExecContext& context) {
       Tiles::kScratchBytes;
   const ForwardArguments<Tiles> arguments{read_columns<Tiles>(op.qkv.q),
                                           read_columns<Tiles>(op.qkv.k),
-                                          read_columns<Tiles>(op.qkv.v),
+                                          value_distance(op.qkv),
                                           written_columns<Tiles>(all_columns(op.out)),
                                           op.lse.as<A>(),
                                           HeadLayout(shape),

@@ -15,7 +15,8 @@ namespace {
 
 template <class Tiles, bool kKeys>
 struct BackwardArguments {
-  Columns<typename Tiles::Source> dout, q, k, v;
+  Columns<typename Tiles::Source> dout, q, k;
+  std::int64_t value_distance;
   Columns<typename Tiles::Target> dq, dk, dv;
   const typename Tiles::Arithmetic *lse, *delta;
   HeadLayout layout;
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const int begin = a.band.begin(row_first, kColumns);
   const int end = a.band.end(layout, batch, row_first, Tiles::kTileRows);
   const Rows keys = layout.key(a.k, batch, owner.kv_head);
-  const Rows values = layout.key(a.v, batch, owner.kv_head);
+  const Rows values = layout.value_of_key(keys, a.value_distance);
   const int thread = static_cast<int>(threadIdx.x);
 
   Step step{owner.head, begin, 0};
@@ -282,7 +283,7 @@ void run(const AttentionBackward& op, const ExecContext& context) {
   const BackwardArguments<Tiles, kKeys> arguments{read_columns<Tiles>(all_columns(op.dout)),
                                                   read_columns<Tiles>(op.qkv.q),
                                                   read_columns<Tiles>(op.qkv.k),
-                                                  read_columns<Tiles>(op.qkv.v),
+                                                  value_distance(op.qkv),
                                                   written_columns<Tiles>(op.dqkv.q),
                                                   written_columns<Tiles>(op.dqkv.k),
                                                   written_columns<Tiles>(op.dqkv.v),

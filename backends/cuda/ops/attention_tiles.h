@@ -81,6 +81,13 @@ template <class Tiles>
 Columns<typename Tiles::Target> written_columns(const ColumnsView& view) {
   return {Tiles::target({view.data(), view.matrix.dtype, {}}), view.stride()};
 }
+// From an element of the keys to the value's, in elements: one number where a second pointer would
+// cost registers.
+inline std::int64_t value_distance(const QkvViews& qkv) {
+  const auto bytes =
+      reinterpret_cast<std::intptr_t>(qkv.v.data()) - reinterpret_cast<std::intptr_t>(qkv.k.data());
+  return bytes / static_cast<std::intptr_t>(size_of(qkv.dtype()));
+}
 inline ColumnsView all_columns(const TensorView& matrix) { return {matrix, 0, matrix.columns()}; }
 
 // The sizes of AttentionShape and the heads' places in its tensors.
@@ -107,6 +114,12 @@ struct HeadLayout {
   __device__ HeadRows<Pointer> key(const Columns<Pointer>& from, std::int64_t batch,
                                    int kv_head) const {
     return rows(from, batch, kv_head, keys);
+  }
+  // The same head of the values: rows as long, `distance` elements away.
+  template <class Pointer>
+  __device__ HeadRows<Pointer> value_of_key(const HeadRows<Pointer>& key,
+                                            std::int64_t distance) const {
+    return {key.data + distance, key.stride, key.count, key.width};
   }
 
  private:
