@@ -31,15 +31,25 @@ struct CudnnAttention::Call {
   CudnnProblem problem;
   AttentionTensors tensors;
   float dropout = 0;
+  bool plain = false;
 
   Call(const AttentionForward& op, bool deterministic)
-      : problem{op.shape, op.qkv.dtype, op.scale, false, deterministic},
-        tensors{op.qkv.data, op.out.data, op.lse.data, nullptr, nullptr},
-        dropout(op.dropout.p) {}
+      : problem{op.shape, op.qkv.dtype(), op.scale, false, deterministic},
+        tensors{op.qkv.q.data(), op.out.data, op.lse.data, nullptr, nullptr},
+        dropout(op.dropout.p),
+        plain(is_plain(op.shape, op.mask, op.qkv)) {}
   Call(const AttentionBackward& op, bool deterministic)
-      : problem{op.shape, op.qkv.dtype, op.scale, true, deterministic},
-        tensors{op.qkv.data, op.out.data, op.lse.data, op.dout.data, op.dqkv.data},
-        dropout(op.dropout.p) {}
+      : problem{op.shape, op.qkv.dtype(), op.scale, true, deterministic},
+        tensors{op.qkv.q.data(), op.out.data, op.lse.data, op.dout.data, op.dqkv.q.data()},
+        dropout(op.dropout.p),
+        plain(is_plain(op.shape, op.mask, op.qkv) && op.dqkv.is_packed(op.shape)) {}
+
+  // The graphs are for causal attention of a sequence with itself, packed.
+  static bool is_plain(const AttentionShape& shape, const AttentionMask& mask,
+                       const QkvViews& qkv) {
+    return mask.kind == AttentionMaskKind::causal && shape.key_count() == shape.sequence &&
+           shape.first_position == 0 && qkv.is_packed(shape);
+  }
 
   Key key() const {
     const AttentionShape& s = problem.shape;
@@ -83,8 +93,8 @@ bool CudnnAttention::takes(const Call& call, const ExecContext& context) const {
   const auto& [shape, dtype, scale, backward, deterministic] = call.problem;
   if (wanted_ == AttentionKernels::zerolab || !cudnn_missing().empty()) return false;
   if (wanted_ == AttentionKernels::automatic && backward && deterministic) return false;
-  return (dtype == DType::bf16 || dtype == DType::f16) && call.dropout == 0 && shape.batch > 0 &&
-         shape.sequence > 0 && shape.sequence % 64 == 0 &&
+  return (dtype == DType::bf16 || dtype == DType::f16) && call.dropout == 0 && call.plain &&
+         shape.batch > 0 && shape.sequence > 0 && shape.sequence % 64 == 0 &&
          (shape.head_size == 64 || shape.head_size == 128) && call.aligned() &&
          context.workspace != nullptr;
 }

@@ -36,7 +36,8 @@ class CudnnAttention {
   explicit CudnnAttention(AttentionKernels wanted);
   ~CudnnAttention();
 
-  // Enqueues the op and returns true, or returns false: other ops, 32-bit types, dropout, head
+  // Enqueues the op and returns true, or returns false: other ops, masks that are not causal,
+  // queries and keys that are not of one packed matrix and sequence, 32-bit types, dropout, head
   // sizes other than 64 and 128, sequences that are no multiple of 64, tensors that are not 16-byte
   // aligned, and what cuDNN has no plan for that fits the workspace.
   bool run(const Op& op, const ExecContext& context);

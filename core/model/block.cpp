@@ -139,10 +139,11 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
 void Block::attention_forward(const BatchGeometry& batch, Kept& saved) {
   saved.attention = activation(config_.attention_width(), batch, "attention");
   saved.lse = statistics(batch.rows() * config_.heads, "attention log-sum-exp");
-  context_.run(AttentionForward{.qkv = saved.qkv.view,
+  const AttentionShape shape = attention_shape(batch);
+  context_.run(AttentionForward{.qkv = packed_qkv(saved.qkv, shape),
                                 .out = saved.attention.view,
                                 .lse = saved.lse.view,
-                                .shape = attention_shape(batch),
+                                .shape = shape,
                                 .scale = attention_scale(),
                                 .dropout = attention_dropout(batch)});
 }
@@ -188,13 +189,14 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
   storage.reset();
   Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
   Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
+  const AttentionShape shape = attention_shape(batch);
   context_.run(AttentionBackward{.dout = dattention.view,
                                  .out = saved.attention.view,
-                                 .qkv = saved.qkv.view,
+                                 .qkv = packed_qkv(saved.qkv, shape),
                                  .lse = saved.lse.view,
-                                 .dqkv = dqkv.view,
+                                 .dqkv = packed_qkv(dqkv, shape),
                                  .delta = delta.view,
-                                 .shape = attention_shape(batch),
+                                 .shape = shape,
                                  .scale = attention_scale(),
                                  .dropout = attention_dropout(batch)});
   dattention.reset();

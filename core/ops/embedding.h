@@ -6,20 +6,23 @@
 
 namespace zl {
 
-// out[n,C] = dropout(wte[tokens[i]] + wpe[i mod sequence]); wpe may be absent (RoPE models).
-// tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the other.
+// out[n,C] = dropout(wte[tokens[i]] + wpe[first_position + i mod sequence]); wpe may be absent
+// (RoPE models). tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the other.
 struct EmbeddingForward {
   static constexpr const char* kName = "embedding_forward";
   TensorView tokens, wte, wpe, out;
   std::int64_t sequence = 0;
   DropoutSpec dropout;
+  std::int64_t first_position = 0;  // of a row's first token
 
   void validate() const {
     require(tokens.dtype == DType::i32 && tokens.count() == out.rows(), kName,
             "tokens is i32 with one id per row of out");
     require(wte.columns() == out.columns(), kName, "wte and out have one width");
-    require(wpe.empty() || (wpe.columns() == out.columns() && wpe.rows() >= sequence), kName,
-            "wpe has at least `sequence` rows of the width of out");
+    require(first_position >= 0, kName, "first_position is at least 0");
+    require(
+        wpe.empty() || (wpe.columns() == out.columns() && wpe.rows() >= first_position + sequence),
+        kName, "wpe has at least first_position + `sequence` rows of the width of out");
   }
   Cost cost() const {
     const std::int64_t per_row = out.bytes() * (wpe.empty() ? 1 : 2);
@@ -36,7 +39,8 @@ struct EmbeddingForward {
   }
 };
 
-// dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch.
+// dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch, at the
+// forward's positions.
 // Deterministic: each row of dwte is summed in a fixed order, the tokens' (a GPU sums chunks of it
 // first). With accumulate_* false all is overwritten (rows without a token become 0).
 struct EmbeddingBackward {
@@ -45,11 +49,16 @@ struct EmbeddingBackward {
   std::int64_t sequence = 0;
   DropoutSpec dropout;
   bool accumulate_wte = false, accumulate_wpe = false;
+  std::int64_t first_position = 0;
 
   void validate() const {
     require(tokens.dtype == DType::i32 && tokens.count() == dout.rows(), kName,
             "tokens is i32 with one id per row of dout");
     require(dwte.columns() == dout.columns(), kName, "dwte and dout have one width");
+    require(first_position >= 0, kName, "first_position is at least 0");
+    require(dwpe.empty() ||
+                (dwpe.columns() == dout.columns() && dwpe.rows() >= first_position + sequence),
+            kName, "dwpe has at least first_position + `sequence` rows of the width of dout");
   }
   Cost cost() const {
     return {static_cast<double>(dout.count()) * (dwpe.empty() ? 1 : 2),

@@ -8,5 +8,11 @@ namespace zl {
 
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
 enum class ActivationKind : std::uint8_t { gelu_tanh, gelu_erf, swiglu };
+enum class AttentionMaskKind : std::uint8_t {
+  causal,  // the keys up to the query's position
+  full,
+  window,  // the last `window` of these, the query's own included
+  lengths  // of each sequence its first keys, before and after the query (padding)
+};
 
 }  // namespace zl

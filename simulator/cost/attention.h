@@ -1,4 +1,4 @@
-// Fused causal attention (FlashAttention's family) on a device.
+// Fused attention (FlashAttention's family) on a device.
 // Threads: pure functions.
 #pragma once
 
@@ -11,8 +11,9 @@ namespace zl::sim {
 
 enum class AttentionPass : std::uint8_t { forward, backward };
 
-// From the event's FLOPs (causal half only) and shape m = batch * heads, n = sequence, k = head
-// size. Small heads and few blocks of rows leave the matrix units idle.
+// From the event's FLOPs (the pairs that the mask lets see only) and shape m = batch * heads, n =
+// queries, k = head size. Small heads and few blocks of rows leave the matrix units idle. Where
+// attention is materialized, keys are taken to be as many as queries.
 double attention_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device);
 
 }  // namespace zl::sim

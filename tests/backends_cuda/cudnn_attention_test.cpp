@@ -153,7 +153,7 @@ TEST(CudnnAttention, LeavesWhatItDoesNotTake) {
   AttentionForward op;
   const auto with = [&](DType dtype, const AttentionShape& shape) {
     op.shape = shape;
-    op.qkv = {memory, dtype, {shape.rows(), shape.qkv_width()}};
+    op.qkv = packed_qkv({memory, dtype, {shape.rows(), shape.qkv_width()}}, shape);
     op.out = {memory, dtype, {shape.rows(), shape.out_width()}};
     op.lse = {memory, DType::f32, {shape.batch, shape.heads, shape.sequence}};
     return op;
@@ -163,7 +163,7 @@ TEST(CudnnAttention, LeavesWhatItDoesNotTake) {
   EXPECT_FALSE(cudnn.run(with(DType::bf16, {1, 64, 1, 1, 32}), context));
   EXPECT_FALSE(cudnn.run(with(DType::bf16, {0, 64, 1, 1, 64}), context));
   AttentionForward odd = with(DType::bf16, {1, 64, 1, 1, 64});
-  odd.qkv.data += 8;
+  for (ColumnsView* view : {&odd.qkv.q, &odd.qkv.k, &odd.qkv.v}) view->matrix.data += 8;
   EXPECT_FALSE(cudnn.run(odd, context));
   AttentionForward dropping = with(DType::bf16, {1, 64, 1, 1, 64});
   dropping.dropout.p = 0.1f;

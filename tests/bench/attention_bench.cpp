@@ -31,9 +31,19 @@ struct Problem {
     cpu::execute(RandomNormal{dout.view, 1.0, {2, 0, 0}, 0}, {1});
   }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(shape.head_size)); }
-  AttentionForward forward() const { return {qkv.view, out.view, lse.view, shape, scale(), {}}; }
+  AttentionForward forward() const {
+    return {packed_qkv(qkv.view, shape), out.view, lse.view, shape, scale(), {}};
+  }
   AttentionBackward backward() const {
-    return {dout.view, out.view, qkv.view, lse.view, dqkv.view, delta.view, shape, scale(), {}};
+    return {dout.view,
+            out.view,
+            packed_qkv(qkv.view, shape),
+            lse.view,
+            packed_qkv(dqkv.view, shape),
+            delta.view,
+            shape,
+            scale(),
+            {}};
   }
 };
 

@@ -56,5 +56,62 @@ TEST(BadInput, CountsThatDiffer) {
                  "adam_step");
 }
 
+// Each change to an attention op that is good without it.
+TEST(BadInput, AttentionThatDoesNotFit) {
+  Workspace w(test_seed());
+  const AttentionShape shape{2, 3, 4, 2, 8, 7, 4};
+  AttentionForward good;
+  good.shape = shape;
+  good.qkv = {{w.normal(DType::f32, {6, 32}), 0, 32},
+              {w.normal(DType::f32, {14, 32}), 0, 16},
+              {w.normal(DType::f32, {14, 32}), 16, 16}};
+  good.out = w.zeros(DType::f32, {6, 32});
+  good.lse = w.zeros(DType::f32, {2, 4, 3});
+  EXPECT_NO_THROW(good.validate());
+  const auto refused = [&](auto&& change) {
+    AttentionForward op = good;
+    change(op);
+    EXPECT_THROW(op.validate(), Error);
+    expect_refused(op, "attention_forward: ");
+    AttentionBackward backward{good.out, good.out, op.qkv,   good.lse,   good.qkv,
+                               good.lse, op.shape, op.scale, op.dropout, op.mask};
+    EXPECT_THROW(backward.validate(), Error);
+    expect_refused(backward, "attention_backward: ");
+  };
+  refused([](AttentionForward& op) { op.shape.first_position = 5; });  // a query after all keys
+  refused([](AttentionForward& op) { op.shape.first_position = -1; });
+  refused([](AttentionForward& op) { op.shape.keys = 8; });
+  refused([](AttentionForward& op) { op.shape.kv_heads = 3; });
+  refused([](AttentionForward& op) { op.qkv.q.width = 31; });
+  refused([](AttentionForward& op) { op.qkv.v.first = 17; });  // past the matrix
+  refused([](AttentionForward& op) { op.qkv.k.first = -1; });
+  refused([&](AttentionForward& op) { op.qkv.k.matrix = w.normal(DType::f32, {13, 32}); });
+  refused([&](AttentionForward& op) { op.qkv.v.matrix = w.normal(DType::f64, {14, 32}); });
+  refused([&](AttentionForward& op) { op.qkv.v.matrix = w.normal(DType::f32, {14, 40}); });
+  refused([](AttentionForward& op) { op.mask = AttentionMask::sliding(0); });
+  refused([](AttentionForward& op) { op.mask.window = 3; });
+  refused([](AttentionForward& op) { op.mask = AttentionMask::padded({}); });
+  refused([&](AttentionForward& op) { op.mask = AttentionMask::padded(w.integers({3}, 1, 3)); });
+  refused(
+      [&](AttentionForward& op) { op.mask = AttentionMask::padded(w.normal(DType::f32, {2})); });
+}
+
+TEST(BadInput, PositionsBeyondTheTable) {
+  Workspace w(test_seed());
+  EmbeddingForward op;
+  op.sequence = 4;
+  op.tokens = w.integers({4}, 0, 6);
+  op.wte = w.normal(DType::f32, {7, 5});
+  op.wpe = w.normal(DType::f32, {6, 5});
+  op.out = w.zeros(DType::f32, {4, 5});
+  for (const std::int64_t first : {-1, 3}) {
+    op.first_position = first;
+    expect_refused(op, "first_position");
+    EmbeddingBackward backward{op.tokens, op.out, op.wte, op.wpe, op.sequence, {}};
+    backward.first_position = first;
+    expect_refused(backward, "first_position");
+  }
+}
+
 }  // namespace
 }  // namespace zl::test

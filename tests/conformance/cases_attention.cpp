@@ -43,23 +43,65 @@ AttentionShape whole_tiles(Workspace& w) {
 struct AttentionForm {
   AttentionShape (*shape)(Workspace& w) = random_shape;
   bool dropout = false;
+  AttentionMaskKind mask = AttentionMaskKind::causal;
+  bool cached = false;    // more keys than queries, and queries that do not start at position 0
+  bool separate = false;  // keys and values in a matrix of their own
 };
+
+// Keys before the queries, as a cache holds them, and perhaps room behind.
+AttentionShape shape_of(Workspace& w, const AttentionForm& form) {
+  AttentionShape shape = form.shape(w);
+  if (!form.cached) return shape;
+  shape.first_position = w.pick({1, 5, 63, 64, 70, 150});
+  shape.keys = shape.first_position + shape.sequence + w.pick({0, 3, 70});
+  if (w.coin()) shape.sequence = 1;
+  return shape;
+}
+
+AttentionMask mask_of(Workspace& w, const AttentionShape& shape, AttentionMaskKind kind) {
+  switch (kind) {
+    case AttentionMaskKind::full:
+      return AttentionMask::full();
+    case AttentionMaskKind::window:
+      return AttentionMask::sliding(w.pick({1, 2, 5, 40, 64, 90, 1000}));
+    case AttentionMaskKind::lengths:  // 0: a sequence without a key
+      return AttentionMask::padded(
+          w.integers({shape.batch}, 0, static_cast<std::int32_t>(shape.key_count())));
+    default:
+      return AttentionMask::causal();
+  }
+}
+
+// One matrix, or the queries' beside the keys' and values' with columns of no interest before.
+template <class Make>
+QkvViews make_qkv(const AttentionShape& shape, bool separate, std::int64_t unused, Make&& make) {
+  if (!separate) return packed_qkv(make(Shape{shape.rows(), shape.qkv_width()}), shape);
+  const std::int64_t width = shape.kv_width();
+  const TensorView q = make(Shape{shape.rows(), unused + shape.out_width()});
+  const TensorView kv = make(Shape{shape.key_rows(), 2 * width});
+  return {{q, unused, shape.out_width()}, {kv, width, width}, {kv, 0, width}};
+}
 
 AttentionForward make_attention(Workspace& w, DType dtype, AttentionForm form) {
   AttentionForward op;
-  op.shape = form.shape(w);
-  op.qkv = w.normal(dtype, {op.shape.rows(), op.shape.qkv_width()});
+  op.shape = shape_of(w, form);
+  op.qkv = make_qkv(op.shape, form.separate || form.cached, 8,
+                    [&](const Shape& shape) { return w.normal(dtype, shape); });
   op.out = w.zeros(dtype, {op.shape.rows(), op.shape.out_width()});
   op.lse = w.zeros(wide(dtype), {op.shape.batch, op.shape.heads, op.shape.sequence});
   op.scale = 1.0 / std::sqrt(static_cast<double>(op.shape.head_size));
   op.dropout = dropout_if(w, form.dropout);
+  op.mask = mask_of(w, op.shape, form.mask);
   return op;
 }
 
 // Fills out and lse of a forward from the reference, rounded to their types.
 void fill_from_reference(Workspace& w, const AttentionForward& op) {
   AttentionForward wide_op = op;
-  for (TensorView* view : {&wide_op.qkv, &wide_op.out, &wide_op.lse}) *view = w.widened(*view);
+  for (ColumnsView* view : {&wide_op.qkv.q, &wide_op.qkv.k, &wide_op.qkv.v}) {
+    view->matrix = w.widened(view->matrix);
+  }
+  for (TensorView* view : {&wide_op.out, &wide_op.lse}) *view = w.widened(*view);
   run_reference(wide_op);
   for (std::int64_t i = 0; i < op.out.count(); ++i) set(op.out, i, get(wide_op.out, i));
   for (std::int64_t i = 0; i < op.lse.count(); ++i) set(op.lse, i, get(wide_op.lse, i));
@@ -73,11 +115,13 @@ Op make_attention_backward(Workspace& w, DType dtype, AttentionForm form) {
   op.out = forward.out;
   op.qkv = forward.qkv;
   op.lse = forward.lse;
-  op.dqkv = w.zeros(dtype, forward.qkv.shape);
+  op.dqkv = make_qkv(forward.shape, form.separate || form.cached, 0,
+                     [&](const Shape& shape) { return w.zeros(dtype, shape); });
   op.delta = w.zeros(wide(dtype), forward.lse.shape);
   op.shape = forward.shape;
   op.scale = forward.scale;
   op.dropout = forward.dropout;
+  op.mask = forward.mask;
   return op;
 }
 
@@ -130,6 +174,7 @@ Op make_norm_backward(Workspace& w, DType dtype, NormForm form) {
 
 struct EmbeddingForm {
   bool positions = true, dropout = false, accumulate_wte = false, accumulate_wpe = false;
+  std::int64_t first_position = 0;
 };
 
 Op make_embedding(Workspace& w, DType dtype, EmbeddingForm form) {
@@ -139,7 +184,9 @@ Op make_embedding(Workspace& w, DType dtype, EmbeddingForm form) {
   const std::int64_t width = w.pick({1, 3, 17, 65, 1030});
   op.tokens = w.integers({rows}, 0, static_cast<std::int32_t>(vocab - 1));
   op.wte = w.normal(dtype, {vocab, width});
-  if (form.positions) op.wpe = w.normal(dtype, {op.sequence + w.pick({0, 4}), width});
+  op.first_position = form.first_position;
+  const std::int64_t positions = op.first_position + op.sequence + w.pick({0, 4});
+  if (form.positions) op.wpe = w.normal(dtype, {positions, width});
   op.out = w.zeros(dtype, {rows, width});
   op.dropout = dropout_if(w, form.dropout);
   return op;
@@ -153,7 +200,9 @@ Op make_embedding_backward(Workspace& w, DType dtype, EmbeddingForm form) {
   op.tokens = w.integers({rows}, 0, static_cast<std::int32_t>(vocab - 1));
   op.dout = w.normal(dtype, {rows, width});
   op.dwte = w.normal(wide(dtype), {vocab, width});
-  if (form.positions) op.dwpe = w.normal(wide(dtype), {op.sequence + w.pick({0, 4}), width});
+  op.first_position = form.first_position;
+  const std::int64_t positions = op.first_position + op.sequence + w.pick({0, 4});
+  if (form.positions) op.dwpe = w.normal(wide(dtype), {positions, width});
   op.dropout = dropout_if(w, form.dropout);
   op.accumulate_wte = form.accumulate_wte;
   op.accumulate_wpe = form.accumulate_wpe;
@@ -169,9 +218,10 @@ auto with(Result (*make)(Workspace&, DType, Form), Form form) {
 }  // namespace
 
 std::vector<Case> cases_of(Tag<Rope>) {
-  const auto make = [](bool inverse, RopeScaling scaling) {
+  const auto make = [](bool inverse, RopeScaling scaling, std::int64_t first_position = 0) {
     return [=](Workspace& w, DType dtype) -> Op {
-      const AttentionShape shape = random_shape(w);
+      AttentionShape shape = random_shape(w);
+      shape.first_position = first_position;
       const double theta = w.coin() ? 10000.0 : 500000.0;
       const TensorView qkv = w.normal(dtype, {shape.rows(), shape.qkv_width()});
       return Rope{qkv, shape, theta, inverse, scaling};
@@ -180,24 +230,52 @@ std::vector<Case> cases_of(Tag<Rope>) {
   const RopeScaling llama31{8, 0.5, 2, 16};
   return {{"rope", kFloats, make(false, {}), 4},
           {"rope_inverse", kFloats, make(true, {}), 4},
-          {"rope_scaled", kFloats, make(false, llama31), 4}};
+          {"rope_scaled", kFloats, make(false, llama31), 4},
+          {"rope_cached", kFloats, make(false, {}, 37), 4}};
 }
 
+namespace {
+
 // 16-bit kernels may round the probabilities to the storage type before the products.
+std::vector<Case> attention_cases(const std::string& name, double tolerance,
+                                  const std::function<decltype(Case::make)(AttentionForm)>& form) {
+  using enum AttentionMaskKind;
+  std::vector<Case> all;
+  const auto add = [&](const char* what, const std::vector<DType>& types, AttentionForm with) {
+    all.push_back({name + what, types, form(with), tolerance});
+  };
+  add("", kFloats, {});
+  add("_dropout", kFloats, {.dropout = true});
+  add("_large_heads", kHalves, {.shape = large_heads});
+  add("_whole_tiles", kHalves, {.shape = whole_tiles});
+  add("_separate", kFloats, {.separate = true});
+  add("_cached", kFloats, {.cached = true});
+  add("_cached_dropout", kFloats, {.dropout = true, .cached = true});
+  add("_cached_large_heads", kHalves, {.shape = large_heads, .cached = true});
+  const std::pair<const char*, AttentionMaskKind> kinds[] = {
+      {"_full", full}, {"_window", window}, {"_lengths", lengths}};
+  for (const auto& [text, kind] : kinds) {
+    const std::string what = text;
+    add(what.c_str(), kFloats, {.mask = kind});
+    add((what + "_large_heads").c_str(), kHalves, {.shape = large_heads, .mask = kind});
+    add((what + "_dropout").c_str(), kHalves,
+        {.shape = large_heads, .dropout = true, .mask = kind});
+    add((what + "_cached").c_str(), kFloats, {.mask = kind, .cached = true});
+    add((what + "_cached_large_heads").c_str(), kHalves,
+        {.shape = large_heads, .mask = kind, .cached = true});
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<Case> cases_of(Tag<AttentionForward>) {
-  const auto form = [](AttentionForm f) { return with(make_attention, f); };
-  return {{"attention", kFloats, form({}), 4},
-          {"attention_dropout", kFloats, form({.dropout = true}), 4},
-          {"attention_large_heads", kHalves, form({.shape = large_heads}), 4},
-          {"attention_whole_tiles", kHalves, form({.shape = whole_tiles}), 4}};
+  return attention_cases("attention", 4, [](AttentionForm f) { return with(make_attention, f); });
 }
 
 std::vector<Case> cases_of(Tag<AttentionBackward>) {
-  const auto form = [](AttentionForm f) { return with(make_attention_backward, f); };
-  return {{"attention_backward", kFloats, form({}), 8},
-          {"attention_backward_dropout", kFloats, form({.dropout = true}), 8},
-          {"attention_backward_large_heads", kHalves, form({.shape = large_heads}), 8},
-          {"attention_backward_whole_tiles", kHalves, form({.shape = whole_tiles}), 8}};
+  return attention_cases("attention_backward", 8,
+                         [](AttentionForm f) { return with(make_attention_backward, f); });
 }
 
 std::vector<Case> cases_of(Tag<NormForward>) {
@@ -228,7 +306,8 @@ std::vector<Case> cases_of(Tag<EmbeddingForward>) {
   const auto form = [](EmbeddingForm f) { return with(make_embedding, f); };
   return {{"embedding", kFloats, form({})},
           {"embedding_tokens_only", kFloats, form({.positions = false})},
-          {"embedding_dropout", kFloats, form({.dropout = true})}};
+          {"embedding_dropout", kFloats, form({.dropout = true})},
+          {"embedding_cached", kFloats, form({.first_position = 5})}};
 }
 
 std::vector<Case> cases_of(Tag<EmbeddingBackward>) {
@@ -236,6 +315,7 @@ std::vector<Case> cases_of(Tag<EmbeddingBackward>) {
   return {{"embedding_backward", kFloats, form({})},
           {"embedding_backward_tokens_only", kFloats, form({.positions = false})},
           {"embedding_backward_dropout", kFloats, form({.dropout = true, .accumulate_wte = true})},
+          {"embedding_backward_cached", kFloats, form({.first_position = 5})},
           {"embedding_backward_accumulate", kFloats,
            form({.accumulate_wte = true, .accumulate_wpe = true})}};
 }

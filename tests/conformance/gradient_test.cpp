@@ -186,6 +186,8 @@ struct AttentionForm {
   const char* name;
   AttentionShape shape;
   float dropout;
+  AttentionMask mask = {};
+  bool lengths = false;
 };
 
 void PrintTo(const AttentionForm& form, std::ostream* out) { *out << form.name; }
@@ -196,29 +198,49 @@ TEST_P(AttentionGradient, Qkv) {
   AttentionForward forward;
   forward.shape = GetParam().shape;
   const AttentionShape& s = forward.shape;
-  forward.qkv = normal({s.rows(), s.qkv_width()});
+  const auto make_views = [&](auto&& make) -> QkvViews {
+    if (s.keys == 0) return packed_qkv(make(Shape{s.rows(), s.qkv_width()}), s);
+    return {{make(Shape{s.rows(), s.out_width()}), 0, s.out_width()},
+            {make(Shape{s.key_rows(), s.kv_width()}), 0, s.kv_width()},
+            {make(Shape{s.key_rows(), s.kv_width()}), 0, s.kv_width()}};
+  };
+  forward.qkv = make_views([&](const Shape& shape) { return normal(shape); });
   forward.out = zeros({s.rows(), s.out_width()});
   forward.lse = zeros({s.batch, s.heads, s.sequence});
   forward.scale = 1.0 / std::sqrt(static_cast<double>(s.head_size));
   forward.dropout = w.dropout(GetParam().dropout);
+  forward.mask = GetParam().mask;
+  if (GetParam().lengths) {
+    forward.mask =
+        AttentionMask::padded(w.integers({s.batch}, 1, static_cast<std::int32_t>(s.key_count())));
+  }
   const TensorView dout = normal(forward.out.shape);
   const auto loss = [&] {
     run(forward);
     return dot(forward.out, dout);
   };
   loss();
-  const TensorView dqkv = zeros(forward.qkv.shape), delta = zeros(forward.lse.shape);
+  const QkvViews dqkv = make_views([&](const Shape& shape) { return zeros(shape); });
+  const TensorView delta = zeros(forward.lse.shape);
   run(AttentionBackward{dout, forward.out, forward.qkv, forward.lse, dqkv, delta, s, forward.scale,
-                        forward.dropout});
-  check("dqkv", loss, forward.qkv, dqkv);
+                        forward.dropout, forward.mask});
+  check("dq", loss, forward.qkv.q.matrix, dqkv.q.matrix);
+  check("dk", loss, forward.qkv.k.matrix, dqkv.k.matrix);
+  check("dv", loss, forward.qkv.v.matrix, dqkv.v.matrix);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, AttentionGradient,
-                         testing::Values(AttentionForm{"plain", {2, 9, 3, 3, 4}, 0.0f},
-                                         AttentionForm{"grouped", {1, 11, 6, 2, 4}, 0.0f},
-                                         AttentionForm{"grouped_dropout", {2, 9, 4, 1, 8}, 0.3f},
-                                         AttentionForm{"long_dropout", {1, 70, 2, 2, 4}, 0.2f}),
-                         [](const auto& p) { return p.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Forms, AttentionGradient,
+    testing::Values(AttentionForm{"plain", {2, 9, 3, 3, 4}, 0.0f},
+                    AttentionForm{"grouped", {1, 11, 6, 2, 4}, 0.0f},
+                    AttentionForm{"grouped_dropout", {2, 9, 4, 1, 8}, 0.3f},
+                    AttentionForm{"long_dropout", {1, 70, 2, 2, 4}, 0.2f},
+                    AttentionForm{"cached", {2, 5, 4, 2, 4, 75, 66}, 0.2f},
+                    AttentionForm{"full", {2, 9, 4, 2, 4, 70}, 0.0f, AttentionMask::full()},
+                    AttentionForm{
+                        "window", {2, 70, 2, 1, 4, 75, 3}, 0.2f, AttentionMask::sliding(5)},
+                    AttentionForm{"lengths", {3, 9, 4, 2, 4}, 0.1f, {}, true}),
+    [](const auto& p) { return p.param.name; });
 
 class ActivationGradient : public Gradient, public testing::WithParamInterface<ActivationKind> {};
 

@@ -10,71 +10,110 @@
 namespace zl::test {
 namespace {
 
-// Where the parts of one (batch, head) lie.
-struct HeadIndex {
-  const AttentionShape& shape;
+// What one (batch, head) reads and sees.
+template <class Op>
+struct Head {
+  const Op& op;
   Index b, h;
-  Index q(Index i, Index d) const { return row(i) * shape.qkv_width() + h * shape.head_size + d; }
-  Index k(Index j, Index d) const { return key_head(j, shape.heads, d); }
-  Index v(Index j, Index d) const { return key_head(j, shape.heads + shape.kv_heads, d); }
-  Index out(Index i, Index d) const { return row(i) * shape.out_width() + h * shape.head_size + d; }
-  Index lse(Index i) const { return (b * shape.heads + h) * shape.sequence + i; }
-  Index probability(Index i, Index j) const { return lse(i) * shape.sequence + j; }
 
- private:
-  Index row(Index i) const { return b * shape.sequence + i; }
-  Index key_head(Index j, Index first, Index d) const {
-    const Index head = first + h / (shape.heads / shape.kv_heads);
-    return row(j) * shape.qkv_width() + head * shape.head_size + d;
+  const AttentionShape& shape() const { return op.shape; }
+  Index q(Index i, Index d) const { return place(op.qkv.q, b * shape().sequence + i, h, d); }
+  Index k(Index j, Index d) const { return place(op.qkv.k, key_row(j), kv_head(), d); }
+  Index v(Index j, Index d) const { return place(op.qkv.v, key_row(j), kv_head(), d); }
+  Index out(Index i, Index d) const {
+    return (b * shape().sequence + i) * shape().out_width() + h * shape().head_size + d;
+  }
+  Index lse(Index i) const { return (b * shape().heads + h) * shape().sequence + i; }
+  Index probability(Index i, Index j) const { return lse(i) * shape().key_count() + j; }
+
+  Index place(const ColumnsView& view, Index row, Index head, Index d) const {
+    return row * view.matrix.columns() + view.first + head * shape().head_size + d;
+  }
+  Index key_row(Index j) const { return b * shape().key_count() + j; }
+  Index kv_head() const { return h / (shape().heads / shape().kv_heads); }
+
+  bool sees(Index i, Index j) const {
+    const Index position = shape().first_position + i;
+    switch (op.mask.kind) {
+      case AttentionMaskKind::causal:
+        return j <= position;
+      case AttentionMaskKind::full:
+        return true;
+      case AttentionMaskKind::window:
+        return j <= position && position - j < op.mask.window;
+      default:
+        return j < op.mask.lengths.template as<std::int32_t>()[b];
+    }
+  }
+  // Minus infinity where the query does not see the key.
+  double score(Index i, Index j) const {
+    if (!sees(i, j)) return -std::numeric_limits<double>::infinity();
+    double dot = 0;
+    for (Index d = 0; d < shape().head_size; ++d) {
+      dot += at(op.qkv.q.matrix, q(i, d)) * at(op.qkv.k.matrix, k(j, d));
+    }
+    return op.scale * dot;
   }
 };
 
-double score(const TensorView& qkv, const HeadIndex& at_head, double scale, Index i, Index j) {
-  double dot = 0;
-  for (Index d = 0; d < at_head.shape.head_size; ++d) {
-    dot += at(qkv, at_head.q(i, d)) * at(qkv, at_head.k(j, d));
-  }
-  return scale * dot;
-}
-
-void attend(const AttentionForward& op, const HeadIndex& head, Index i) {
-  std::vector<double> p(static_cast<std::size_t>(i + 1));
+void attend(const Head<AttentionForward>& head, Index i) {
+  const AttentionForward& op = head.op;
+  const Index keys = op.shape.key_count();
+  std::vector<double> p(static_cast<std::size_t>(keys));
   double largest = -std::numeric_limits<double>::infinity(), total = 0;
-  for (Index j = 0; j <= i; ++j) {
-    p[static_cast<std::size_t>(j)] = score(op.qkv, head, op.scale, i, j);
+  for (Index j = 0; j < keys; ++j) {
+    p[static_cast<std::size_t>(j)] = head.score(i, j);
     largest = std::max(largest, p[static_cast<std::size_t>(j)]);
   }
-  for (double& value : p) total += value = std::exp(value - largest);
+  const bool any = std::isfinite(largest);
+  for (double& value : p) total += value = any ? std::exp(value - largest) : 0;
   at(op.lse, head.lse(i)) = largest + std::log(total);
   for (Index d = 0; d < op.shape.head_size; ++d) {
     double sum = 0;
-    for (Index j = 0; j <= i; ++j) {
+    for (Index j = 0; j < keys && any; ++j) {
       sum += p[static_cast<std::size_t>(j)] / total *
-             dropout_factor(op.dropout, head.probability(i, j)) * at(op.qkv, head.v(j, d));
+             dropout_factor(op.dropout, head.probability(i, j)) * at(op.qkv.v.matrix, head.v(j, d));
     }
     at(op.out, head.out(i, d)) = sum;
   }
 }
 
-void attend_backward(const AttentionBackward& op, const HeadIndex& head, Index i) {
+void attend_backward(const Head<AttentionBackward>& head, Index i) {
+  const AttentionBackward& op = head.op;
   const Index size = op.shape.head_size;
   double delta = 0;
   for (Index d = 0; d < size; ++d) {
     delta += at(op.dout, head.out(i, d)) * at(op.out, head.out(i, d));
   }
   at(op.delta, head.lse(i)) = delta;
-  for (Index j = 0; j <= i; ++j) {
-    const double p = std::exp(score(op.qkv, head, op.scale, i, j) - at(op.lse, head.lse(i)));
+  const Index row = head.b * op.shape.sequence + i;
+  for (Index j = 0; j < op.shape.key_count(); ++j) {
+    if (!head.sees(i, j)) continue;
+    const double p = std::exp(head.score(i, j) - at(op.lse, head.lse(i)));
     const double keep = dropout_factor(op.dropout, head.probability(i, j));
+    const auto gradient = [&](const ColumnsView& view, Index line, Index h, Index d) -> double& {
+      return at(view.matrix, head.place(view, line, h, d));
+    };
     double dp = 0;
     for (Index d = 0; d < size; ++d) {
-      dp += keep * at(op.dout, head.out(i, d)) * at(op.qkv, head.v(j, d));
-      at(op.dqkv, head.v(j, d)) += keep * p * at(op.dout, head.out(i, d));
+      dp += keep * at(op.dout, head.out(i, d)) * at(op.qkv.v.matrix, head.v(j, d));
+      gradient(op.dqkv.v, head.key_row(j), head.kv_head(), d) +=
+          keep * p * at(op.dout, head.out(i, d));
     }
     const double ds = op.scale * p * (dp - delta);
     for (Index d = 0; d < size; ++d) {
-      at(op.dqkv, head.q(i, d)) += ds * at(op.qkv, head.k(j, d));
-      at(op.dqkv, head.k(j, d)) += ds * at(op.qkv, head.q(i, d));
+      gradient(op.dqkv.q, row, head.h, d) += ds * at(op.qkv.k.matrix, head.k(j, d));
+      gradient(op.dqkv.k, head.key_row(j), head.kv_head(), d) +=
+          ds * at(op.qkv.q.matrix, head.q(i, d));
+    }
+  }
+}
+
+template <class Op, class Attend>
+void each_query(const Op& op, const Attend& attend) {
+  for (Index b = 0; b < op.shape.batch; ++b) {
+    for (Index h = 0; h < op.shape.heads; ++h) {
+      for (Index i = 0; i < op.shape.sequence; ++i) attend(Head<Op>{op, b, h}, i);
     }
   }
 }
@@ -93,7 +132,7 @@ double stretched(double frequency, const RopeScaling& scaling) {
 void reference(const Rope& op) {
   const AttentionShape& s = op.shape;
   for (Index row = 0; row < s.rows(); ++row) {
-    const double position = static_cast<double>(row % s.sequence);
+    const double position = static_cast<double>(s.first_position + row % s.sequence);
     for (Index head = 0; head < s.heads + s.kv_heads; ++head) {
       for (Index j = 0; j < s.head_size / 2; ++j) {
         const double exponent = -2.0 * static_cast<double>(j) / static_cast<double>(s.head_size);
@@ -108,21 +147,13 @@ void reference(const Rope& op) {
   }
 }
 
-void reference(const AttentionForward& op) {
-  for (Index b = 0; b < op.shape.batch; ++b) {
-    for (Index h = 0; h < op.shape.heads; ++h) {
-      for (Index i = 0; i < op.shape.sequence; ++i) attend(op, {op.shape, b, h}, i);
-    }
-  }
-}
+void reference(const AttentionForward& op) { each_query(op, attend); }
 
 void reference(const AttentionBackward& op) {
-  for (Index i = 0; i < op.dqkv.count(); ++i) at(op.dqkv, i) = 0;
-  for (Index b = 0; b < op.shape.batch; ++b) {
-    for (Index h = 0; h < op.shape.heads; ++h) {
-      for (Index i = 0; i < op.shape.sequence; ++i) attend_backward(op, {op.shape, b, h}, i);
-    }
+  for (const ColumnsView* view : {&op.dqkv.q, &op.dqkv.k, &op.dqkv.v}) {
+    for (Index i = 0; i < view->matrix.count(); ++i) at(view->matrix, i) = 0;
   }
+  each_query(op, attend_backward);
 }
 
 }  // namespace zl::test

@@ -57,7 +57,7 @@ void reference(const EmbeddingForward& op) {
   for (Index i = 0; i < op.out.count(); ++i) {
     const Index row = i / width, c = i % width;
     double value = at(op.wte, token_at(op.tokens, row) * width + c);
-    if (!op.wpe.empty()) value += at(op.wpe, row % op.sequence * width + c);
+    if (!op.wpe.empty()) value += at(op.wpe, (op.first_position + row % op.sequence) * width + c);
     at(op.out, i) = value * dropout_factor(op.dropout, i);
   }
 }
@@ -70,7 +70,8 @@ void reference(const EmbeddingBackward& op) {
     const Index row = i / width, c = i % width;
     const double value = at(op.dout, i) * dropout_factor(op.dropout, i);
     at(op.dwte, token_at(op.tokens, row) * width + c) += value;
-    if (!op.dwpe.empty()) at(op.dwpe, row % op.sequence * width + c) += value;
+    const Index position = op.first_position + row % op.sequence;
+    if (!op.dwpe.empty()) at(op.dwpe, position * width + c) += value;
   }
 }
 

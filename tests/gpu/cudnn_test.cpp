@@ -31,7 +31,7 @@ void by_zerolab(const Op& op) {
 // The backward's delta is zerolab's scratch, which the reference fills in and cuDNN does not need.
 void fill_delta(const AttentionBackward& op) {
   by_zerolab(op);
-  const TensorView& result = op.dqkv;
+  const TensorView& result = op.dqkv.q.matrix;
   ASSERT_EQ(cudaMemsetAsync(result.data, 0xFF, static_cast<std::size_t>(result.bytes()),
                             lent_device().context(StreamId::compute).stream),
             cudaSuccess);
@@ -55,7 +55,7 @@ class ByCudnn {
  private:
   // Of what the plan for the whole op needs.
   std::int64_t part_of_need(const AttentionBackward& op) const {
-    const cuda::CudnnProblem problem{op.shape, op.qkv.dtype, op.scale, true, deterministic_};
+    const cuda::CudnnProblem problem{op.shape, op.qkv.dtype(), op.scale, true, deterministic_};
     const cuda::CudnnHandle handle;
     cuda::CudnnGraph whole(problem, {0, 0, op.shape.batch, op.shape.kv_heads}, handle.capability());
     whole.plan(handle);

@@ -21,13 +21,15 @@ class QueryTile {
       : op_(op),
         plane_(plane),
         first_(first),
+        position_(op.shape.first_position + first),
         width_(op.shape.head_size),
         padded_(round_up(width_, kTileColumns<A>)),
         queries_(std::min(kTile, op.shape.sequence - first)),
         lanes_(round_up(queries_, kTileColumns<A>)),
-        row_(plane / op.shape.heads * op.shape.sequence),
+        batch_(plane / op.shape.heads),
         head_(plane % op.shape.heads),
-        kv_head_(head_ / (op.shape.heads / op.shape.kv_heads)) {
+        kv_head_(head_ / (op.shape.heads / op.shape.kv_heads)),
+        band_(band_of(op.mask, op.shape, batch_)) {
     static thread_local Scratch<A> scratch;
     A* next = scratch.reserve(kTile * (4 * padded_ + width_ + 2 * kTile));
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
@@ -44,40 +46,46 @@ class QueryTile {
     std::fill(maximum_, maximum_ + kTile, -std::numeric_limits<A>::infinity());
     std::fill(sum_, sum_ + kTile, A{0});
     std::fill(out_, out_ + kTile * padded_, A{0});
-    for (std::int64_t key = 0; key <= first_; key += kTile) add_keys(key);
+    const TileKeys seen(band_, position_, queries_);
+    for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
+      add_keys(key, std::min(kTile, seen.end - key));
+    }
     finish();
   }
 
  private:
   void load_queries(A* tile) {
     std::fill(tile, tile + kTile * padded_, A{0});
-    load_rows<T>(op_.qkv, query_columns(op_.shape, head_), row_ + first_, queries_, width_, padded_,
-                 static_cast<A>(op_.scale), tile);
+    load_rows<T>(head_columns(op_.qkv.q, head_, width_), batch_ * op_.shape.sequence + first_,
+                 queries_, width_, padded_, static_cast<A>(op_.scale), tile);
     transpose(tile, padded_, queries_t_, lanes_, lanes_, width_);
   }
 
-  void add_keys(std::int64_t key) {
-    const std::int64_t keys = std::min(kTile, op_.shape.sequence - key);
+  void add_keys(std::int64_t key, std::int64_t keys) {
     const std::int64_t rows = round_up(keys, kTileRows);
-    load_rows<T>(op_.qkv, key_columns(op_.shape, kv_head_), row_ + key, keys, width_, padded_, A{1},
+    const std::int64_t row = batch_ * op_.shape.key_count() + key;
+    load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, keys, width_, padded_, A{1},
                  keys_);
-    load_rows<T>(op_.qkv, value_columns(op_.shape, kv_head_), row_ + key, keys, width_, padded_,
-                 A{1}, values_);
+    load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, keys, width_, padded_, A{1},
+                 values_);
     std::fill(keys_ + keys * padded_, keys_ + rows * padded_, A{0});
-    const bool diagonal = key == first_;
+    const TileMask mask(band_, position_, queries_, key, keys);
     multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false,
-                      diagonal ? Part::rows_to_column : Part::all);
-    if (diagonal) mask(keys);
+                      mask.diagonal ? Part::rows_to_column : Part::all);
+    if (!mask.whole) apply(mask, keys);
     update_softmax(keys);
     if (op_.dropout.p > 0) drop(key, keys);
     // Rows of `lanes_` past `queries_` are computed and never stored.
     multiply_block<A>({scores_, 1, lanes_}, round_up(queries_, kTileRows), values_, keys, padded_,
-                      out_, true, diagonal ? Part::depth_to_row : Part::all);
+                      out_, true, mask.diagonal ? Part::depth_to_row : Part::all);
   }
 
-  void mask(std::int64_t keys) {
-    for (std::int64_t k = 1; k < keys; ++k) {
-      std::fill_n(scores_ + k * lanes_, std::min(k, lanes_), -std::numeric_limits<A>::infinity());
+  void apply(const TileMask& mask, std::int64_t keys) {
+    constexpr A kUnseen = -std::numeric_limits<A>::infinity();
+    for (std::int64_t k = 0; k < keys; ++k) {
+      A* score = scores_ + k * lanes_;
+      std::fill(score, score + mask.first(k, lanes_), kUnseen);
+      std::fill(score + mask.last(k, lanes_), score + lanes_, kUnseen);
     }
   }
 
@@ -89,6 +97,7 @@ class QueryTile {
       const A* __restrict score = scores_ + k * lanes_;
       for (std::int64_t q = 0; q < lanes_; ++q) peak[q] = score[q] > peak[q] ? score[q] : peak[q];
     }
+    for (A& each : peak) each = std::max(each, std::numeric_limits<A>::lowest());  // nothing seen
     for (std::int64_t k = 0; k < keys; ++k) {
       A* __restrict score = scores_ + k * lanes_;
       for (std::int64_t q = 0; q < lanes_; ++q) {
@@ -109,22 +118,25 @@ class QueryTile {
 
   void drop(std::int64_t key, std::int64_t keys) {
     std::fill(factors_, factors_ + keys * lanes_, A{0});
-    dropout_tile(op_.dropout, plane_, op_.shape.sequence, first_, queries_, key, keys, lanes_,
-                 factors_);
+    dropout_tile(op_.dropout, plane_, op_.shape, first_, queries_, key, keys, lanes_, factors_);
     for (std::int64_t i = 0; i < keys * lanes_; ++i) scores_[i] *= factors_[i];
   }
 
   void finish() {
     A* lse = op_.lse.as<A>() + plane_ * op_.shape.sequence + first_;
     for (std::int64_t q = 0; q < queries_; ++q) {
-      store_rows<T>(op_.out, output_columns(op_.shape, head_), row_ + first_ + q, 1, width_,
-                    padded_, A{1} / sum_[q], out_ + q * padded_);
+      const A factor = sum_[q] > 0 ? A{1} / sum_[q] : A{0};
+      store_rows<T>(output_columns(op_.out, head_, width_),
+                    batch_ * op_.shape.sequence + first_ + q, 1, width_, padded_, factor,
+                    out_ + q * padded_);
       lse[q] = maximum_[q] + std::log(sum_[q]);
     }
   }
 
   const AttentionForward& op_;
-  std::int64_t plane_, first_, width_, padded_, queries_, lanes_, row_, head_, kv_head_;
+  std::int64_t plane_, first_, position_, width_, padded_, queries_, lanes_, batch_, head_;
+  std::int64_t kv_head_;
+  KeyBand band_;
   A *queries_t_, *keys_, *values_, *out_, *scores_, *factors_;
   A maximum_[kTile], sum_[kTile];
 };
@@ -134,7 +146,7 @@ class QueryTile {
 void execute(const AttentionForward& op, const ExecContext& context) {
   const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile;
   const std::int64_t planes = op.shape.batch * op.shape.heads;
-  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+  with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     parallel_tasks(context, planes * tiles, [&](std::int64_t task) {
       // One head after the other, while its keys are in the cache; long rows first.
       const std::int64_t tile = tiles - 1 - task % tiles;

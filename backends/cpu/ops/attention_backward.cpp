@@ -22,10 +22,12 @@ class HeadGroup {
         kv_head_(kv_head),
         sequence_(op.shape.sequence),
         row_(batch * sequence_),
+        key_count_(op.shape.key_count()),
+        band_(band_of(op.mask, op.shape, batch)),
         width_(op.shape.head_size),
         padded_(round_up(width_, kTileColumns<A>)) {
     static thread_local Scratch<A> scratch;
-    const std::int64_t rows = round_up(sequence_, kTile);
+    const std::int64_t rows = round_up(key_count_, kTile);
     A* next = scratch.reserve(4 * rows * padded_ + kTile * (3 * padded_ + 2 * width_ + 3 * kTile));
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     keys_ = take(rows * padded_), values_ = take(rows * padded_);
@@ -39,15 +41,19 @@ class HeadGroup {
 
   void run() {
     const AttentionShape& shape = op_.shape;
-    const HeadColumns key = key_columns(shape, kv_head_), value = value_columns(shape, kv_head_);
-    load_rows<T>(op_.qkv, key, row_, sequence_, width_, padded_, A{1}, keys_);
-    load_rows<T>(op_.qkv, value, row_, sequence_, width_, padded_, A{1}, values_);
+    const std::int64_t row = batch_ * key_count_;
+    load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, key_count_, width_, padded_, A{1},
+                 keys_);
+    load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, key_count_, width_, padded_, A{1},
+                 values_);
     const std::int64_t group = shape.heads / shape.kv_heads;
     for (std::int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) {
       for (std::int64_t first = 0; first < sequence_; first += kTile) add_queries(head, first);
     }
-    store_rows<T>(op_.dqkv, key, row_, sequence_, width_, padded_, A{1}, dkeys_);
-    store_rows<T>(op_.dqkv, value, row_, sequence_, width_, padded_, A{1}, dvalues_);
+    store_rows<T>(head_columns(op_.dqkv.k, kv_head_, width_), row, key_count_, width_, padded_,
+                  A{1}, dkeys_);
+    store_rows<T>(head_columns(op_.dqkv.v, kv_head_, width_), row, key_count_, width_, padded_,
+                  A{1}, dvalues_);
   }
 
  private:
@@ -60,15 +66,18 @@ class HeadGroup {
     load_queries(head);
     compute_delta(head);
     std::fill(dqueries_, dqueries_ + kTile * padded_, A{0});
-    for (std::int64_t key = 0; key <= first; key += kTile) add_tile(key);
-    store_rows<T>(op_.dqkv, query_columns(op_.shape, head), row_ + first, count_, width_, padded_,
+    const TileKeys seen(band_, op_.shape.first_position + first, count_);
+    for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
+      add_tile(key, std::min(kTile, seen.end - key));
+    }
+    store_rows<T>(head_columns(op_.dqkv.q, head, width_), row_ + first, count_, width_, padded_,
                   static_cast<A>(op_.scale), dqueries_);
   }
 
   void load_queries(std::int64_t head) {
-    load_rows<T>(op_.qkv, query_columns(op_.shape, head), row_ + first_, count_, width_, padded_,
+    load_rows<T>(head_columns(op_.qkv.q, head, width_), row_ + first_, count_, width_, padded_,
                  static_cast<A>(op_.scale), queries_);
-    load_rows<T>(op_.dout, output_columns(op_.shape, head), row_ + first_, count_, width_, padded_,
+    load_rows<T>(output_columns(op_.dout, head, width_), row_ + first_, count_, width_, padded_,
                  A{1}, dout_);
     std::fill(queries_ + count_ * padded_, queries_ + kTile * padded_, A{0});
     std::fill(dout_ + count_ * padded_, dout_ + kTile * padded_, A{0});
@@ -78,7 +87,7 @@ class HeadGroup {
 
   // delta = rowsum(dout * out): what the softmax's backward subtracts.
   void compute_delta(std::int64_t head) {
-    const HeadColumns columns = output_columns(op_.shape, head);
+    const HeadColumns columns = output_columns(op_.out, head, width_);
     A* delta = op_.delta.as<A>() + plane_ * sequence_ + first_;
     std::fill(delta_, delta_ + kTile, A{0});
     for (std::int64_t q = 0; q < count_; ++q) {
@@ -92,10 +101,10 @@ class HeadGroup {
     std::copy_n(op_.lse.as<const A>() + plane_ * sequence_ + first_, count_, lse_);
   }
 
-  void add_tile(std::int64_t key) {
-    const std::int64_t keys = std::min(kTile, sequence_ - key), offset = key * padded_;
-    const std::int64_t rows = round_up(keys, kTileRows);
-    const bool diagonal = key == first_;
+  void add_tile(std::int64_t key, std::int64_t keys) {
+    const std::int64_t offset = key * padded_, rows = round_up(keys, kTileRows);
+    const TileMask mask(band_, op_.shape.first_position + first_, count_, key, keys);
+    const bool diagonal = mask.diagonal;
     const Part to_column = diagonal ? Part::rows_to_column : Part::all;
     const Part to_row = diagonal ? Part::depth_to_row : Part::all;
     const Part from_row = diagonal ? Part::depth_from_row : Part::all;
@@ -105,10 +114,10 @@ class HeadGroup {
                       false, to_column);
     if (op_.dropout.p > 0) {
       std::fill(factors_, factors_ + rows * lanes_, A{0});
-      dropout_tile(op_.dropout, plane_, sequence_, first_, count_, key, keys, lanes_, factors_);
-      differentiate<true>(rows, diagonal);
+      dropout_tile(op_.dropout, plane_, op_.shape, first_, count_, key, keys, lanes_, factors_);
+      differentiate<true>(rows, keys, mask);
     } else {
-      differentiate<false>(rows, diagonal);
+      differentiate<false>(rows, keys, mask);
     }
     multiply_block<A>({scores_, lanes_, 1}, rows, dout_, count_, padded_, dvalues_ + offset, true,
                       from_row);
@@ -120,15 +129,18 @@ class HeadGroup {
 
   // scores -> probabilities (dropped ones for dV); dscores: gradient of these -> of the scores.
   template <bool Dropout>
-  void differentiate(std::int64_t rows, bool diagonal) {
+  void differentiate(std::int64_t rows, std::int64_t keys, const TileMask& mask) {
     for (std::int64_t k = 0; k < rows; ++k) {
       A* __restrict score = scores_ + k * lanes_;
       A* __restrict dscore = dscores_ + k * lanes_;
       const A* __restrict factor = factors_ + k * lanes_;
-      const std::int64_t masked = diagonal ? std::min(k, lanes_) : 0;
-      std::fill(score, score + masked, A{0});
-      std::fill(dscore, dscore + masked, A{0});
-      for (std::int64_t q = masked; q < lanes_; ++q) {
+      const std::int64_t begin = k < keys ? mask.first(k, lanes_) : lanes_;
+      const std::int64_t end = k < keys ? mask.last(k, lanes_) : lanes_;
+      for (A* each : {score, dscore}) {
+        std::fill(each, each + begin, A{0});
+        std::fill(each + end, each + lanes_, A{0});
+      }
+      for (std::int64_t q = begin; q < end; ++q) {
         const A probability = fast_exp(score[q] - lse_[q]);
         const A kept = Dropout ? factor[q] : A{1};
         score[q] = probability * kept;
@@ -138,9 +150,11 @@ class HeadGroup {
   }
 
   const AttentionBackward& op_;
-  std::int64_t batch_, kv_head_, sequence_, row_, width_, padded_;
+  std::int64_t batch_, kv_head_, sequence_, row_, key_count_;
+  KeyBand band_;
+  std::int64_t width_, padded_;
   std::int64_t plane_ = 0, first_ = 0, count_ = 0, lanes_ = 0;  // the current tile of queries
-  A *keys_, *values_, *dkeys_, *dvalues_;                       // [sequence][padded]
+  A *keys_, *values_, *dkeys_, *dvalues_;                       // [key][padded]
   A *queries_, *dout_, *dqueries_;                              // [kTile][padded]
   A *queries_t_, *dout_t_;                                      // [width][lanes]
   A *scores_, *dscores_, *factors_;                             // [key][query]
@@ -150,7 +164,7 @@ class HeadGroup {
 }  // namespace
 
 void execute(const AttentionBackward& op, const ExecContext& context) {
-  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+  with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     parallel_tasks(context, op.shape.batch * op.shape.kv_heads, [&](std::int64_t task) {
       HeadGroup<decltype(type)>(op, task / op.shape.kv_heads, task % op.shape.kv_heads).run();
     });

@@ -18,30 +18,63 @@ inline constexpr int kTileRows = kVectorBytes == 64 ? 8 : 4;
 template <class A>
 inline constexpr std::int64_t kTileColumns = 2 * kLanes<A>;  // granule of padded widths
 
-// Columns of one head inside the rows of qkv (query, key or value), out or their gradients.
+// One head's columns in the rows of a matrix.
 struct HeadColumns {
+  const TensorView& matrix;
   std::int64_t row_width, first;
 };
 
-inline HeadColumns query_columns(const AttentionShape& s, std::int64_t head) {
-  return {s.qkv_width(), head * s.head_size};
+inline HeadColumns head_columns(const ColumnsView& view, std::int64_t head, std::int64_t width) {
+  return {view.matrix, view.stride(), view.first + head * width};
 }
-inline HeadColumns key_columns(const AttentionShape& s, std::int64_t kv_head) {
-  return {s.qkv_width(), (s.heads + kv_head) * s.head_size};
+inline HeadColumns output_columns(const TensorView& out, std::int64_t head, std::int64_t width) {
+  return {out, out.columns(), head * width};
 }
-inline HeadColumns value_columns(const AttentionShape& s, std::int64_t kv_head) {
-  return {s.qkv_width(), (s.heads + s.kv_heads + kv_head) * s.head_size};
+
+// The band of sequence `batch`.
+inline KeyBand band_of(const AttentionMask& mask, const AttentionShape& shape, std::int64_t batch) {
+  KeyBand band = mask.band(shape.key_count());
+  if (mask.kind == AttentionMaskKind::lengths) {
+    const std::int64_t length = mask.lengths.as<const std::int32_t>()[batch];
+    band.limit = std::clamp<std::int64_t>(length, 0, band.limit);
+  }
+  return band;
 }
-inline HeadColumns output_columns(const AttentionShape& s, std::int64_t head) {
-  return {s.out_width(), head * s.head_size};
-}
+
+// The keys that one tile of queries, the first at `position`, sees: whole tiles from `begin`.
+struct TileKeys {
+  std::int64_t begin, end;
+
+  TileKeys(const KeyBand& band, std::int64_t position, std::int64_t queries)
+      : begin(band.begin(position) / kTile * kTile), end(band.end(position + queries - 1)) {}
+};
+
+// Which lanes of queries see a key of a tile. Tiles away from the band's edges are seen whole.
+struct TileMask {
+  std::int64_t above, below;  // lane of key k: at least k - above, at most k + below
+  bool whole, diagonal;       // diagonal: lane and key count the same position
+
+  TileMask(const KeyBand& band, std::int64_t position, std::int64_t queries, std::int64_t key,
+           std::int64_t keys)
+      : above(position + band.ahead - key),
+        below(key - position + band.behind),
+        whole(keys - 1 <= above && queries - 1 <= below),
+        diagonal(above == 0) {}
+
+  std::int64_t first(std::int64_t k, std::int64_t lanes) const {
+    return std::clamp<std::int64_t>(k - above, 0, lanes);
+  }
+  std::int64_t last(std::int64_t k, std::int64_t lanes) const {  // one past it
+    return std::clamp<std::int64_t>(k + below + 1, first(k, lanes), lanes);
+  }
+};
 
 // tile[count][stride] = factor * rows [row, row + count) of one head, zero in columns >= width.
 template <class T, class A>
-void load_rows(const TensorView& view, HeadColumns head, std::int64_t row, std::int64_t count,
-               std::int64_t width, std::int64_t stride, A factor, A* __restrict tile) {
+void load_rows(HeadColumns head, std::int64_t row, std::int64_t count, std::int64_t width,
+               std::int64_t stride, A factor, A* __restrict tile) {
   for (std::int64_t r = 0; r < count; ++r) {
-    const T* __restrict from = view.as<const T>() + (row + r) * head.row_width + head.first;
+    const T* __restrict from = head.matrix.as<const T>() + (row + r) * head.row_width + head.first;
     A* __restrict to = tile + r * stride;
     for (std::int64_t d = 0; d < width; ++d) to[d] = factor * widen<A>(from[d]);
     std::fill(to + width, to + stride, A{0});
@@ -49,10 +82,10 @@ void load_rows(const TensorView& view, HeadColumns head, std::int64_t row, std::
 }
 
 template <class T, class A>
-void store_rows(const TensorView& view, HeadColumns head, std::int64_t row, std::int64_t count,
-                std::int64_t width, std::int64_t stride, A factor, const A* __restrict tile) {
+void store_rows(HeadColumns head, std::int64_t row, std::int64_t count, std::int64_t width,
+                std::int64_t stride, A factor, const A* __restrict tile) {
   for (std::int64_t r = 0; r < count; ++r) {
-    T* __restrict to = view.as<T>() + (row + r) * head.row_width + head.first;
+    T* __restrict to = head.matrix.as<T>() + (row + r) * head.row_width + head.first;
     const A* __restrict from = tile + r * stride;
     for (std::int64_t d = 0; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
   }
@@ -85,13 +118,13 @@ void multiply_block(LeftOperand<A> a, std::int64_t rows, const A* b, std::int64_
 
 // factors[key][query] of dropout for the tile at (query, key) of head `plane` = b heads + head.
 template <class A>
-void dropout_tile(const DropoutSpec& spec, std::int64_t plane, std::int64_t sequence,
+void dropout_tile(const DropoutSpec& spec, std::int64_t plane, const AttentionShape& shape,
                   std::int64_t query, std::int64_t queries, std::int64_t key, std::int64_t keys,
                   std::int64_t stride, A* factors) {
   A row[kTile];
   for (std::int64_t q = 0; q < queries; ++q) {
     std::fill(row, row + keys, A{1});
-    const std::int64_t index = (plane * sequence + query + q) * sequence + key;
+    const std::int64_t index = (plane * shape.sequence + query + q) * shape.key_count() + key;
     apply_dropout(spec, static_cast<std::uint64_t>(index), keys, row);
     for (std::int64_t k = 0; k < keys; ++k) factors[k * stride + q] = row[k];
   }

@@ -33,7 +33,8 @@ void embed_row(const EmbeddingForward& op, std::int64_t row) {
     const T* __restrict token_row = op.wte.as<const T>() + token * columns + first;
     for (std::int64_t c = 0; c < width; ++c) sum[c] = widen<A>(token_row[c]);
     if (!op.wpe.empty()) {
-      const T* __restrict position = op.wpe.as<const T>() + row % op.sequence * columns + first;
+      const T* __restrict position =
+          op.wpe.as<const T>() + (op.first_position + row % op.sequence) * columns + first;
       for (std::int64_t c = 0; c < width; ++c) sum[c] += widen<A>(position[c]);
     }
     apply_dropout(op.dropout, static_cast<std::uint64_t>(row * columns + first), width, sum);
@@ -89,8 +90,8 @@ void position_row(const EmbeddingBackward& op, std::int64_t position) {
   for (std::int64_t first = 0; first < columns; first += kBlock) {
     const std::int64_t width = std::min(kBlock, columns - first);
     A sum[kBlock] = {};
-    if (position < op.sequence) {
-      for (std::int64_t row = position; row < rows; row += op.sequence) {
+    if (position >= op.first_position && position < op.first_position + op.sequence) {
+      for (std::int64_t row = position - op.first_position; row < rows; row += op.sequence) {
         add_row(op, row, first, width, sum);
       }
     }

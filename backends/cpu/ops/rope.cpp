@@ -50,10 +50,10 @@ void execute(const Rope& op, const ExecContext& context) {
   with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
     parallel_for(context, shape.sequence, 8, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t position = begin; position < end; ++position) {
-        const Rotation<Arithmetic<T>> rotation(op, position);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Rotation<Arithmetic<T>> rotation(op, shape.first_position + i);
         for (std::int64_t b = 0; b < shape.batch; ++b) {
-          T* row = op.qkv.as<T>() + (b * shape.sequence + position) * shape.qkv_width();
+          T* row = op.qkv.as<T>() + (b * shape.sequence + i) * shape.qkv_width();
           rotate_row<T>(rotation, shape.heads + shape.kv_heads, shape.head_size / 2, row);
         }
       }

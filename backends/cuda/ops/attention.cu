@@ -11,13 +11,15 @@ namespace {
 
 template <class Tiles>
 struct ForwardArguments {
-  typename Tiles::Source qkv;
-  typename Tiles::Target out;
+  Columns<typename Tiles::Source> q, k;
+  std::int64_t value_distance;
+  Columns<typename Tiles::Target> out;
   typename Tiles::Arithmetic* lse;
   HeadLayout layout;
   TileOrder order;
   typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
+  ScoreBand<false> band;
 };
 
 // The running softmax of a thread's rows, in units of log2: peak is the largest score so far, sum
@@ -43,7 +45,8 @@ struct RunningSoftmax {
       for (int other = 1; other < Tiles::kRowLanes; other *= 2) {
         highest = max(highest, shuffle_xor(highest, other));
       }
-      const A keep = power_of_2((peak[r] - highest) * slope), shift = highest * slope;
+      const A base = highest == static_cast<A>(-INFINITY) ? A{0} : highest;  // no key counts yet
+      const A keep = power_of_2((peak[r] - base) * slope), shift = base * slope;
       peak[r] = highest;
       sum[r] *= keep;
 #pragma unroll
@@ -65,30 +68,13 @@ struct RunningSoftmax {
   }
 };
 
-// Keys after the query get no weight. This also covers rows past the end of the sequence.
-template <class Tiles, class Scores>
-__device__ __forceinline__ void mask_later_keys(const Tiles& tiles, int query, int key,
-                                                Scores& scores) {
-#pragma unroll
-  for (int r = 0; r < Tiles::kRows; ++r) {
-    const int last = query + tiles.row(r) - key;
-#pragma unroll
-    for (int c = 0; c < Scores::kOwn; ++c) {
-      if (tiles.column(c) > last) {
-        scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
-      }
-    }
-  }
-}
-
 template <class Tiles, class Scores>
 __device__ __forceinline__ void drop(const Tiles& tiles, const DropoutSpec& spec,
-                                     std::int64_t first_row, int sequence, int key,
-                                     Scores& scores) {
+                                     std::int64_t first_row, int keys, int key, Scores& scores) {
   DropoutFactors<typename Tiles::Arithmetic> factors(spec);
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) {
-    const std::int64_t line = (first_row + tiles.row(r)) * sequence + key;
+    const std::int64_t line = (first_row + tiles.row(r)) * keys + key;
 #pragma unroll
     for (int c = 0; c < Scores::kOwn; ++c) scores.at(r, c) *= factors.at(line + tiles.column(c));
   }
@@ -110,8 +96,8 @@ struct Owner {
   }
 };
 
-// One block: kTileRows queries of one head against all tiles of keys up to the last query. The next
-// keys arrive during softmax and p v, the values during q k^T: one buffer each.
+// One block: kTileRows queries of one head against all tiles of keys that one of them sees. The
+// next keys arrive during softmax and p v, the values during q k^T: one buffer each.
 template <class Tiles, bool kDropout>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
     attend(ForwardArguments<Tiles> a) {
@@ -123,21 +109,22 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Tiles tiles(reinterpret_cast<std::byte*>(values + Tiles::kColumnTile));
   const Owner owner(a.layout, a.order, blockIdx.x, Tiles::kTileRows);
   const int query = owner.first;
-  const int sequence = a.layout.sequence, end = min(sequence, query + Tiles::kTileRows);
-  const Rows key_rows = a.layout.key(a.qkv, owner.batch, owner.head / a.layout.group);
-  const Rows value_rows = a.layout.value_of_key(key_rows);
+  const int end = a.band.end(a.layout, owner.batch, query, Tiles::kTileRows);
+  const int begin = a.band.begin(query, Tiles::kTileColumns);
+  const Rows key_rows = a.layout.key(a.k, owner.batch, owner.head / a.layout.group);
+  const Rows value_rows = a.layout.value_of_key(key_rows, a.value_distance);
 
-  tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.qkv, owner.batch, owner.head),
+  tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.q, owner.batch, owner.head),
                                         query);
-  tiles.template copy<Tiles::kTileColumns>(keys, key_rows, 0);
+  tiles.template copy<Tiles::kTileColumns>(keys, key_rows, begin);
   tiles.commit();
   tiles.wait();
   __syncthreads();
   const typename Tiles::RowOperand left = tiles.rows(queries);
   RunningSoftmax<Tiles> softmax;
   typename Tiles::template Values<Tiles::kWidth> sums;
-  for (int key = 0; key < end; key += Tiles::kTileColumns) {
-    const bool mine = key <= query + tiles.last_row();  // else all of it is after this warp's rows
+  for (int key = begin; key < end; key += Tiles::kTileColumns) {
+    const bool mine = a.band.meets(tiles, query, key);
     typename Tiles::template Values<Tiles::kTileColumns> scores;
     tiles.template copy<Tiles::kTileColumns>(values, value_rows, key);
     tiles.commit();
@@ -149,12 +136,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     }
     tiles.commit();
     if (mine) {
-      if (key + Tiles::kTileColumns - 1 > query + tiles.first_row()) {
-        mask_later_keys(tiles, recomputed(query), key, scores);
+      if (a.band.cuts(tiles, end, query, key)) {
+        a.band.apply(tiles, end, recomputed(query), key, scores);
       }
       softmax.update(a.scale * kLog2E<A>, scores, sums);
       if (kDropout && a.dropout.p > 0) {
-        drop(tiles, a.dropout, owner.plane * sequence + query, sequence, key, scores);
+        drop(tiles, a.dropout, owner.plane * a.layout.sequence + query, a.layout.keys, key, scores);
       }
       tiles.accumulate(scores, values, sums);
     }
@@ -169,12 +156,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   for (int r = 0; r < Tiles::kRows; ++r) {
     const A total = softmax.total(r);
     const int row = same.first + tiles.row(r);
-    factor[r] = A{1} / total;
-    if (row < sequence && static_cast<int>(threadIdx.x) % Tiles::kRowLanes == 0) {
-      a.lse[same.plane * sequence + row] = softmax.peak[r] * a.scale + ::log(total);
+    factor[r] = total > 0 ? A{1} / total : A{0};
+    if (row < a.layout.sequence && static_cast<int>(threadIdx.x) % Tiles::kRowLanes == 0) {
+      a.lse[same.plane * a.layout.sequence + row] = softmax.peak[r] * a.scale + ::log(total);
     }
   }
-  tiles.store(sums, factor, queries, a.layout.out(a.out, same.batch, same.head), same.first);
+  tiles.store(sums, factor, queries, a.layout.query(a.out, same.batch, same.head), same.first);
 }
 
 template <class Tiles, bool kDropout>
@@ -183,18 +170,21 @@ void run(const AttentionForward& op, const ExecContext& context) {
   const AttentionShape& shape = op.shape;
   const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
   const std::int64_t planes = shape.batch * shape.heads;
-  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype));
-  const TileOrder order(planes, tiles, 2 * shape.sequence * shape.head_size * element);
+  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype()));
+  const TileOrder order(planes, tiles, 2 * shape.key_count() * shape.head_size * element);
   constexpr auto kShared =
       (Tiles::kRowTile + 2 * Tiles::kColumnTile) * std::int64_t{sizeof(typename Tiles::Stored)} +
       Tiles::kScratchBytes;
-  const ForwardArguments<Tiles> arguments{Tiles::source(op.qkv),
-                                          Tiles::target(op.out),
+  const ForwardArguments<Tiles> arguments{read_columns<Tiles>(op.qkv.q),
+                                          read_columns<Tiles>(op.qkv.k),
+                                          value_distance(op.qkv),
+                                          written_columns<Tiles>(all_columns(op.out)),
                                           op.lse.as<A>(),
                                           HeadLayout(shape),
                                           order,
                                           static_cast<A>(op.scale),
-                                          op.dropout};
+                                          op.dropout,
+                                          ScoreBand<false>(op.mask, shape)};
   launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared}, attend<Tiles, kDropout>,
          arguments);
 }
@@ -210,17 +200,17 @@ void run_fast(const AttentionForward& op, const ExecContext& context) {
 }  // namespace
 
 void execute(const AttentionForward& op, const ExecContext& context) {
-  check_attention(op.shape, op.scale, op.kName);
+  check_attention(op.shape, op.qkv, op.scale, op.kName);
   if (op.out.count() == 0) return;
-  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+  with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
     if constexpr (sizeof(T) == 2) {
-      if (fits_mma<T>(op.shape, op.qkv.data, op.out.data)) {
+      if (fits_mma<T>(op.shape, op.qkv.q, op.qkv.k, op.qkv.v, all_columns(op.out))) {
         return op.shape.head_size <= 64 ? run_fast<T, 64>(op, context)
                                         : run_fast<T, 128>(op, context);
       }
     }
-    with_fma_tiles(op.qkv.dtype, op.shape.head_size,
+    with_fma_tiles(op.qkv.dtype(), op.shape.head_size,
                    [&](auto tiles) { run<typename decltype(tiles)::type, true>(op, context); });
   });
 }

@@ -15,15 +15,17 @@
 namespace zl::cuda {
 namespace {
 
-template <class Tiles>
+template <class Tiles, bool kKeys>
 struct BackwardArguments {
-  typename Tiles::Source dout, qkv;
-  typename Tiles::Target dqkv;
+  Columns<typename Tiles::Source> dout, q, k;
+  std::int64_t value_distance;
+  Columns<typename Tiles::Target> dq, dk, dv;
   const typename Tiles::Arithmetic *lse, *delta;
   HeadLayout layout;
   TileOrder order;
   typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
+  ScoreBand<kKeys> band;
 };
 
 // delta[b, h, i] = sum of dout * out over row i of head h; eight lanes to a row of a head.
@@ -58,9 +60,9 @@ __global__ void __launch_bounds__(256) sum_products(const T* dout, const T* out,
 
 // What a query needs to recompute its probabilities: -lse in units of log2, and delta. Queries past
 // the end get probability 0.
-template <class Tiles>
-__device__ __forceinline__ auto query_figure(const BackwardArguments<Tiles>& a, std::int64_t plane,
-                                             int query, bool want_delta) {
+template <class Tiles, bool kKeys>
+__device__ __forceinline__ auto query_figure(const BackwardArguments<Tiles, kKeys>& a,
+                                             std::int64_t plane, int query, bool want_delta) {
   using A = typename Tiles::Arithmetic;
   if (query >= a.layout.sequence) return want_delta ? A{0} : static_cast<A>(-INFINITY);
   const std::int64_t at = plane * a.layout.sequence + query;
@@ -76,29 +78,18 @@ template <class Tiles, bool kKeys>
 inline constexpr int kFigureCount = 2 * (kKeys ? Tiles::kStages : 1) * kFigures<Tiles, kKeys>;
 
 // Scores become probabilities (the dropped ones, for dV), dscores gradients of the scores (over
-// scale). row_first and column_first: where the tile lies in the sequence. figures: query_figure of
-// the tile's queries, first all without delta.
+// scale). row_first and column_first: where the tile lies; end: of the block's columns. figures:
+// query_figure of the tile's queries, first all without delta.
 template <class Tiles, bool kKeys, bool kDropout, class Scores>
-__device__ __forceinline__ void differentiate(const Tiles& tiles, const BackwardArguments<Tiles>& a,
+__device__ __forceinline__ void differentiate(const Tiles& tiles,
+                                              const BackwardArguments<Tiles, kKeys>& a, int end,
                                               std::int64_t plane, int row_first, int column_first,
                                               const typename Tiles::Arithmetic* figures,
                                               Scores& scores, Scores& dscores) {
   using A = typename Tiles::Arithmetic;
   row_first = recomputed(row_first);
-  const int last_column = column_first + Tiles::kTileColumns - 1;
-  const bool mask = kKeys ? column_first < row_first + tiles.last_row()
-                          : last_column > row_first + tiles.first_row();
-  if (mask) {  // a pass of its own: most tiles need none
-    const int offset = recomputed(row_first - column_first);
-#pragma unroll
-    for (int r = 0; r < Tiles::kRows; ++r) {
-      const int row = offset + tiles.row(r);
-#pragma unroll
-      for (int c = 0; c < Scores::kOwn; ++c) {
-        const bool later = kKeys ? row > tiles.column(c) : tiles.column(c) > row;
-        if (later) scores.at(r, c) = static_cast<A>(-INFINITY);
-      }
-    }
+  if (a.band.cuts(tiles, end, row_first, column_first)) {  // a pass of its own: most need none
+    a.band.apply(tiles, end, row_first, column_first, scores);
   }
   const A slope = a.scale * kLog2E<A>;
   DropoutFactors<A> factors(a.dropout);
@@ -112,10 +103,21 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles, const Backward
     const A p = power_of_2(scores.at(r, c) * slope + figure[0]);
     A kept = A{1};
     if (kDropout && a.dropout.p > 0) {
-      kept = factors.at((plane * a.layout.sequence + query) * a.layout.sequence + key);
+      kept = factors.at((plane * a.layout.sequence + query) * a.layout.keys + key);
     }
     scores.at(r, c) = p * kept;
     dscores.at(r, c) = p * (dscores.at(r, c) * kept - figure[kFigures<Tiles, kKeys>]);
+  }
+}
+
+// Of keys past a sequence's length, from row `count` on.
+template <class Tiles, class Sums>
+__device__ __forceinline__ void clear_rows(const Tiles& tiles, int count, Sums& sums) {
+#pragma unroll
+  for (int r = 0; r < Tiles::kRows; ++r) {
+    if (tiles.row(r) < count) continue;
+#pragma unroll
+    for (int c = 0; c < Sums::kOwn; ++c) sums.at(r, c) = 0;
   }
 }
 
@@ -154,23 +156,29 @@ struct Step {
 // more. What it owns is found again, not kept through the loop.
 template <class Tiles, bool kKeys, class Sums>
 __device__ __forceinline__ void store_gradients(const Tiles& tiles,
-                                                const BackwardArguments<Tiles>& a,
+                                                const BackwardArguments<Tiles, kKeys>& a,
                                                 typename Tiles::Stored* x1,
                                                 typename Tiles::Stored* x2, Sums& sum1,
                                                 Sums& sum2) {
   using A = typename Tiles::Arithmetic;
   const Owner<kKeys> owner(a.layout, a.order, recomputed(static_cast<int>(blockIdx.x)),
                            Tiles::kTileRows);
-  const HeadRows<typename Tiles::Target> dkeys = a.layout.key(a.dqkv, owner.batch, owner.kv_head);
+  if (kKeys && a.band.lengths != nullptr) {
+    const int limit = a.band.limit(a.layout, owner.batch) - owner.row_first;
+    clear_rows(tiles, limit, sum1);
+    clear_rows(tiles, limit, sum2);
+  }
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
-  tiles.store(sum1, factor, x1, kKeys ? dkeys : a.layout.query(a.dqkv, owner.batch, owner.head),
+  tiles.store(sum1, factor, x1,
+              kKeys ? a.layout.key(a.dk, owner.batch, owner.kv_head)
+                    : a.layout.query(a.dq, owner.batch, owner.head),
               owner.row_first);
   if constexpr (kKeys) {
 #pragma unroll
     for (int r = 0; r < Tiles::kRows; ++r) factor[r] = A{1};
-    tiles.store(sum2, factor, x2, a.layout.value_of_key(dkeys), owner.row_first);
+    tiles.store(sum2, factor, x2, a.layout.key(a.dv, owner.batch, owner.kv_head), owner.row_first);
   }
 }
 
@@ -178,7 +186,7 @@ __device__ __forceinline__ void store_gradients(const Tiles& tiles,
 // heads, head by head; else it owns queries of one head and runs over the keys.
 template <class Tiles, bool kKeys, bool kDropout>
 __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
-    attend_backward(BackwardArguments<Tiles> a) {
+    attend_backward(BackwardArguments<Tiles, kKeys> a) {
   using Rows = HeadRows<typename Tiles::Source>;
   using A = typename Tiles::Arithmetic;
   using Stored = typename Tiles::Stored;
@@ -193,18 +201,19 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const Owner<kKeys> owner(layout, a.order, blockIdx.x, Tiles::kTileRows);
   const std::int64_t batch = owner.batch;
   const int row_first = owner.row_first;
-  const int begin = kKeys ? row_first / kColumns * kColumns : 0;
-  const int end = kKeys ? layout.sequence : min(layout.sequence, row_first + Tiles::kTileRows);
-  const Rows keys = layout.key(a.qkv, batch, owner.kv_head);
+  const int begin = a.band.begin(row_first, kColumns);
+  const int end = a.band.end(layout, batch, row_first, Tiles::kTileRows);
+  const Rows keys = layout.key(a.k, batch, owner.kv_head);
+  const Rows values = layout.value_of_key(keys, a.value_distance);
   const int thread = static_cast<int>(threadIdx.x);
 
   Step step{owner.head, begin, 0};
-  const int head_end = step.head + (kKeys ? layout.group : 1);
+  const int head_end = step.head + (begin >= end ? 0 : kKeys ? layout.group : 1);
   const auto fetch = [&](const Step& at) {
-    if (at.head >= head_end) return;
+    if (at.head >= head_end) return tiles.commit();
     Stored* to = y + at.stage * 2 * Tiles::kColumnTile;
-    const Rows first = kKeys ? layout.query(a.qkv, batch, at.head) : keys;
-    const Rows second = kKeys ? layout.out(a.dout, batch, at.head) : layout.value_of_key(keys);
+    const Rows first = kKeys ? layout.query(a.q, batch, at.head) : keys;
+    const Rows second = kKeys ? layout.query(a.dout, batch, at.head) : values;
     tiles.template copy<kColumns>(to, first, at.column);
     tiles.template copy<kColumns>(to + Tiles::kColumnTile, second, at.column);
     tiles.commit();
@@ -217,8 +226,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
                         (kKeys ? at.column : row_first) + i % kQueries, i >= kQueries);
   };
 
-  const Rows rows1 = kKeys ? keys : layout.query(a.qkv, batch, owner.head);
-  const Rows rows2 = kKeys ? layout.value_of_key(keys) : layout.out(a.dout, batch, owner.head);
+  const Rows rows1 = kKeys ? keys : layout.query(a.q, batch, owner.head);
+  const Rows rows2 = kKeys ? values : layout.query(a.dout, batch, owner.head);
   tiles.template copy<Tiles::kTileRows>(x1, rows1, row_first);
   tiles.template copy<Tiles::kTileRows>(x2, rows2, row_first);
   fetch(step);
@@ -236,14 +245,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     const bool brings = kKeys && thread < 2 * kQueries;
     const A next_figure = brings ? figure_at(next, thread) : A{0};
     const int first = recomputed(row_first);
-    const bool mine = kKeys ? step.column + kColumns > first + tiles.first_row()
-                            : step.column <= first + tiles.last_row();
-    if (mine) {
+    if (a.band.meets(tiles, first, step.column)) {
       typename Tiles::template Values<kColumns> scores, dscores;
       tiles.multiply(left1, y1, layout.head_size, scores);
       tiles.multiply(left2, y1 + Tiles::kColumnTile, layout.head_size, dscores);
       differentiate<Tiles, kKeys, kDropout>(
-          tiles, a, batch * layout.heads + step.head, row_first, step.column,
+          tiles, a, end, batch * layout.heads + step.head, row_first, step.column,
           figures + (kKeys ? step.stage * 2 * kQueries : 0), scores, dscores);
       if constexpr (kKeys) tiles.accumulate(scores, y1 + Tiles::kColumnTile, sum2);
       tiles.accumulate(dscores, y1, sum1);
@@ -274,26 +281,33 @@ template <class Tiles, bool kKeys, bool kDropout>
 void run(const AttentionBackward& op, const ExecContext& context) {
   using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
-  const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
+  const std::int64_t rows = kKeys ? shape.key_count() : shape.sequence;
+  const std::int64_t columns = kKeys ? shape.sequence : shape.key_count();
+  const std::int64_t tiles = blocks_for(rows, Tiles::kTileRows);
   const std::int64_t planes = shape.batch * (kKeys ? shape.kv_heads : shape.heads);
   const std::int64_t streams = kKeys ? shape.heads / shape.kv_heads : 1;
-  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype));
-  const TileOrder order(planes, tiles, 2 * streams * shape.sequence * shape.head_size * element);
+  const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype()));
+  const TileOrder order(planes, tiles, 2 * streams * columns * shape.head_size * element);
   constexpr auto kShared =
       (2 * Tiles::kRowTile + 2 * Tiles::kStages * Tiles::kColumnTile) *
           std::int64_t{sizeof(typename Tiles::Stored)} +
       kFigureCount<Tiles, kKeys> * std::int64_t{sizeof(typename Tiles::Arithmetic)} +
       Tiles::kScratchBytes;
   static_assert(kShared <= 99 * 1024);
-  const BackwardArguments<Tiles> arguments{Tiles::source(op.dout),
-                                           Tiles::source(op.qkv),
-                                           Tiles::target(op.dqkv),
-                                           op.lse.as<A>(),
-                                           op.delta.as<A>(),
-                                           HeadLayout(shape),
-                                           order,
-                                           static_cast<A>(op.scale),
-                                           op.dropout};
+  const BackwardArguments<Tiles, kKeys> arguments{read_columns<Tiles>(all_columns(op.dout)),
+                                                  read_columns<Tiles>(op.qkv.q),
+                                                  read_columns<Tiles>(op.qkv.k),
+                                                  value_distance(op.qkv),
+                                                  written_columns<Tiles>(op.dqkv.q),
+                                                  written_columns<Tiles>(op.dqkv.k),
+                                                  written_columns<Tiles>(op.dqkv.v),
+                                                  op.lse.as<A>(),
+                                                  op.delta.as<A>(),
+                                                  HeadLayout(shape),
+                                                  order,
+                                                  static_cast<A>(op.scale),
+                                                  op.dropout,
+                                                  ScoreBand<kKeys>(op.mask, shape)};
   launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared},
          attend_backward<Tiles, kKeys, kDropout>, arguments);
 }
@@ -321,17 +335,19 @@ void run_fast(const AttentionBackward& op, const ExecContext& context) {
 }  // namespace
 
 void execute(const AttentionBackward& op, const ExecContext& context) {
-  check_attention(op.shape, op.scale, op.kName);
+  check_attention(op.shape, op.qkv, op.scale, op.kName);
   if (op.out.count() == 0) return;
-  with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
+  with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
     compute_delta<T>(op, context);
     if constexpr (sizeof(T) == 2) {
-      if (fits_mma<T>(op.shape, op.dout.data, op.qkv.data, op.dqkv.data)) {
+      const auto& [q, k, v] = op.qkv;
+      const auto& [dq, dk, dv] = op.dqkv;
+      if (fits_mma<T>(op.shape, all_columns(op.dout), q, k, v, dq, dk, dv)) {
         return run_fast<T>(op, context);
       }
     }
-    with_fma_tiles(op.qkv.dtype, op.shape.head_size, [&](auto tiles) {
+    with_fma_tiles(op.qkv.dtype(), op.shape.head_size, [&](auto tiles) {
       run<typename decltype(tiles)::type, true, true>(op, context);
       run<typename decltype(tiles)::type, false, true>(op, context);
     });

@@ -67,42 +67,139 @@ struct HeadRows {
   __device__ __forceinline__ Pointer at(int row) const { return data + row * stride; }
 };
 
+// ColumnsView, or a dense matrix, for kernels.
+template <class Pointer>
+struct Columns {
+  Pointer data;  // of the first row's first element
+  std::int64_t stride;
+};
+
+template <class Tiles>
+Columns<typename Tiles::Source> read_columns(const ColumnsView& view) {
+  return {Tiles::source({view.data(), view.matrix.dtype, {}}), view.stride()};
+}
+template <class Tiles>
+Columns<typename Tiles::Target> written_columns(const ColumnsView& view) {
+  return {Tiles::target({view.data(), view.matrix.dtype, {}}), view.stride()};
+}
+// From an element of the keys to the value's, in elements: one number where a second pointer would
+// cost registers.
+inline std::int64_t value_distance(const QkvViews& qkv) {
+  const auto bytes =
+      reinterpret_cast<std::intptr_t>(qkv.v.data()) - reinterpret_cast<std::intptr_t>(qkv.k.data());
+  return bytes / static_cast<std::intptr_t>(size_of(qkv.dtype()));
+}
+inline ColumnsView all_columns(const TensorView& matrix) { return {matrix, 0, matrix.columns()}; }
+
 // The sizes of AttentionShape and the heads' places in its tensors.
 struct HeadLayout {
   int heads, kv_heads, group;  // group: query heads per kv head
-  int sequence, head_size;
+  int sequence, keys, head_size;
 
   explicit HeadLayout(const AttentionShape& s)
       : heads(static_cast<int>(s.heads)),
         kv_heads(static_cast<int>(s.kv_heads)),
         group(static_cast<int>(s.heads / s.kv_heads)),
         sequence(static_cast<int>(s.sequence)),
+        keys(static_cast<int>(s.key_count())),
         head_size(static_cast<int>(s.head_size)) {}
 
+  // A head of the queries, of the output or of their gradients.
   template <class Pointer>
-  __device__ HeadRows<Pointer> query(Pointer qkv, std::int64_t batch, int head) const {
-    return rows(qkv, batch, head, heads + 2 * kv_heads);
+  __device__ HeadRows<Pointer> query(const Columns<Pointer>& from, std::int64_t batch,
+                                     int head) const {
+    return rows(from, batch, head, sequence);
   }
+  // A head of the keys, of the values or of their gradients.
   template <class Pointer>
-  __device__ HeadRows<Pointer> key(Pointer qkv, std::int64_t batch, int kv_head) const {
-    return rows(qkv, batch, heads + kv_head, heads + 2 * kv_heads);
+  __device__ HeadRows<Pointer> key(const Columns<Pointer>& from, std::int64_t batch,
+                                   int kv_head) const {
+    return rows(from, batch, kv_head, keys);
   }
+  // The same head of the values: rows as long, `distance` elements away.
   template <class Pointer>
-  __device__ HeadRows<Pointer> value_of_key(const HeadRows<Pointer>& key) const {
-    return {key.data + std::int64_t{kv_heads} * head_size, key.stride, key.count, key.width};
-  }
-  template <class Pointer>
-  __device__ HeadRows<Pointer> out(Pointer out, std::int64_t batch, int head) const {
-    return rows(out, batch, head, heads);
+  __device__ HeadRows<Pointer> value_of_key(const HeadRows<Pointer>& key,
+                                            std::int64_t distance) const {
+    return {key.data + distance, key.stride, key.count, key.width};
   }
 
  private:
   template <class Pointer>
-  __device__ HeadRows<Pointer> rows(Pointer data, std::int64_t batch, int head,
-                                    int heads_of_row) const {
-    const std::int64_t stride = std::int64_t{heads_of_row} * head_size;
-    return {data + batch * sequence * stride + std::int64_t{head} * head_size, stride, sequence,
-            head_size};
+  __device__ HeadRows<Pointer> rows(const Columns<Pointer>& from, std::int64_t batch, int head,
+                                    int count) const {
+    return {from.data + (batch * count * from.stride + std::int64_t{head} * head_size), from.stride,
+            count, head_size};
+  }
+};
+
+// x, but unknown to the compiler: what is computed from it stays where it is used instead of taking
+// a register for the length of a loop.
+__device__ __forceinline__ int recomputed(int x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
+// Which scores of a sequence count, in coordinates of the score matrix whose rows a block owns and
+// whose columns stream past: low <= column - row <= high, and keys below the sequence's length.
+// kKeys: rows are keys and columns queries; else the other way round.
+template <bool kKeys>
+struct ScoreBand {
+  int low, high;
+  const std::int32_t* lengths;  // of each sequence's keys; null: all count
+
+  ScoreBand(const AttentionMask& mask, const AttentionShape& shape) : lengths(nullptr) {
+    const KeyBand band = mask.band(shape.key_count());
+    const std::int64_t at = shape.first_position;
+    low = static_cast<int>(kKeys ? -band.ahead - at : at - band.behind);
+    high = static_cast<int>(kKeys ? band.behind - at : at + band.ahead);
+    if (!mask.lengths.empty()) lengths = mask.lengths.as<const std::int32_t>();
+  }
+
+  // Keys of a sequence that count.
+  __device__ __forceinline__ int limit(const HeadLayout& layout, std::int64_t batch) const {
+    return lengths == nullptr ? layout.keys : max(0, min(layout.keys, lengths[batch]));
+  }
+  // The columns [begin, end) that rows from `row` on meet, `begin` a multiple of `step`.
+  __device__ __forceinline__ int begin(int row, int step) const {
+    return max(0, row + low) / step * step;
+  }
+  __device__ __forceinline__ int end(const HeadLayout& layout, std::int64_t batch, int row,
+                                     int rows) const {
+    const int count = limit(layout, batch);
+    const int most = !kKeys ? count : row < count ? layout.sequence : 0;
+    return min(most, row + rows + high);
+  }
+  // Whether any score of this warp's rows in the tile counts, and whether some do not. end: end().
+  template <class Tiles>
+  __device__ __forceinline__ bool meets(const Tiles& tiles, int row, int column) const {
+    return column <= row + tiles.last_row() + high &&
+           column + Tiles::kTileColumns > row + tiles.first_row() + low;
+  }
+  template <class Tiles>
+  __device__ __forceinline__ bool cuts(const Tiles& tiles, int end, int row, int column) const {
+    return column < row + tiles.last_row() + low ||
+           column + Tiles::kTileColumns - 1 > row + tiles.first_row() + high ||
+           (!kKeys && column + Tiles::kTileColumns > end);
+  }
+  // The others become minus infinity. Rows of keys that do not count are the caller's to clear.
+  template <class Tiles, class Scores>
+  __device__ __forceinline__ void apply(const Tiles& tiles, int end, int row, int column,
+                                        Scores& scores) const {
+    const int offset = recomputed(row - column);
+#pragma unroll
+    for (int r = 0; r < Tiles::kRows; ++r) {
+      const int line = offset + tiles.row(r), first = line + low;
+      int last = line + high;
+      if (!kKeys) last = min(last, end - 1 - column);
+#pragma unroll
+      for (int c = 0; c < Scores::kOwn; ++c) {
+        if (tiles.column(c) < first || tiles.column(c) > last) {
+          scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
+        }
+      }
+    }
   }
 };
 
@@ -129,15 +226,6 @@ struct TileOrder {
     return {first + rest % size, static_cast<int>(rest / size)};
   }
 };
-
-// x, but unknown to the compiler: what is computed from it stays where it is used instead of taking
-// a register for the length of a loop.
-__device__ __forceinline__ int recomputed(int x) {
-#ifdef __CUDA_ARCH__
-  asm volatile("" : "+r"(x));
-#endif
-  return x;
-}
 
 // Factors of DropoutSpec by element index; one Philox block serves neighbouring indices.
 template <class A>
@@ -168,17 +256,22 @@ class DropoutFactors {
 };
 
 // Whether MmaTiles can take it: 16-bit storage, heads that are cut into 16-byte packs.
-template <class T, class... Pointers>
-bool fits_mma(const AttentionShape& shape, const Pointers*... addresses) {
+inline bool in_packs(const ColumnsView& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 && view.stride() % 8 == 0;
+}
+template <class T, class... Views>
+bool fits_mma(const AttentionShape& shape, const Views&... views) {
   return sizeof(T) == 2 && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
-         ((reinterpret_cast<std::uintptr_t>(addresses) % 16 == 0) && ...);
+         (in_packs(views) && ...);
 }
 
-inline void check_attention(const AttentionShape& shape, double scale, const char* op) {
+inline void check_attention(const AttentionShape& shape, const QkvViews& qkv, double scale,
+                            const char* op) {
   require(shape.head_size <= 256, op, "head_size is at most 256 on CUDA");
-  constexpr std::int64_t kMost = 1 << 30;
-  require(shape.sequence < kMost && shape.qkv_width() < kMost, op,
-          "sequence and the width of qkv are below 2^30");
+  constexpr std::int64_t kMost = 1 << 29;
+  require(shape.first_position + shape.sequence < kMost && shape.key_count() < kMost &&
+              qkv.q.stride() < kMost && qkv.k.stride() < kMost && qkv.v.stride() < kMost,
+          op, "positions and the widths of q, k and v are below 2^29");
   require(scale > 0, op, "scale is positive");
 }
 

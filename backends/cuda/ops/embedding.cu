@@ -15,7 +15,7 @@ struct EmbedBody {
   const std::int32_t* tokens;
   const T *wte, *wpe;
   T* out;
-  std::int64_t columns, sequence, vocab;
+  std::int64_t columns, sequence, first_position, vocab;
   DropoutSpec dropout;
   bool packed;
 
@@ -23,7 +23,8 @@ struct EmbedBody {
     const std::int64_t token = tokens[row];
     if (token < 0 || token >= vocab) return static_cast<Math<T>>(NAN);
     Math<T> value = load_value(wte[token * columns + column]);
-    if (wpe != nullptr) value += load_value(wpe[row % sequence * columns + column]);
+    if (wpe != nullptr)
+      value += load_value(wpe[(first_position + row % sequence) * columns + column]);
     return value;
   }
 
@@ -35,7 +36,8 @@ struct EmbedBody {
       load_run(wte + token * columns + column, length, true, values);
       if (wpe != nullptr) {
         Math<T> positions[kRun];
-        load_run(wpe + row % sequence * columns + column, length, true, positions);
+        load_run(wpe + (first_position + row % sequence) * columns + column, length, true,
+                 positions);
 #pragma unroll
         for (int i = 0; i < kRun; ++i) values[i] += positions[i];
       }
@@ -60,7 +62,7 @@ void execute(const EmbeddingForward& op, const ExecContext& context) {
         context, op.out.count(),
         EmbedBody<T>{op.tokens.as<std::int32_t>(), op.wte.as<T>(),
                      op.wpe.empty() ? nullptr : op.wpe.as<T>(), op.out.as<T>(), columns,
-                     op.sequence, op.wte.rows(), op.dropout,
+                     op.sequence, op.first_position, op.wte.rows(), op.dropout,
                      columns % kRun == 0 && aligned_16(op.wte.data, op.wpe.data, op.out.data)});
   });
 }

@@ -96,7 +96,7 @@ template <class T, class G>
 struct Arguments {
   const T* dout;
   G *dwte, *dwpe;
-  std::int64_t rows, columns, sequence, vocab;
+  std::int64_t rows, columns, sequence, first_position, vocab;
   DropoutSpec dropout;
   bool accumulate_wte, accumulate_wpe;
   const Key* keys;
@@ -228,9 +228,9 @@ __global__ void __launch_bounds__(kThreads) sum_positions(Arguments<T, G> a) {
   if (columns.first >= a.columns) return;
   const std::int64_t position = blockIdx.x;
   A sum[kRun] = {};
-  if (position < a.sequence) {
+  if (position >= a.first_position && position < a.first_position + a.sequence) {
 #pragma unroll 4
-    for (std::int64_t row = position; row < a.rows; row += a.sequence) {
+    for (std::int64_t row = position - a.first_position; row < a.rows; row += a.sequence) {
       A values[kRun];
       load_gradient(a, row, columns, values);
       add_run(values, sum);
@@ -273,6 +273,7 @@ void run(const EmbeddingBackward& op, const ExecContext& context) {
                     rows,
                     columns,
                     op.sequence,
+                    op.first_position,
                     op.dwte.rows(),
                     op.dropout,
                     op.accumulate_wte,

@@ -35,14 +35,14 @@ __device__ __forceinline__ void rotate(T* low, std::int64_t half, const Math<T>*
 
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    rotate_rows(T* qkv, std::int64_t rows, std::int64_t sequence, std::int64_t row_width,
-                std::int64_t heads, std::int64_t half, double theta, bool inverse,
-                RopeScaling scaling) {
+    rotate_rows(T* qkv, std::int64_t rows, std::int64_t sequence, std::int64_t first_position,
+                std::int64_t row_width, std::int64_t heads, std::int64_t half, double theta,
+                bool inverse, RopeScaling scaling) {
   using A = Math<T>;
   A* cosine = dynamic_shared<A>();
   A* sine = cosine + half;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const auto position = static_cast<double>(row % sequence);
+    const auto position = static_cast<double>(first_position + row % sequence);
     __syncthreads();  // the row before may still read the angles
     for (std::int64_t j = threadIdx.x; j < half; j += kThreads) {
       const double exponent = -static_cast<double>(j) / static_cast<double>(half);
@@ -73,8 +73,8 @@ void execute(const Rope& op, const ExecContext& context) {
     const LaunchShape grid{rows < most ? rows : most, 1, kThreads,
                            2 * half * static_cast<std::int64_t>(sizeof(Math<T>))};
     launch(context.stream, grid, packed ? rotate_rows<T, kPack<T>> : rotate_rows<T, 1>,
-           op.qkv.as<T>(), rows, shape.sequence, shape.qkv_width(), shape.heads + shape.kv_heads,
-           half, op.theta, op.inverse, op.scaling);
+           op.qkv.as<T>(), rows, shape.sequence, shape.first_position, shape.qkv_width(),
+           shape.heads + shape.kv_heads, half, op.theta, op.inverse, op.scaling);
   });
 }
 

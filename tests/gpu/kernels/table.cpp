@@ -159,7 +159,8 @@ AttentionOps make_attention(Bench& b, const AttentionShape& s) {
   const TensorView lse = b.empty(kF32, {s.batch, s.heads, s.sequence});
   const TensorView delta = b.empty(kF32, {s.batch, s.heads, s.sequence});
   const double scale = 1 / std::sqrt(static_cast<double>(s.head_size));
-  return {{qkv, out, lse, s, scale, {}}, {dout, out, qkv, lse, dqkv, delta, s, scale, {}}};
+  const QkvViews read = packed_qkv(qkv, s), written = packed_qkv(dqkv, s);
+  return {{read, out, lse, s, scale, {}}, {dout, out, read, lse, written, delta, s, scale, {}}};
 }
 
 // One by one the kernels that the device chooses from.
@@ -179,8 +180,9 @@ void time_kernels(Bench& b, Table& table, const std::string& layer, const T& op)
 void time_attention(Bench& b, Table& table, const Layer& layer) {
   const auto [forward, backward] = make_attention(b, layer.attention);
   if (layer.norm == NormKind::rms_norm) {
-    b.run(Fill{backward.dqkv.flat(), 1});
-    table.time(layer.name, Rope{.qkv = backward.dqkv, .shape = layer.attention, .scaling = {}});
+    const TensorView dqkv = backward.dqkv.q.matrix;
+    b.run(Fill{dqkv.flat(), 1});
+    table.time(layer.name, Rope{.qkv = dqkv, .shape = layer.attention, .scaling = {}});
   }
   table.time(layer.name, forward);
   table.time(layer.name, backward);
