@@ -49,15 +49,18 @@ Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec&
 
 bool Scheduler::advance() {
   bool moved = retry();
-  const auto& events = trace_.events();
-  for (auto event = events.begin() + static_cast<std::ptrdiff_t>(next_);
-       event != events.end() && !is_host_held(*event); ++event) {
-    enter_step(event->scope);
-    issue(*event);
-    ++next_;
-    moved = true;
-  }
+  while (waiting_.empty() && issue_next()) moved = true;
   return moved;
+}
+
+bool Scheduler::issue_next() {
+  if (next_ == trace_.events().size()) return false;
+  const TraceEvent& event = trace_.events()[next_];
+  if (is_host_held(event)) return false;
+  enter_step(event.scope);
+  issue(event);
+  ++next_;
+  return true;
 }
 
 bool Scheduler::retry() {

@@ -199,6 +199,7 @@ std::int64_t ops_of_steps(const Trace& trace) {
 TEST_F(RankClasses, TheFirstRankOfAStageSpeaksForIt) {
   ClusterSpec cluster = test::plain_cluster();
   cluster.device.launch_seconds = 3e-6;
+  cluster.overlap_loss = 0.2;
   for (int i = 0; i < kTrials && !HasFailure(); ++i) {
     const Trial trial = random_trial(first_seed + static_cast<unsigned>(i));
     cluster.devices = trial.ranks;
