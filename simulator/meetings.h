@@ -16,7 +16,7 @@ namespace zl::sim {
 
 class Meetings {
  public:
-  // A rank of no class or of two is an Error{invalid}; so are several classes of all ranks.
+  // Error{invalid} for a rank of two classes, and for several classes of all ranks.
   explicit Meetings(std::span<const RankTrace> classes);
 
   // Whether other classes take part in this collective or message of class `self`.

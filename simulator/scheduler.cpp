@@ -49,15 +49,18 @@ Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec&
 
 bool Scheduler::advance() {
   bool moved = retry();
-  const auto& events = trace_.events();
-  for (auto event = events.begin() + static_cast<std::ptrdiff_t>(next_);
-       event != events.end() && !is_host_held(*event); ++event) {
-    enter_step(event->scope);
-    issue(*event);
-    ++next_;
-    moved = true;
-  }
+  while (waiting_.empty() && issue_next()) moved = true;
   return moved;
+}
+
+bool Scheduler::issue_next() {
+  if (next_ == trace_.events().size()) return false;
+  const TraceEvent& event = trace_.events()[next_];
+  if (is_host_held(event)) return false;
+  enter_step(event.scope);
+  issue(event);
+  ++next_;
+  return true;
 }
 
 bool Scheduler::retry() {
@@ -81,14 +84,6 @@ bool Scheduler::is_host_held(const TraceEvent& event) const {
   if (waiting_.empty()) return false;
   if (cluster_.compute_is_host && streams_[kCompute].waiting > 0) return true;
   return event.type == EventType::synchronize && streams_[event.stream].waiting > 0;
-}
-
-std::string Scheduler::stuck_at() const {
-  if (waiting_.empty()) return "";
-  const Issued& first = waiting_.front();
-  return "rank " + std::to_string(rank_) + " waits in step " +
-         std::to_string(first.event->scope.step) + " at event " + std::to_string(first.index) +
-         ", " + describe(*first.event);
 }
 
 void Scheduler::enter_step(const Scope& scope) {
@@ -281,46 +276,6 @@ void Scheduler::sync_inline_compute() {
   if (!cluster_.compute_is_host || compute.ready >= host_) return;
   compute.ready = compute.busy_from = host_;
   compute.cause = host_cause_;
-}
-
-// A step ends when its last event has, whichever stream runs it.
-std::vector<StepSpan> Scheduler::step_spans() const {
-  std::vector<StepSpan> spans;
-  std::int64_t begin = 0, end = 0;
-  std::size_t index = 0;
-  for (const Step& step : steps_) {
-    const std::size_t first = index;
-    for (; index < step.last; ++index) end = std::max(end, timeline_.events[index].end);
-    end = std::max(end, step.host_end);
-    spans.push_back({step.step, first, step.last, begin, end, step.doubt});
-    begin = end;
-  }
-  return spans;
-}
-
-Timeline Scheduler::finish() {
-  if (trace_.events().empty()) return {};
-  close_step();
-  const std::vector<StepSpan> spans = step_spans();
-  const double error =
-      cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
-  timeline_.steps =
-      account_steps(trace_, timeline_.events, std::move(held_), spans,
-                    {cluster_.spread[static_cast<std::size_t>(CostClass::host)], error});
-  timeline_.total = spans.back().end;
-  trace_back();
-  return std::move(timeline_);
-}
-
-void Scheduler::trace_back() {
-  const auto last =
-      std::max_element(timeline_.events.begin(), timeline_.events.end(),
-                       [](const EventTime& a, const EventTime& b) { return a.end < b.end; });
-  auto index = static_cast<std::int32_t>(last - timeline_.events.begin());
-  for (; index != kNone; index = before_[static_cast<std::size_t>(index)]) {
-    timeline_.critical_path.push_back(index);
-  }
-  std::reverse(timeline_.critical_path.begin(), timeline_.critical_path.end());
 }
 
 }  // namespace zl::sim

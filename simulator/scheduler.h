@@ -23,9 +23,11 @@ class Scheduler {
   Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
             Meetings& meetings);
 
-  // Runs what can be run; whether there was anything. A stream that waits for another class holds
-  // up what is issued on it later, and the host only where the host waits for it.
+  // Runs what can be run up to an event that waits for another class; whether there was anything.
   bool advance();
+  // Issues one more event all the same, where no class can advance: a stream that waits for another
+  // class holds up what is issued on it later, and the host only where the host waits for it.
+  bool issue_next();
   bool done() const { return next_ == trace_.events().size() && waiting_.empty(); }
   // The event that waits for another class, with its place.
   std::string stuck_at() const;

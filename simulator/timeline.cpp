@@ -32,6 +32,8 @@ std::vector<Timeline> price(std::span<const RankTrace> traces, const ClusterSpec
   while (!std::all_of(ranks.begin(), ranks.end(), is_done)) {
     bool moved = false;
     for (Scheduler& rank : ranks) moved |= rank.advance();
+    if (moved) continue;
+    for (Scheduler& rank : ranks) moved |= rank.issue_next();
     if (!moved) deadlock(ranks);
   }
   if (const std::string left = meetings.unreceived(); !left.empty()) {

@@ -48,6 +48,34 @@ TEST(Simulate, AFasterDeviceNeedsNoNewRecording) {
   EXPECT_LT(price_run(scenario, recording, cluster).step_time.median, before);
 }
 
+// Every class recorded: together all ranks, and the same result as the first rank's alone.
+TEST(Simulate, TheRanksThatDifferByPaddingChangeNoResult) {
+  ScenarioOverrides overrides;
+  overrides.cluster = "16xh100";
+  overrides.ranks = 13;
+  const Scenario scenario = load_scenario("gpt2-tiny", overrides);
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  const DeviceProperties device = sim::device_properties(cluster);
+  for (const ImportedStrategy& strategy : scenario.strategies) {
+    const Recording one =
+        record_run(scenario, strategy.strategy, device, program_options(scenario));
+    EXPECT_EQ(one.ranks.multiplicity(), 13);
+    EXPECT_TRUE(one.others.empty());
+    const Recording all = record_run(scenario, strategy.strategy, device, program_options(scenario),
+                                     RecordedRanks::classes);
+    int ranks = all.ranks.multiplicity();
+    for (const ClassRecording& other : all.others) ranks += other.ranks.multiplicity();
+    EXPECT_EQ(ranks, 13);
+    EXPECT_FALSE(all.others.empty());
+    EXPECT_EQ(all.ranks.representative(), 0);
+    EXPECT_EQ(all.books.peak_device.tag, one.books.peak_device.tag);
+    EXPECT_EQ(all.books.op_sequence_hash, one.books.op_sequence_hash);
+    EXPECT_EQ(price_run(scenario, all, cluster).step_time.median,
+              price_run(scenario, one, cluster).step_time.median)
+        << strategy.strategy.name;
+  }
+}
+
 // Weights, gradients and state of a bf16 run of one rank, as `show model` counts them.
 TEST(Simulate, ARunHoldsTheStatesThatTheModelShows) {
   ScenarioOverrides overrides;

@@ -5,6 +5,7 @@
 #include "core/ops/op.h"
 #include "core/trace/trace.h"
 #include "simulator/cluster/cluster_spec.h"
+#include "simulator/timeline.h"
 
 namespace zl::sim::test {
 
@@ -24,6 +25,17 @@ inline ClusterSpec plain_cluster(int devices = 1) {
   cluster.host = {"host", {2e-6, 2e-6, 2e-6}, 1e9, 1.0};
   cluster.step_error = 0;
   return cluster;
+}
+
+inline ClusterSpec links_without_latency(int devices) {
+  ClusterSpec cluster = plain_cluster(devices);
+  cluster.intra.hop_seconds = cluster.inter.hop_seconds = {0, 0, 0};
+  return cluster;
+}
+
+inline std::int64_t sum_of_parts(const StepPrice& step) {
+  return step.compute + step.exposed_communication + step.optimizer + step.offload_stall +
+         step.bubble + step.host;
 }
 
 inline constexpr std::int64_t kMillisecond = 1'000'000'000;  // picoseconds

@@ -1,0 +1,57 @@
+// What a scheduler hands out: the timeline when all events have run, or where it is stuck.
+#include <algorithm>
+#include <utility>
+
+#include "simulator/scheduler.h"
+
+namespace zl::sim {
+
+std::string Scheduler::stuck_at() const {
+  if (waiting_.empty()) return "";
+  const Issued& first = waiting_.front();
+  return "rank " + std::to_string(rank_) + " waits in step " +
+         std::to_string(first.event->scope.step) + " at event " + std::to_string(first.index) +
+         ", " + describe(*first.event);
+}
+
+// A step ends when its last event has, whichever stream runs it.
+std::vector<StepSpan> Scheduler::step_spans() const {
+  std::vector<StepSpan> spans;
+  std::int64_t begin = 0, end = 0;
+  std::size_t index = 0;
+  for (const Step& step : steps_) {
+    const std::size_t first = index;
+    for (; index < step.last; ++index) end = std::max(end, timeline_.events[index].end);
+    end = std::max(end, step.host_end);
+    spans.push_back({step.step, first, step.last, begin, end, step.doubt});
+    begin = end;
+  }
+  return spans;
+}
+
+Timeline Scheduler::finish() {
+  if (trace_.events().empty()) return {};
+  close_step();
+  const std::vector<StepSpan> spans = step_spans();
+  const double error =
+      cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
+  timeline_.steps =
+      account_steps(trace_, timeline_.events, std::move(held_), spans,
+                    {cluster_.spread[static_cast<std::size_t>(CostClass::host)], error});
+  timeline_.total = spans.back().end;
+  trace_back();
+  return std::move(timeline_);
+}
+
+void Scheduler::trace_back() {
+  const auto last =
+      std::max_element(timeline_.events.begin(), timeline_.events.end(),
+                       [](const EventTime& a, const EventTime& b) { return a.end < b.end; });
+  auto index = static_cast<std::int32_t>(last - timeline_.events.begin());
+  for (; index != kNone; index = before_[static_cast<std::size_t>(index)]) {
+    timeline_.critical_path.push_back(index);
+  }
+  std::reverse(timeline_.critical_path.begin(), timeline_.critical_path.end());
+}
+
+}  // namespace zl::sim
