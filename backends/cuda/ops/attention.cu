@@ -45,8 +45,8 @@ struct RunningSoftmax {
       for (int other = 1; other < Tiles::kRowLanes; other *= 2) {
         highest = max(highest, shuffle_xor(highest, other));
       }
-      const A base = highest == static_cast<A>(-INFINITY) ? A{0} : highest;  // no key counts yet
-      const A keep = power_of_2((peak[r] - base) * slope), shift = base * slope;
+      A keep = power_of_2((peak[r] - highest) * slope), shift = highest * slope;
+      if (highest == static_cast<A>(-INFINITY)) keep = shift = A{0};  // no key counts yet
       peak[r] = highest;
       sum[r] *= keep;
 #pragma unroll
@@ -136,9 +136,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
     }
     tiles.commit();
     if (mine) {
-      if (a.band.cuts(tiles, end, query, key)) {
-        a.band.apply(tiles, end, recomputed(query), key, scores);
-      }
+      a.band.apply(tiles, end, recomputed(query), key, scores);
       softmax.update(a.scale * kLog2E<A>, scores, sums);
       if (kDropout && a.dropout.p > 0) {
         drop(tiles, a.dropout, owner.plane * a.layout.sequence + query, a.layout.keys, key, scores);

@@ -88,9 +88,7 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
                                               Scores& scores, Scores& dscores) {
   using A = typename Tiles::Arithmetic;
   row_first = recomputed(row_first);
-  if (a.band.cuts(tiles, end, row_first, column_first)) {  // a pass of its own: most need none
-    a.band.apply(tiles, end, row_first, column_first, scores);
-  }
+  a.band.apply(tiles, end, row_first, column_first, scores);
   const A slope = a.scale * kLog2E<A>;
   DropoutFactors<A> factors(a.dropout);
 #pragma unroll

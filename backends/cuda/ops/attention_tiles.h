@@ -171,33 +171,38 @@ struct ScoreBand {
     const int most = !kKeys ? count : row < count ? layout.sequence : 0;
     return min(most, row + rows + high);
   }
-  // Whether any score of this warp's rows in the tile counts, and whether some do not. end: end().
+  // Whether any score of this warp's rows in the tile counts.
   template <class Tiles>
   __device__ __forceinline__ bool meets(const Tiles& tiles, int row, int column) const {
     return column <= row + tiles.last_row() + high &&
            column + Tiles::kTileColumns > row + tiles.first_row() + low;
   }
-  template <class Tiles>
-  __device__ __forceinline__ bool cuts(const Tiles& tiles, int end, int row, int column) const {
-    return column < row + tiles.last_row() + low ||
-           column + Tiles::kTileColumns - 1 > row + tiles.first_row() + high ||
-           (!kKeys && column + Tiles::kTileColumns > end);
-  }
-  // The others become minus infinity. Rows of keys that do not count are the caller's to clear.
+  // Those that do not count become minus infinity, in passes of their own: most tiles need none.
+  // Rows of keys that do not count are the caller's to clear. end: end() of the block.
   template <class Tiles, class Scores>
   __device__ __forceinline__ void apply(const Tiles& tiles, int end, int row, int column,
                                         Scores& scores) const {
-    const int offset = recomputed(row - column);
+    const int offset = recomputed(row - column), past = column + Tiles::kTileColumns;
+    if (past - 1 > row + tiles.first_row() + high || (!kKeys && past > end)) {
+      hide(tiles, scores, [&](int r, int c) {
+        const int last = offset + tiles.row(r) + high;
+        return tiles.column(c) > (kKeys ? last : min(last, end - 1 - column));
+      });
+    }
+    if (column < row + tiles.last_row() + low) {
+      hide(tiles, scores,
+           [&](int r, int c) { return tiles.column(c) < offset + tiles.row(r) + low; });
+    }
+  }
+
+ private:
+  template <class Tiles, class Scores, class Hidden>
+  __device__ __forceinline__ static void hide(const Tiles&, Scores& scores, const Hidden& hidden) {
 #pragma unroll
     for (int r = 0; r < Tiles::kRows; ++r) {
-      const int line = offset + tiles.row(r), first = line + low;
-      int last = line + high;
-      if (!kKeys) last = min(last, end - 1 - column);
 #pragma unroll
       for (int c = 0; c < Scores::kOwn; ++c) {
-        if (tiles.column(c) < first || tiles.column(c) > last) {
-          scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
-        }
+        if (hidden(r, c)) scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
       }
     }
   }
