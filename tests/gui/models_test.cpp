@@ -21,7 +21,6 @@ namespace {
 
 using Mode = QAbstractItemModelTester::FailureReportingMode;
 
-// 1-bit Adam warms up with long steps; a bar as long as their mean would be another step time.
 // The column that tells what is held stays in sight when the panel is narrow.
 TEST(LiveTable, TheBytesComeFirst) {
   test::Desk desk(test::llama_on_a_node());
@@ -61,6 +60,7 @@ TEST(Comparison, TheVerdictStandsBesideItsMetricAndIsRight) {
   EXPECT_EQ(table.rows.size(), 2u);
 }
 
+// 1-bit Adam warms up with long steps; a bar as long as their mean would be another step time.
 TEST(ChartData, TheTimeBarsAreTheStepTimesOfTheTable) {
   test::Desk desk(Document::open("onebit-slow-link"));
   const auto study = desk.session.study();
