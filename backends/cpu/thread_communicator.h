@@ -20,9 +20,9 @@ class ThreadCommunicator final : public Communicator {
   // Error{failed} at once when a segment's counts or types do not fit the collective.
   void run(StreamId stream, const Collective& collective, Timing* timing) override;
 
-  // What this rank has read from and written to other ranks' tensors, done for them included. Of
-  // all ranks together, and of one rank where counts divide by the number of ranks in whole cache
-  // lines, that is the ledger's wire bytes but for what the ring's last part is rounded up by.
+  // Bytes that this rank has read from or written to tensors of other ranks. Summed over the ranks
+  // they are the ledgers' wire bytes, less what that formula rounds up where a count does not
+  // divide by the ranks. One rank's may differ: an all-reduce is cut at cache lines.
   const Traffic& moved() const { return moved_; }
 
  private:

@@ -30,9 +30,9 @@ class MpiCommunicator final : public Communicator {
   std::string link() const override { return "mpi"; }
   void run(StreamId stream, const Collective& collective, Timing* timing) override;
 
-  // What this rank has handed to MPI. Payload: of all ranks together the ledger's wire bytes but
-  // for what the ring's last part is rounded up by. Before it, in no book, each collective sends
-  // every other rank a header of kHeaderBytes that says what is called.
+  // Bytes that this rank has handed to MPI. Payload, summed over the ranks: as
+  // ThreadCommunicator::moved(). Headers are in no book: before each collective a rank tells every
+  // other what it calls.
   static constexpr std::int64_t kHeaderBytes = 256;
   const cpu::Traffic& payload() const { return payload_; }
   const cpu::Traffic& headers() const { return headers_; }

