@@ -157,6 +157,16 @@ TEST_F(StoreTest, LatestOfAKey) {
   EXPECT_FALSE(store_.latest("5ce0a210", "zero-3", "cpu"));
 }
 
+TEST_F(StoreTest, ReadsSimulatedRunsAsPredictions) {
+  const auto simulated = save(a_run("zero-1", "sim", 4, 40));
+  const auto measured = save(a_run("zero-1", "cpu", 4, 40));
+  EXPECT_TRUE(store_.load(simulated).predicted);
+  EXPECT_FALSE(store_.load(measured).predicted);
+  const auto runs = store_.list({});
+  EXPECT_FALSE(runs.at(0).predicted);
+  EXPECT_TRUE(runs.at(1).predicted);
+}
+
 TEST_F(StoreTest, UnknownRunIsNamed) {
   try {
     store_.load(42);
