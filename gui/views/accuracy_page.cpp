@@ -15,7 +15,6 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/run/runner.h"
 
 namespace zl::gui {
 namespace {

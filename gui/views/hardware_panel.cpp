@@ -11,7 +11,6 @@
 #include "core/base/error.h"
 #include "gui/units.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/run/runner.h"
 
 namespace zl::gui {
 namespace {

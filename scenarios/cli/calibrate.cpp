@@ -1,7 +1,6 @@
 // `zerolab calibrate`: measures this machine, so that the cluster "local" predicts its processor or
 // "local-cuda" its GPUs.
 #include "scenarios/machine/calibrate.h"
-#include "scenarios/files/clusters.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +14,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::cli {

@@ -9,7 +9,6 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {

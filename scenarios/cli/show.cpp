@@ -1,7 +1,5 @@
 // `zerolab show`: one model, cluster, strategy or scenario with its derived numbers.
 #include "scenarios/report/show.h"
-#include "scenarios/files/clusters.h"
-#include "scenarios/files/load_scenario.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -14,9 +12,10 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
-#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {

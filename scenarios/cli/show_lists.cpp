@@ -7,7 +7,6 @@
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/files/strategy_json.h"
-#include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/cuda_backend.h"
-#include "scenarios/run/runner.h"
 #include "tests/gpu/process.h"
 
 namespace zl::gpu {

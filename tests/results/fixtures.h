@@ -68,7 +68,8 @@ inline Environment an_environment() {
 inline RunResult a_full_run() {
   RunResult run;
   run.strategy = "zero-2";
-  run.backend = "cpu";
+  run.backend = "sim";
+  run.predicted = true;
   run.precision = "bf16";
   run.outcome = Outcome::out_of_memory;
   run.message = "out of memory: 'quoted' \"text\" ✓";

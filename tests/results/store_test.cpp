@@ -27,13 +27,13 @@ class StoreTest : public ::testing::Test {
 
 // The fields of a struct as one tuple: a new field does not compile until it stands here.
 auto fields(const RunResult& run) {
-  const auto& [strategy, backend, precision, outcome, message, ranks, steps, first_step, run_id,
+  const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step, run_id,
                loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
                tokens_per_second, step_time, step_time_low, step_time_high, model_flops_per_step,
                mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
                reserved_host, communication, wire_bytes_per_step, time, op_count, op_sequence_hash,
                warnings] = run;
-  return std::tie(strategy, backend, precision, outcome, message, ranks, steps, first_step, run_id,
+  return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step, run_id,
                   loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
                   tokens_per_second, step_time, step_time_low, step_time_high, model_flops_per_step,
                   mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
@@ -195,6 +195,16 @@ TEST_F(StoreTest, ListFiltersNewestFirst) {
   EXPECT_EQ(store_.list(one).size(), 1u);
   one.scenario_hash = "other";
   EXPECT_TRUE(store_.list(one).empty());
+}
+
+TEST_F(StoreTest, ReadsSimulatedRunsAsPredictions) {
+  const auto simulated = save(a_run("zero-1", "sim", 4, 40));
+  const auto measured = save(a_run("zero-1", "cpu", 4, 40));
+  EXPECT_TRUE(store_.load(simulated).predicted);
+  EXPECT_FALSE(store_.load(measured).predicted);
+  const auto runs = store_.list({});
+  EXPECT_FALSE(runs.at(0).predicted);
+  EXPECT_TRUE(runs.at(1).predicted);
 }
 
 TEST_F(StoreTest, UnknownRunIsNamed) {

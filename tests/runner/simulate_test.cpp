@@ -1,13 +1,13 @@
 // A recording priced apart from its run: the same numbers as a simulated run, and a memory curve
 // whose peak is the ledger's.
 #include "scenarios/run/simulate.h"
-#include "scenarios/files/clusters.h"
-#include "scenarios/files/load_scenario.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/report/show.h"
 #include "scenarios/run/runner.h"
 #include "simulator/memory_curve.h"

@@ -1,11 +1,11 @@
 #include "scenarios/files/import_huggingface.h"
-#include "core/base/files.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "scenarios/files/model_file.h"
 #include "simulator/json/reading.h"
 #include "tests/scenarios/message.h"

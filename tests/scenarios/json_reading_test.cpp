@@ -1,11 +1,11 @@
 #include "core/base/files.h"
-#include "simulator/json/reading.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
+#include "simulator/json/reading.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {

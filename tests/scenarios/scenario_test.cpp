@@ -11,7 +11,6 @@
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/report/show.h"
-#include "scenarios/run/runner.h"
 #include "tests/scenarios/message.h"
 
 namespace zl {

@@ -1,0 +1,64 @@
+#include "scenarios/files/run_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace zl {
+namespace {
+
+// A value that is not the default of its key.
+Json another(const std::string& key, run_value::Whole) { return key == "seed" ? 7 : 3; }
+Json another(const std::string&, run_value::Bytes) { return 4096; }
+Json another(const std::string&, run_value::Bandwidth) { return 1e9; }
+Json another(const std::string&, run_value::Precision) { return "bf16"; }
+Json another(const std::string&, run_value::Flag) { return false; }
+Json another(const std::string&, run_value::Text text) {
+  const std::string choices = text.choices;
+  return choices.empty() ? "other" : choices.substr(choices.rfind(' ') + 1);
+}
+
+TEST(RunSettings, EveryFieldHasAKeyOfItsOwn) {
+  // A new field does not compile until it is counted here.
+  const RunSettings defaults;
+  [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = defaults;
+  constexpr std::size_t kFields = 16;
+  std::set<std::string> names;
+  visit_run_keys([&](const RunKey& key, auto member, auto, auto rule) {
+    names.insert(key.name);
+    Json file = {{key.name, another(key.name, rule)}};
+    const RunSettings run = read_run_settings(file);
+    EXPECT_NE(run.*member, defaults.*member) << key.name;
+    const bool written = run_settings_to_json(run).contains(key.name);
+    EXPECT_EQ(written, key.written != RunKey::Written::never) << key.name;
+    EXPECT_EQ(run_settings_to_json(defaults).contains(key.name),
+              key.written == RunKey::Written::always);
+    if (written) {
+      EXPECT_EQ(read_run_settings(run_settings_to_json(run)).*member, run.*member);
+    }
+  });
+  EXPECT_EQ(names.size(), kFields);
+}
+
+TEST(RunSettings, OverridesReplaceWhatTheFileSays) {
+  Json run = {{"steps", 5}, {"data", "a.txt"}};
+  RunOverrides overrides;
+  overrides.steps = 9;
+  overrides.device_memory = "1KiB";
+  overrides.deterministic = false;
+  apply_overrides(overrides, run);
+  const RunSettings read = read_run_settings(run);
+  EXPECT_EQ(read.steps, 9);
+  EXPECT_EQ(read.data, "a.txt");
+  EXPECT_EQ(read.device_memory, 1024);
+  EXPECT_FALSE(read.deterministic);
+}
+
+TEST(RunSettings, OptionsAreTheKeysWithDashes) {
+  EXPECT_EQ(option_of({"gradient_accumulation", RunKey::Written::never, ""}),
+            "--gradient-accumulation");
+}
+
+}  // namespace
+}  // namespace zl
