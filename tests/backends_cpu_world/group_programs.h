@@ -204,7 +204,7 @@ inline void use_group(RankHandle rank, Communicator& group, const std::vector<in
   const DeviceArray whole(rank.device, one_integer(1 << me));
   const DeviceArray order(rank.device, Array(DType::i32, size));
   DeviceArrays sums;
-  for (int i = 0; i < 2 * size; ++i) {
+  for (int i = 0; i <= size; ++i) {
     sums.push_back(std::make_unique<DeviceArray>(rank.device, one_integer(1 << me)));
     add_up(group, kTwoStreams[i % 2], *sums.back());
   }

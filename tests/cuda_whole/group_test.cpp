@@ -71,7 +71,7 @@ TEST_P(CudaGroups, RandomMessagesArriveWhole) {
 }
 
 TEST_P(CudaGroups, SplitInEveryWay) {
-  for (const int ranks : {2, 3, 4, 7, 8}) run_well(GetParam(), ranks, split_in_every_way);
+  for (const int ranks : {2, 5}) run_well(GetParam(), ranks, split_in_every_way);
 }
 
 TEST_P(CudaGroups, SumsAlongEachAxisOfAMesh) {
