@@ -5,8 +5,7 @@
 // meanwhile is refused. Launches of one communicator run in their order on whatever streams. A
 // communicator that was aborted or destroyed is refused, and so are two ranks on one GPU, memory
 // that the GPU does not reach, a stream of another GPU, and a split while launches are under way.
-// What ranks launch must fit together, or
-// every rank's state says so (on GPUs they would hang).
+// What ranks launch must fit together, or every rank's state says so (on GPUs they would hang).
 #include "backends/cuda/nccl_library.h"
 
 #include <atomic>
@@ -205,23 +204,6 @@ ncclResult_t end_group() {
     each->questions = 0;
   }
   return error == ncclSuccess ? ncclInProgress : error;
-}
-
-// Bytes that a rank of the clique reads and writes.
-std::pair<std::size_t, std::size_t> spans(const Transfer& call, std::size_t ranks) {
-  const std::size_t bytes = call.count * fake::size_of(call.type);
-  switch (call.kind) {
-    case Kind::all_gather:
-      return {bytes, bytes * ranks};
-    case Kind::reduce_scatter:
-      return {bytes * ranks, bytes};
-    case Kind::send:
-      return {bytes, 0};
-    case Kind::receive:
-      return {0, bytes};
-    default:
-      return {bytes, bytes};
-  }
 }
 
 ncclResult_t check(ncclComm_t communicator, const Transfer& call, cudaStream_t stream) {

@@ -99,6 +99,22 @@ std::size_t size_of(ncclDataType_t type) {
   return type == ncclBfloat16 || type == ncclFloat16 ? 2 : 1;
 }
 
+std::pair<std::size_t, std::size_t> spans(const Transfer& call, std::size_t ranks) {
+  const std::size_t bytes = call.count * size_of(call.type);
+  switch (call.kind) {
+    case Kind::all_gather:
+      return {bytes, bytes * ranks};
+    case Kind::reduce_scatter:
+      return {bytes * ranks, bytes};
+    case Kind::send:
+      return {bytes, 0};
+    case Kind::receive:
+      return {0, bytes};
+    default:
+      return {bytes, bytes};
+  }
+}
+
 bool move_data(const std::vector<const Launch*>& of_rank) {
   for (const Launch* launch : of_rank) {
     if (launch->size() != of_rank[0]->size()) return false;

@@ -34,6 +34,8 @@ struct Transfer {
 using Launch = std::vector<Transfer>;
 
 std::size_t size_of(ncclDataType_t type);
+// Bytes that a rank of `ranks` reads and writes.
+std::pair<std::size_t, std::size_t> spans(const Transfer& call, std::size_t ranks);
 
 class Clique {
  public:
