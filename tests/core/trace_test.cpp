@@ -45,12 +45,8 @@ void gather(RankContext& context, StreamId stream, const TensorView& chunk,
                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}});
 }
 
-void receive(RankContext& context, StreamId stream, const TensorView& tensor) {
-  const Message message{2, false, tensor};
-  context.exchange(stream, Axis::data, {&message, 1});
-}
-void send(RankContext& context, StreamId stream, const TensorView& tensor) {
-  const Message message{2, true, tensor};
+void exchange(RankContext& context, StreamId stream, bool sends, const TensorView& tensor) {
+  const Message message{2, sends, tensor};
   context.exchange(stream, Axis::data, {&message, 1});
 }
 
@@ -58,7 +54,7 @@ TEST(Hazards, MessagesReadWhatTheySendAndWriteWhatTheyReceive) {
   const auto hazards = [](bool receives, bool waits) {
     return Recorded([&](RankContext& c) {
              Tensor x = tensor(c), out = tensor(c);
-             (receives ? receive : send)(c, kComm, x);
+             exchange(c, kComm, !receives, x);
              if (waits) c.wait(kCompute, c.record(kComm));
              copy(c, kCompute, receives ? x : out, receives ? out : x);
            })

@@ -224,26 +224,26 @@ bool Clique::is_idle(int rank) {
 
 void Clique::offer_split(int rank, int color, int key) {
   const std::lock_guard lock(mutex_);
-  split_.offers[rank] = {color, key};
-  if (static_cast<int>(split_.offers.size()) < ranks()) return;
+  Split& split = splits_[offered_[index(rank)]++];
+  split.offers[rank] = {color, key};
+  if (static_cast<int>(split.offers.size()) < ranks()) return;
   std::map<int, int> sizes;
-  for (const auto& [each, offer] : split_.offers) ++sizes[offer.first];
-  for (const auto& [each, size] : sizes) split_.made[each] = std::make_shared<Clique>(size);
-  split_.missing = ranks();
+  for (const auto& [each, offer] : split.offers) ++sizes[offer.first];
+  for (const auto& [each, size] : sizes) split.made[each] = std::make_shared<Clique>(size);
 }
 
 std::optional<std::pair<std::shared_ptr<Clique>, int>> Clique::take_split(int rank) {
   const std::lock_guard lock(mutex_);
-  if (split_.missing == 0) return std::nullopt;
-  const auto [color, key] = split_.offers[rank];
+  Split& split = splits_[taken_[index(rank)]];
+  if (split.made.empty()) return std::nullopt;
+  ++taken_[index(rank)];
+  const auto [color, key] = split.offers[rank];
   int place = 0;
-  for (const auto& [other, offer] : split_.offers) {
+  for (const auto& [other, offer] : split.offers) {
     const bool before = offer.second < key || (offer.second == key && other < rank);
     place += offer.first == color && before;
   }
-  const auto clique = split_.made[color];
-  if (--split_.missing == 0) split_ = {};
-  return std::pair{clique, place};
+  return std::pair{split.made[color], place};
 }
 
 void Clique::abort(int rank) {

@@ -43,6 +43,8 @@ class Clique {
       : launched_(static_cast<std::size_t>(ranks)),
         ended_(launched_.size()),
         collectives_(launched_.size()),
+        offered_(launched_.size()),
+        taken_(launched_.size()),
         aborted_(launched_.size()) {}
 
   int ranks() const { return static_cast<int>(launched_.size()); }
@@ -79,8 +81,7 @@ class Clique {
   };
   struct Split {
     std::map<int, std::pair<int, int>> offers;    // by rank: color, key
-    std::map<int, std::shared_ptr<Clique>> made;  // by color
-    int missing = 0;                              // that have not taken theirs
+    std::map<int, std::shared_ptr<Clique>> made;  // by color, when all have offered
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -100,8 +101,9 @@ class Clique {
   std::vector<bool> aborted_;
   std::deque<Round> rounds_;
   std::map<std::pair<int, int>, Line> lines_;
-  Split split_;
-  bool failed_ = false;  // launches do not match
+  std::map<int, Split> splits_;       // by number
+  std::vector<int> offered_, taken_;  // splits so far, by rank
+  bool failed_ = false;               // launches do not match
 };
 
 // Moves the data of one launch of every rank, collectives; false: they do not fit together.
