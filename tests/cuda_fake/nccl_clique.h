@@ -43,9 +43,9 @@ class Clique {
       : launched_(static_cast<std::size_t>(ranks)),
         ended_(launched_.size()),
         collectives_(launched_.size()),
+        aborted_(launched_.size()),
         offered_(launched_.size()),
-        taken_(launched_.size()),
-        aborted_(launched_.size()) {}
+        taken_(launched_.size()) {}
 
   int ranks() const { return static_cast<int>(launched_.size()); }
   // false: the rank or its GPU is there already, which NCCL refuses.
