@@ -19,19 +19,19 @@ namespace {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(int ranks, int threads, double link_bandwidth, std::chrono::milliseconds timeout)
-      : threads_(threads), group_(ranks, timeout) {
+      : threads_(threads), group_(std::make_shared<ThreadGroup>(ranks, timeout)) {
     const std::int64_t share = machine_memory() / ranks;
     for (int rank = 0; rank < ranks; ++rank) {
-      const auto leave = [this, rank](const std::string& why) { group_.leave(rank, why); };
+      const auto leave = [this, rank](const std::string& why) { group_->leave(rank, why); };
       ranks_.push_back(std::make_unique<Rank>(group_, rank, threads, share, link_bandwidth, leave));
     }
   }
 
-  int ranks() const override { return group_.ranks(); }
-  int executed_ranks() const override { return group_.ranks(); }
+  int ranks() const override { return group_->ranks(); }
+  int executed_ranks() const override { return group_->ranks(); }
 
   void run(const std::function<void(RankHandle)>& program) override {
-    group_.reset();
+    group_->reset();
     Failures failures;
     {
       std::vector<std::jthread> threads;
@@ -44,8 +44,8 @@ class ThreadWorld final : public World {
 
  private:
   struct Rank {
-    Rank(ThreadGroup& group, int rank, int threads, std::int64_t host_memory, double link_bandwidth,
-         HostStream::OnFailure leave)
+    Rank(const std::shared_ptr<ThreadGroup>& group, int rank, int threads, std::int64_t host_memory,
+         double link_bandwidth, HostStream::OnFailure leave)
         : device(threads, std::move(leave), host_memory),
           communicator(group, rank, device, link_bandwidth) {}
     Device device;
@@ -56,23 +56,23 @@ class ThreadWorld final : public World {
 #ifdef _OPENMP
     omp_set_num_threads(threads_);
 #endif
-    std::string why = "its program has ended";
+    const int number = rank.communicator.rank();
     try {
       program({rank.device, rank.communicator});
       // Stream 0, compute, is this thread.
       for (std::size_t stream = 1; stream < kStreams; ++stream) {
         rank.device.synchronize(static_cast<StreamId>(stream));
       }
+      group_->end(number);
     } catch (...) {
       failures.add(std::current_exception());
-      why = message_of(std::current_exception());
+      group_->leave(number, message_of(std::current_exception()));
     }
-    group_.leave(rank.communicator.rank(), why);
     for (const std::exception_ptr& error : rank.device.finish()) failures.add(error);
   }
 
   int threads_;
-  ThreadGroup group_;
+  std::shared_ptr<ThreadGroup> group_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

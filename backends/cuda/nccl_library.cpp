@@ -27,6 +27,8 @@ Nccl load() {
   library.bind(all.get_unique_id, "ncclGetUniqueId");
   library.bind(all.init_rank, "ncclCommInitRankConfig");
   library.bind(all.split, "ncclCommSplit");
+  library.bind(all.rank_of, "ncclCommUserRank");
+  library.bind(all.size_of, "ncclCommCount");
   library.bind(all.finalize, "ncclCommFinalize");
   library.bind(all.destroy, "ncclCommDestroy");
   library.bind(all.abort, "ncclCommAbort");

@@ -11,6 +11,8 @@ struct Nccl {
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRankConfig) init_rank;
   decltype(&ncclCommSplit) split;
+  decltype(&ncclCommUserRank) rank_of;
+  decltype(&ncclCommCount) size_of;
   decltype(&ncclCommFinalize) finalize;
   decltype(&ncclCommDestroy) destroy;
   decltype(&ncclCommAbort) abort;

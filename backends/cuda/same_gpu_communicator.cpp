@@ -2,12 +2,16 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/collectives/reduce.h"
 #include "backends/cuda/error.h"
+#include "backends/cuda/same_gpu_move.h"
 #include "core/threads/call_text.h"
 #include "core/threads/thread_group.h"
 
@@ -35,155 +39,125 @@ class Mark {
 // those of the others.
 struct Marks {
   std::array<Mark, kStreams> ready, done;
+  std::array<Stream, kStreams> streams{};  // of its latest exchange
 };
 
-std::byte* offset_by(std::byte* data, std::int64_t elements, DType dtype) {
-  return data + elements * static_cast<std::int64_t>(size_of(dtype));
-}
-
-class SameGpuGroup;
-
-class SameGpuCommunicator final : public Communicator {
+// A group's ranks and their marks.
+class Meeting {
  public:
-  SameGpuCommunicator(SameGpuGroup& group, int rank, Device& device)
-      : group_(group), rank_(rank), device_(device) {}
+  explicit Meeting(std::shared_ptr<ThreadGroup> group)
+      : group_(std::move(group)), marks_(index(group_->ranks())) {}
 
-  int rank() const override { return rank_; }
-  int size() const override;
-  std::string link() const override { return "same-gpu"; }
-  void run(StreamId stream, const Collective& collective, Timing* timing) override;
-
- private:
-  SameGpuGroup& group_;
-  int rank_;
-  Device& device_;
-};
-
-class SameGpuGroup final : public RankGroup {
- public:
-  SameGpuGroup(int ranks, std::chrono::milliseconds timeout)
-      : meeting_(ranks, timeout), marks_(ranks) {}
-
-  std::unique_ptr<Communicator> join(Device& device, int rank) override {
-    marks_[rank] = std::make_unique<Marks>();
-    return std::make_unique<SameGpuCommunicator>(*this, rank, device);
-  }
-  void leave(int rank, const std::string& why) override { meeting_.leave(rank, why); }
-  int ranks() const { return meeting_.ranks(); }
+  // Called by each rank before anything else.
+  void join(int rank) { marks_[index(rank)] = std::make_unique<Marks>(); }
+  ThreadGroup& group() const { return *group_; }
 
   // Host threads meet twice: when all calls are posted and when all work is enqueued. Between the
   // meetings each rank enqueues its part behind everybody's `ready`; after the second one its
   // stream waits for everybody's `done`. A mark is set again only after all have waited for it.
-  void run(int rank, StreamId stream, Stream target, const ExecContext& context, const Call& call) {
+  void run(int rank, StreamId stream, const ExecContext& context, const Call& call) {
     const auto channel = static_cast<std::size_t>(stream);
-    marks_[rank]->ready[channel].set(target);
-    meeting_.run(rank, stream, call, [&](const ThreadGroup::Calls& calls) {
-      for (const auto& other : marks_) other->ready[channel].wait(target);
-      enqueue(rank, context, calls);
-      marks_[rank]->done[channel].set(target);
+    marks_[index(rank)]->ready[channel].set(context.stream);
+    group_->run(rank, stream, call, [&](const ThreadGroup::Calls& calls) {
+      for (const auto& other : marks_) other->ready[channel].wait(context.stream);
+      move_on_gpu(rank, context, calls);
+      marks_[index(rank)]->done[channel].set(context.stream);
     });
-    for (const auto& other : marks_) other->done[channel].wait(target);
+    for (const auto& other : marks_) other->done[channel].wait(context.stream);
+  }
+
+  // While the sender's thread waits, the receiver's enqueues the copy behind the sender's `ready`
+  // and lets the sender's stream wait for its own `done`.
+  void exchange(int rank, StreamId stream, const ExecContext& context,
+                std::span<const Message> messages) {
+    const auto channel = static_cast<std::size_t>(stream);
+    Marks& mine = *marks_[index(rank)];
+    mine.streams[channel] = context.stream;
+    mine.ready[channel].set(context.stream);
+    group_->exchange(rank, stream, messages, [&](const Message& send, const Message& receive) {
+      Marks& theirs = *marks_[index(receive.peer)];
+      theirs.ready[channel].wait(context.stream);
+      copy_on_gpu(context, receive.tensor.data, send.tensor);
+      mine.done[channel].set(context.stream);
+      mine.done[channel].wait(theirs.streams[channel]);
+    });
   }
 
  private:
-  void enqueue(int rank, const ExecContext& context, const ThreadGroup::Calls& calls) const {
-    const Call& mine = *calls[rank];
-    for (std::size_t i = 0; i < mine.segments.size(); ++i) {
-      switch (mine.kind) {
-        case CollectiveKind::all_reduce:
-          all_reduce(rank, context, calls, i);
-          break;
-        case CollectiveKind::reduce_scatter:
-          reduce_scatter(rank, context, calls, i);
-          break;
-        case CollectiveKind::all_gather:
-          all_gather(rank, context, calls, i);
-          break;
-        case CollectiveKind::broadcast:
-          copy(context, mine.segments[i].destination.data, calls[0]->segments[i].source);
-          break;
-        case CollectiveKind::all_to_all:
-          all_to_all(rank, context, calls, i);
-          break;
-      }
-    }
-  }
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  // Each rank reduces its share of the elements and writes it to everyone: nobody else reads or
-  // writes those, so tensors may be reduced in place.
-  void all_reduce(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
-                  std::size_t segment) const {
-    constexpr std::int64_t kGrain = 1024;  // shares begin at whole packs
-    const Call& mine = *calls[rank];
-    const TensorView& view = mine.segments[segment].source;
-    const std::int64_t grains = (view.count() + kGrain - 1) / kGrain;
-    const std::int64_t begin = std::min(view.count(), grains * rank / ranks() * kGrain);
-    const std::int64_t end = std::min(view.count(), grains * (rank + 1) / ranks() * kGrain);
-    RankPointers sources, destinations;
-    for (int other = 0; other < ranks(); ++other) {
-      const Segment& theirs = calls[other]->segments[segment];
-      sources.at[other] = offset_by(theirs.source.data, begin, view.dtype);
-      destinations.at[other] = offset_by(theirs.destination.data, begin, view.dtype);
-    }
-    reduce(context, view.dtype, mine.op, sources, ranks(), destinations, ranks(), end - begin);
-  }
-
-  void reduce_scatter(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
-                      std::size_t segment) const {
-    const Call& mine = *calls[rank];
-    const TensorView& chunk = mine.segments[segment].destination;
-    RankPointers sources, destination;
-    destination.at[0] = chunk.data;
-    for (int other = 0; other < ranks(); ++other) {
-      sources.at[other] =
-          offset_by(calls[other]->segments[segment].source.data, rank * chunk.count(), chunk.dtype);
-    }
-    reduce(context, chunk.dtype, mine.op, sources, ranks(), destination, 1, chunk.count());
-  }
-
-  void all_gather(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
-                  std::size_t segment) const {
-    const TensorView& whole = calls[rank]->segments[segment].destination;
-    for (int other = 0; other < ranks(); ++other) {
-      const TensorView& chunk = calls[other]->segments[segment].source;
-      copy(context, offset_by(whole.data, other * chunk.count(), chunk.dtype), chunk);
-    }
-  }
-
-  void all_to_all(int rank, const ExecContext& context, const ThreadGroup::Calls& calls,
-                  std::size_t segment) const {
-    const TensorView& whole = calls[rank]->segments[segment].destination;
-    const std::int64_t chunk = whole.count() / ranks();
-    for (int other = 0; other < ranks(); ++other) {
-      const TensorView& theirs = calls[other]->segments[segment].source;
-      copy(context, offset_by(whole.data, other * chunk, whole.dtype),
-           theirs.flat(rank * chunk, chunk));
-    }
-  }
-
-  static void copy(const ExecContext& context, std::byte* destination, const TensorView& source) {
-    if (destination == source.data || source.bytes() == 0) return;
-    check(cudaMemcpyAsync(destination, source.data, source.bytes(), cudaMemcpyDeviceToDevice,
-                          context.stream),
-          "cudaMemcpyAsync");
-  }
-
-  ThreadGroup meeting_;
+  std::shared_ptr<ThreadGroup> group_;
   std::vector<std::unique_ptr<Marks>> marks_;
 };
 
-int SameGpuCommunicator::size() const { return group_.ranks(); }
+// All groups of a run.
+class SameGpuGroup final : public RankGroup {
+ public:
+  SameGpuGroup(int ranks, std::chrono::milliseconds timeout)
+      : world_(std::make_shared<Meeting>(std::make_shared<ThreadGroup>(ranks, timeout))) {}
 
-void SameGpuCommunicator::run(StreamId stream, const Collective& collective, Timing* timing) {
-  check_collective(collective, size());
-  const Call call{collective.kind,
-                  collective.op,
-                  collective.purpose,
-                  {collective.segments.begin(), collective.segments.end()}};
-  device_.enqueue(
-      stream, describe(call),
-      [&](Stream target) { group_.run(rank_, stream, target, device_.context(stream), call); },
-      timing);
+  std::unique_ptr<Communicator> join(Device& device, int rank) override;
+  void leave(int rank, const std::string& why) override { world_->group().leave(rank, why); }
+  void finish(int rank) override { world_->group().end(rank); }
+
+  // One for each group of threads; all live as long as this.
+  std::shared_ptr<Meeting> meeting_of(const std::shared_ptr<ThreadGroup>& group) {
+    const std::lock_guard lock(mutex_);
+    auto& meeting = split_[group.get()];
+    if (meeting == nullptr) meeting = std::make_shared<Meeting>(group);
+    return meeting;
+  }
+
+ private:
+  std::shared_ptr<Meeting> world_;
+  std::mutex mutex_;  // guards the one below
+  std::map<const ThreadGroup*, std::shared_ptr<Meeting>> split_;
+};
+
+class SameGpuCommunicator final : public Communicator {
+ public:
+  SameGpuCommunicator(SameGpuGroup& all, std::shared_ptr<Meeting> meeting, int rank, Device& device)
+      : all_(all), meeting_(std::move(meeting)), rank_(rank), device_(device) {
+    meeting_->join(rank);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return meeting_->group().ranks(); }
+  std::string link() const override { return "same-gpu"; }
+
+  void run(StreamId stream, const Collective& collective, Timing* timing) override {
+    check_collective(collective, size());
+    const Call call{collective.kind,
+                    collective.op,
+                    collective.purpose,
+                    {collective.segments.begin(), collective.segments.end()}};
+    device_.enqueue(
+        stream, describe(call),
+        [&](Stream) { meeting_->run(rank_, stream, device_.context(stream), call); }, timing);
+  }
+
+  void exchange(StreamId stream, std::span<const Message> messages, Timing* timing) override {
+    check_messages(messages, rank_, size());
+    device_.enqueue(
+        stream, describe(messages),
+        [&](Stream) { meeting_->exchange(rank_, stream, device_.context(stream), messages); },
+        timing);
+  }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    const auto [group, rank] = meeting_->group().split(rank_, color, key);
+    return std::make_unique<SameGpuCommunicator>(all_, all_.meeting_of(group), rank, device_);
+  }
+
+ private:
+  SameGpuGroup& all_;
+  std::shared_ptr<Meeting> meeting_;
+  int rank_;
+  Device& device_;
+};
+
+std::unique_ptr<Communicator> SameGpuGroup::join(Device& device, int rank) {
+  return std::make_unique<SameGpuCommunicator>(*this, world_, rank, device);
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/machine_memory.h"
@@ -46,20 +46,15 @@ class Session {
     check(MPI_Allreduce(&seen, &processes_.machine_memory, 1, MPI_INT64_T, MPI_MIN, node),
           "MPI_Allreduce");
     MPI_Comm_free(&node);
-    for (MPI_Comm& channel : channels_) {
-      check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
-    }
   }
   ~Session() { MPI_Finalize(); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const Processes& processes() const { return processes_; }
-  MPI_Comm channel(int number) const { return channels_.at(static_cast<std::size_t>(number)); }
 
  private:
   Processes processes_;
-  std::array<MPI_Comm, kChannels> channels_{};
 };
 
 const Session& session() {
@@ -67,13 +62,13 @@ const Session& session() {
   return only;
 }
 
-std::atomic<int> run_tag{0};
+std::atomic<int> run_number{0};
 
 }  // namespace
 
 void begin_run() {
-  constexpr int kTags = 32768;  // MPI promises as many
-  run_tag = (run_tag + 1) % kTags;
+  constexpr int kRuns = 32768 / kChannels;  // MPI promises as many tags
+  run_number = (run_number + 1) % kRuns;
 }
 
 const Processes& processes() { return session().processes(); }
@@ -81,6 +76,43 @@ const Processes& processes() { return session().processes(); }
 void abort(int exit_code) {
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::abort();
+}
+
+struct Group::Handle {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool is_world = false;  // lives until MPI ends
+};
+
+Group::Group(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
+  int size = 0;
+  MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(handle_->comm, &rank_);
+  MPI_Comm_size(handle_->comm, &size);
+  world_ranks_.resize(static_cast<std::size_t>(size));
+  const int mine = processes().rank;
+  check(MPI_Allgather(&mine, 1, MPI_INT, world_ranks_.data(), 1, MPI_INT, handle_->comm),
+        "MPI_Allgather");
+}
+
+Group::~Group() {
+  if (!handle_->is_world) MPI_Comm_free(&handle_->comm);
+}
+
+const std::shared_ptr<const Group>& Group::world() {
+  static const std::shared_ptr<const Group> only = [] {
+    processes();  // MPI has begun
+    auto handle = std::make_unique<Handle>();
+    handle->is_world = true;
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &handle->comm), "MPI_Comm_dup");
+    return std::shared_ptr<const Group>(new Group(std::move(handle)));
+  }();
+  return only;
+}
+
+std::shared_ptr<const Group> Group::split(int color, int key) const {
+  auto handle = std::make_unique<Handle>();
+  check(MPI_Comm_split(handle_->comm, color, key, &handle->comm), "MPI_Comm_split");
+  return std::shared_ptr<const Group>(new Group(std::move(handle)));
 }
 
 struct Requests::Pending {
@@ -92,7 +124,8 @@ struct Requests::Pending {
   std::vector<From> from;  // of the request at the same place
 };
 
-Requests::Requests(int channel) : channel_(channel), pending_(std::make_unique<Pending>()) {}
+Requests::Requests(const Group& group, int channel)
+    : group_(group), channel_(channel), pending_(std::make_unique<Pending>()) {}
 
 Requests::~Requests() {
   for (std::size_t i = 0; i < pending_->requests.size(); ++i) {
@@ -114,16 +147,16 @@ void Requests::send(int to, const void* data, std::int64_t bytes) {
 void Requests::receive(int from, void* data, std::int64_t bytes) { add(from, true, data, bytes); }
 
 void Requests::add(int peer, bool receives, void* data, std::int64_t bytes) {
-  const int tag = run_tag;
-  const MPI_Comm channel = session().channel(channel_);
+  const int tag = run_number * kChannels + channel_;
+  const MPI_Comm comm = group_.handle_->comm;
   for (std::int64_t first = 0; first < bytes; first += kLargest) {
     const int count = static_cast<int>(std::min(kLargest, bytes - first));
     std::byte* part = static_cast<std::byte*>(data) + first;
     MPI_Request request = MPI_REQUEST_NULL;
     if (receives) {
-      check(MPI_Irecv(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Irecv");
+      check(MPI_Irecv(part, count, MPI_BYTE, peer, tag, comm, &request), "MPI_Irecv");
     } else {
-      check(MPI_Isend(part, count, MPI_BYTE, peer, tag, channel, &request), "MPI_Isend");
+      check(MPI_Isend(part, count, MPI_BYTE, peer, tag, comm, &request), "MPI_Isend");
       sent_ += count;
     }
     pending_->requests.push_back(request);

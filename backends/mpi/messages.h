@@ -18,8 +18,33 @@ struct Processes {
 // Error{unavailable} when MPI cannot be called from several threads.
 const Processes& processes();
 
-// Messages of one channel do not meet those of another.
-inline constexpr int kChannels = 8;
+// Processes that talk among themselves: what goes through one group, or one channel of it, does not
+// meet what goes through another.
+class Group {
+ public:
+  // Of all processes.
+  static const std::shared_ptr<const Group>& world();
+  // Ranks with the same color (0 or more), in the order of their keys. All ranks must call it.
+  std::shared_ptr<const Group> split(int color, int key) const;
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  // Its rank among all processes.
+  int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  friend class Requests;
+  struct Handle;
+  explicit Group(std::unique_ptr<Handle> handle);
+
+  std::unique_ptr<Handle> handle_;
+  int rank_ = 0;
+  std::vector<int> world_ranks_;
+};
+inline constexpr int kChannels = 32;
 
 // Every process calls it before a run: what was sent in an earlier one and never taken is not taken
 // for a message of this one.
@@ -28,12 +53,13 @@ void begin_run();
 // Ends every process of the job at once.
 [[noreturn]] void abort(int exit_code);
 
-// Messages under way on one channel; between two processes they arrive in the order of their calls.
-// The memory must stay as it is until done() or the end of the object, which takes back what has
-// not arrived.
+// Messages under way on one channel of a group; between two processes they arrive in the order of
+// their calls. The memory must stay as it is until done() or the end of the object, which takes
+// back what has not arrived.
 class Requests {
  public:
-  explicit Requests(int channel);
+  // The group must stay.
+  Requests(const Group& group, int channel);
   ~Requests();
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
@@ -50,6 +76,7 @@ class Requests {
   struct Pending;
   void add(int peer, bool receives, void* data, std::int64_t bytes);
 
+  const Group& group_;
   int channel_;
   std::int64_t sent_ = 0;
   std::unique_ptr<Pending> pending_;

@@ -54,7 +54,7 @@ struct Notices::Peer {
 
   void listen() {
     arriving = std::make_unique<Note>();
-    request = std::make_unique<Requests>(kNoticeChannel);
+    request = std::make_unique<Requests>(*Group::world(), kNoticeChannel);
     request->receive(rank, arriving.get(), sizeof(Note));
   }
   void poll() {
@@ -71,7 +71,7 @@ struct Notices::Peer {
   bool ended = false;
 };
 
-Notices::Notices() : sent_(kNoticeChannel) {
+Notices::Notices() : sent_(*Group::world(), kNoticeChannel) {
   begin_run();
   for (int rank = 0; rank < processes().count; ++rank) {
     if (rank != processes().rank) peers_.emplace_back(rank);

@@ -31,7 +31,8 @@ class MpiWorld final : public World {
       cpu::Device device(
           threads_, [&](const std::string& why) { notices.leave(why); },
           processes().machine_memory / processes().local);
-      MpiCommunicator communicator(device, notices, timeout_, link_bandwidth_);
+      MpiCommunicator communicator(device, std::make_shared<ProcessGroup>(
+                                               Group::world(), notices, timeout_, link_bandwidth_));
       try {
         program({device, communicator});
         for (std::size_t stream = 1; stream < kStreams; ++stream) {

@@ -1,5 +1,7 @@
 #include "core/device/communicator.h"
 
+#include <string>
+
 #include "core/base/error.h"
 
 namespace zl {
@@ -65,12 +67,13 @@ void check_collective(const Collective& collective, int ranks) {
   }
 }
 
-void Communicator::exchange(StreamId, std::span<const Message>, Timing*) {
-  throw Error(ErrorCode::failed, "communicator '" + link() + "' sends no messages");
-}
-
-std::unique_ptr<Communicator> Communicator::split(int, int) {
-  throw Error(ErrorCode::failed, "communicator '" + link() + "' cannot be split");
+void check_messages(std::span<const Message> messages, int rank, int ranks) {
+  for (const Message& message : messages) {
+    const bool is_other = message.peer >= 0 && message.peer < ranks && message.peer != rank;
+    ZL_CHECK(is_other, "a message of rank " + std::to_string(rank) + " of " +
+                           std::to_string(ranks) + (message.sends ? " to" : " from") + " rank " +
+                           std::to_string(message.peer) + ": the peer must be another rank");
+  }
 }
 
 }  // namespace zl

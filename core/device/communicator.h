@@ -40,7 +40,7 @@ struct Collective {
   Axis axis = Axis::data;
 };
 
-// One tensor to or from another rank of the group.
+// One tensor to or from another rank of the group; a rank sends itself nothing.
 struct Message {
   int peer = 0;  // rank in the group
   bool sends = false;
@@ -61,6 +61,8 @@ std::int64_t wire_bytes(const Collective& collective, int ranks);
 bool can_reduce(DType dtype, ReduceOp op);
 // Error{failed} when a segment's counts or types do not fit the collective.
 void check_collective(const Collective& collective, int ranks);
+// Error{failed} when a peer is not another rank of the group.
+void check_messages(std::span<const Message> messages, int rank, int ranks);
 
 class Communicator {
  public:
@@ -72,14 +74,20 @@ class Communicator {
   // Error{failed} on every rank that names both calls. timing: as for Device::run.
   virtual void run(StreamId stream, const Collective& collective, Timing* timing) = 0;
   // Enqueues messages that travel together: none of them waits for another of the same call, and
-  // the stream goes on when all have arrived or left their buffers. The n-th message from one rank
-  // to another on one stream is the n-th that the other receives from it there; another type or
-  // count is an Error{failed} on both that names both. timing: as for Device::run.
-  virtual void exchange(StreamId stream, std::span<const Message> messages, Timing* timing);
-  // Ranks that give the same color form a group of their own, in the order of their keys (equal
-  // keys: of their ranks here). Every rank of this group must call it. The new communicator refers
-  // to the same device and to what this one refers to.
-  virtual std::unique_ptr<Communicator> split(int color, int key);
+  // the stream goes on when all have arrived or left their buffers, for which their peers must have
+  // called, too. The n-th message from one rank to another on one stream is the n-th that the other
+  // receives from it there; another type or count is an Error{failed} on both that names both.
+  // Until its peers have called, a call may also hold up what this rank calls later, on other
+  // streams (NCCL: of this group; ranks that share a GPU: of any): what must not wait for each
+  // other goes into one call, or into an order in which sends may block. timing: as for
+  // Device::run.
+  virtual void exchange(StreamId stream, std::span<const Message> messages, Timing* timing) = 0;
+  // Ranks that give the same color (0 or more) form a group of their own, in the order of their
+  // keys (equal keys: of their ranks here). Every rank of this group must call it, in the order of
+  // its calls on the compute stream; blocks until all have. The new communicator refers to the
+  // same device and to what this one refers to; a failure in one group ends the calls of all.
+  // Errors name ranks as the world numbers them.
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 };
 
 }  // namespace zl

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "core/device/communicator.h"
@@ -83,6 +85,15 @@ class FakeCommunicator final : public Communicator {
   void run(StreamId, const Collective&, Timing* timing) override {
     if (timing != nullptr) *timing = {1, 2};
   }
+  void exchange(StreamId, std::span<const Message> messages, Timing* timing) override {
+    exchanged += static_cast<int>(messages.size());
+    if (timing != nullptr) *timing = {3, 4};
+  }
+  std::unique_ptr<Communicator> split(int, int) override {
+    return std::make_unique<FakeCommunicator>(1);
+  }
+
+  int exchanged = 0;  // messages
 
  private:
   int size_;

@@ -75,6 +75,37 @@ TEST_F(RankContextTest, CollectivesCountPayloadAndWire) {
   EXPECT_THROW(collective(CollectiveKind::all_reduce, {}), Error);
 }
 
+TEST_F(RankContextTest, MessagesAreEventsOfTheirOwnAndCountWhatIsSent) {
+  Tensor a = tensor(10), b = tensor(6, DType::bf16);
+  const std::size_t before = context.trace().events().size();
+  const Message messages[] = {{3, true, a}, {1, false, b}};
+  context.exchange(StreamId::communication, Axis::data, messages);
+  EXPECT_EQ(communicator.exchanged, 2);
+  ASSERT_EQ(context.trace().events().size(), before + 2);
+  const TraceEvent& sent = context.trace().events()[before];
+  const TraceEvent& received = context.trace().events()[before + 1];
+  for (const TraceEvent* each : {&sent, &received}) {
+    EXPECT_EQ(each->type, EventType::message);
+    EXPECT_EQ(each->stream, static_cast<std::uint8_t>(StreamId::communication));
+    EXPECT_EQ(each->axis, static_cast<std::uint8_t>(Axis::data));
+    EXPECT_EQ(each->k, 4);
+  }
+  EXPECT_EQ(sent.kind, 1);
+  EXPECT_EQ(sent.n, 3);
+  EXPECT_EQ(sent.m, 10);
+  EXPECT_EQ(sent.wire_bytes, 40);
+  EXPECT_EQ(sent.bytes_read, 40);
+  EXPECT_EQ(sent.bytes_written, 0);
+  EXPECT_EQ(sent.timing.end_ns, 0);  // the call's time is its last event's
+  EXPECT_EQ(received.kind, 0);
+  EXPECT_EQ(received.n, 1);
+  EXPECT_EQ(received.dtype, DType::bf16);
+  EXPECT_EQ(received.wire_bytes, 0);
+  EXPECT_EQ(received.bytes_read, 0);
+  EXPECT_EQ(received.bytes_written, 12);
+  EXPECT_EQ(received.timing.end_ns, 4);
+}
+
 TEST_F(RankContextTest, UntimedEventsAreRecordedAllTheSame) {
   Tensor x = tensor(10);
   context.time_events(false);

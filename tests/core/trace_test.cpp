@@ -45,6 +45,31 @@ void gather(RankContext& context, StreamId stream, const TensorView& chunk,
                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}});
 }
 
+void exchange(RankContext& context, StreamId stream, bool sends, const TensorView& tensor) {
+  const Message message{2, sends, tensor};
+  context.exchange(stream, Axis::data, {&message, 1});
+}
+
+TEST(Hazards, MessagesReadWhatTheySendAndWriteWhatTheyReceive) {
+  const auto hazards = [](bool receives, bool waits) {
+    return Recorded([&](RankContext& c) {
+             Tensor x = tensor(c), out = tensor(c);
+             exchange(c, kComm, !receives, x);
+             if (waits) c.wait(kCompute, c.record(kComm));
+             copy(c, kCompute, receives ? x : out, receives ? out : x);
+           })
+        .hazards();
+  };
+  for (const bool receives : {false, true}) {
+    EXPECT_EQ(hazards(receives, true), std::vector<std::string>{});
+    const auto found = hazards(receives, false);
+    ASSERT_FALSE(found.empty());
+    const char* what = receives ? "reads what receive from 2 (stream 1, unit -1, other) writes"
+                                : "writes what send to 2 (stream 1, unit -1, other) reads";
+    EXPECT_NE(found[0].find(what), std::string::npos) << found[0];
+  }
+}
+
 TEST(Hazards, ReadOfWhatAnotherStreamWritesIsNamed) {
   const Recorded racy([](RankContext& c) {
     Tensor chunk = tensor(c, 2), full = tensor(c, 8), out = tensor(c, 8);

@@ -4,8 +4,8 @@
 // has asked for its state a few times), as it is until all ranks have joined; any other call
 // meanwhile is refused. Launches of one communicator run in their order on whatever streams. A
 // communicator that was aborted or destroyed is refused, and so are two ranks on one GPU, memory
-// that the GPU does not reach, and a stream of another GPU. What ranks launch must fit together, or
-// every rank's state says so (on GPUs they would hang).
+// that the GPU does not reach, a stream of another GPU, and a split while launches are under way.
+// What ranks launch must fit together, or every rank's state says so (on GPUs they would hang).
 #include "backends/cuda/nccl_library.h"
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "tests/cuda_fake/nccl_clique.h"
 #include "tests/cuda_fake/runtime.h"
@@ -26,9 +27,10 @@ struct ncclComm {
   std::shared_ptr<zl::cuda::fake::Clique> clique;
   int rank = 0, device = 0;
   bool is_blocking = true;
-  Group open;                 // of the group that the caller has begun
-  std::deque<Group> pending;  // taken over, not launched yet
-  int questions = 0;          // about its state, since something became pending
+  Group open;                   // of the group that the caller has begun
+  std::deque<Group> pending;    // taken over, not launched yet
+  int questions = 0;            // about its state, since something became pending
+  ncclComm_t* split = nullptr;  // where the caller wants what it is split into
 };
 
 namespace zl::cuda {
@@ -61,8 +63,24 @@ void launch(ncclComm& mine, ncclComm::Group group) {
                 });
 }
 
+// False: other ranks have not called it yet.
+bool finish_split(ncclComm& mine) {
+  const auto place = mine.clique->take_split(mine.rank);
+  if (!place) return false;
+  auto made = std::make_unique<ncclComm>();
+  std::tie(made->clique, made->rank) = *place;
+  made->device = mine.device;
+  made->is_blocking = false;
+  made->clique->join(made->rank, made->device);
+  *std::exchange(mine.split, nullptr) = made.get();
+  const std::lock_guard lock(mutex);
+  communicators[made.get()] = std::move(made);
+  return true;
+}
+
 ncclResult_t state_of(ncclComm& mine) {
   if (!mine.clique->is_complete()) return ncclInProgress;
+  if (mine.split != nullptr && !finish_split(mine)) return ncclInProgress;
   if (!mine.pending.empty()) {
     if (++mine.questions <= kQuestions) return ncclInProgress;
     for (ncclComm::Group& each : mine.pending) launch(mine, std::move(each));
@@ -102,6 +120,29 @@ ncclResult_t init_rank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int
   *communicator = made.get();
   communicators[made.get()] = std::move(made);
   return ncclInProgress;
+}
+
+ncclResult_t split(ncclComm_t parent, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  if (!is_alive(parent) || state_of(*parent) != ncclSuccess) return ncclInvalidArgument;
+  if (color < 0 || config->magic != 0xcafebeef || config->blocking != 0) return ncclInvalidArgument;
+  if (!parent->clique->is_idle(parent->rank)) return ncclInvalidUsage;  // GPUs may hang
+  if (begin() != cudaSuccess) return ncclUnhandledCudaError;
+  *made = nullptr;
+  parent->split = made;
+  parent->clique->offer_split(parent->rank, color, key);
+  return ncclInProgress;
+}
+
+ncclResult_t rank_of(const ncclComm_t communicator, int* rank) {
+  if (!is_alive(communicator)) return ncclInvalidArgument;
+  *rank = communicator->rank;
+  return ncclSuccess;
+}
+
+ncclResult_t size_of_communicator(const ncclComm_t communicator, int* size) {
+  if (!is_alive(communicator)) return ncclInvalidArgument;
+  *size = communicator->clique->ranks();
+  return ncclSuccess;
 }
 
 ncclResult_t async_error(ncclComm_t communicator, ncclResult_t* state) {
@@ -163,23 +204,6 @@ ncclResult_t end_group() {
     each->questions = 0;
   }
   return error == ncclSuccess ? ncclInProgress : error;
-}
-
-// Bytes that a rank of the clique reads and writes.
-std::pair<std::size_t, std::size_t> spans(const Transfer& call, std::size_t ranks) {
-  const std::size_t bytes = call.count * fake::size_of(call.type);
-  switch (call.kind) {
-    case Kind::all_gather:
-      return {bytes, bytes * ranks};
-    case Kind::reduce_scatter:
-      return {bytes * ranks, bytes};
-    case Kind::send:
-      return {bytes, 0};
-    case Kind::receive:
-      return {0, bytes};
-    default:
-      return {bytes, bytes};
-  }
 }
 
 ncclResult_t check(ncclComm_t communicator, const Transfer& call, cudaStream_t stream) {
@@ -246,6 +270,9 @@ Nccl make_table() {
   table.get_version = get_version;
   table.get_unique_id = get_unique_id;
   table.init_rank = init_rank;
+  table.split = split;
+  table.rank_of = rank_of;
+  table.size_of = size_of_communicator;
   table.destroy = destroy_communicator;
   table.abort = abort_communicator;
   table.async_error = async_error;

@@ -101,7 +101,6 @@ bool move_collective(const std::vector<const Transfer*>& calls) {
   } else if (!reduce(sources, 0, scatters ? call.count * ranks : call.count, call, result.data())) {
     return false;
   }
-  pass_round(call, ranks);
   for (std::size_t rank = 0; rank < ranks && bytes > 0; ++rank) {
     std::memcpy(calls[rank]->destination, result.data() + (scatters ? rank * bytes : 0),
                 gathers ? bytes * ranks : bytes);
@@ -109,32 +108,7 @@ bool move_collective(const std::vector<const Transfer*>& calls) {
   return true;
 }
 
-// Sends and receives between two ranks meet in the order of their calls.
-bool move_pairs(const std::vector<const Launch*>& of_rank) {
-  const int ranks = static_cast<int>(of_rank.size());
-  const auto calls = [&](int rank, Kind kind, int peer) {
-    std::vector<const Transfer*> found;
-    for (const Transfer& each : *of_rank[index(rank)]) {
-      if (each.kind == kind && each.peer == peer) found.push_back(&each);
-    }
-    return found;
-  };
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      const auto sends = calls(from, Kind::send, to), receives = calls(to, Kind::receive, from);
-      if (sends.size() != receives.size()) return false;
-      for (std::size_t i = 0; i < sends.size(); ++i) {
-        const Transfer &send = *sends[i], &receive = *receives[i];
-        if (send.count != receive.count || send.type != receive.type) return false;
-        if (from != to) exchanged += static_cast<std::int64_t>(send.count * size_of(send.type));
-        if (send.count > 0) {
-          std::memmove(receive.destination, send.source, send.count * size_of(send.type));
-        }
-      }
-    }
-  }
-  return true;
-}
+bool is_pair(const Transfer& call) { return call.kind == Kind::send || call.kind == Kind::receive; }
 
 }  // namespace
 
@@ -146,24 +120,33 @@ std::size_t size_of(ncclDataType_t type) {
 
 std::int64_t exchanged_bytes() { return exchanged; }
 
+std::pair<std::size_t, std::size_t> spans(const Transfer& call, std::size_t ranks) {
+  const std::size_t bytes = call.count * size_of(call.type);
+  switch (call.kind) {
+    case Kind::all_gather:
+      return {bytes, bytes * ranks};
+    case Kind::reduce_scatter:
+      return {bytes * ranks, bytes};
+    case Kind::send:
+      return {bytes, 0};
+    case Kind::receive:
+      return {0, bytes};
+    default:
+      return {bytes, bytes};
+  }
+}
+
 bool move_data(const std::vector<const Launch*>& of_rank) {
-  const auto is_pair = [](const Transfer& each) {
-    return each.kind == Kind::send || each.kind == Kind::receive;
-  };
-  std::vector<std::vector<const Transfer*>> collectives;
   for (const Launch* launch : of_rank) {
-    auto& mine = collectives.emplace_back();
-    for (const Transfer& each : *launch) {
-      if (!is_pair(each)) mine.push_back(&each);
-    }
-    if (mine.size() != collectives[0].size()) return false;
+    if (launch->size() != of_rank[0]->size()) return false;
   }
-  for (std::size_t i = 0; i < collectives[0].size(); ++i) {
+  for (std::size_t i = 0; i < of_rank[0]->size(); ++i) {
     std::vector<const Transfer*> calls;
-    for (const auto& mine : collectives) calls.push_back(mine[i]);
+    for (const Launch* launch : of_rank) calls.push_back(&(*launch)[i]);
     if (!move_collective(calls)) return false;
+    pass_round(*calls[0], calls.size());
   }
-  return move_pairs(of_rank);
+  return true;
 }
 
 bool Clique::join(int rank, int device) {
@@ -189,27 +172,103 @@ Clique::Round& Clique::round(std::int64_t number) {
   return rounds_[at];
 }
 
+template <class Ready>
+bool Clique::wait(Lock& lock, int rank, const Ready& is_ready) {
+  while (!is_ready() && !is_over(rank) && !has_failed()) {
+    changed_.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  return !is_over(rank) && !has_failed();
+}
+
 void Clique::run(int rank, std::int64_t number, const Launch& launch) {
-  std::unique_lock lock(mutex_);
-  // Not for ever: the device may fail without a word to this clique.
-  const auto wait = [&](const auto& is_ready) {
-    while (!is_ready() && !is_over(rank) && !has_failed()) {
-      changed_.wait_for(lock, std::chrono::milliseconds(1));
-    }
-    return !is_over(rank) && !has_failed();
-  };
-  if (number > 0 && !wait([&] { return round(number - 1).is_done; })) return;
-  Round& mine = round(number);
+  Lock lock(mutex_);
+  if (!wait(lock, rank, [&] { return ended_[index(rank)] == number; })) return;
+  const bool pairs = !launch.empty() && std::all_of(launch.begin(), launch.end(), is_pair);
+  if (!(pairs ? run_pairs(lock, rank, launch) : run_collective(lock, rank, launch))) return;
+  ++ended_[index(rank)];
+  changed_.notify_all();
+}
+
+bool Clique::run_collective(Lock& lock, int rank, const Launch& launch) {
+  Round& mine = round(collectives_[index(rank)]++);
   mine.of_rank[index(rank)] = &launch;
   if (++mine.arrived == ranks()) {
     mine.is_done = move_data(mine.of_rank);
     failed_ = !mine.is_done;
     changed_.notify_all();
   }
-  if (!wait([&] { return mine.is_done; }) && !mine.is_done) {
-    mine.of_rank[index(rank)] = nullptr;
-    --mine.arrived;
+  if (wait(lock, rank, [&] { return mine.is_done; }) || mine.is_done) return mine.is_done;
+  mine.of_rank[index(rank)] = nullptr;
+  --mine.arrived;
+  return false;
+}
+
+// Sends and receives between two ranks meet in the order of their calls.
+bool Clique::run_pairs(Lock& lock, int rank, const Launch& launch) {
+  std::deque<Post> posts;
+  for (const Transfer& call : launch) {
+    const bool sends = call.kind == Kind::send;
+    Line& line = lines_[{sends ? rank : call.peer, sends ? call.peer : rank}];
+    if (sends && call.peer != rank) {
+      exchanged += static_cast<std::int64_t>(call.count * size_of(call.type));
+    }
+    (sends ? line.sends : line.receives).push_back(&posts.emplace_back(Post{&call}));
+    meet(line);
   }
+  const auto all_done = [&] {
+    return std::all_of(posts.begin(), posts.end(), [](const Post& each) { return each.is_done; });
+  };
+  if (wait(lock, rank, all_done) || all_done()) return true;
+  for (const Post& post : posts) {
+    for (auto& [key, line] : lines_) {
+      std::erase(line.sends, &post);
+      std::erase(line.receives, &post);
+    }
+  }
+  return false;
+}
+
+void Clique::meet(Line& line) {
+  if (line.sends.empty() || line.receives.empty()) return;
+  Post &from = *line.sends.front(), &to = *line.receives.front();
+  const Transfer &send = *from.transfer, &receive = *to.transfer;
+  line.sends.pop_front();
+  line.receives.pop_front();
+  failed_ = failed_ || send.count != receive.count || send.type != receive.type;
+  if (!failed_ && send.count > 0) {
+    std::memmove(receive.destination, send.source, send.count * size_of(send.type));
+  }
+  from.is_done = to.is_done = !failed_;
+  changed_.notify_all();
+}
+
+bool Clique::is_idle(int rank) {
+  const std::lock_guard lock(mutex_);
+  return ended_[index(rank)] == launched_[index(rank)];
+}
+
+void Clique::offer_split(int rank, int color, int key) {
+  const std::lock_guard lock(mutex_);
+  Split& split = splits_[offered_[index(rank)]++];
+  split.offers[rank] = {color, key};
+  if (static_cast<int>(split.offers.size()) < ranks()) return;
+  std::map<int, int> sizes;
+  for (const auto& [each, offer] : split.offers) ++sizes[offer.first];
+  for (const auto& [each, size] : sizes) split.made[each] = std::make_shared<Clique>(size);
+}
+
+std::optional<std::pair<std::shared_ptr<Clique>, int>> Clique::take_split(int rank) {
+  const std::lock_guard lock(mutex_);
+  Split& split = splits_[taken_[index(rank)]];
+  if (split.made.empty()) return std::nullopt;
+  ++taken_[index(rank)];
+  const auto [color, key] = split.offers[rank];
+  int place = 0;
+  for (const auto& [other, offer] : split.offers) {
+    const bool before = offer.second < key || (offer.second == key && other < rank);
+    place += offer.first == color && before;
+  }
+  return std::pair{split.made[color], place};
 }
 
 void Clique::abort(int rank) {

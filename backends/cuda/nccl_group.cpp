@@ -1,0 +1,199 @@
+#include "backends/cuda/nccl_group.h"
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+
+#include "backends/cuda/nccl_calls.h"
+#include "core/threads/failures.h"
+
+namespace zl::cuda {
+namespace {
+
+bool is_past(const EventRing::Event& event) {
+  const cudaError_t status = cudaEventQuery(event.get());
+  if (status == cudaErrorNotReady) cudaGetLastError();
+  return status == cudaSuccess;
+}
+
+EventRing::Event mark(NcclGroup::Member& member, Stream stream) {
+  return member.events.share(member.events.record(stream));
+}
+
+// Gives back the events of calls that have ended.
+void retire(NcclGroup::Member& member) {
+  auto& calls = member.under_way;
+  while (!calls.empty() && is_past(calls.front().done)) calls.pop_front();
+}
+
+}  // namespace
+
+NcclGroup::NcclGroup(int ranks, std::chrono::milliseconds timeout)
+    : timeout_(timeout), ranks_(static_cast<std::size_t>(ranks)) {
+  for (auto& rank : ranks_) rank = std::make_unique<Rank>();
+  check(nccl().get_unique_id(&id_), "ncclGetUniqueId");
+  watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+NcclGroup::~NcclGroup() {
+  watchdog_.request_stop();
+  watchdog_.join();
+}
+
+void NcclGroup::leave(int rank, const std::string& why) {
+  fail("rank " + std::to_string(rank) + " has left: " + why);
+}
+
+void NcclGroup::finish(int rank) {
+  if (has_failed()) throw_failure(rank, "has enqueued its last call");
+}
+
+void NcclGroup::call(int rank, Member& member, const std::string& noun, const std::string& what,
+                     Stream stream, const Enqueue& enqueue) {
+  const std::lock_guard lock(of(rank).mutex);
+  if (member.communicator == nullptr) throw_failure(rank, "calls " + what);
+  retire(member);
+  const EventRing::Event begun = mark(member, stream);
+  enqueue(member.communicator);
+  settle(rank, member, what);
+  const std::string number = std::to_string(++member.calls);
+  member.under_way.push_back({noun + " #" + number + ", " + what, begun, mark(member, stream), {}});
+}
+
+// NCCL splits a communicator only when nothing of it is under way.
+NcclGroup::Member& NcclGroup::split(int rank, Member& parent, int color, int key) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const std::string what = "rank " + std::to_string(rank) + ", ncclCommSplit";
+  std::unique_lock lock(of(rank).mutex);
+  drain(lock, rank, parent);
+  Member& made = of(rank).members.emplace_back();
+  check_started(nccl().split(parent.communicator, color, key, &made.communicator, &config), what);
+  settle(rank, parent, what);
+  ZL_CHECK(made.communicator != nullptr, what + " made no communicator");
+  settle(rank, made, what);
+  check(nccl().rank_of(made.communicator, &made.rank), "ncclCommUserRank");
+  check(nccl().size_of(made.communicator, &made.ranks), "ncclCommCount");
+  return made;
+}
+
+void NcclGroup::drain(std::unique_lock<std::mutex>& lock, int rank, Member& member) {
+  while (true) {
+    if (member.communicator == nullptr || has_failed()) throw_failure(rank, "splits its group");
+    retire(member);
+    if (member.under_way.empty()) return;
+    lock.unlock();  // the watchdog looks
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+void NcclGroup::close(int rank, bool has_failed) {
+  Rank& mine = of(rank);
+  const std::lock_guard lock(mine.mutex);
+  for (Member& member : mine.members) {
+    member.under_way.clear();  // the rank's own thread destroys its events
+    member.events = {};
+  }
+  if (has_failed) return abort(mine);
+  for (auto member = mine.members.rbegin(); member != mine.members.rend(); ++member) {
+    if (member->communicator != nullptr) nccl().destroy(member->communicator);
+    member->communicator = nullptr;
+  }
+}
+
+void NcclGroup::abort(Rank& rank) {
+  for (Member& member : rank.members) {
+    if (member.communicator != nullptr) nccl().abort(member.communicator);
+    member.communicator = nullptr;
+  }
+}
+
+// A non-blocking call has been taken over when the communicator is no longer in progress. That can
+// need the other ranks (who connect in their first call), one of which may have left. The rank's
+// mutex is held: nobody else could abort.
+void NcclGroup::settle(int rank, Member& member, const std::string& what) {
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  ncclResult_t state = ncclInProgress;
+  while (true) {
+    check(nccl().async_error(member.communicator, &state), "ncclCommGetAsyncError");
+    if (state != ncclInProgress) break;
+    if (has_failed()) {
+      abort(of(rank));
+      throw_failure(rank, "calls " + what);
+    }
+    if (Clock::now() > deadline) {
+      abort(of(rank));
+      throw Error(ErrorCode::failed, what + ": NCCL took no answer within " +
+                                         std::to_string(timeout_.count()) + " ms");
+    }
+    std::this_thread::yield();
+  }
+  check(state, what);
+}
+
+// Ends everybody's calls; the first reason counts.
+void NcclGroup::fail(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = reason;
+  }
+  for (auto& rank : ranks_) {
+    const std::lock_guard lock(rank->mutex);
+    abort(*rank);
+  }
+}
+
+bool NcclGroup::has_failed() {
+  const std::lock_guard lock(mutex_);
+  return failure_.has_value();
+}
+
+void NcclGroup::throw_failure(int rank, const std::string& does) {
+  const std::lock_guard lock(mutex_);
+  throw RankLeft("rank " + std::to_string(rank) + " " + does + ", but " +
+                 failure_.value_or("its communicator is closed"));
+}
+
+// Names a call that does not end, and releases everybody.
+void NcclGroup::watch(const std::stop_token& stop) {
+  std::mutex sleep;
+  std::condition_variable_any wake;
+  while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(sleep);
+      wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
+    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const std::optional<std::string> stuck = look(*ranks_[rank]);
+      if (stuck) fail("rank " + std::to_string(rank) + ": " + *stuck);
+    }
+  }
+}
+
+std::optional<std::string> NcclGroup::look(Rank& rank) const {
+  const std::lock_guard lock(rank.mutex);
+  for (Member& member : rank.members) {
+    if (member.under_way.empty()) continue;
+    cudaSetDevice(rank.ordinal);  // else asking makes a context on GPU 0
+    if (auto stuck = look(member)) return stuck;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> NcclGroup::look(Member& member) const {
+  retire(member);
+  if (member.communicator == nullptr || member.under_way.empty()) return std::nullopt;
+  ncclResult_t state = ncclSuccess;
+  UnderWay& oldest = member.under_way.front();
+  if (!oldest.since && is_past(oldest.begun)) oldest.since = Clock::now();
+  if (nccl().async_error(member.communicator, &state) != ncclSuccess ||
+      (state != ncclSuccess && state != ncclInProgress)) {
+    return oldest.what + ": " + nccl().error_string(state);
+  }
+  if (!oldest.since || Clock::now() - *oldest.since < timeout_) return std::nullopt;
+  return oldest.what + ", did not end within " + std::to_string(timeout_.count()) + " ms";
+}
+
+}  // namespace zl::cuda

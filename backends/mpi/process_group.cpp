@@ -1,0 +1,121 @@
+#include "backends/mpi/process_group.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "backends/cpu/move_data.h"
+#include "backends/cpu/slow_link.h"
+#include "backends/mpi/header.h"
+#include "core/threads/call_text.h"
+
+namespace zl::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kGrace{1};  // for messages that a rank sent before its end
+
+// Lets other processes have the processor, soon for longer.
+class Pause {
+ public:
+  void operator()() {
+    constexpr int kYields = 200;
+    if (++waits_ < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+ private:
+  int waits_ = 0;
+};
+
+}  // namespace
+
+void ProcessGroup::run(StreamId stream, const Call& call) {
+  if (size() == 1) return cpu::move_data({&call}, 0);
+  meet(stream, call);
+  const Collective collective{call.kind, call.op, call.purpose, call.segments};
+  cpu::carry(wire_bytes(collective, size()), link_bandwidth_, [&] { move(stream, call); });
+}
+
+std::shared_ptr<ProcessGroup> ProcessGroup::split(int color, int key) {
+  ZL_CHECK(color >= 0, "the color of a group is 0 or more, not " + std::to_string(color));
+  Call call;
+  call.splits = true;
+  meet(StreamId::compute, call);
+  return std::make_shared<ProcessGroup>(group_->split(color, key), notices_, timeout_,
+                                        link_bandwidth_);
+}
+
+void ProcessGroup::meet(StreamId stream, const Call& call) {
+  const std::int64_t number = ++calls_[static_cast<std::size_t>(stream)];
+  const auto where = [&] {
+    return "#" + std::to_string(number) + " of the stream '" + name_of(stream) + "'";
+  };
+  const Header mine(call);
+  std::vector<Header> theirs(static_cast<std::size_t>(size()));
+  Requests requests(*group_, collective_channel(stream));
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    requests.receive(peer, &theirs[static_cast<std::size_t>(peer)], sizeof(Header));
+    requests.send(peer, &mine, sizeof(Header));
+  }
+  headers_.add(call.purpose, requests.sent());
+  const auto start = Clock::now();
+  wait(requests, call, [&] {
+    if (Clock::now() - start < timeout_) return;
+    throw Error(ErrorCode::failed,
+                "collective timed out after " + std::to_string(timeout_.count()) + " ms: rank " +
+                    std::to_string(name(rank())) + " waits at " + where() + " in " +
+                    describe(call) + "; not there: rank " + list(requests.missing()));
+  });
+  theirs[static_cast<std::size_t>(rank())] = mine;
+  for (int peer = 1; peer < size(); ++peer) {
+    const Header& other = theirs[static_cast<std::size_t>(peer)];
+    if (other.digest == theirs[0].digest) continue;
+    throw Error(ErrorCode::failed, "collective mismatch at " + where() + ": rank " +
+                                       std::to_string(name(0)) + " calls " + theirs[0].text +
+                                       ", rank " + std::to_string(name(peer)) + " calls " +
+                                       other.text);
+  }
+}
+
+void ProcessGroup::wait(Requests& requests, const Call& call,
+                        const std::function<void()>& meanwhile) {
+  wait({"in " + describe(call), [&] { return requests.done(); }, [&] { return requests.missing(); },
+        meanwhile});
+}
+
+void ProcessGroup::wait(const Wait& wait) {
+  const auto leave = [&](const std::string& why) {
+    throw RankLeft("rank " + std::to_string(name(rank())) + " waits " + wait.what + ", but " + why);
+  };
+  Pause pause;
+  Clock::time_point alone;  // since when it waits for ranks whose programs have ended
+  while (!wait.done()) {
+    if (const auto why = notices_.failure()) leave(*why);
+    const std::vector<int> ended = notices_.ended();
+    std::vector<int> missing = wait.missing();
+    for (int& each : missing) each = name(each);
+    const auto first =
+        std::find_first_of(missing.begin(), missing.end(), ended.begin(), ended.end());
+    if (first == missing.end()) {
+      alone = {};
+    } else if (alone == Clock::time_point{}) {
+      alone = Clock::now();
+    } else if (Clock::now() - alone > kGrace) {
+      leave("rank " + std::to_string(*first) + " has left: its program has ended");
+    }
+    wait.meanwhile();
+    pause();
+  }
+}
+
+std::string ProcessGroup::list(const std::vector<int>& ranks) const {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(name(rank));
+  return text;
+}
+
+}  // namespace zl::mpi

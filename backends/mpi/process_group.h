@@ -1,0 +1,87 @@
+// One group of processes as one of its ranks sees it: MPI carries the bytes, reductions add in rank
+// order with the thread ranks' code, so that both give the same bits.
+// Ownership: refers to the run's notices; shares the group; keeps room for the other ranks' parts
+// of the largest reduction of each stream, outside the ledger. Threads: each stream's calls come
+// from that stream's thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/traffic.h"
+#include "backends/mpi/notices.h"
+#include "core/threads/thread_group.h"
+
+namespace zl::mpi {
+
+class Transfer;
+
+class ProcessGroup {
+ public:
+  // timeout: how long a rank waits in a call that others do not join. link_bandwidth: as
+  // WorldOptions.
+  ProcessGroup(std::shared_ptr<const Group> group, Notices& notices,
+               std::chrono::milliseconds timeout, double link_bandwidth)
+      : group_(std::move(group)),
+        notices_(notices),
+        timeout_(timeout),
+        link_bandwidth_(link_bandwidth) {}
+
+  int rank() const { return group_->rank(); }
+  int size() const { return group_->size(); }
+
+  // Throw Error{failed} when calls differ or a rank does not come in time, RankLeft when one has
+  // left.
+  void run(StreamId stream, const Call& call);
+  void exchange(StreamId stream, const std::vector<Message>& messages);
+  std::shared_ptr<ProcessGroup> split(int color, int key);
+
+  // What this rank has handed to MPI. Payload: of all ranks together the ledger's wire bytes but
+  // for what the ring's last part is rounded up by. Before it, in no book, each collective sends
+  // every other rank a header of kHeaderBytes that says what is called.
+  static constexpr std::int64_t kHeaderBytes = 256;
+  const cpu::Traffic& payload() const { return payload_; }
+  const cpu::Traffic& headers() const { return headers_; }
+
+ private:
+  // Something under way, for wait().
+  struct Wait {
+    std::string what;                           // "in all_reduce of ..."
+    std::function<bool()> done;                 // also makes it move
+    std::function<std::vector<int>()> missing;  // ranks that it needs
+    std::function<void()> meanwhile = [] {};
+  };
+
+  // Returns when all ranks have come with the same call.
+  void meet(StreamId stream, const Call& call);
+  void wait(const Wait& wait);
+  void wait(
+      Requests& requests, const Call& call, const std::function<void()>& meanwhile = [] {});
+  void move(StreamId stream, const Call& call);
+  void all_reduce(StreamId stream, const Call& call);
+  void reduce_scatter(StreamId stream, const Call& call);
+  // Throws when the time is up.
+  void check_time(const std::vector<std::unique_ptr<Transfer>>& transfers,
+                  std::chrono::steady_clock::time_point start) const;
+  int name(int rank) const { return group_->world_rank(rank); }
+  std::string list(const std::vector<int>& ranks) const;
+
+  std::shared_ptr<const Group> group_;
+  Notices& notices_;
+  std::chrono::milliseconds timeout_;
+  double link_bandwidth_;
+  cpu::Traffic payload_, headers_;
+  // Each touched by its stream's thread only.
+  std::array<std::int64_t, kStreams> calls_{};
+  std::array<std::vector<std::byte>, kStreams> scratch_;
+  // Messages so far, by peer: received, sent.
+  std::array<std::map<int, std::array<std::int64_t, 2>>, kStreams> messages_;
+};
+
+}  // namespace zl::mpi
