@@ -44,9 +44,9 @@ TEST(JsonReading, ASecondKeyIsNamedWithItsPlace) {
       "dir/f.json:4:3: the key \"a\" is given twice; remove one");
   // The first of several, after a comment, and with a quote in its name.
   EXPECT_CONTAINS(message_of([] { parse_json("{/* \" */\"a\": 1, \"a\": 2, \"a\": 3}", "f"); }),
-                  "f:1:18: ");
-  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\"b": 1, "a\"b": 2})", "f"); }), "f:1:12: ");
-  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\\": 1,"a\\": 2})", "f"); }), "f:1:10: ");
+                  "f:1:17: ");
+  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\"b": 1, "a\"b": 2})", "f"); }), "f:1:13: ");
+  EXPECT_CONTAINS(message_of([] { parse_json(R"({"a\\": 1,"a\\": 2})", "f"); }), "f:1:11: ");
 }
 
 TEST(JsonReading, WholeNumbersMayBeWrittenAsFloats) {
