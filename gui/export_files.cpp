@@ -5,6 +5,8 @@
 #include "core/base/files.h"
 #include "results/memory_snapshot.h"
 #include "results/perfetto.h"
+#include "results/report_html.h"
+#include "results/report_markdown.h"
 #include "scenarios/report/collect_report.h"
 #include "scenarios/run/replay.h"
 

@@ -6,10 +6,10 @@
 
 namespace zl {
 
-std::vector<std::unique_ptr<Unit>> make_units(RankContext& context, ParameterAccess& access,
-                                              const ModelConfig& config,
-                                              const ParameterTable& table) {
-  std::vector<std::unique_ptr<Unit>> units;
+std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
+                                                   const ModelConfig& config,
+                                                   const ParameterTable& table) {
+  std::vector<std::unique_ptr<ModelUnit>> units;
   units.push_back(std::make_unique<EmbeddingUnit>(context, access, config, table));
   int number = 1;
   for (const BlockParameters& parameters : table.blocks) {

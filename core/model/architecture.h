@@ -12,8 +12,8 @@
 namespace zl {
 
 // The decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks, head.
-std::vector<std::unique_ptr<Unit>> make_units(RankContext& context, ParameterAccess& access,
-                                              const ModelConfig& config,
-                                              const ParameterTable& table);
+std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
+                                                   const ModelConfig& config,
+                                                   const ParameterTable& table);
 
 }  // namespace zl

@@ -12,7 +12,11 @@ namespace zl {
 
 Block::Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
              const BlockParameters& parameters, int number)
-    : Unit(number), context_(context), access_(access), config_(config), parameters_(parameters) {}
+    : ModelUnit(number),
+      context_(context),
+      access_(access),
+      config_(config),
+      parameters_(parameters) {}
 
 void Block::forward(MicroBatch& micro) {
   micro.stream = run_forward(std::move(micro.stream), micro.geometry, kept(micro), false);

@@ -13,7 +13,7 @@
 
 namespace zl {
 
-class Block final : public Unit {
+class Block final : public ModelUnit {
  public:
   Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
         const BlockParameters& parameters, int number);

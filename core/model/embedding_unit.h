@@ -8,11 +8,11 @@
 
 namespace zl {
 
-class EmbeddingUnit final : public Unit {
+class EmbeddingUnit final : public ModelUnit {
  public:
   EmbeddingUnit(RankContext& context, ParameterAccess& access, const ModelConfig& config,
                 const ParameterTable& table)
-      : Unit(0), context_(context), access_(access), config_(config), table_(table) {}
+      : ModelUnit(0), context_(context), access_(access), config_(config), table_(table) {}
 
   void forward(MicroBatch& micro) override;
   void backward(MicroBatch& micro) override;

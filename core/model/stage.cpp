@@ -6,7 +6,7 @@
 namespace zl {
 
 Stage::Stage(RankContext& context, ParameterAccess& access,
-             std::vector<std::unique_ptr<Unit>> units, const RecomputePlan& recompute,
+             std::vector<std::unique_ptr<ModelUnit>> units, const RecomputePlan& recompute,
              std::unique_ptr<KeptInputs> kept_inputs)
     : context_(context),
       access_(access),
@@ -14,7 +14,7 @@ Stage::Stage(RankContext& context, ParameterAccess& access,
       recompute_(recompute),
       away_(std::move(kept_inputs)) {
   for (const auto& unit : units_) {
-    std::vector<Unit*>& rest = layers_.empty() ? before_ : after_;
+    std::vector<ModelUnit*>& rest = layers_.empty() ? before_ : after_;
     (unit->can_recompute() ? layers_ : rest).push_back(unit.get());
   }
   if (!units_.empty()) loss_ = dynamic_cast<LossUnit*>(units_.back().get());
@@ -23,13 +23,13 @@ Stage::Stage(RankContext& context, ParameterAccess& access,
 void Stage::forward(MicroBatch& micro) {
   micro.geometry.drop_attention = recompute_.drop_attention();
   micro.geometry.drop_activation = recompute_.drop_activation();
-  for (Unit* unit : before_) forward_unit(*unit, micro);
+  for (ModelUnit* unit : before_) forward_unit(*unit, micro);
   for (const Group& group : recompute_.groups()) forward_group(group, micro);
   if (away_) away_->finish();
-  for (Unit* unit : after_) forward_unit(*unit, micro);
+  for (ModelUnit* unit : after_) forward_unit(*unit, micro);
 }
 
-void Stage::forward_unit(Unit& unit, MicroBatch& micro) {
+void Stage::forward_unit(ModelUnit& unit, MicroBatch& micro) {
   ScopeGuard scope(context_, Phase::forward, unit.number());
   access_.enter(unit.number(), Pass::forward);
   unit.forward(micro);
@@ -38,7 +38,7 @@ void Stage::forward_unit(Unit& unit, MicroBatch& micro) {
 
 void Stage::forward_group(const Group& group, MicroBatch& micro) {
   for (int index = group.begin; index < group.end; ++index) {
-    Unit& unit = layer(index);
+    ModelUnit& unit = layer(index);
     if (!group.recomputed) {
       forward_unit(unit, micro);
       continue;
@@ -57,20 +57,20 @@ void Stage::forward_group(const Group& group, MicroBatch& micro) {
 }
 
 void Stage::evaluate(MicroBatch& micro) {
-  for (Unit* unit : before_) forward_unit(*unit, micro);
-  for (Unit* unit : layers_) {
+  for (ModelUnit* unit : before_) forward_unit(*unit, micro);
+  for (ModelUnit* unit : layers_) {
     forward_unit(*unit, micro);
     unit->keep_output_only(micro);
     micro.forget(unit->number());
   }
-  for (Unit* unit : after_) forward_unit(*unit, micro);
+  for (ModelUnit* unit : after_) forward_unit(*unit, micro);
   ScopeGuard scope(context_, Phase::forward, loss_->number());
   access_.enter(loss_->number(), Pass::backward);
   loss_->evaluate(micro);
   access_.leave(loss_->number(), Pass::backward);
 }
 
-void Stage::backward_unit(Unit& unit, MicroBatch& micro) {
+void Stage::backward_unit(ModelUnit& unit, MicroBatch& micro) {
   ScopeGuard scope(context_, Phase::backward, unit.number());
   access_.enter(unit.number(), Pass::backward);
   unit.backward(micro);
@@ -104,7 +104,7 @@ void Stage::bring_back(std::size_t index, MicroBatch& micro) {
 // forward visit of all but its last layer first.
 void Stage::recompute_group(const Group& group, MicroBatch& micro) {
   for (int index = group.begin; index + 1 < group.end; ++index) {
-    Unit& unit = layer(index);
+    ModelUnit& unit = layer(index);
     ScopeGuard scope(context_, Phase::recompute, unit.number());
     access_.enter(unit.number(), Pass::forward);
     unit.recompute(micro, false);
@@ -112,7 +112,7 @@ void Stage::recompute_group(const Group& group, MicroBatch& micro) {
   }
 }
 
-void Stage::backward_layer(Unit& unit, MicroBatch& micro) {
+void Stage::backward_layer(ModelUnit& unit, MicroBatch& micro) {
   access_.enter(unit.number(), Pass::backward);
   if (unit.needs_recompute(micro)) {
     ScopeGuard scope(context_, Phase::recompute, unit.number());
@@ -137,7 +137,9 @@ std::vector<Visit> Stage::evaluation_visits() const {
 
 std::vector<Visit> Stage::backward_visits() const {
   std::vector<Visit> order;
-  const auto visit = [&](const Unit& unit, Pass pass) { order.push_back({unit.number(), pass}); };
+  const auto visit = [&](const ModelUnit& unit, Pass pass) {
+    order.push_back({unit.number(), pass});
+  };
   for (auto unit = after_.rbegin(); unit != after_.rend(); ++unit) visit(**unit, Pass::backward);
   const auto& groups = recompute_.groups();
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {

@@ -18,8 +18,9 @@ class Stage {
  public:
   // recompute: its layers are the units that can be recomputed, which lie together. kept_inputs:
   // where the inputs of recomputed groups wait; null: on the device.
-  Stage(RankContext& context, ParameterAccess& access, std::vector<std::unique_ptr<Unit>> units,
-        const RecomputePlan& recompute, std::unique_ptr<KeptInputs> kept_inputs = nullptr);
+  Stage(RankContext& context, ParameterAccess& access,
+        std::vector<std::unique_ptr<ModelUnit>> units, const RecomputePlan& recompute,
+        std::unique_ptr<KeptInputs> kept_inputs = nullptr);
 
   // From the ids (or the stream) of the micro-batch to its stream; keeps what backward() needs.
   void forward(MicroBatch& micro);
@@ -35,19 +36,19 @@ class Stage {
 
  private:
   using Group = RecomputePlan::Group;
-  Unit& layer(int index) const { return *layers_[index]; }
-  void forward_unit(Unit& unit, MicroBatch& micro);
-  void backward_unit(Unit& unit, MicroBatch& micro);
+  ModelUnit& layer(int index) const { return *layers_[index]; }
+  void forward_unit(ModelUnit& unit, MicroBatch& micro);
+  void backward_unit(ModelUnit& unit, MicroBatch& micro);
   void forward_group(const Group& group, MicroBatch& micro);
   void bring_back(std::size_t group, MicroBatch& micro);
   void recompute_group(const Group& group, MicroBatch& micro);
-  void backward_layer(Unit& unit, MicroBatch& micro);
+  void backward_layer(ModelUnit& unit, MicroBatch& micro);
 
   RankContext& context_;
   ParameterAccess& access_;
-  std::vector<std::unique_ptr<Unit>> units_;
-  std::vector<Unit*> before_, layers_, after_;  // the layers, and the units around them
-  LossUnit* loss_ = nullptr;                    // the last unit, where the model ends here
+  std::vector<std::unique_ptr<ModelUnit>> units_;
+  std::vector<ModelUnit*> before_, layers_, after_;  // the layers, and the units around them
+  LossUnit* loss_ = nullptr;                         // the last unit, where the model ends here
   RecomputePlan recompute_;
   std::unique_ptr<KeptInputs> away_;
 };

@@ -8,12 +8,12 @@
 
 namespace zl {
 
-class Unit {
+class ModelUnit {
  public:
-  explicit Unit(int number) : number_(number) {}
-  virtual ~Unit() = default;
-  Unit(const Unit&) = delete;
-  Unit& operator=(const Unit&) = delete;
+  explicit ModelUnit(int number) : number_(number) {}
+  virtual ~ModelUnit() = default;
+  ModelUnit(const ModelUnit&) = delete;
+  ModelUnit& operator=(const ModelUnit&) = delete;
 
   int number() const { return number_; }
 
@@ -38,9 +38,9 @@ class Unit {
 };
 
 // A unit that ends a model: makes the loss from what its forward kept. backward() starts with it.
-class LossUnit : public Unit {
+class LossUnit : public ModelUnit {
  public:
-  using Unit::Unit;
+  using ModelUnit::ModelUnit;
   // The loss without gradients; what the forward kept is gone.
   virtual void evaluate(MicroBatch& micro) = 0;
 };

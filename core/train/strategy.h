@@ -34,6 +34,8 @@ struct Strategy {
   LossScalerConfig loss_scaler;
   // DeepSpeed updates the loss scale before unscaling (SPECS 2); for parity studies only.
   bool deepspeed_scale_order = false;
+
+  bool operator==(const Strategy&) const = default;
 };
 
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.

@@ -6,7 +6,10 @@
 #include <optional>
 #include <thread>
 
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/planner/shortage.h"
+#include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
 
 namespace zl {

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/evaluator.h"
 
 namespace zl {

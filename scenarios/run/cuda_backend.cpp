@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/device.h"
+#include "core/ops/op.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"

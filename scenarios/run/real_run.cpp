@@ -5,6 +5,7 @@
 
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
+#include "core/data/token_source.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/run/corpus.h"
 #include "scenarios/run/measure.h"

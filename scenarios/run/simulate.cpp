@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/data/token_source.h"
 #include "core/model/parameters.h"
 #include "scenarios/run/measure.h"
 #include "simulator/storage.h"

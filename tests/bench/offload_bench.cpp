@@ -11,6 +11,7 @@
 
 #include "backends/cpu/file_storage.h"
 #include "backends/cpu/world.h"
+#include "core/data/token_source.h"
 #include "core/train/rank_program.h"
 #include "tests/engine/intervals.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/files.h"
+#include "core/data/token_source.h"
 #include "core/train/rank_program.h"
 #include "simulator/timeline.h"
 #include "simulator/world.h"

@@ -2,6 +2,7 @@
 // training that goes on.
 #include <cmath>
 
+#include "core/data/token_source.h"
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {

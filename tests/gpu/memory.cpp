@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/world.h"
+#include "core/data/token_source.h"
 #include "core/train/rank_program.h"
 #include "scenarios/files/model_file.h"
 #include "simulator/world.h"

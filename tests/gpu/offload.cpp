@@ -11,6 +11,7 @@
 #include "backends/cuda/world.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/data/token_source.h"
 #include "core/train/rank_program.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/run/cuda_backend.h"

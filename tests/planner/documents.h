@@ -2,9 +2,13 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include <atomic>
+
 #include "scenarios/planner/document.h"
 
 namespace zl::test {
+
+inline const std::atomic<bool> kGoOn{false};  // nobody cancels
 
 // The five ZeRO strategies, of which some do not fit.
 inline Document llama_on_a_node() {

@@ -9,10 +9,8 @@
 namespace zl {
 namespace {
 
-const std::atomic<bool> kGoOn{false};
-
 std::shared_ptr<const Study> evaluated(const Document& document) {
-  return Evaluator().evaluate(document, kGoOn);
+  return Evaluator().evaluate(document, test::kGoOn);
 }
 
 TEST(Evaluator, AgreesWithTheRunner) {
@@ -98,10 +96,10 @@ TEST(Evaluator, AgreesWithTheRunnerOnWhatToRecompute) {
 TEST(Evaluator, AnotherClusterIsOnlyPricedAgain) {
   Evaluator evaluator;
   const Document document = test::llama_on_a_node();
-  EXPECT_EQ(evaluator.evaluate(document, kGoOn)->recorded, 5);
-  const auto other = evaluator.evaluate(document.with("cluster", "8xb200"), kGoOn);
+  EXPECT_EQ(evaluator.evaluate(document, test::kGoOn)->recorded, 5);
+  const auto other = evaluator.evaluate(document.with("cluster", "8xb200"), test::kGoOn);
   EXPECT_EQ(other->recorded, 0);
-  EXPECT_EQ(evaluator.evaluate(document.with("run.micro_batch", "2"), kGoOn)->recorded, 5);
+  EXPECT_EQ(evaluator.evaluate(document.with("run.micro_batch", "2"), test::kGoOn)->recorded, 5);
 }
 
 TEST(Evaluator, ACancelledRequestGivesNothing) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/rank/pool.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/run/runner.h"
 
 namespace zl {

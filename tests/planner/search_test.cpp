@@ -11,8 +11,6 @@
 namespace zl {
 namespace {
 
-const std::atomic<bool> kGoOn{false};
-
 std::int64_t global_batch(const StrategyStudy& each) {
   return each.imported.strategy.micro_batch * each.imported.strategy.gradient_accumulation;
 }
@@ -20,20 +18,20 @@ std::int64_t global_batch(const StrategyStudy& each) {
 TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
   Evaluator evaluator;
   const auto study =
-      evaluator.evaluate(test::llama_on_a_node().with("run.micro_batch", "2"), kGoOn);
+      evaluator.evaluate(test::llama_on_a_node().with("run.micro_batch", "2"), test::kGoOn);
   const StrategyStudy& misfit = study->strategies.front();
   ASSERT_FALSE(misfit.fits());
   const auto candidates = fit_candidates(*study, misfit);
   std::set<std::string> names;
   for (const Variation& each : candidates) EXPECT_TRUE(names.insert(each.name).second);
-  const auto evaluated = evaluator.evaluate(fit_document(*study, candidates), kGoOn);
+  const auto evaluated = evaluator.evaluate(fit_document(*study, candidates), test::kGoOn);
   const auto advice = fit_advice(*evaluated, misfit, candidates);
   ASSERT_FALSE(advice.empty());
   for (std::size_t i = 1; i < advice.size(); ++i) {
     EXPECT_LE(advice[i - 1].candidate->changes.size(), advice[i].candidate->changes.size());
   }
   const Document changed = with_variation(*study, misfit, *advice.front().candidate);
-  const auto after = evaluator.evaluate(changed, kGoOn);
+  const auto after = evaluator.evaluate(changed, test::kGoOn);
   const StrategyStudy& fixed = after->strategies.front();
   EXPECT_TRUE(fixed.fits());
   EXPECT_DOUBLE_EQ(fixed.result.step_time.median, advice.front().step_time);
@@ -41,7 +39,7 @@ TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
 }
 
 std::shared_ptr<const Study> tiny_zero_1() {
-  return Evaluator().evaluate(test::tiny_study().with_strategies({"zero-1"}), kGoOn);
+  return Evaluator().evaluate(test::tiny_study().with_strategies({"zero-1"}), test::kGoOn);
 }
 
 TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
@@ -52,7 +50,7 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
     if (each.changes.size() == 1) some.push_back(each);
   }
   std::vector<SweepRow> rows;
-  sweep(*study, base, some, kGoOn, [&](SweepRow row) { rows.push_back(std::move(row)); });
+  sweep(*study, base, some, test::kGoOn, [&](SweepRow row) { rows.push_back(std::move(row)); });
   ASSERT_EQ(rows.size(), some.size() + 1) << "and the strategy as it is";
   EXPECT_TRUE(rows[0].variation.changes.empty());
   EXPECT_EQ(rows[0].step_time, base.result.step_time.median);
@@ -63,7 +61,7 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
     offloads.insert(row.offload);
     if (row.variation.changes.empty()) continue;
     const auto alone =
-        Evaluator().evaluate(with_variation(*study, base, row.variation), kGoOn)->strategies[0];
+        Evaluator().evaluate(with_variation(*study, base, row.variation), test::kGoOn)->strategies[0];
     EXPECT_EQ(alone.name(), row.variation.name);
     EXPECT_EQ(alone.imported.strategy.zero.stage, row.stage);
     EXPECT_EQ(alone.imported.strategy.micro_batch, row.micro_batch);
