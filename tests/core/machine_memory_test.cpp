@@ -2,6 +2,7 @@
 #include "core/base/machine_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct MachineMemory : testing::Test {
-  MachineMemory() : root(fs::path(testing::TempDir()) / "machine") {
+  MachineMemory() : root(fs::path(testing::TempDir()) / ("machine-" + std::to_string(::getpid()))) {
     fs::remove_all(root);
     write("proc/meminfo", "MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:  8000 kB\n");
   }

@@ -62,7 +62,9 @@ TEST(MessageTwin, RecordedIsExecuted) {
       EXPECT_EQ(books.result, 1 + 2 * (1 + 2 + 3));
       if (rank.communicator.rank() == 0) executed = books;
     });
-    sim::make_world({.ranks = 4}, {})->run([&](RankHandle rank) {
+    sim::SimOptions options;
+    options.mesh = kMesh;
+    sim::make_world({.ranks = 4}, options)->run([&](RankHandle rank) {
       recorded = run_stages(rank, count);
     });
     EXPECT_EQ(executed.hash, recorded.hash);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "results/store.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/scenario.h"
 #include "tests/gui/helpers.h"
 

@@ -20,6 +20,8 @@ const std::string kHostile = "z\"><script>alert('1')</script>&amp;|\x01\xff\xc0\
 RunResult measured(const std::string& strategy) {
   RunResult run = a_full_run();
   run.strategy = strategy;
+  run.backend = "cpu";
+  run.predicted = false;
   run.outcome = Outcome::ok;
   run.message.clear();
   run.loss = {5.5, 4.25};
