@@ -42,7 +42,7 @@ struct AxpyBody {
   const double* factor;  // null: absent
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    A values[kRun], before[kRun];
+    A values[kRun], before[kRun] = {};
     load_run(x + first, length, packed_x, values);
     if (accumulate) load_run(y + first, length, packed_y, before);
     const A scale = factor == nullptr ? alpha : static_cast<A>(*factor);
