@@ -33,7 +33,10 @@ class Pause {
 }  // namespace
 
 void ProcessGroup::run(StreamId stream, const Call& call) {
-  if (size() == 1) return cpu::move_data({&call}, 0);
+  if (size() == 1) {
+    cpu::move_data({&call}, 0);
+    return;
+  }
   meet(stream, call);
   const Collective collective{call.kind, call.op, call.purpose, call.segments};
   cpu::carry(wire_bytes(collective, size()), link_bandwidth_, [&] { move(stream, call); });

@@ -39,9 +39,9 @@ struct AttentionMask {
 
   // Of one sequence with `keys` keys; the kernels lower the limit to the sequence's length.
   KeyBand band(std::int64_t keys) const {
-    const std::int64_t behind =
-        kind == AttentionMaskKind::window ? window - 1 : KeyBand::kUnbounded;
-    return {behind, is_causal() ? 0 : KeyBand::kUnbounded, keys};
+    const bool bounded = kind == AttentionMaskKind::window && window <= KeyBand::kUnbounded;
+    return {bounded ? window - 1 : KeyBand::kUnbounded, is_causal() ? 0 : KeyBand::kUnbounded,
+            keys};
   }
 
   // How many (query, key) pairs of one sequence it lets see; what cost() is made of. Lengths lie on

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/ops/attention.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/op.h"
 
 namespace zl::cuda {
 namespace {

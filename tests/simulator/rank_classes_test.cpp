@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/data/token_source.h"
 #include "core/model/parameters.h"
 #include "core/parallel/partition.h"
 #include "core/train/rank_program.h"
