@@ -80,6 +80,14 @@ void HostGradients::add_squares(const TensorView& bound, const TensorView& parts
   context_.run(Axpy{arriving_squares_, parts, 1.0, accumulate});
 }
 
+TensorView HostGradients::bring(const TensorView& factor) {
+  const TensorView here = squares_.view.flat(0, 1);
+  context_.wait(StreamId::copy_out, context_.record(StreamId::compute));
+  context_.copy(StreamId::copy_out, Route::device_to_host, here, factor, Purpose::control);
+  arrive();
+  return here;
+}
+
 TensorView HostGradients::owned(int parameter) const {
   const Partition::Slot& slot = partition_.slot(parameter);
   return shards_.view.flat(shift() + slot.shard_offset - begin_, slot.chunk);

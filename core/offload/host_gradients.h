@@ -37,6 +37,9 @@ class HostGradients {
   void add_bound(const TensorView& bound, bool accumulate);
   void add_squares(const TensorView& bound, const TensorView& parts, std::int64_t total_count,
                    bool accumulate);
+  // ClipFactor's factor to the host, where later work of the host stream finds it until the next
+  // add_squares.
+  TensorView bring(const TensorView& factor);
 
   // A parameter's chunk, and all of them, in the buffer that is being filled.
   TensorView owned(int parameter) const;

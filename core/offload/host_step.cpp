@@ -112,6 +112,7 @@ void HostStep::step(StepScalars scalars) {
   const bool delayed = delays();
   ++steps_;
   scalars.gradient_shift = gradients_.shift();
+  if (!scalars.factor.empty()) scalars.factor = gradients_.bring(scalars.factor);
   context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;

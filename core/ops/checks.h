@@ -15,6 +15,12 @@ inline void require(bool ok, const char* op, const char* what) {
 
 inline std::int64_t bytes_of(const TensorView& view) { return view.empty() ? 0 : view.bytes(); }
 
+// The factor of an update's gradients where the device has found it.
+inline void require_factor(const TensorView& factor, const char* op) {
+  require(factor.empty() || (factor.count() == 1 && factor.dtype == DType::f64), op,
+          "factor is one f64");
+}
+
 // Cost of an op that streams its tensors once: bytes from its visit(), given FLOPs.
 template <class Op>
 Cost streaming_cost(const Op& op, double flops, std::int64_t rows, std::int64_t columns) {

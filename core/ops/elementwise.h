@@ -22,18 +22,23 @@ struct Fill {
 
 // y = alpha * x (+ y when accumulate), with conversion between any two floating types: copy, cast,
 // scale and accumulate in one op. Arithmetic in f32 (f64 if either is f64). y may alias x when the
-// types are equal.
+// types are equal. factor: absent, or f64[1], which takes the place of alpha.
 struct Axpy {
   static constexpr const char* kName = "axpy";
   TensorView x, y;
   double alpha = 1.0;
   bool accumulate = false;
+  TensorView factor = {};
 
-  void validate() const { require(x.count() == y.count(), kName, "x and y have one count"); }
+  void validate() const {
+    require_factor(factor, kName);
+    require(x.count() == y.count(), kName, "x and y have one count");
+  }
   Cost cost() const { return streaming_cost(*this, static_cast<double>(x.count()), 1, x.count()); }
   template <class F>
   void visit(F&& f) const {
     f(x, Access::read), f(y, accumulate ? Access::read_write : Access::write);
+    f(factor, Access::read);
   }
 };
 

@@ -6,13 +6,16 @@
 
 namespace zl {
 
-// m = fma(1 - beta1, grad_scale * grad, beta1 * m). m: f32[n]; grad: any floating type.
+// m = fma(1 - beta1, grad_scale * grad, beta1 * m). m: f32[n]; grad: any floating type; factor: as
+// AdamStep's.
 struct MomentumStep {
   static constexpr const char* kName = "momentum_step";
   TensorView m, grad;
   float beta1 = 0, grad_scale = 1;
+  TensorView factor = {};
 
   void validate() const {
+    require_factor(factor, kName);
     require(m.count() == grad.count(), kName, "m and grad have one count");
     require(m.dtype == DType::f32, kName, "m is f32");
   }
@@ -21,7 +24,7 @@ struct MomentumStep {
   }
   template <class F>
   void visit(F&& f) const {
-    f(m, Access::read_write), f(grad, Access::read);
+    f(m, Access::read_write), f(grad, Access::read), f(factor, Access::read);
   }
 };
 

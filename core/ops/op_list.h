@@ -40,4 +40,5 @@
   X(ScaledStep)         \
   X(BlockQuantize)      \
   X(BlockDequantize)    \
-  X(BlockSum)
+  X(BlockSum)           \
+  X(ClipFactor)

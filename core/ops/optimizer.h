@@ -53,6 +53,29 @@ struct SquaredSum {
   }
 };
 
+// What gradients are multiplied by so that their norm is at most max_norm, from reduced parts as
+// SquaredSum's, in f64: sum = parts[0] + parts[1]; norm = sqrt(sum / gradients) / loss_scale;
+//   factor = unscale / max(1, (norm + 1e-6) / max_norm)
+// parts: f64[2]; sum, factor: f64[1]; factor may lie in parts. A norm of NaN counts as small.
+struct ClipFactor {
+  static constexpr const char* kName = "clip_factor";
+  TensorView parts, sum, factor;
+  double gradients = 1;  // whose squares were added up: the norm is the root of their mean
+  double loss_scale = 1, unscale = 1, max_norm = 1;
+
+  void validate() const {
+    require(parts.count() == 2 && parts.dtype == DType::f64, kName, "parts are two f64");
+    require(sum.count() == 1 && sum.dtype == DType::f64, kName, "sum is one f64");
+    require(factor.count() == 1 && factor.dtype == DType::f64, kName, "factor is one f64");
+    require(max_norm > 0, kName, "max_norm is positive");
+  }
+  Cost cost() const { return streaming_cost(*this, 8, 1, 2); }
+  template <class F>
+  void visit(F&& f) const {
+    f(parts, Access::read), f(sum, Access::write), f(factor, Access::write);
+  }
+};
+
 // Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), arithmetic of SPECS 4.2 with fused
 // multiply-adds everywhere (vector body and tail alike):
 //   g = grad_scale * grad; (L2) g = fma(weight_decay, p, g)
@@ -61,6 +84,7 @@ struct SquaredSum {
 //   p = fma(m / d, -lr / bias1, p);  copy = p in the copy's type
 // bias1 = 1 - beta1^t and bias2 = 1 - beta2^t come from a double pow on the host (1 without
 // correction). param, m, v: f32[n]; grad: any floating type; copy: absent, or the compute type.
+// factor: absent, or f64[1], which as f32 takes the place of grad_scale; so in every update.
 // stochastic: copy[i] (bf16) = round_stochastically(p[i], random_bits(key, base + i)).
 struct AdamStep {
   static constexpr const char* kName = "adam_step";
@@ -71,8 +95,10 @@ struct AdamStep {
   bool stochastic = false;
   RngKey key = {};
   std::uint64_t base = 0;
+  TensorView factor = {};
 
   void validate() const {
+    require_factor(factor, kName);
     require(grad.count() == param.count() && m.count() == param.count() &&
                 v.count() == param.count() && (copy.empty() || copy.count() == param.count()),
             kName, "param, grad, m, v and copy have one count");
@@ -87,7 +113,7 @@ struct AdamStep {
   template <class F>
   void visit(F&& f) const {
     f(param, Access::read_write), f(grad, Access::read), f(m, Access::read_write);
-    f(v, Access::read_write), f(copy, Access::write);
+    f(v, Access::read_write), f(copy, Access::write), f(factor, Access::read);
   }
 };
 
@@ -99,8 +125,10 @@ struct SgdStep {
   TensorView param, grad, buf, copy;
   float lr = 0, momentum = 0, weight_decay = 0, grad_scale = 1;
   bool nesterov = false, first = false;
+  TensorView factor = {};
 
   void validate() const {
+    require_factor(factor, kName);
     require(grad.count() == param.count(), kName, "param and grad have one count");
     require((momentum == 0) == buf.empty(), kName, "buf is present when momentum is not 0");
   }
@@ -111,6 +139,7 @@ struct SgdStep {
   void visit(F&& f) const {
     f(param, Access::read_write), f(grad, Access::read);
     f(buf, first ? Access::write : Access::read_write), f(copy, Access::write);
+    f(factor, Access::read);
   }
 };
 
@@ -120,8 +149,10 @@ struct LambUpdate {
   static constexpr const char* kName = "lamb_update";
   TensorView param, grad, m, v, update;
   float beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0, bias1 = 1, bias2 = 1, grad_scale = 1;
+  TensorView factor = {};
 
   void validate() const {
+    require_factor(factor, kName);
     require(grad.count() == param.count() && update.count() == param.count(), kName,
             "param, grad and update have one count");
   }
@@ -131,7 +162,7 @@ struct LambUpdate {
   template <class F>
   void visit(F&& f) const {
     f(param, Access::read), f(grad, Access::read), f(m, Access::read_write);
-    f(v, Access::read_write), f(update, Access::write);
+    f(v, Access::read_write), f(update, Access::write), f(factor, Access::read);
   }
 };
 

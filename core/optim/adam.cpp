@@ -14,6 +14,7 @@ void adam_step(RankContext& context, const OptimizerState& state, const Optimize
   op.epsilon = static_cast<float>(config.epsilon);
   op.weight_decay = static_cast<float>(config.weight_decay);
   op.grad_scale = static_cast<float>(scalars.gradient_scale);
+  op.factor = scalars.factor;
   op.decoupled = variant.decoupled;
   op.bias1 = bias_of(config, scalars.beta1, state.steps());
   op.bias2 = bias_of(config, scalars.beta2, state.steps());

@@ -38,6 +38,7 @@ LambUpdate update_op(const OptimizerState& state, const OptimizerConfig& config,
   op.bias1 = bias_of(config, scalars.beta1, state.steps());
   op.bias2 = bias_of(config, scalars.beta2, state.steps());
   op.grad_scale = static_cast<float>(scalars.gradient_scale);
+  op.factor = scalars.factor;
   return op;
 }
 

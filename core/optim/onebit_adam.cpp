@@ -101,7 +101,8 @@ void OnebitAdam::compressed(const StepScalars& scalars) {
   context_.run(MomentumStep{.m = momenta,
                             .grad = local_gradients_,
                             .beta1 = static_cast<float>(scalars.beta1),
-                            .grad_scale = static_cast<float>(scalars.gradient_scale)});
+                            .grad_scale = static_cast<float>(scalars.gradient_scale),
+                            .factor = scalars.factor});
   all_reduce_.run(momenta);
   FrozenAdamStep op;
   op.lr = static_cast<float>(scalars.lr);

@@ -118,7 +118,8 @@ void OnebitLamb::compressed(const StepScalars& scalars) {
   context_.run(MomentumStep{.m = momenta,
                             .grad = local_gradients_,
                             .beta1 = static_cast<float>(scalars.beta1),
-                            .grad_scale = static_cast<float>(scalars.gradient_scale)});
+                            .grad_scale = static_cast<float>(scalars.gradient_scale),
+                            .factor = scalars.factor});
   weigh(false);
   all_reduce_.run(momenta);
   weigh(true);

@@ -17,6 +17,7 @@ namespace zl {
 struct StepScalars {
   double lr = 0, beta1 = 0, beta2 = 0;
   double gradient_scale = 1;        // unscale and clip
+  TensorView factor = {};           // in its place, f64[1] where the optimizer works
   std::int64_t gradient_shift = 0;  // gradients lie this many elements behind the ranges'
 };
 

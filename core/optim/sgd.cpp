@@ -20,6 +20,7 @@ void Sgd::step(const StepScalars& scalars) {
   op.momentum = static_cast<float>(config_.momentum);
   op.weight_decay = static_cast<float>(config_.weight_decay);
   op.grad_scale = static_cast<float>(scalars.gradient_scale);
+  op.factor = scalars.factor;
   op.nesterov = config_.nesterov;
   op.first = state_.steps() == 1;
   for (const OptimizerState::Piece& piece : state_.pieces()) {

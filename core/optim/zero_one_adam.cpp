@@ -70,7 +70,10 @@ void ZeroOneAdam::compressed(const StepScalars& scalars) {
   Tensor gradients = context_.allocate(DType::f32, Shape{state_.elements()}, MemoryTag::workspace,
                                        {"gradients to compress"});
   // Unscaled before they are compressed: what the errors keep must not depend on the loss scale.
-  context_.run(Axpy{.x = local_gradients_, .y = gradients, .alpha = scalars.gradient_scale});
+  context_.run(Axpy{.x = local_gradients_,
+                    .y = gradients,
+                    .alpha = scalars.gradient_scale,
+                    .factor = scalars.factor});
   all_reduce_.run(gradients);
   const StateViews& all = state_.views();
   context_.run(
@@ -89,7 +92,8 @@ void ZeroOneAdam::local(const StepScalars& scalars) {
   context_.run(MomentumStep{.m = all.first,
                             .grad = local_gradients_,
                             .beta1 = static_cast<float>(scalars.beta1),
-                            .grad_scale = static_cast<float>(scalars.gradient_scale)});
+                            .grad_scale = static_cast<float>(scalars.gradient_scale),
+                            .factor = scalars.factor});
   context_.run(LocalAdamStep{.param = all.master,
                              .m = all.first,
                              .v = all.second,

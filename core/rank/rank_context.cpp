@@ -118,10 +118,10 @@ void RankContext::download(StreamId stream, void* destination, const TensorView&
 }
 
 void RankContext::copy(StreamId stream, Route route, const TensorView& destination,
-                       const TensorView& source) {
+                       const TensorView& source, Purpose purpose) {
   ZL_CHECK(destination.dtype == source.dtype && destination.count() == source.count(),
            "a copy does not convert or cut");
-  move(stream, route, Purpose::data, destination, source);
+  move(stream, route, purpose, destination, source);
   if (!options_.record_accesses) return;
   record_access(source, Access::read);
   record_access(destination, Access::write);

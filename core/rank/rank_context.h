@@ -105,7 +105,8 @@ class RankContext : private AllocationObserver {
   void upload(StreamId stream, const TensorView& destination, const void* source);
   void download(StreamId stream, void* destination, const TensorView& source);
   // Between device memory and host memory of the pools; same count and type.
-  void copy(StreamId stream, Route route, const TensorView& destination, const TensorView& source);
+  void copy(StreamId stream, Route route, const TensorView& destination, const TensorView& source,
+            Purpose purpose = Purpose::data);
 
   // The file tier; required before objects are made. `storage` must outlive the context's work.
   void use_storage(Storage* storage) { storage_ = storage; }

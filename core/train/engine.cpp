@@ -167,24 +167,27 @@ StepMetrics Engine::step(bool stop) {
   StepMetrics metrics;
   metrics.lr = learning_rate_.lr();
   metrics.loss_scale = scaler_.scale();
-  metrics.skipped = overflowed();
+  find_bound();
+  if (scales_loss(strategy_)) {
+    metrics.skipped = !std::isfinite(context_.read(ProbeKind::overflow, bound_));
+  }
   double unscale = 1.0 / scaler_.scale();
   // DeepSpeed's order updates the scale first and divides by the new one (SPECS section 2).
   if (strategy_.deepspeed_scale_order) {
     scaler_.update(metrics.skipped);
     unscale = 1.0 / scaler_.scale();
   }
-  metrics.grad_norm = metrics.skipped ? -1.0 : std::sqrt(squared_norm()) / metrics.loss_scale;
+  const double gradients = gradients_in_norm();  // the update may change what the next step takes
   if (!metrics.skipped) {
-    update(metrics, unscale);
+    reduce_squares();
+    update(scalars(metrics, unscale));
   } else if (host_step_ && host_step_->settle()) {
     weights_->publish();
   }
   if (!strategy_.deepspeed_scale_order) scaler_.update(metrics.skipped);
-  const TensorView stop_vote = loss_.view.flat(1, 1);
-  if (stop) context_.run(Fill{stop_vote, 1});
-  metrics.loss = reduce_scalar(loss_, ReduceOp::average, ProbeKind::loss);
-  metrics.stop = context_.read(ProbeKind::stop, stop_vote) > 0;
+  if (stop) context_.run(Fill{loss_.view.flat(1, 1), 1});
+  reduce_scalar(loss_, ReduceOp::average);
+  read_metrics(metrics, gradients);
   context_.run(Fill{loss_.view, 0});
   host_batches_.clear();
   forwards_ = backwards_ = 0;
@@ -192,13 +195,37 @@ StepMetrics Engine::step(bool stop) {
   return metrics;
 }
 
-void Engine::update(const StepMetrics& metrics, double unscale) {
+// The first read waits for the step; the others find its stream idle.
+void Engine::read_metrics(StepMetrics& metrics, double gradients) {
+  metrics.loss = context_.read(ProbeKind::loss, loss_);
+  metrics.stop = context_.read(ProbeKind::stop, loss_.view.flat(1, 1)) > 0;
+  metrics.grad_norm = -1.0;
+  if (metrics.skipped) return;
+  const double squares = context_.read(ProbeKind::squared_norm, squares_.view.flat(2, 1));
+  metrics.grad_norm = std::sqrt(squares / gradients) / metrics.loss_scale;
+}
+
+// The sum of the squares' parts, and with it the clipping factor, where the device needs them.
+StepScalars Engine::scalars(const StepMetrics& metrics, double unscale) {
   StepScalars scalars{metrics.lr, learning_rate_.beta1().value_or(strategy_.optimizer.beta1),
                       learning_rate_.beta2().value_or(strategy_.optimizer.beta2), unscale};
-  if (strategy_.gradient_clipping > 0) {
-    scalars.gradient_scale /=
-        std::max(1.0, (metrics.grad_norm + 1e-6) / strategy_.gradient_clipping);
+  const TensorView parts = squares_.view.flat(0, 2), sum = squares_.view.flat(2, 1);
+  if (strategy_.gradient_clipping <= 0) {
+    context_.run(Sum{parts, sum});
+    return scalars;
   }
+  scalars.factor = parts.flat(0, 1);
+  context_.run(ClipFactor{.parts = parts,
+                          .sum = sum,
+                          .factor = scalars.factor,
+                          .gradients = gradients_in_norm(),
+                          .loss_scale = metrics.loss_scale,
+                          .unscale = unscale,
+                          .max_norm = strategy_.gradient_clipping});
+  return scalars;
+}
+
+void Engine::update(const StepScalars& scalars) {
   if (optimizer_) optimizer_->step(scalars);
   if (host_step_) host_step_->step(scalars);
   weights_->publish();
@@ -259,27 +286,27 @@ std::vector<TensorView> Engine::reduction_ranges() {
   return ranges;
 }
 
-double Engine::reduce_scalar(const Tensor& value, ReduceOp op, ProbeKind what) {
+void Engine::reduce_scalar(const Tensor& value, ReduceOp op) {
   const Segment segment{value, value};
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
-  return context_.read(what, value);
 }
 
-bool Engine::overflowed() {
+// The largest gradient of all ranks, which the exact sum of squares needs.
+void Engine::find_bound() {
   bool first = true;
   for (const TensorView& range : reduction_ranges()) {
     context_.run(AbsMax{range, bound_, !first});
     first = false;
   }
   if (gradients_->host() != nullptr) gradients_->host()->add_bound(bound_, !first);
-  return !std::isfinite(reduce_scalar(bound_, ReduceOp::max, ProbeKind::overflow));
+  reduce_scalar(bound_, ReduceOp::max);
 }
 
-// Of the averaged gradients; where the ranks have their own, the mean of their squared norms.
-double Engine::squared_norm() {
-  const bool averaged = averages_gradients();
-  const std::int64_t total = partition_.full_elements() * (averaged ? 1 : context_.ranks());
+// Parts of the squared norm of the averaged gradients; where the ranks have their own, of all.
+void Engine::reduce_squares() {
+  const std::int64_t total =
+      partition_.full_elements() * (averages_gradients() ? 1 : context_.ranks());
   const TensorView parts = squares_.view.flat(0, 2);
   bool first = true;
   for (const TensorView& range : reduction_ranges()) {
@@ -292,9 +319,6 @@ double Engine::squared_norm() {
   const Segment segment{parts, parts};
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::control, {&segment, 1}});
-  context_.run(Sum{parts, squares_.view.flat(2, 1)});
-  const double sum = context_.read(ProbeKind::squared_norm, squares_.view.flat(2, 1));
-  return averaged ? sum : sum / context_.ranks();
 }
 
 double Engine::evaluate(Batch batch) {
@@ -311,7 +335,8 @@ double Engine::evaluate(Batch batch) {
   weights_->follow(stage_->evaluation_visits());
   stage_->evaluate(place.micro);
   weights_->follow(schedule_.visits(*stage_));
-  const double mean = reduce_scalar(loss, ReduceOp::average, ProbeKind::loss);
+  reduce_scalar(loss, ReduceOp::average);
+  const double mean = context_.read(ProbeKind::loss, loss);
   host_batches_.clear();
   return mean;
 }

@@ -26,8 +26,10 @@
 namespace zl {
 
 struct StepMetrics {
-  double loss = 0;        // mean over ranks and micro-batches
-  double grad_norm = 0;   // global L2 norm before clipping; -1: overflow, the step was skipped
+  double loss = 0;  // mean over ranks and micro-batches
+  // Global L2 norm before clipping. -1: overflow, the step was skipped (fp16 only; elsewhere a norm
+  // that is not finite is said as it is).
+  double grad_norm = 0;
   double lr = 0;          // used by this step
   double loss_scale = 1;  // used by this step
   bool skipped = false;
@@ -54,7 +56,8 @@ class Engine : public Archived, private ParameterAccess {
   void forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
   void backward() { backward(backwards_); }
   // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
-  // after this step; every rank learns of it in the metrics.
+  // after this step; every rank learns of it in the metrics. The host waits once, at the end; with
+  // a loss scale it asks for an overflow before the update too.
   StepMetrics step(bool stop = false);
 
   // Between steps: the loss of a micro-batch, averaged over the ranks, without dropout and without
@@ -91,10 +94,14 @@ class Engine : public Archived, private ParameterAccess {
   void upload(Slot& slot, Batch batch);
   BatchGeometry geometry(int micro) const;
   std::vector<TensorView> reduction_ranges();
-  double reduce_scalar(const Tensor& value, ReduceOp op, ProbeKind what);
-  bool overflowed();
-  double squared_norm();
-  void update(const StepMetrics& metrics, double unscale);
+  void reduce_scalar(const Tensor& value, ReduceOp op);
+  void find_bound();
+  void reduce_squares();
+  StepScalars scalars(const StepMetrics& metrics, double unscale);
+  void update(const StepScalars& scalars);
+  // How many gradients' squares a step adds up: the ranks have one, or each its own.
+  double gradients_in_norm() const { return averages_gradients() ? 1 : context_.ranks(); }
+  void read_metrics(StepMetrics& metrics, double gradients);
 
   RankContext& context_;
   ModelConfig model_;

@@ -74,7 +74,7 @@ std::int64_t odd_count(Workspace& w) { return w.pick({1, 17, 1000, 1025, 33000})
 Op make_momentum(Workspace& w, DType grad) {
   const std::int64_t n = odd_count(w);
   return MomentumStep{w.normal(DType::f32, {n}), w.normal(grad, {n}), w.uniform(0.8f, 0.95f),
-                      w.uniform(0.1f, 2.0f)};
+                      w.uniform(0.1f, 2.0f), w.coin() ? w.positive(DType::f64, {1}) : TensorView{}};
 }
 
 Op make_frozen(Workspace& w, DType copy, bool with_copy) {

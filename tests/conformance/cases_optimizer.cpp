@@ -18,6 +18,11 @@ TensorView copy_or_none(Workspace& w, std::int64_t n) {
   return w.zeros(choice == 1 ? DType::bf16 : choice == 2 ? DType::f16 : DType::f32, {n});
 }
 
+// Of an update's gradients: with some as the device has found it.
+TensorView factor_or_none(Workspace& w) {
+  return w.coin() ? w.positive(DType::f64, {1}) : TensorView{};
+}
+
 Op make_adam(Workspace& w, DType grad, bool decoupled) {
   const std::int64_t n = odd_count(w), step = w.pick({1, 2, 10, 1000});
   AdamStep op;
@@ -34,6 +39,7 @@ Op make_adam(Workspace& w, DType grad, bool decoupled) {
   op.bias1 = static_cast<float>(1.0 - std::pow(op.beta1, step));
   op.bias2 = static_cast<float>(1.0 - std::pow(op.beta2, step));
   op.grad_scale = w.uniform(0.1f, 2.0f);
+  op.factor = factor_or_none(w);
   op.decoupled = decoupled;
   return op;
 }
@@ -53,6 +59,7 @@ Op make_sgd(Workspace& w, DType grad, SgdForm form) {
   op.momentum = form.momentum ? w.uniform(0.5f, 0.99f) : 0.0f;
   op.weight_decay = w.uniform(0.0f, 0.2f);
   op.grad_scale = w.uniform(0.1f, 2.0f);
+  op.factor = factor_or_none(w);
   op.nesterov = form.nesterov;
   op.first = form.first;
   return op;
@@ -73,6 +80,7 @@ Op make_lamb_update(Workspace& w, DType grad) {
   op.bias1 = w.uniform(0.1f, 1.0f);
   op.bias2 = w.uniform(0.05f, 1.0f);
   op.grad_scale = w.uniform(0.1f, 2.0f);
+  op.factor = factor_or_none(w);
   return op;
 }
 
@@ -107,7 +115,8 @@ Op make_squared_sum(Workspace& w, DType dtype, bool accumulate) {
 
 Op make_axpy(Workspace& w, DType from, DType to, bool accumulate) {
   const std::int64_t n = odd_count(w);
-  return Axpy{w.normal(from, {n}), w.normal(to, {n}), w.uniform(-2, 2), accumulate};
+  return Axpy{w.normal(from, {n}), w.normal(to, {n}), w.uniform(-2, 2), accumulate,
+              factor_or_none(w)};
 }
 
 }  // namespace
@@ -186,6 +195,22 @@ std::vector<Case> cases_of(Tag<SquaredSum>) {
                                w.zeros(DType::f64, {2}), 1, false};
            },
            0}};
+}
+
+// Norms above and below the largest, of one gradient and of several.
+std::vector<Case> cases_of(Tag<ClipFactor>) {
+  const auto make = [](Workspace& w, DType dtype) -> Op {
+    ClipFactor op;
+    op.parts = w.positive(dtype, {2}, std::exp2(w.uniform(-6, 12)));
+    op.sum = w.zeros(dtype, {1});
+    op.factor = w.zeros(dtype, {1});
+    op.gradients = static_cast<double>(w.pick({1, 2, 3, 8}));
+    op.loss_scale = static_cast<double>(w.pick({1, 1024, 65536}));
+    op.unscale = 1.0 / op.loss_scale;
+    op.max_norm = w.uniform(0.01f, 2.0f) / op.loss_scale;
+    return op;
+  };
+  return {{"clip_factor", {DType::f64}, make}};
 }
 
 // Types of the optimizer cases are those of the gradient.

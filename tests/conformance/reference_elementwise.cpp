@@ -31,7 +31,8 @@ void reference(const Fill& op) {
 }
 
 void reference(const Axpy& op) {
-  for (Index i = 0; i < op.x.count(); ++i) put(op.y, i, op.alpha * at(op.x, i), op.accumulate);
+  const double alpha = op.factor.empty() ? op.alpha : at(op.factor, 0);
+  for (Index i = 0; i < op.x.count(); ++i) put(op.y, i, alpha * at(op.x, i), op.accumulate);
 }
 
 void reference(const Dropout& op) {

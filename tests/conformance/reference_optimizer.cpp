@@ -6,11 +6,26 @@
 #include <cmath>
 
 namespace zl::test {
+namespace {
+
+template <class Update>
+double gradient_scale(const Update& op) {
+  return op.factor.empty() ? static_cast<double>(op.grad_scale) : at(op.factor, 0);
+}
+
+}  // namespace
+
+void reference(const ClipFactor& op) {
+  const double sum = at(op.parts, 0) + at(op.parts, 1);
+  const double norm = std::sqrt(sum / op.gradients) / op.loss_scale;
+  at(op.sum, 0) = sum;
+  at(op.factor, 0) = op.unscale / std::max(1.0, (norm + 1e-6) / op.max_norm);
+}
 
 void reference(const AdamStep& op) {
   const double beta1 = op.beta1, beta2 = op.beta2, lr = op.lr, decay = op.weight_decay;
   for (Index i = 0; i < op.param.count(); ++i) {
-    double p = at(op.param, i), g = op.grad_scale * at(op.grad, i);
+    double p = at(op.param, i), g = gradient_scale(op) * at(op.grad, i);
     if (!op.decoupled) g += decay * p;
     const double m = at(op.m, i) = beta1 * at(op.m, i) + (1 - beta1) * g;
     const double v = at(op.v, i) = beta2 * at(op.v, i) + (1 - beta2) * g * g;
@@ -24,7 +39,7 @@ void reference(const AdamStep& op) {
 void reference(const SgdStep& op) {
   const double lr = op.lr, momentum = op.momentum, decay = op.weight_decay;
   for (Index i = 0; i < op.param.count(); ++i) {
-    const double g = op.grad_scale * at(op.grad, i) + decay * at(op.param, i);
+    const double g = gradient_scale(op) * at(op.grad, i) + decay * at(op.param, i);
     double step = g;
     if (!op.buf.empty()) {
       const double buf = op.first ? g : momentum * at(op.buf, i) + g;
@@ -39,7 +54,7 @@ void reference(const SgdStep& op) {
 void reference(const LambUpdate& op) {
   const double beta1 = op.beta1, beta2 = op.beta2;
   for (Index i = 0; i < op.param.count(); ++i) {
-    const double g = op.grad_scale * at(op.grad, i);
+    const double g = gradient_scale(op) * at(op.grad, i);
     const double m = at(op.m, i) = beta1 * at(op.m, i) + (1 - beta1) * g;
     const double v = at(op.v, i) = beta2 * at(op.v, i) + (1 - beta2) * g * g;
     at(op.update, i) =
@@ -63,7 +78,7 @@ void reference(const LambApply& op) {
 }
 
 void reference(const MomentumStep& op) {
-  const double beta = op.beta1, scale = op.grad_scale;
+  const double beta = op.beta1, scale = gradient_scale(op);
   for (Index i = 0; i < op.m.count(); ++i) {
     at(op.m, i) = beta * at(op.m, i) + (1 - beta) * scale * at(op.grad, i);
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/frozen_adam.h"
 #include "core/ops/optimizer.h"
 #include "tests/conformance/workspace.h"
 
@@ -139,6 +141,50 @@ TEST_P(OptimizerBits, Lamb) {
                                  .lr = 0.01f,
                                  .min_trust = 0.01f,
                                  .max_trust = 10.0f});
+  });
+}
+
+// The factor is found on the device; an update takes it as f32.
+TEST_P(OptimizerBits, ClippingOnTheDevice) {
+  for (const double max_norm : {0.25, 1e3}) {
+    expect_cpu_bits(w, ClipFactor{.parts = w.positive(DType::f64, {2}, 40),
+                                  .sum = w.zeros(DType::f64, {1}),
+                                  .factor = w.zeros(DType::f64, {1}),
+                                  .gradients = 3,
+                                  .loss_scale = 1024,
+                                  .unscale = 1.0 / 1024,
+                                  .max_norm = max_norm / 1024});
+  }
+  const TensorView factor = w.positive(DType::f64, {1});
+  for_types([&](const TensorView& grad, const TensorView& copied) {
+    expect_cpu_bits(w, AdamStep{.param = normal(DType::f32),
+                                .grad = grad,
+                                .m = normal(DType::f32, 0.1),
+                                .v = positive(0.01),
+                                .copy = copied,
+                                .lr = 0.01f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.95f,
+                                .epsilon = 1e-8f,
+                                .factor = factor});
+    expect_cpu_bits(w, SgdStep{.param = normal(DType::f32),
+                               .grad = grad,
+                               .buf = {},
+                               .copy = copied,
+                               .lr = 0.01f,
+                               .factor = factor});
+    expect_cpu_bits(w, LambUpdate{.param = normal(DType::f32),
+                                  .grad = grad,
+                                  .m = normal(DType::f32, 0.1),
+                                  .v = positive(0.01),
+                                  .update = normal(DType::f32),
+                                  .beta1 = 0.9f,
+                                  .beta2 = 0.95f,
+                                  .epsilon = 1e-6f,
+                                  .factor = factor});
+    expect_cpu_bits(
+        w, MomentumStep{.m = normal(DType::f32), .grad = grad, .beta1 = 0.9f, .factor = factor});
+    expect_cpu_bits(w, Axpy{.x = grad, .y = normal(DType::f32), .factor = factor});
   });
 }
 

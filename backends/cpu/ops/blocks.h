@@ -38,6 +38,13 @@ class Ahead {
   std::uintptr_t next_;
 };
 
+// What an update multiplies its gradients by.
+template <class Update>
+float gradient_scale(const Update& op) {
+  if (op.factor.empty()) return op.grad_scale;
+  return static_cast<float>(*op.factor.template as<const double>());
+}
+
 inline constexpr std::int64_t kGrain = 16 * kBlock;  // smallest range worth a thread
 
 // fn(first, length) over [0, count) in blocks of at most kBlock. fn must not throw.

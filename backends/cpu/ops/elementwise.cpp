@@ -51,7 +51,8 @@ void execute(const Axpy& op, const ExecContext& context) {
       op.kName,
       [&](auto type) {
         using A = decltype(type);
-        const A alpha = static_cast<A>(op.alpha);
+        const A alpha =
+            static_cast<A>(op.factor.empty() ? op.alpha : *op.factor.as<const double>());
         for_blocks(context, op.x.count(), [&](std::int64_t first, std::int64_t length) {
           A buffer[kBlock], scaled[kBlock];
           const A* x = load<A>(op.x, first, length, buffer);

@@ -16,7 +16,7 @@ void store_copy(const TensorView& copy, std::int64_t first, std::int64_t length,
 
 void execute(const MomentumStep& op, const ExecContext& context) {
   with_float_type(op.grad.dtype, op.kName, [](auto) {});
-  const float scale = op.grad_scale, beta = op.beta1, rest = 1.0f - op.beta1;
+  const float scale = gradient_scale(op), beta = op.beta1, rest = 1.0f - op.beta1;
   for_blocks(context, op.m.count(), [&](std::int64_t first, std::int64_t length) {
     float buffer[kBlock];
     const float* __restrict grad = load(op.grad, first, length, buffer);

@@ -25,7 +25,7 @@ template <bool kDecoupled>
 void adam_block(const AdamStep& op, std::int64_t first, std::int64_t count,
                 const float* __restrict grad, float* __restrict param, float* __restrict m,
                 float* __restrict v) {
-  const float scale = op.grad_scale, decay = op.weight_decay, epsilon = op.epsilon;
+  const float scale = gradient_scale(op), decay = op.weight_decay, epsilon = op.epsilon;
   const float beta1 = op.beta1, rest1 = 1.0f - op.beta1;
   const float beta2 = op.beta2, rest2 = 1.0f - op.beta2;
   const float inverse_root = 1.0f / std::sqrt(op.bias2);
@@ -54,7 +54,7 @@ void adam_block(const AdamStep& op, std::int64_t first, std::int64_t count,
 
 void sgd_block(const SgdStep& op, std::int64_t count, const float* __restrict grad,
                float* __restrict param, float* __restrict buf) {
-  const float scale = op.grad_scale, decay = op.weight_decay, momentum = op.momentum;
+  const float scale = gradient_scale(op), decay = op.weight_decay, momentum = op.momentum;
   const float step = -op.lr;
   const bool nesterov = op.nesterov, first = op.first;
   if (buf == nullptr) {
@@ -77,7 +77,7 @@ void sgd_block(const SgdStep& op, std::int64_t count, const float* __restrict gr
 void lamb_block(const LambUpdate& op, std::int64_t count, const float* __restrict grad,
                 const float* __restrict param, float* __restrict m, float* __restrict v,
                 float* __restrict update) {
-  const float scale = op.grad_scale, decay = op.weight_decay, epsilon = op.epsilon;
+  const float scale = gradient_scale(op), decay = op.weight_decay, epsilon = op.epsilon;
   const float beta1 = op.beta1, rest1 = 1.0f - op.beta1, bias1 = op.bias1;
   const float beta2 = op.beta2, rest2 = 1.0f - op.beta2, bias2 = op.bias2;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -284,6 +284,14 @@ void execute(const SquaredSum& op, const ExecContext& context) {
   double* out = op.out.as<double>();
   out[0] = (op.accumulate ? out[0] : 0.0) + total.coarse;
   out[1] = (op.accumulate ? out[1] : 0.0) + total.fine;
+}
+
+void execute(const ClipFactor& op, const ExecContext&) {
+  const double* parts = op.parts.as<const double>();
+  const double sum = parts[0] + parts[1];
+  const double norm = std::sqrt(sum / op.gradients) / op.loss_scale;
+  *op.sum.as<double>() = sum;
+  *op.factor.as<double>() = op.unscale / std::max(1.0, (norm + 1e-6) / op.max_norm);
 }
 
 }  // namespace zl::cpu

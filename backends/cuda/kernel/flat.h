@@ -49,6 +49,17 @@ struct Gradient {
   }
 };
 
+// What an update multiplies its gradients by: a number, or one that the device has found.
+struct GradientScale {
+  float value;
+  const double* factor;  // null: absent
+
+  template <class Update>
+  explicit GradientScale(const Update& op)
+      : value(op.grad_scale), factor(op.factor.template as<double>()) {}
+  __device__ float get() const { return factor == nullptr ? value : static_cast<float>(*factor); }
+};
+
 // The type of an absent copy does not matter.
 inline DType copy_type(const TensorView& copy) { return copy.empty() ? DType::f32 : copy.dtype; }
 

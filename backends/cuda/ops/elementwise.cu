@@ -39,13 +39,15 @@ struct AxpyBody {
   Y* y;
   A alpha;
   bool accumulate, packed_x, packed_y;
+  const double* factor;  // null: absent
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    A values[kRun], before[kRun];
+    A values[kRun], before[kRun] = {};
     load_run(x + first, length, packed_x, values);
     if (accumulate) load_run(y + first, length, packed_y, before);
+    const A scale = factor == nullptr ? alpha : static_cast<A>(*factor);
     for (int i = 0; i < kRun; ++i) {
-      values[i] = alpha * values[i];
+      values[i] = scale * values[i];
       if (accumulate) values[i] = before[i] + values[i];
     }
     store_run(y + first, length, packed_y, values);
@@ -110,9 +112,10 @@ void execute(const Axpy& op, const ExecContext& context) {
     using X = decltype(x);
     using Y = decltype(y);
     using A = decltype(a);
-    launch_runs(context, op.x.count(),
-                AxpyBody<X, Y, A>{op.x.as<X>(), op.y.as<Y>(), static_cast<A>(op.alpha),
-                                  op.accumulate, aligned_16(op.x.data), aligned_16(op.y.data)});
+    launch_runs(
+        context, op.x.count(),
+        AxpyBody<X, Y, A>{op.x.as<X>(), op.y.as<Y>(), static_cast<A>(op.alpha), op.accumulate,
+                          aligned_16(op.x.data), aligned_16(op.y.data), op.factor.as<double>()});
   });
 }
 

@@ -11,14 +11,16 @@ template <class G>
 struct MomentumBody {
   Gradient<G> grad;
   Flat m;
-  float scale, beta;
+  GradientScale scale;
+  float beta;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
     float m1[kFlatRun], g[kFlatRun];
     m.load(first, length, m1);
     grad.load(first, length, g);
+    const float factor = scale.get();
 #pragma unroll
-    for (int i = 0; i < kFlatRun; ++i) m1[i] = ::fmaf(1.0f - beta, scale * g[i], beta * m1[i]);
+    for (int i = 0; i < kFlatRun; ++i) m1[i] = ::fmaf(1.0f - beta, factor * g[i], beta * m1[i]);
     m.store(first, length, m1);
   }
 };
@@ -113,7 +115,7 @@ void execute(const MomentumStep& op, const ExecContext& context) {
     using G = decltype(g);
     launch_runs<kFlatRun>(
         context, op.m.count(),
-        MomentumBody<G>{Gradient<G>(op.grad), Flat(op.m), op.grad_scale, op.beta1});
+        MomentumBody<G>{Gradient<G>(op.grad), Flat(op.m), GradientScale(op), op.beta1});
   });
 }
 

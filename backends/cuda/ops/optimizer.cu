@@ -42,7 +42,8 @@ struct AdamBody {
   Gradient<G> grad;
   Flat param, m, v;
   Target copy;
-  float scale, decay, epsilon, beta1, beta2, inverse_root, shrink, step;
+  GradientScale scale;
+  float decay, epsilon, beta1, beta2, inverse_root, shrink, step;
   bool decoupled;
 
   AdamBody(const AdamStep& op, const Target& target)
@@ -51,7 +52,7 @@ struct AdamBody {
         m(op.m),
         v(op.v),
         copy(target),
-        scale(op.grad_scale),
+        scale(op),
         decay(op.weight_decay),
         epsilon(op.epsilon),
         beta1(op.beta1),
@@ -67,9 +68,10 @@ struct AdamBody {
     m.load(first, length, m1);
     v.load(first, length, v1);
     grad.load(first, length, g);  // last: a conversion waits for its load
+    const float factor = scale.get();
 #pragma unroll
     for (int i = 0; i < kFlatRun; ++i) {
-      float gradient = scale * g[i];
+      float gradient = factor * g[i];
       if (!decoupled) gradient = ::fmaf(decay, p[i], gradient);
       m1[i] = ::fmaf(1.0f - beta1, gradient, beta1 * m1[i]);
       v1[i] = ::fmaf(1.0f - beta2, gradient * gradient, beta2 * v1[i]);
@@ -89,7 +91,8 @@ struct SgdBody {
   Gradient<G> grad;
   Flat param, buf;
   Copy<C> copy;
-  float scale, decay, momentum, step;
+  GradientScale scale;
+  float decay, momentum, step;
   bool nesterov, first_step;
 
   explicit SgdBody(const SgdStep& op)
@@ -97,7 +100,7 @@ struct SgdBody {
         param(op.param),
         buf(op.buf),
         copy(op.copy),
-        scale(op.grad_scale),
+        scale(op),
         decay(op.weight_decay),
         momentum(op.momentum),
         step(-op.lr),
@@ -110,9 +113,10 @@ struct SgdBody {
     const bool has_buf = buf.data != nullptr;
     if (has_buf && !first_step) buf.load(first, length, velocity);
     grad.load(first, length, g);
+    const float factor = scale.get();
 #pragma unroll
     for (int i = 0; i < kFlatRun; ++i) {
-      const float gradient = ::fmaf(decay, p[i], scale * g[i]);
+      const float gradient = ::fmaf(decay, p[i], factor * g[i]);
       velocity[i] = has_buf ? ::fmaf(momentum, velocity[i], gradient) : gradient;
       const float direction =
           has_buf && nesterov ? ::fmaf(momentum, velocity[i], gradient) : velocity[i];
@@ -128,7 +132,8 @@ template <class G>
 struct LambBody {
   Gradient<G> grad;
   Flat param, m, v, update;
-  float scale, decay, epsilon, beta1, beta2, bias1, bias2;
+  GradientScale scale;
+  float decay, epsilon, beta1, beta2, bias1, bias2;
 
   explicit LambBody(const LambUpdate& op)
       : grad(op.grad),
@@ -136,7 +141,7 @@ struct LambBody {
         m(op.m),
         v(op.v),
         update(op.update),
-        scale(op.grad_scale),
+        scale(op),
         decay(op.weight_decay),
         epsilon(op.epsilon),
         beta1(op.beta1),
@@ -150,9 +155,10 @@ struct LambBody {
     m.load(first, length, m1);
     v.load(first, length, v1);
     grad.load(first, length, g);  // last: a conversion waits for its load
+    const float factor = scale.get();
 #pragma unroll
     for (int i = 0; i < kFlatRun; ++i) {
-      const float gradient = scale * g[i];
+      const float gradient = factor * g[i];
       m1[i] = ::fmaf(1.0f - beta1, gradient, beta1 * m1[i]);
       v1[i] = ::fmaf(1.0f - beta2, gradient * gradient, beta2 * v1[i]);
       const float ratio = (m1[i] / bias1) / (::sqrtf(v1[i] / bias2) + epsilon);

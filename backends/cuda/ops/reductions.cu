@@ -129,6 +129,17 @@ __global__ void __launch_bounds__(32)
   out[1] = (accumulate ? out[1] : 0.0) + fine;
 }
 
+__global__ void __launch_bounds__(32)
+    clip_factor(const double* parts, double gradients, double loss_scale, double unscale,
+                double max_norm, double* sum_out, double* factor) {
+  if (threadIdx.x != 0) return;
+  const double sum = parts[0] + parts[1];
+  const double norm = ::sqrt(sum / gradients) / loss_scale;
+  const double excess = (norm + 1e-6) / max_norm;
+  *sum_out = sum;
+  *factor = unscale / (excess > 1.0 ? excess : 1.0);
+}
+
 }  // namespace
 
 void execute(const AbsMax& op, const ExecContext& context) {
@@ -154,6 +165,11 @@ void execute(const SquaredSum& op, const ExecContext& context) {
   });
   launch(context.stream, {1, 1, 32, 0}, add_squares, parts, blocks, op.bound.as<float>(),
          op.accumulate, op.out.as<double>());
+}
+
+void execute(const ClipFactor& op, const ExecContext& context) {
+  launch(context.stream, {1, 1, 32, 0}, clip_factor, op.parts.as<double>(), op.gradients,
+         op.loss_scale, op.unscale, op.max_norm, op.sum.as<double>(), op.factor.as<double>());
 }
 
 }  // namespace zl::cuda

@@ -257,6 +257,9 @@ void time_optimizers(Bench& b, Table& table, const Sizes& sizes) {
   table.time(what, AbsMax{.x = g, .out = one});
   table.time(what,
              SquaredSum{.x = g, .bound = one, .out = squares, .total_count = sizes.parameters});
+  table.time(
+      what,
+      ClipFactor{.parts = squares, .sum = b.zeros(DType::f64, {1}), .factor = squares.flat(0, 1)});
   table.time(what + ", fp32 to bf16", Axpy{.x = p, .y = copy});
   table.time(what + ", accumulate", Axpy{.x = g, .y = m, .accumulate = true});
   table.time(what, Fill{.x = m});
