@@ -10,8 +10,7 @@ namespace zl::cpu {
 namespace {
 
 std::int64_t copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
-  if (destination != source && bytes > 0)
-    std::memcpy(destination, source, bytes);
+  if (destination != source && bytes > 0) std::memcpy(destination, source, bytes);
   return bytes;
 }
 
@@ -64,9 +63,7 @@ std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
   for (std::size_t i = 0; i < mine.segments.size(); ++i) {
     const Segment& segment = mine.segments[i];
     std::byte* destination = segment.destination.data;
-    const auto source = [&](int from) {
-      return (*calls[from]).segments[i].source.data;
-    };
+    const auto source = [&](int from) { return (*calls[from]).segments[i].source.data; };
     const auto copy = [&](int from, std::byte* to, const std::byte* bytes, std::int64_t count) {
       const std::int64_t copied = copy_bytes(to, bytes, count);
       if (from != rank) moved += copied;

@@ -2,8 +2,8 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "scenarios/run/judge.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/run/judge.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "simulator/memory_curve.h"
 

@@ -70,9 +70,7 @@ TEST_P(CudaGroups, RandomMessagesArriveWhole) {
   }
 }
 
-TEST_P(CudaGroups, SplitInEveryWay) {
-  run_well(GetParam(), 3, split_in_every_way);
-}
+TEST_P(CudaGroups, SplitInEveryWay) { run_well(GetParam(), 3, split_in_every_way); }
 
 TEST_P(CudaGroups, SumsAlongEachAxisOfAMesh) {
   for (const Mesh& mesh : {Mesh{.tensor = 2, .shard = 2, .pipeline = 2},

@@ -60,8 +60,9 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
     stages.insert(row.stage);
     offloads.insert(row.offload);
     if (row.variation.changes.empty()) continue;
-    const auto alone =
-        Evaluator().evaluate(with_variation(*study, base, row.variation), test::kGoOn)->strategies[0];
+    const auto alone = Evaluator()
+                           .evaluate(with_variation(*study, base, row.variation), test::kGoOn)
+                           ->strategies[0];
     EXPECT_EQ(alone.name(), row.variation.name);
     EXPECT_EQ(alone.imported.strategy.zero.stage, row.stage);
     EXPECT_EQ(alone.imported.strategy.micro_batch, row.micro_batch);

@@ -27,18 +27,18 @@ class StoreTest : public ::testing::Test {
 
 // The fields of a struct as one tuple: a new field does not compile until it stands here.
 auto fields(const RunResult& run) {
-  const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step, run_id,
-               loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
+  const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step,
+               run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
                tokens_per_second, step_time, step_time_low, step_time_high, model_flops_per_step,
                mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
                reserved_host, communication, wire_bytes_per_step, time, op_count, op_sequence_hash,
                warnings] = run;
-  return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step, run_id,
-                  loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
-                  tokens_per_second, step_time, step_time_low, step_time_high, model_flops_per_step,
-                  mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
-                  reserved_host, communication, wire_bytes_per_step, time, op_count,
-                  op_sequence_hash, warnings);
+  return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
+                  first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
+                  skipped_steps, tokens_per_second, step_time, step_time_low, step_time_high,
+                  model_flops_per_step, mfu, mfu_convention, peak_device, peak_host, peak_nvme,
+                  reserved_device, reserved_host, communication, wire_bytes_per_step, time,
+                  op_count, op_sequence_hash, warnings);
 }
 
 auto fields(const StepTime& time) {
