@@ -62,13 +62,6 @@ constexpr TimePart kTimeParts[] = {{"compute", &TimeBreakdown::compute},
                                    {"offload stall", &TimeBreakdown::offload_stall},
                                    {"bubble", &TimeBreakdown::bubble}};
 
-// What is left of the step when the named parts are taken off: waiting for the host.
-double rest_of_step(const RunResult& run) {
-  double rest = run.step_time.median;
-  for (const TimePart& part : kTimeParts) rest -= run.time.*part.seconds;
-  return std::max(0.0, rest);
-}
-
 // The interval that tokens per second have when the step time has its own.
 std::pair<double, double> rate_interval(const RunResult& run) {
   if (run.step_time_low <= 0 || run.step_time_high <= 0) return {0, 0};
@@ -174,8 +167,8 @@ ReportSection step_time_section(const ReportScenario& scenario) {
       bar.values.push_back(result.time.*part.seconds);
       row.emplace_back(result.time.*part.seconds);
     }
-    bar.values.push_back(rest_of_step(result));
-    row.emplace_back(rest_of_step(result));
+    bar.values.push_back(host_seconds(result));
+    row.emplace_back(host_seconds(result));
     bar.note = readable(result.step_time.median, Unit::seconds);
     chart.bars.push_back(std::move(bar));
   }
@@ -267,6 +260,13 @@ ReportSection timeline_section(const ReportScenario& scenario) {
        {}});
   for (const ReportStep& step : scenario.steps) section.parts.push_back(lanes_part(step));
   return section;
+}
+
+double host_seconds(const RunResult& run) {
+  constexpr double kHalfPicosecond = 0.5e-12;  // what is less is rounding
+  double rest = run.step_time.median;
+  for (const TimePart& part : kTimeParts) rest -= run.time.*part.seconds;
+  return rest < kHalfPicosecond ? 0.0 : rest;
 }
 
 }  // namespace zl

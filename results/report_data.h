@@ -51,4 +51,7 @@ struct Report {
   std::vector<ReportEnvironment> environments;
 };
 
+// Seconds of the median step that its named parts leave: waiting for the host.
+double host_seconds(const RunResult& run);
+
 }  // namespace zl

@@ -1,6 +1,5 @@
-#include <tuple>
-
 #include "core/ops/op.h"
+#include "core/ops/op_list.h"
 #include "core/rank/rank_context.h"
 
 namespace zl {
@@ -33,14 +32,8 @@ void RankContext::run(StreamId stream, const T& op) {
   device_.run(stream, Op(op), timing);
 }
 
-// Makes the function for every op of the list.
-template <class Variant>
-struct ForEveryOp;
-template <class... Ops>
-struct ForEveryOp<std::variant<Ops...>> {
-  [[gnu::used]] static constexpr std::tuple made{
-      static_cast<void (RankContext::*)(StreamId, const Ops&)>(&RankContext::run<Ops>)...};
-};
-template struct ForEveryOp<Op>;
+#define ZL_RUN(OpType) template void RankContext::run<OpType>(StreamId, const OpType&);
+ZL_OPS(ZL_RUN)
+#undef ZL_RUN
 
 }  // namespace zl

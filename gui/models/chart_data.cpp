@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/units.h"
+#include "results/report_data.h"
 
 namespace zl::gui {
 namespace {
@@ -61,10 +62,7 @@ BarData time_bars(const Strategies& shown) {
         {time.compute, time.exposed_communication, time.optimizer, time.offload_stall, time.bubble},
         {},
         false};
-    double rest = each->result.step_time.median;
-    for (const double part : row.values) rest -= part;
-    // What is left when the named parts are taken off the step: waiting for the host.
-    row.values.push_back(std::max(0.0, rest));
+    row.values.push_back(host_seconds(each->result));
     row.low = each->result.step_time_low;
     row.high = each->result.step_time_high;
     if (!each->fits()) {

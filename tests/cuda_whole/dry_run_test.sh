@@ -6,7 +6,7 @@ out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 fail() { echo "$1"; cat "$out/lines"; exit 1; }
 
-"$1" --programs "$2" --no-pytorch --nvme-path "$out" --limit 400 --out "$out/json" >"$out/lines"
+"$1" --programs "$2" --no-pytorch --nvme-path "$out" --limit 900 --out "$out/json" >"$out/lines"
 status=$?
 [ "$status" -eq 0 ] || { tail -n 5 "$out"/json/*.log; fail "exit code $status"; }
 [ "$(grep -c '^[a-fh] [a-z]*  *PASS  ' "$out/lines")" -eq 7 ] || fail 'not seven parts that pass'
