@@ -95,14 +95,9 @@ struct Rope {
     require(shape.first_position >= 0, kName, "first_position is at least 0");
   }
   Cost cost() const {
-    const std::int64_t touched = qkv.rows() * (shape.heads + shape.kv_heads) * shape.head_size *
-                                 static_cast<std::int64_t>(size_of(qkv.dtype));
-    return {3.0 * static_cast<double>(touched / static_cast<std::int64_t>(size_of(qkv.dtype))),
-            touched,
-            touched,
-            qkv.rows(),
-            qkv.columns(),
-            1};
+    const std::int64_t elements = qkv.rows() * (shape.heads + shape.kv_heads) * shape.head_size;
+    const std::int64_t touched = elements * static_cast<std::int64_t>(size_of(qkv.dtype));
+    return {3.0 * static_cast<double>(elements), touched, touched, qkv.rows(), qkv.columns(), 1};
   }
   template <class F>
   void visit(F&& f) const {
