@@ -59,7 +59,9 @@ MUTANTS = [
      "if (!leaving_.empty() && leaving(g).free >= 0) context_.wait(StreamId::host, leaving(g).free);",
      "", [ENGINE + ":*ffload*:*Files*"]),
     ("core/offload/host_step.cpp",
-     "++steps_;\n  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));", "++steps_;",
+     "scalars.factor = gradients_.bring(scalars.factor);\n"
+     "  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));",
+     "scalars.factor = gradients_.bring(scalars.factor);",
      [ENGINE + ":*ffload*:Delayed*"]),
     ("core/checkpoint/training_checkpoint.cpp",
      "context_.upload(StreamId::compute, view, stored.bytes.data());", "", [ENGINE + ":*heckpoint*"]),
@@ -70,8 +72,8 @@ MUTANTS = [
     # Data.
     ("core/data/token_source.cpp", "std::copy(window.begin() + 1, window.end(), targets);",
      "std::copy(window.begin(), window.end() - 1, targets);", [CORE]),
-    ("core/data/token_source.cpp", "= (micro * world + rank) * micro_batch;",
-     "= (micro * world + 0 * rank) * micro_batch;", [CORE, ENGINE + ":RankCount*"]),
+    ("core/data/data_source.h", "return (micro * ranks + rank) * micro_batch;",
+     "return (micro * ranks + 0 * rank) * micro_batch;", [CORE, ENGINE + ":RankCount*"]),
     # Operators and optimizers: signs, scales.
     ("backends/cpu/ops/optimizer.cpp", "param[i] = std::fma(m_new / d, step, p);",
      "param[i] = std::fma(m_new / d, -step, p);", [CONFORMANCE, ENGINE + ":Initialize*:Stage*"]),
@@ -91,9 +93,9 @@ MUTANTS = [
     ("core/optim/loss_scaler.cpp", "stable % config_.window == 0",
      "stable % (config_.window + 1) == 0", [CORE]),
     # The simulator.
-    ("simulator/timeline.cpp", "const std::int64_t start = std::max(host_, stream.ready);",
-     "const std::int64_t start = stream.ready;", [SIMULATOR]),
-    ("simulator/timeline.cpp", "if (left > done) return until + left - done;",
+    ("simulator/scheduler.cpp", "std::int64_t start = std::max(issued.time, stream.ready);",
+     "std::int64_t start = stream.ready;", [SIMULATOR]),
+    ("simulator/scheduler.cpp", "if (left > done) return until + left - done;",
      "if (left > done) return until + left;", [SIMULATOR]),
     ("simulator/step_accounts.cpp", "step_.*account += time.end - from;",
      "step_.*account += time.end - time.start;", [SIMULATOR]),
@@ -104,6 +106,6 @@ MUTANTS = [
     # Scenarios.
     ("scenarios/deepspeed/batch.cpp", "t.micro = *t.total / ranks / *t.accumulation;",
      "t.micro = *t.total / *t.accumulation;", [SCENARIOS]),
-    ("scenarios/run/simulate.cpp", "std::min(least, limit)", "std::max(least, limit)",
+    ("scenarios/files/clusters.cpp", "std::min(least, limit)", "std::max(least, limit)",
      [RUNNER, "test_cli"]),
 ]
