@@ -1,5 +1,6 @@
 #include "core/optim/adam.h"
 
+#include "core/base/random_streams.h"
 #include "core/ops/optimizer.h"
 #include "core/optim/bias_correction.h"
 
@@ -21,9 +22,8 @@ void adam_step(RankContext& context, const OptimizerState& state, const Optimize
   op.stochastic = variant.rounding.on;
   for (const OptimizerState::Piece& piece : state.pieces()) {
     const UpdateRange& range = state.ranges()[piece.range];
-    // The high bit tells them from dropout's streams.
     op.key = {variant.rounding.seed, static_cast<std::uint32_t>(state.steps()),
-              0x80000000u | static_cast<std::uint32_t>(range.parameter)};
+              rounding_stream(range.parameter)};
     op.base = static_cast<std::uint64_t>(range.begin);
     op.param = piece.param;
     op.grad = piece.gradient_behind(scalars.gradient_shift);
