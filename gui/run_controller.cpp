@@ -65,7 +65,7 @@ void RunController::run_all(const Scenario& scenario, const std::string& backend
   if (!database.empty()) store = Store::open(database, Store::Mode::read_write);
   Environment environment = detect_environment();
   for (int index = 0; index < static_cast<int>(scenario.strategies.size()) && !stop_; ++index) {
-    const ImportedStrategy& strategy = scenario.strategies[static_cast<std::size_t>(index)];
+    const ImportedStrategy& strategy = scenario.strategies[index];
     const double tokens = static_cast<double>(
         std::max<std::int64_t>(1, scenario.run.ranks) * strategy.strategy.micro_batch *
         strategy.strategy.gradient_accumulation * scenario.run.sequence_length);

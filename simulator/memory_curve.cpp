@@ -34,7 +34,7 @@ std::vector<MemoryPoint> memory_over_time(const Trace& trace, const std::vector<
       now.event = index;
       curve.push_back(now);
     } else if (event.stream == static_cast<std::uint8_t>(StreamId::compute)) {
-      now.time = std::max(now.time, times[static_cast<std::size_t>(index)].end);
+      now.time = std::max(now.time, times[index].end);
     }
     ++index;
   }
@@ -51,7 +51,7 @@ std::ptrdiff_t peak_point(const std::vector<MemoryPoint>& curve) {
 std::vector<LiveBlock> live_after(const Trace& trace, std::int32_t event, MemorySpace space) {
   std::unordered_map<std::int64_t, const TraceEvent*> live;  // by address
   for (std::int32_t i = 0; i <= event; ++i) {
-    const TraceEvent& each = trace.events()[static_cast<std::size_t>(i)];
+    const TraceEvent& each = trace.events()[i];
     if (!is_memory(each, space)) continue;
     if (each.type == EventType::allocate) live[each.id] = &each;
     if (each.type == EventType::free) live.erase(each.id);

@@ -33,7 +33,7 @@ std::vector<RankClass> classes_of(const Mesh& mesh, const StageCounts& counts) {
     const int shard = mesh.coordinate(rank, Axis::shard);
     const auto [place, is_new] = class_of.try_emplace({stage, shard}, 0);
     if (is_new) {
-      OwnedCounts owned = owned_counts(counts[static_cast<std::size_t>(stage)], mesh.shard, shard);
+      OwnedCounts owned = owned_counts(counts[stage], mesh.shard, shard);
       place->second = known.try_emplace({stage, std::move(owned)}, classes.size()).first->second;
       if (place->second == classes.size()) classes.emplace_back();
     }
@@ -43,10 +43,10 @@ std::vector<RankClass> classes_of(const Mesh& mesh, const StageCounts& counts) {
 }
 
 std::vector<RankClass> stages_of(const Mesh& mesh) {
-  std::vector<RankClass> stages(static_cast<std::size_t>(mesh.pipeline));
+  std::vector<RankClass> stages(mesh.pipeline);
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
     const int stage = mesh.coordinate(rank, Axis::pipeline);
-    stages[static_cast<std::size_t>(stage)].ranks.push_back(rank);
+    stages[stage].ranks.push_back(rank);
   }
   return stages;
 }

@@ -38,7 +38,7 @@ void ThreadCommunicator::exchange(StreamId stream, std::span<const Message> mess
           const std::int64_t bytes = send.tensor.bytes();
           carry(bytes, bandwidth, [&] {
             if (bytes == 0) return;
-            std::memcpy(receive.tensor.data, send.tensor.data, static_cast<std::size_t>(bytes));
+            std::memcpy(receive.tensor.data, send.tensor.data, bytes);
             moved->add(Purpose::data, bytes);
           });
         });

@@ -29,7 +29,7 @@ void retire(NcclGroup::Member& member) {
 }  // namespace
 
 NcclGroup::NcclGroup(int ranks, std::chrono::milliseconds timeout)
-    : timeout_(timeout), ranks_(static_cast<std::size_t>(ranks)) {
+    : timeout_(timeout), ranks_(ranks) {
   for (auto& rank : ranks_) rank = std::make_unique<Rank>();
   check(nccl().get_unique_id(&id_), "ncclGetUniqueId");
   watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });

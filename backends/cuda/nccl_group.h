@@ -64,7 +64,7 @@ class NcclGroup final : public RankGroup {
     std::deque<Member> members;  // the world's is the first
   };
 
-  Rank& of(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  Rank& of(int rank) { return *ranks_[rank]; }
   static void abort(Rank& rank);  // its mutex is held
   void settle(int rank, Member& member, const std::string& what);
   void drain(std::unique_lock<std::mutex>& lock, int rank, Member& member);

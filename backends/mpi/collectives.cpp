@@ -10,8 +10,7 @@ namespace zl::mpi {
 namespace {
 
 void copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
-  if (destination != source && bytes > 0)
-    std::memcpy(destination, source, static_cast<std::size_t>(bytes));
+  if (destination != source && bytes > 0) std::memcpy(destination, source, bytes);
 }
 
 // In a stream's scratch memory: the others' parts of what this rank reduces of one tensor.
@@ -35,7 +34,7 @@ std::vector<Parts> lay_out(std::vector<std::byte>& scratch, const Call& call, in
   }
   if (static_cast<std::int64_t>(scratch.size()) < total) {
     scratch = {};  // nothing to move
-    scratch.resize(static_cast<std::size_t>(total));
+    scratch.resize(total);
   }
   std::vector<Parts> parts;
   std::byte* next = scratch.data();
@@ -49,9 +48,9 @@ std::vector<Parts> lay_out(std::vector<std::byte>& scratch, const Call& call, in
 // In rank order, with the own part where it is.
 void reduce_parts(const Call& call, const TensorView& own, const Parts& parts, int rank, int ranks,
                   std::byte* destination) {
-  std::vector<const std::byte*> sources(static_cast<std::size_t>(ranks));
+  std::vector<const std::byte*> sources(ranks);
   for (int from = 0; from < ranks; ++from) {
-    sources[static_cast<std::size_t>(from)] = from == rank ? own.data : parts.of(from);
+    sources[from] = from == rank ? own.data : parts.of(from);
   }
   cpu::reduce(own.dtype, call.op, sources, {&destination, 1}, own.count());
 }

@@ -88,7 +88,7 @@ Group::Group(std::unique_ptr<Handle> handle) : handle_(std::move(handle)) {
   MPI_Comm_set_errhandler(handle_->comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(handle_->comm, &rank_);
   MPI_Comm_size(handle_->comm, &size);
-  world_ranks_.resize(static_cast<std::size_t>(size));
+  world_ranks_.resize(size);
   const int mine = processes().rank;
   check(MPI_Allgather(&mine, 1, MPI_INT, world_ranks_.data(), 1, MPI_INT, handle_->comm),
         "MPI_Allgather");

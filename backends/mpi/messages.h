@@ -33,7 +33,7 @@ class Group {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(world_ranks_.size()); }
   // Its rank among all processes.
-  int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
+  int world_rank(int rank) const { return world_ranks_[rank]; }
 
  private:
   friend class Requests;

@@ -57,11 +57,11 @@ void ProcessGroup::meet(StreamId stream, const Call& call) {
     return "#" + std::to_string(number) + " of the stream '" + name_of(stream) + "'";
   };
   const Header mine(call);
-  std::vector<Header> theirs(static_cast<std::size_t>(size()));
+  std::vector<Header> theirs(size());
   Requests requests(*group_, collective_channel(stream));
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    requests.receive(peer, &theirs[static_cast<std::size_t>(peer)], sizeof(Header));
+    requests.receive(peer, &theirs[peer], sizeof(Header));
     requests.send(peer, &mine, sizeof(Header));
   }
   headers_.add(call.purpose, requests.sent());
@@ -73,9 +73,9 @@ void ProcessGroup::meet(StreamId stream, const Call& call) {
                     std::to_string(name(rank())) + " waits at " + where() + " in " +
                     describe(call) + "; not there: rank " + list(requests.missing()));
   });
-  theirs[static_cast<std::size_t>(rank())] = mine;
+  theirs[rank()] = mine;
   for (int peer = 1; peer < size(); ++peer) {
-    const Header& other = theirs[static_cast<std::size_t>(peer)];
+    const Header& other = theirs[peer];
     if (other.digest == theirs[0].digest) continue;
     throw Error(ErrorCode::failed, "collective mismatch at " + where() + ": rank " +
                                        std::to_string(name(0)) + " calls " + theirs[0].text +

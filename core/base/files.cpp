@@ -63,7 +63,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
       if (errno == EINTR) continue;
       fail(path_, "write", errno);
     }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    bytes = bytes.subspan(written);
   }
 }
 

@@ -76,7 +76,7 @@ struct MicroBatch {
     if (kept_[index] == nullptr) kept_[index] = std::make_unique<T>();
     return static_cast<T&>(*kept_[index]);
   }
-  void forget(int unit) { kept_[static_cast<std::size_t>(unit)].reset(); }
+  void forget(int unit) { kept_[unit].reset(); }
 
  private:
   std::vector<std::unique_ptr<Activations>> kept_;

@@ -11,7 +11,7 @@ namespace zl {
 namespace {
 
 std::vector<int> all_ranks(int count) {
-  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::vector<int> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
@@ -66,7 +66,7 @@ void ThreadGroup::run(int rank, StreamId stream, const Call& call,
 }
 
 void ThreadGroup::enter(Channel& channel, int rank, const Call& call) {
-  Slot& slot = channel.slots[static_cast<std::size_t>(rank)];
+  Slot& slot = channel.slots[rank];
   slot.call = &call;
   ++slot.posted;
   const auto round = channel.entry.arrive();
@@ -102,7 +102,7 @@ ThreadGroup::Seat ThreadGroup::split(int rank, int color, int key) {
 // The first of a color makes its group, the last one forgets it.
 ThreadGroup::Seat ThreadGroup::take_seat(const Calls& calls, int rank) {
   const auto given = [&](int other, int i) {  // 0: color, 1: key
-    return calls[static_cast<std::size_t>(other)]->segments[0].source.as<std::int32_t>()[i];
+    return calls[other]->segments[0].source.as<std::int32_t>()[i];
   };
   std::vector<int> members;
   for (int other = 0; other < ranks(); ++other) {
@@ -133,7 +133,7 @@ void ThreadGroup::leave(int rank, const std::string& why) {
 
 void ThreadGroup::end(int rank) {
   const std::lock_guard lock(family_->mutex);
-  family_->ended[static_cast<std::size_t>(name(rank))] = true;
+  family_->ended[name(rank)] = true;
   for (ThreadGroup* group : family_->groups) {
     if (group->ended_rank() >= 0) group->close();
   }
@@ -172,7 +172,7 @@ void ThreadGroup::throw_failure(int rank, const std::string& what, int ended) co
 
 int ThreadGroup::ended_rank() const {
   for (const int each : names_) {
-    if (family_->ended[static_cast<std::size_t>(each)]) return each;
+    if (family_->ended[each]) return each;
   }
   return -1;
 }
@@ -196,7 +196,7 @@ void ThreadGroup::add_waiting(std::vector<Waiting>& all) const {
     const Channel& channel = *channels_[stream];
     const std::uint64_t number = channel.entry.current() + 1;
     for (int rank = 0; rank < ranks(); ++rank) {
-      const Slot& slot = channel.slots[static_cast<std::size_t>(rank)];
+      const Slot& slot = channel.slots[rank];
       if (slot.posted != number || slot.call == nullptr) continue;
       all.push_back({name(rank), describe_wait(name(rank), static_cast<std::int64_t>(number),
                                                static_cast<StreamId>(stream),

@@ -81,11 +81,10 @@ class ThreadGroup {
   // One stream of all ranks. Everybody passes `entry` after posting, `exit` when no buffer or call
   // is looked at any more; entry can be closed, exit is always reached by all who passed entry.
   struct Channel {
-    explicit Channel(int ranks)
-        : entry(ranks), exit(ranks), slots(static_cast<std::size_t>(ranks)) {}
+    explicit Channel(int ranks) : entry(ranks), exit(ranks), slots(ranks) {}
     Barrier entry, exit;
     std::vector<Slot> slots;
-    const Call& call(int rank) const { return *slots[static_cast<std::size_t>(rank)].call; }
+    const Call& call(int rank) const { return *slots[rank].call; }
   };
   struct Failure {
     std::string message;
@@ -114,7 +113,7 @@ class ThreadGroup {
   void move_met(std::unique_lock<std::mutex>& lock, Posts& posts, const Move& move);
   void withdraw(std::unique_lock<std::mutex>& lock, Posts& posts);
   std::string mismatch(const Channel& channel, StreamId stream) const;
-  int name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
+  int name(int rank) const { return names_[rank]; }
 
   // The family's mutex is held.
   void fail(const std::string& message, bool rank_left);

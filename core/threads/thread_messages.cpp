@@ -71,7 +71,7 @@ void ThreadGroup::move_met(std::unique_lock<std::mutex>& lock, Posts& posts, con
 void ThreadGroup::check(const Posts& posts) const {
   for (const Post& post : posts) {
     if (!is_alone(post)) continue;
-    const bool ended = family_->ended[static_cast<std::size_t>(name(post.message.peer))];
+    const bool ended = family_->ended[name(post.message.peer)];
     if (!family_->failure && !ended) continue;
     throw_failure(post.rank, describe(post.message, name(post.message.peer)),
                   name(post.message.peer));

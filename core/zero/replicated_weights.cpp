@@ -8,8 +8,8 @@ ReplicatedWeights::ReplicatedWeights(RankContext& context, const StoreConfig& co
     : context_(context), config_(config), table_(table), partition_(partition) {
   weights_ = context.allocate(config.precision.compute_dtype, Shape{partition.full_elements()},
                               MemoryTag::parameter, {"weights"});
-  unit_parameters_.resize(static_cast<std::size_t>(table.units()));
-  arriving_.assign(static_cast<std::size_t>(table.units()), -1);
+  unit_parameters_.resize(table.units());
+  arriving_.assign(table.units(), -1);
   for (std::size_t p = 0; p < table.specs.size(); ++p) {
     unit_parameters_[table.specs[p].unit].push_back(static_cast<int>(p));
   }

@@ -38,7 +38,7 @@ Holders holders_at_peak(const StrategyStudy& strategy) {
   Holders holders;
   const auto peak = sim::peak_point(strategy.memory);
   if (peak < 0) return holders;
-  const std::int32_t event = strategy.memory[static_cast<std::size_t>(peak)].event;
+  const std::int32_t event = strategy.memory[peak].event;
   for (const auto& block : sim::live_after(strategy.recording->trace, event, MemorySpace::device)) {
     holders[{zl::name_of(block.tag), block.what}] += block.bytes;
   }

@@ -147,7 +147,7 @@ void RunModel::choose_styles() {
   for (int column = 0; column < columns; ++column) {
     std::vector<double> values;
     for (const RunSummary& run : runs_) values.push_back(value(run, column).toDouble());
-    styles_[static_cast<std::size_t>(column)] = column_style(values, unit_of(column));
+    styles_[column] = column_style(values, unit_of(column));
   }
 }
 
@@ -159,8 +159,7 @@ QVariant RunModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_text(column) || column == id) return raw;
-      return raw.isValid() ? styled_text(raw.toDouble(), styles_[static_cast<std::size_t>(column)])
-                           : QString("-");
+      return raw.isValid() ? styled_text(raw.toDouble(), styles_[column]) : QString("-");
     case Qt::EditRole:
     case kSortRole:
       return raw;
@@ -181,7 +180,7 @@ QVariant RunModel::data(const QModelIndex& index, int role) const {
 bool RunModel::setData(const QModelIndex& index, const QVariant& value, int role) {
   if (!index.isValid() || role != Qt::EditRole) return false;
   if (index.column() != tags && index.column() != note) return false;
-  RunSummary& run = runs_[static_cast<std::size_t>(index.row())];
+  RunSummary& run = runs_[index.row()];
   (index.column() == tags ? run.tags : run.note) = value.toString().toStdString();
   try {
     Store::open(path_, Store::Mode::read_write).annotate(run.id, run.note, run.tags);
@@ -201,7 +200,7 @@ Qt::ItemFlags RunModel::flags(const QModelIndex& index) const {
 
 QVariant RunModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  return tr(kNames[static_cast<std::size_t>(section)]);
+  return tr(kNames[section]);
 }
 
 }  // namespace zl::gui

@@ -47,7 +47,7 @@ class RunModel : public QAbstractTableModel {
 
   // Under way in any program, this one's own aside.
   const std::vector<LiveRun>& live() const { return live_; }
-  const RunSummary& run(int row) const { return runs_[static_cast<std::size_t>(row)]; }
+  const RunSummary& run(int row) const { return runs_[row]; }
   // Throws Error.
   RunResult load(std::int64_t id);
   std::string scenario_json(const std::string& hash);

@@ -119,8 +119,7 @@ void StrategyModel::refill() {
 }
 
 QString StrategyModel::strategy(int row) const {
-  return QString::fromStdString(
-      std::get<std::string>(table_.rows[static_cast<std::size_t>(row)][kName]));
+  return QString::fromStdString(std::get<std::string>(table_.rows[row][kName]));
 }
 
 int StrategyModel::row_of(const QString& name) const {
@@ -194,7 +193,7 @@ QVariant StrategyModel::data(const QModelIndex& index, int role) const {
 
 QVariant StrategyModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  const std::string& name = table_.columns[static_cast<std::size_t>(section)].name;
+  const std::string& name = table_.columns[section].name;
   if (role == Qt::DisplayRole) return QString::fromStdString(name);
   if (role != Qt::ToolTipRole) return {};
   for (const Metric& metric : kMetrics) {

@@ -28,7 +28,7 @@ int TableModel::columnCount(const QModelIndex& parent) const {
 QVariant TableModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const auto column = static_cast<std::size_t>(index.column());
-  const Cell& cell = table_.rows[static_cast<std::size_t>(index.row())][column];
+  const Cell& cell = table_.rows[index.row()][column];
   const Column& described = table_.columns[column];
   switch (role) {
     case Qt::DisplayRole:
@@ -45,7 +45,7 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
 
 QVariant TableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  return QString::fromStdString(table_.columns[static_cast<std::size_t>(section)].name);
+  return QString::fromStdString(table_.columns[section].name);
 }
 
 }  // namespace zl::gui

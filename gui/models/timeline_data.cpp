@@ -21,9 +21,9 @@ double seconds(std::int64_t picoseconds) { return static_cast<double>(picosecond
 // What ran on the same stream before an event; -1: nothing.
 std::int32_t previous_of(const Trace& trace, std::int32_t event) {
   const auto& events = trace.events();
-  const std::uint8_t stream = events[static_cast<std::size_t>(event)].stream;
+  const std::uint8_t stream = events[event].stream;
   for (std::int32_t i = event - 1; i >= 0; --i) {
-    const TraceEvent& each = events[static_cast<std::size_t>(i)];
+    const TraceEvent& each = events[i];
     if (each.stream == stream && takes_time(each)) return i;
   }
   return -1;
@@ -38,14 +38,13 @@ TimelineData timeline_data(const Study& study, const StrategyStudy& strategy) {
   }
   const auto recording = strategy.recording;
   data.describe = [recording](std::int32_t event) {
-    return QString::fromStdString(
-        short_name(recording->trace.events()[static_cast<std::size_t>(event)]));
+    return QString::fromStdString(short_name(recording->trace.events()[event]));
   };
   std::array<Lane, kStreams> lanes;
   std::int32_t index = 0;
   for (const TraceEvent& event : recording->trace.events()) {
     if (takes_time(event)) {
-      const sim::EventTime& time = strategy.timeline.events[static_cast<std::size_t>(index)];
+      const sim::EventTime& time = strategy.timeline.events[index];
       lanes[event.stream].spans.push_back({seconds(time.start), seconds(time.end), index,
                                            static_cast<std::uint8_t>(event.scope.phase)});
     }
@@ -94,8 +93,7 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, std::int32_t 
   row("priced as", QString::fromUtf8(sim::name_of(price.cost_class)));
   row("starts", seconds_text(seconds(time.start)));
   const std::int32_t before = previous_of(strategy.recording->trace, index);
-  const std::int64_t waited =
-      before < 0 ? 0 : time.start - strategy.timeline.events[static_cast<std::size_t>(before)].end;
+  const std::int64_t waited = before < 0 ? 0 : time.start - strategy.timeline.events[before].end;
   row("stream idle before", seconds_text(seconds(std::max<std::int64_t>(0, waited))));
   const auto& path = strategy.timeline.critical_path;
   const auto on_path = std::find(path.begin(), path.end(), index);

@@ -76,7 +76,7 @@ std::vector<int> ParallelPlot::kept() const {
   std::vector<int> lines;
   for (std::size_t i = 0; i < data_.lines.size(); ++i) {
     const bool inside = std::all_of(ranges_.begin(), ranges_.end(), [&](const auto& each) {
-      const double value = data_.lines[i].values[static_cast<std::size_t>(each.first)];
+      const double value = data_.lines[i].values[each.first];
       return value >= each.second.first && value <= each.second.second;
     });
     if (inside) lines.push_back(static_cast<int>(i));
@@ -123,7 +123,7 @@ void ParallelPlot::draw_lines(QPainter& painter, const QRectF& box) const {
   constexpr std::size_t kMany = 200;  // their smoothing costs a brush its frame
   painter.setRenderHint(QPainter::Antialiasing, data_.lines.size() <= kMany);
   std::vector<bool> keep(data_.lines.size(), false);
-  for (const int line : kept()) keep[static_cast<std::size_t>(line)] = true;
+  for (const int line : kept()) keep[line] = true;
   // What was brushed away lies below, then what does not fit.
   const auto layer = [&](std::size_t i) { return !keep[i] ? 0 : data_.lines[i].feasible ? 2 : 1; };
   for (int now = 0; now <= 2; ++now) {
@@ -187,8 +187,8 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
 std::vector<Mark> ParallelPlot::make_marks(const QRectF& box) const {
   std::vector<Mark> marks;
   for (const int row : kept()) {
-    const ParallelLine& line = data_.lines[static_cast<std::size_t>(row)];
-    const QPolygonF points = path(static_cast<std::size_t>(row), box);
+    const ParallelLine& line = data_.lines[row];
+    const QPolygonF points = path(row, box);
     if (points.isEmpty()) continue;
     QString text = line.label;
     for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
@@ -230,7 +230,7 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
   painter.setRenderHint(QPainter::Antialiasing);
   for (const int row : highlighted_) {
     painter.setPen(QPen(series_color(1), 2.5));
-    painter.drawPolyline(path(static_cast<std::size_t>(row), box));
+    painter.drawPolyline(path(row, box));
   }
   for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) draw_axis(painter, axis, box);
 }

@@ -52,7 +52,7 @@ void Plot::paintEvent(QPaintEvent*) {
   painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
   if (current_ < 0 || current_ >= static_cast<int>(marks_.size())) return;
   painter.setPen(QPen(palette().text().color(), 2));
-  painter.drawRect(marks_[static_cast<std::size_t>(current_)].area.adjusted(-2, -2, 2, 2));
+  painter.drawRect(marks_[current_].area.adjusted(-2, -2, 2, 2));
 }
 
 void Plot::data_has_changed() {
@@ -64,7 +64,7 @@ void Plot::data_has_changed() {
 void Plot::set_current(int mark) {
   if (marks_.empty()) return;
   current_ = std::clamp(mark, 0, static_cast<int>(marks_.size()) - 1);
-  const Mark& now = marks_[static_cast<std::size_t>(current_)];
+  const Mark& now = marks_[current_];
   setAccessibleDescription(now.text);
   QAccessibleEvent changed(this, QAccessible::DescriptionChanged);
   QAccessible::updateAccessibility(&changed);
@@ -95,7 +95,7 @@ bool Plot::event(QEvent* event) {
     if (mark < 0) {
       QToolTip::hideText();
     } else {
-      QToolTip::showText(help->globalPos(), marks_[static_cast<std::size_t>(mark)].text, this);
+      QToolTip::showText(help->globalPos(), marks_[mark].text, this);
     }
     return true;
   }
@@ -118,7 +118,7 @@ void Plot::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Return:
     case Qt::Key_Enter:
       if (current_ >= 0 && current_ <= last) {
-        Q_EMIT activated(marks_[static_cast<std::size_t>(current_)].row);
+        Q_EMIT activated(marks_[current_].row);
       }
       return;
     default:
@@ -130,12 +130,12 @@ void Plot::mousePressEvent(QMouseEvent* event) {
   const int mark = mark_at(event->position());
   if (mark < 0) return;
   set_current(mark);
-  Q_EMIT clicked(marks_[static_cast<std::size_t>(mark)].row);
+  Q_EMIT clicked(marks_[mark].row);
 }
 
 void Plot::mouseDoubleClickEvent(QMouseEvent* event) {
   const int mark = mark_at(event->position());
-  if (mark >= 0) Q_EMIT activated(marks_[static_cast<std::size_t>(mark)].row);
+  if (mark >= 0) Q_EMIT activated(marks_[mark].row);
 }
 
 void Plot::focusInEvent(QFocusEvent* event) {

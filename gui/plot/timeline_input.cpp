@@ -107,7 +107,7 @@ void TimelinePlot::step_lane(int by) {
   const double now = data_.lanes[selected_->lane].spans[selected_->span].start;
   auto lane = static_cast<std::ptrdiff_t>(selected_->lane) + by;
   for (; lane >= 0 && lane < std::ssize(data_.lanes); lane += by) {
-    const auto& spans = data_.lanes[static_cast<std::size_t>(lane)].spans;
+    const auto& spans = data_.lanes[lane].spans;
     if (spans.empty()) continue;
     auto found = std::find_if(spans.begin(), spans.end(),
                               [now](const Span& span) { return span.end > now; });

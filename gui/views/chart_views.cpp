@@ -29,7 +29,7 @@ void select_on_activation(Session& session, Plot* plot) {
   QObject::connect(plot, &Plot::activated, plot, [&session](int row) {
     const auto shown = session.shown();
     if (row < 0 || row >= static_cast<int>(shown.size())) return;
-    session.select({QString::fromStdString(shown[static_cast<std::size_t>(row)]->name())});
+    session.select({QString::fromStdString(shown[row]->name())});
   });
 }
 
@@ -121,15 +121,15 @@ ChartPage* make_tradeoff_page(Session& session, QWidget* parent) {
   follow(session, page, [plot](const Study& study, const Strategies& shown) {
     plot->set_data(tradeoff(study, shown));
   });
-  QObject::connect(
-      plot, &ScatterPlot::rows_selected, page, [&session](const std::vector<int>& rows) {
-        QStringList names;
-        const auto shown = session.shown();
-        for (const int row : rows) {
-          names << QString::fromStdString(shown[static_cast<std::size_t>(row)]->name());
-        }
-        session.select(names);
-      });
+  QObject::connect(plot, &ScatterPlot::rows_selected, page,
+                   [&session](const std::vector<int>& rows) {
+                     QStringList names;
+                     const auto shown = session.shown();
+                     for (const int row : rows) {
+                       names << QString::fromStdString(shown[row]->name());
+                     }
+                     session.select(names);
+                   });
   select_on_activation(session, plot);
   return page;
 }

@@ -75,8 +75,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   connect(view_, &QTableView::activated, this, [this, current_row] { add(current_row()); });
   connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this, current_row] {
     const int row = current_row();
-    plot_->set_highlighted(row < 0 ? std::vector<int>{}
-                                   : std::vector{listed_[static_cast<std::size_t>(row)]});
+    plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{listed_[row]});
   });
   connect(strategy_, &QComboBox::activated, this, &ExplorePage::start);
   connect(plot_, &ParallelPlot::brushed, this, &ExplorePage::show_table);
@@ -155,7 +154,7 @@ void ExplorePage::show_rows() {
 // Those that fit first, the fastest of them on top.
 void ExplorePage::show_table(const std::vector<int>& kept) {
   listed_ = kept;
-  const auto row = [this](int i) -> const SweepRow& { return rows_[static_cast<std::size_t>(i)]; };
+  const auto row = [this](int i) -> const SweepRow& { return rows_[i]; };
   std::stable_sort(listed_.begin(), listed_.end(), [&](int a, int b) {
     if (row(a).fits != row(b).fits) return row(a).fits;
     return row(a).tokens_per_second > row(b).tokens_per_second;
@@ -180,8 +179,7 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
 
 void ExplorePage::add(int row) {
   if (row < 0 || row >= static_cast<int>(listed_.size())) return;
-  const Variation variation =
-      rows_[static_cast<std::size_t>(listed_[static_cast<std::size_t>(row)])].variation;
+  const Variation variation = rows_[listed_[row]].variation;
   if (variation.changes.empty()) return;  // it is there already
   std::vector<std::string> strategies = listed_strategies(*asked_);
   strategies.push_back(variation.json);

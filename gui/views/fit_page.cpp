@@ -109,7 +109,7 @@ void FitPage::show_advice() {
 
 void FitPage::apply(int row) {
   if (row < 0 || row >= static_cast<int>(advice_.size()) || strategy() == nullptr) return;
-  const Variation candidate = *advice_[static_cast<std::size_t>(row)].candidate;
+  const Variation candidate = *advice_[row].candidate;
   session_.edit(with_variation(*asked_, *strategy(), candidate),
                 tr("Make %1 fit").arg(strategy_->currentText()));
 }

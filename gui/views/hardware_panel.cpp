@@ -141,7 +141,7 @@ void HardwarePanel::show_cluster() {
   try {
     const sim::ClusterSpec base = load_cluster(preset);
     for (int i = 0; i < kKnobs; ++i) {
-      Row& row = rows_[static_cast<std::size_t>(i)];
+      Row& row = rows_[i];
       const double from = kKnob[i].get(base), now = kKnob[i].get(study->cluster);
       row.slider->setEnabled(from > 0);
       if (!row.slider->isSliderDown()) {

@@ -19,7 +19,7 @@ class HardwarePanel : public QGroupBox {
   explicit HardwarePanel(Session& session, QWidget* parent = nullptr);
 
   static constexpr int kKnobs = 6;
-  QSlider* slider(int knob) const { return rows_[static_cast<std::size_t>(knob)].slider; }
+  QSlider* slider(int knob) const { return rows_[knob].slider; }
   void reset();
 
  private:

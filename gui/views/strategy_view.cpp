@@ -91,7 +91,7 @@ Table StrategyView::selected_rows() const {
   for (int row = 0; row < sorted->rowCount(); ++row) {
     const int source = sorted->mapToSource(sorted->index(row, 0)).row();
     if (!selection.isEmpty() && !selection.contains(model_->strategy(source))) continue;
-    table.rows.push_back(model_->table().rows[static_cast<std::size_t>(source)]);
+    table.rows.push_back(model_->table().rows[source]);
   }
   return table;
 }

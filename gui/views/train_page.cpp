@@ -62,7 +62,7 @@ QHBoxLayout* TrainPage::make_bar() {
 }
 
 void TrainPage::take_step(const RunProgress& progress) {
-  Row& row = rows_[static_cast<std::size_t>(progress.index)];
+  Row& row = rows_[progress.index];
   row.last = progress;
   row.step.push_back(static_cast<double>(progress.step));
   row.loss.push_back(progress.loss);
@@ -71,7 +71,7 @@ void TrainPage::take_step(const RunProgress& progress) {
 }
 
 void TrainPage::end_strategy(int index, const RunResult& result) {
-  Row& row = rows_[static_cast<std::size_t>(index)];
+  Row& row = rows_[index];
   if (result.outcome == Outcome::ok) {
     row.state = result.run_id ? tr("stored as run %1").arg(result.run_id) : tr("ok");
   } else {

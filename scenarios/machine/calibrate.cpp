@@ -227,7 +227,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());
   const auto count = static_cast<int>(jobs.size());
   for (int i = 0; i < count; ++i) {
-    const Job& job = jobs[static_cast<std::size_t>(i)];
+    const Job& job = jobs[i];
     if (options.progress) {
       options.progress(std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
                            training_model(job.shape).name + ", " + job.style.name,

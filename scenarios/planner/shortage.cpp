@@ -15,7 +15,7 @@ std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(
     const Trace& trace, const std::vector<sim::MemoryPoint>& curve) {
   const auto peak = sim::peak_point(curve);
   if (peak < 0) return {};
-  const std::int32_t event = curve[static_cast<std::size_t>(peak)].event;
+  const std::int32_t event = curve[peak].event;
   std::map<std::string, std::int64_t> holders;
   for (const auto& block : sim::live_after(trace, event, MemorySpace::device)) {
     holders[std::string(name_of(block.tag)) + " '" + block.what + "'"] += block.bytes;
