@@ -17,16 +17,6 @@ bool on_multiprocessors(std::size_t stream) {
   return stream == kCompute || stream == kCommunication;
 }
 
-// An event lasts at most as long (see CostModel), so what is within the range cannot overflow.
-void require_in_range(std::int64_t time) {
-  if (time <= kLongestPicoseconds) return;
-  throw Error(ErrorCode::invalid,
-              "cluster: the simulated steps take more than " +
-                  std::to_string(kLongestPicoseconds / 1'000'000'000'000) +
-                  " s, beyond the range of picoseconds; raise the bandwidth of the links "
-                  "(--link-bandwidth), or the device's rates");
-}
-
 bool follows_in_exchange(const TraceEvent& event) {
   return event.type == EventType::message && event.id > 0;
 }
@@ -58,6 +48,7 @@ bool Scheduler::issue_next() {
   const TraceEvent& event = trace_.events()[next_];
   if (is_host_held(event)) return false;
   enter_step(event.scope);
+  pass_round_edges();
   issue(event);
   ++next_;
   return true;
@@ -83,6 +74,7 @@ bool Scheduler::retry() {
 bool Scheduler::is_host_held(const TraceEvent& event) const {
   if (waiting_.empty()) return false;
   if (cluster_.compute_is_host && streams_[kCompute].waiting > 0) return true;
+  if (at_round_edge()) return true;
   return event.type == EventType::synchronize && streams_[event.stream].waiting > 0;
 }
 
@@ -247,7 +239,7 @@ void Scheduler::hold(std::int64_t from, std::int64_t until) {
 
 void Scheduler::record(const Issued& issued) {
   const Stream& stream = streams_[issued.event->stream];
-  recorded_[static_cast<std::size_t>(issued.event->id)] = {stream.ready, stream.cause};
+  recorded_[issued.event->id] = {stream.ready, stream.cause};
 }
 
 bool Scheduler::wait(const Issued& issued) {

@@ -61,6 +61,12 @@ class Scheduler {
     std::int32_t cause = kNone;
     bool is_pending = false;
   };
+  // How far all has come, at the begin of a round.
+  struct Instant {
+    std::int64_t host = 0;
+    std::array<std::int64_t, kStreams> ready{};
+    std::array<double, kCostClasses> doubt{};
+  };
   struct Step {
     int step = StepPrice::kSetup;
     std::size_t last = 0;
@@ -69,6 +75,11 @@ class Scheduler {
   };
 
   bool retry();
+  bool at_round_edge() const;
+  void pass_round_edges();
+  static void require_in_range(std::int64_t time);
+  Instant now() const;
+  void repeat_round(const Round& round);
   bool is_host_held(const TraceEvent& event) const;
   void enter_step(const Scope& scope);
   void close_step();
@@ -102,6 +113,8 @@ class Scheduler {
   std::vector<EventTime> held_;       // when streams waited for other classes
   std::vector<Step> steps_;           // the last one is open
   std::size_t next_ = 0;              // event to issue
+  std::size_t round_ = 0;             // that is under way or to come
+  Instant round_begin_;
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

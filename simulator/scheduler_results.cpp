@@ -31,6 +31,7 @@ std::vector<StepSpan> Scheduler::step_spans() const {
 
 Timeline Scheduler::finish() {
   if (trace_.events().empty()) return {};
+  pass_round_edges();
   close_step();
   const std::vector<StepSpan> spans = step_spans();
   const double error =
@@ -48,7 +49,7 @@ void Scheduler::trace_back() {
       std::max_element(timeline_.events.begin(), timeline_.events.end(),
                        [](const EventTime& a, const EventTime& b) { return a.end < b.end; });
   auto index = static_cast<std::int32_t>(last - timeline_.events.begin());
-  for (; index != kNone; index = before_[static_cast<std::size_t>(index)]) {
+  for (; index != kNone; index = before_[index]) {
     timeline_.critical_path.push_back(index);
   }
   std::reverse(timeline_.critical_path.begin(), timeline_.critical_path.end());

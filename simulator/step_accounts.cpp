@@ -55,11 +55,9 @@ class StepAccounts {
       : trace_(trace), times_(times), errors_(errors) {
     for (const EventTime& time : held) held_.add(time);
     std::size_t index = 0;
-    for (const TraceEvent& event : trace.events()) {
-      const EventTime& time = times[index++];
-      if (!takes_time(event) || is_on(StreamId::compute, event)) continue;
-      if (!is_on(StreamId::communication, event)) offload_.add(time);
-      if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+    for (const TraceEvent& event : trace.events()) add(event, times[index++]);
+    for (const Round& round : trace.rounds()) {
+      if (round.count > 1) add_repeats(round);
     }
     for (Busy* busy : {&communication_, &held_, &offload_}) busy->sort();
   }
@@ -69,9 +67,11 @@ class StepAccounts {
     covered_ = span.begin;
     std::int64_t communicating = 0, moving = 0;  // hidden or not
     auto event = trace_.events().begin() + static_cast<std::ptrdiff_t>(span.first);
+    EventCounts counts(trace_);
     for (std::size_t i = span.first; i < span.last; ++i, ++event) {
+      pass_round_edges(i);
       if (!takes_time(*event)) continue;
-      const std::int64_t duration = times_[i].end - times_[i].start;
+      const std::int64_t duration = counts.of(i) * (times_[i].end - times_[i].start);
       if (is_on(StreamId::compute, *event)) {
         add_compute(times_[i], account_of(*event));
       } else if (!is_on(StreamId::communication, *event)) {
@@ -80,6 +80,7 @@ class StepAccounts {
         communicating += duration;
       }
     }
+    pass_round_edges(span.last);
     fill_until(span.end);
     step_.spread = errors_.step > 0 ? std::hypot(errors_.step, spread_of_moves(span.doubt, moving))
                                     : spread(span.doubt, communicating);
@@ -87,6 +88,51 @@ class StepAccounts {
   }
 
  private:
+  void add(const TraceEvent& event, EventTime time) {
+    if (!takes_time(event) || is_on(StreamId::compute, event)) return;
+    if (!is_on(StreamId::communication, event)) offload_.add(time);
+    if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+  }
+
+  // A stream that falls behind in a round is busy for as long as the round's repeats take it.
+  void add_repeats(const Round& round) {
+    std::array<const TraceEvent*, kStreams> last{};
+    std::array<EventTime, kStreams> busy{};  // from the end of the round's last event
+    for (std::size_t i = round.first; i < round.last; ++i) {
+      const TraceEvent& event = trace_.events()[i];
+      if (!takes_time(event)) continue;
+      EventTime& time = busy[event.stream];
+      time.start = std::max(time.start, times_[i].end);
+      time.end += (round.count - 1) * (times_[i].end - times_[i].start);
+      last[event.stream] = &event;
+    }
+    const std::int64_t computed = busy[static_cast<std::size_t>(StreamId::compute)].start;
+    for (std::size_t i = 0; i < kStreams; ++i) {
+      const std::int64_t start = std::max(busy[i].start, computed);
+      if (last[i] != nullptr) add(*last[i], {start, start + busy[i].end});
+    }
+  }
+
+  // What the compute stream's time went to in a round, for each time that it came.
+  void pass_round_edges(std::size_t event) {
+    const std::vector<Round>& rounds = trace_.rounds();
+    for (; round_ < rounds.size() && rounds[round_].last <= event; ++round_) {
+      if (rounds[round_].count > 1) repeat_round(rounds[round_].count - 1);
+    }
+    if (round_ == rounds.size() || rounds[round_].first != event) return;
+    before_round_ = step_;
+    round_begin_ = covered_;
+  }
+
+  void repeat_round(std::int64_t times) {
+    for (const Account account :
+         {&StepPrice::compute, &StepPrice::exposed_communication, &StepPrice::optimizer,
+          &StepPrice::offload_stall, &StepPrice::bubble, &StepPrice::host}) {
+      step_.*account += times * (step_.*account - before_round_.*account);
+    }
+    covered_ += times * (covered_ - round_begin_);
+  }
+
   void add_compute(EventTime time, Account account) {
     fill_until(time.start);
     // A step before may have been closed later than this work starts.
@@ -143,6 +189,9 @@ class StepAccounts {
   Busy communication_, held_, offload_;
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
+  std::size_t round_ = 0;     // that is under way or to come
+  StepPrice before_round_;
+  std::int64_t round_begin_ = 0;
 };
 
 }  // namespace

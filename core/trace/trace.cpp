@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "core/base/collective_kind.h"
+#include "core/base/error.h"
 #include "core/base/fnv.h"
 #include "core/base/stream.h"
 #include "core/ops/op.h"
@@ -57,19 +59,15 @@ std::vector<Clock> clocks(const Trace& trace) {
   return result;
 }
 
-}  // namespace
-
-std::int64_t Trace::op_count() const {
-  return std::count_if(events_.begin(), events_.end(), is_work);
-}
-
-std::uint64_t Trace::sequence_hash() const {
-  Fnv1a hash;
-  std::map<std::int64_t, std::uint64_t> records;  // event ids differ by backend, their order not
-  for (const TraceEvent& event : events_) {
-    if (event.type == EventType::record) records.emplace(event.id, records.size() + 1);
-    if (event.type == EventType::wait) hash.add(records[event.id]);
-    if (event.type == EventType::allocate || event.type == EventType::free) continue;
+// Hashes events one after the other. Ids of record events differ by backend, their order does not:
+// a wait is told by how many were recorded since the one that it waits for, up to the wait or up to
+// where the rounds in a row began that it is in.
+class EventHash {
+ public:
+  void add(const TraceEvent& event, Fnv1a& hash) {
+    if (event.type == EventType::record) records_.emplace(event.id, ++recorded_);
+    if (event.type == EventType::wait) hash.add(distance(event.id));
+    if (event.type == EventType::allocate || event.type == EventType::free) return;
     hash.add(static_cast<std::uint64_t>(event.type) | std::uint64_t{event.kind} << 8 |
              std::uint64_t{event.stream} << 16 | std::uint64_t{event.purpose} << 24 |
              static_cast<std::uint64_t>(event.dtype) << 32 |
@@ -82,6 +80,88 @@ std::uint64_t Trace::sequence_hash() const {
     }
     hash.add(std::bit_cast<std::uint64_t>(event.flops));
   }
+  // follows: right after another round.
+  void begin_round(bool follows) {
+    before_round_ = recorded_;
+    if (!follows) before_rounds_ = recorded_;
+  }
+  // The newest of the `count` rounds is the one whose records others wait for.
+  void end_round(std::int64_t count) {
+    const std::uint64_t more = static_cast<std::uint64_t>(count - 1) * (recorded_ - before_round_);
+    if (more == 0) return;
+    for (auto& [id, number] : records_) number += number > before_round_ ? more : 0;
+    recorded_ += more;
+  }
+  void end_rounds() { before_rounds_ = 0; }
+
+ private:
+  std::uint64_t distance(std::int64_t id) const {
+    const auto found = records_.find(id);
+    if (found == records_.end()) return 0;
+    const bool before = found->second <= before_rounds_;
+    return 2 * ((before ? before_rounds_ : recorded_) - found->second + 1) + (before ? 1 : 0);
+  }
+
+  std::map<std::int64_t, std::uint64_t> records_;  // number by id
+  std::uint64_t recorded_ = 0, before_round_ = 0;
+  std::uint64_t before_rounds_ = 0;  // 0: not in rounds
+};
+
+}  // namespace
+
+void Trace::begin_round() {
+  end_round();
+  rounds_.push_back({.first = events_.size()});
+}
+
+void Trace::end_round() {
+  if (!rounds_.empty() && rounds_.back().last == SIZE_MAX) rounds_.back().last = events_.size();
+}
+
+void Trace::repeat_round(std::int64_t times) {
+  end_round();
+  ZL_CHECK(!rounds_.empty() && rounds_.back().last == events_.size(), "no round ends here");
+  rounds_.back().count += times;
+}
+
+std::int64_t Trace::op_count() const {
+  EventCounts counts(*this);
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    if (is_work(events_[i])) count += counts.of(i);
+  }
+  return count;
+}
+
+std::uint64_t Trace::sequence_hash() const {
+  Fnv1a hash;
+  EventHash events;
+  std::uint64_t like = 0;  // of `count` rounds in a row
+  std::int64_t count = 0;
+  const auto close = [&] {
+    if (count == 0) return;
+    hash.add(like);
+    hash.add(static_cast<std::uint64_t>(std::exchange(count, 0)));
+  };
+  std::size_t next = 0;
+  for (const Round& round : rounds_) {
+    const bool follows = count > 0 && next == round.first;
+    if (!follows) {
+      close();
+      events.end_rounds();
+    }
+    for (; next < round.first; ++next) events.add(events_[next], hash);
+    Fnv1a own;
+    events.begin_round(follows);
+    for (; next < std::min(round.last, events_.size()); ++next) events.add(events_[next], own);
+    events.end_round(round.count);
+    if (own.value() != like) close();
+    like = own.value();
+    count += round.count;
+  }
+  close();
+  events.end_rounds();
+  for (; next < events_.size(); ++next) events.add(events_[next], hash);
   return hash.value();
 }
 

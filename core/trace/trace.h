@@ -3,6 +3,7 @@
 // appended by the rank's thread only; timings are written by stream threads (see event.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -12,20 +13,55 @@
 
 namespace zl {
 
+// Events [first, last) that came `count` times in a row and are held once: what a schedule's body
+// ran for its micro-batches.
+struct Round {
+  std::size_t first = 0, last = SIZE_MAX;  // SIZE_MAX: under way
+  std::int64_t count = 1;
+};
+
 class Trace {
  public:
   TraceEvent& append(const TraceEvent& event) { return events_.emplace_back(event); }
   const std::deque<TraceEvent>& events() const { return events_; }
-  void clear() { events_.clear(); }
+  void clear() {
+    events_.clear();
+    rounds_.clear();
+  }
 
-  // Ops, collectives and messages.
+  // What is appended from here on, up to the next call, is a round.
+  void begin_round();
+  void end_round();
+  // The newest round, which ends here, came `times` times more.
+  void repeat_round(std::int64_t times);
+  // In order; what is in none came once.
+  const std::vector<Round>& rounds() const { return rounds_; }
+
+  // Ops, collectives and messages, as often as they came.
   std::int64_t op_count() const;
   // FNV-1a over type, kind, stream, dtype, shape, bytes and scope of every op, collective and
-  // synchronisation, in order. Equal hashes on two backends: the same program.
+  // synchronisation, in order; of rounds in a row that are alike, of one and of their number. Equal
+  // hashes on two backends: the same program.
   std::uint64_t sequence_hash() const;
 
  private:
   std::deque<TraceEvent> events_;
+  std::vector<Round> rounds_;
+};
+
+// How often the events of a trace came, asked for in order.
+class EventCounts {
+ public:
+  explicit EventCounts(const Trace& trace) : rounds_(trace.rounds()) {}
+  std::int64_t of(std::size_t event) {
+    while (next_ < rounds_.size() && rounds_[next_].last <= event) ++next_;
+    const bool within = next_ < rounds_.size() && rounds_[next_].first <= event;
+    return within ? rounds_[next_].count : 1;
+  }
+
+ private:
+  const std::vector<Round>& rounds_;
+  std::size_t next_ = 0;
 };
 
 // One tensor access of one event, kept only when hazard checking is on.

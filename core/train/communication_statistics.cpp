@@ -1,5 +1,8 @@
 #include "core/train/communication_statistics.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/base/collective_kind.h"
 
 namespace zl {
@@ -13,34 +16,47 @@ const char* move_name(Route route) {
 }  // namespace
 
 void CommunicationStatistics::close_step(const Trace& trace) {
-  Step& step = steps_.emplace_back();
+  Step step;
+  EventCounts counts(trace);
   const auto& events = trace.events();
-  for (; seen_ < events.size(); ++seen_) {
-    const TraceEvent& event = events[seen_];
-    if (event.type == EventType::op || event.type == EventType::collective) ++step.ops;
-    add_move(event, step);
-    if (event.type != EventType::collective) continue;
-    Totals& totals = step.collectives[{event.kind, event.purpose}];
-    totals.count += 1;
-    totals.bytes += event.wire_bytes;
-    step.wire_bytes += event.wire_bytes;
-  }
+  for (; seen_ < events.size(); ++seen_) add(events[seen_], counts.of(seen_), step);
+  append(std::move(step));
+}
+
+// Most steps are like one of the last.
+void CommunicationStatistics::append(Step step) {
+  const auto like = std::find(kinds_.rbegin(), kinds_.rend(), step);
+  steps_.push_back(static_cast<std::int32_t>(kinds_.rend() - like) - 1);
+  if (like != kinds_.rend()) return;
+  steps_.back() = static_cast<std::int32_t>(kinds_.size());
+  kinds_.push_back(std::move(step));
+}
+
+void CommunicationStatistics::add(const TraceEvent& event, std::int64_t times, Step& step) {
+  if (event.type == EventType::op || event.type == EventType::collective) step.ops += times;
+  add_move(event, times, step);
+  if (event.type != EventType::collective) return;
+  Totals& totals = step.collectives[{event.kind, event.purpose}];
+  totals.count += times;
+  totals.bytes += times * event.wire_bytes;
+  step.wire_bytes += times * event.wire_bytes;
 }
 
 // Copies and files between tiers; what the engine reads and writes for itself is not of the group.
-void CommunicationStatistics::add_move(const TraceEvent& event, Step& step) {
+void CommunicationStatistics::add_move(const TraceEvent& event, std::int64_t times, Step& step) {
   const bool copied = event.type == EventType::copy;
   if (!copied && event.type != EventType::transfer) return;
   if (event.purpose != static_cast<std::uint8_t>(Purpose::data)) return;
   Totals& totals = step.moves[event.kind];
-  totals.count += copied ? 1 : event.m;
-  totals.bytes += event.bytes_written;
+  totals.count += times * (copied ? 1 : event.m);
+  totals.bytes += times * event.bytes_written;
 }
 
 void CommunicationStatistics::write(RunResult& result, const std::string& link) const {
   std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
   std::map<std::uint8_t, Totals> moves;
-  for (const Step& step : steps_) {
+  for (const std::int32_t kind : steps_) {
+    const Step& step = kinds_[kind];
     result.op_count += step.ops;
     for (const auto& [key, totals] : step.collectives) {
       sums[key].count += totals.count;
@@ -65,7 +81,7 @@ void CommunicationStatistics::write(RunResult& result, const std::string& link) 
   const std::size_t first = steps_.size() > 2 ? 2 : 1;
   if (steps_.size() <= first) return;
   std::int64_t bytes = 0;
-  for (std::size_t i = first; i < steps_.size(); ++i) bytes += steps_[i].wire_bytes;
+  for (std::size_t i = first; i < steps_.size(); ++i) bytes += kinds_[steps_[i]].wire_bytes;
   result.wire_bytes_per_step = bytes / static_cast<std::int64_t>(steps_.size() - first);
 }
 

@@ -18,23 +18,28 @@ class CommunicationStatistics {
   // The trace was emptied.
   void restart_trace() { seen_ = 0; }
   // Adds a copy of a step that was taken in.
-  void repeat(std::int64_t step) { steps_.push_back(steps_[static_cast<std::size_t>(step)]); }
+  void repeat(std::int64_t step) { steps_.push_back(steps_[step]); }
   // Collectives, moves between tiers, op counts and wire bytes per step into the result.
   void write(RunResult& result, const std::string& link) const;
 
  private:
   struct Totals {
     std::int64_t count = 0, bytes = 0;
+    bool operator==(const Totals&) const = default;
   };
   struct Step {
     std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, purpose)
     std::map<std::uint8_t, Totals> moves;                                 // by Route
     std::int64_t ops = 0, wire_bytes = 0;
+    bool operator==(const Step&) const = default;
   };
-  static void add_move(const TraceEvent& event, Step& step);
+  static void add(const TraceEvent& event, std::int64_t times, Step& step);
+  static void add_move(const TraceEvent& event, std::int64_t times, Step& step);
+  void append(Step step);
 
   std::size_t seen_ = 0;
-  std::vector<Step> steps_;
+  std::vector<Step> kinds_;          // that differ
+  std::vector<std::int32_t> steps_;  // of these; 0 is initialisation
 };
 
 }  // namespace zl

@@ -52,7 +52,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
   const auto staging = [&](DType dtype, std::int64_t count, const char* what) {
     return context_.allocate(dtype, Shape{count}, MemoryTag::staging, {what});
   };
-  slots_.resize(static_cast<std::size_t>(schedule_.in_flight()));
+  slots_.resize(schedule_.in_flight());
   for (Slot& slot : slots_) {
     slot.tokens = staging(DType::i32, rows, "tokens");
     slot.targets = staging(DType::i32, rows, "targets");
@@ -160,7 +160,7 @@ void Engine::backward(int micro) {
   ++backwards_;
 }
 
-StepMetrics Engine::step(bool stop) {
+StepMetrics Engine::step(bool stop, bool overflows) {
   ZL_CHECK(backwards_ == strategy_.gradient_accumulation,
            "step() comes after gradient_accumulation forward/backward pairs");
   ScopeGuard scope(context_, Phase::optimizer, -1);
@@ -169,12 +169,12 @@ StepMetrics Engine::step(bool stop) {
   metrics.loss_scale = scaler_.scale();
   find_bound();
   if (scales_loss(strategy_)) {
-    metrics.skipped = !std::isfinite(context_.read(ProbeKind::overflow, bound_));
+    metrics.skipped = !std::isfinite(context_.read(ProbeKind::overflow, bound_)) || overflows;
   }
   double unscale = 1.0 / scaler_.scale();
   // DeepSpeed's order updates the scale first and divides by the new one (SPECS section 2).
   if (strategy_.deepspeed_scale_order) {
-    scaler_.update(metrics.skipped);
+    if (!overflows) scaler_.update(metrics.skipped);
     unscale = 1.0 / scaler_.scale();
   }
   const double gradients = gradients_in_norm();  // the update may change what the next step takes
@@ -184,7 +184,7 @@ StepMetrics Engine::step(bool stop) {
   } else if (host_step_ && host_step_->settle()) {
     weights_->publish();
   }
-  if (!strategy_.deepspeed_scale_order) scaler_.update(metrics.skipped);
+  if (!strategy_.deepspeed_scale_order && !overflows) scaler_.update(metrics.skipped);
   if (stop) context_.run(Fill{loss_.view.flat(1, 1), 1});
   reduce_scalar(loss_, ReduceOp::average);
   read_metrics(metrics, gradients);
@@ -232,11 +232,17 @@ void Engine::update(const StepScalars& scalars) {
   learning_rate_.step();
 }
 
-void Engine::skip_step() {
+void Engine::skip_step(bool overflows) {
+  ++step_;
+  if (overflows) return;
   if (optimizer_) optimizer_->skip();
   if (host_step_) host_step_->skip();
   learning_rate_.step();
-  ++step_;
+}
+
+void Engine::skip_micro_batches(int count) {
+  forwards_ += count;
+  backwards_ += count;
 }
 
 void Engine::archive(StateArchive& archive) {
@@ -344,7 +350,7 @@ double Engine::evaluate(Batch batch) {
 std::vector<float> Engine::gather_parameter(int parameter) {
   const Partition::Slot& slot = partition_.slot(parameter);
   const bool hosted = gradients_->host() != nullptr && gradients_->host()->holds(parameter);
-  std::vector<float> values(static_cast<std::size_t>(slot.padded));
+  std::vector<float> values(slot.padded);
   Tensor whole;
   TensorView own, source;
   if (!hosted) source = own = optimizer_->master(static_cast<std::size_t>(parameter));
@@ -361,7 +367,7 @@ std::vector<float> Engine::gather_parameter(int parameter) {
   }
   context_.download(StreamId::compute, values.data(), source);
   context_.synchronize(StreamId::compute);
-  values.resize(static_cast<std::size_t>(slot.count));
+  values.resize(slot.count);
   return values;
 }
 

@@ -57,8 +57,9 @@ class Engine : public Archived, private ParameterAccess {
   void backward() { backward(backwards_); }
   // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
   // after this step; every rank learns of it in the metrics. The host waits once, at the end; with
-  // a loss scale it asks for an overflow before the update too.
-  StepMetrics step(bool stop = false);
+  // a loss scale it asks for an overflow before the update too. `overflows`: skip the update as if
+  // a gradient had, for a recording of a run that did.
+  StepMetrics step(bool stop = false, bool overflows = false);
 
   // Between steps: the loss of a micro-batch, averaged over the ranks, without dropout and without
   // a trace in what the training computes. Every rank must call it.
@@ -67,13 +68,15 @@ class Engine : public Archived, private ParameterAccess {
   const ParameterTable& parameters() const { return table_; }
   const Partition& partition() const { return partition_; }
   const Strategy& strategy() const { return strategy_; }
-  const RankContext& context() const { return context_; }
+  RankContext& context() { return context_; }
   // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
   std::vector<float> gather_parameter(int parameter);
   std::int64_t steps() const override { return step_; }
-  // As Optimizer::step_kind and skip, for the recording device.
+  // As Optimizer::step_kind and skip, for the recording device. `overflows`: as step.
   int step_kind() const { return host_step_ ? host_step_->step_kind() : optimizer_->step_kind(); }
-  void skip_step();
+  void skip_step(bool overflows);
+  // As if so many micro-batches had gone forward and backward.
+  void skip_micro_batches(int count);
   void archive(StateArchive& archive) override;
 
  private:

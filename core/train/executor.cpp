@@ -18,21 +18,28 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
 
 }  // namespace
 
-StepMetrics run_step(Engine& engine, const DataSource& data, std::int64_t sequence_length,
-                     bool stop) {
-  const RankContext& context = engine.context();
+StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& options) {
+  RankContext& context = engine.context();
   const BatchRequest request{.step = engine.steps(),
                              .rank = context.rank(Axis::data),
                              .ranks = context.ranks(Axis::data),
                              .micro_batch = engine.strategy().micro_batch,
-                             .sequence_length = sequence_length};
+                             .sequence_length = options.sequence_length};
   const Schedule& schedule = engine.schedule();
-  for (int repeat = 0; repeat < schedule.repeats; ++repeat) {
+  const int last = schedule.repeats - 1;
+  for (int round = 0; round <= last; ++round) {
+    if (options.recorded_rounds > 0 && round == options.recorded_rounds && round < last) {
+      context.trace().repeat_round(last - round);
+      engine.skip_micro_batches((last - round) * schedule.micro_batches);
+      round = last;
+    }
+    context.trace().begin_round();
     for (const Instruction& each : schedule.body) {
-      execute(engine, each, repeat * schedule.micro_batches + each.micro, data, request);
+      execute(engine, each, round * schedule.micro_batches + each.micro, data, request);
     }
   }
-  return engine.step(stop);
+  context.trace().end_round();
+  return engine.step(options.stop, options.overflows);
 }
 
 }  // namespace zl

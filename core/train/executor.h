@@ -7,9 +7,16 @@
 
 namespace zl {
 
+struct StepOptions {
+  std::int64_t sequence_length = 0;
+  bool stop = false, overflows = false;  // as Engine::step
+  // Run the schedule's body at most this many times before its last, and count in the trace what is
+  // left out: from the second on one is like the other. 0: run all. For the recording device.
+  int recorded_rounds = 0;
+};
+
 // All micro-batches of the engine's coming step, of the data-parallel rank of its context, then the
-// update. `stop`: as Engine::step. Throws what the engine and the source throw.
-StepMetrics run_step(Engine& engine, const DataSource& data, std::int64_t sequence_length,
-                     bool stop = false);
+// update. Throws what the engine and the source throw.
+StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& options);
 
 }  // namespace zl

@@ -1,5 +1,6 @@
 #include "core/train/rank_program.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/train/executor.h"
@@ -34,10 +35,16 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   result.first_step = checkpoints.begin(engine, options.steps, result.warnings);
   const std::int64_t steps = options.steps - result.first_step;
   for (std::int64_t step = 1; step <= steps; ++step) {
-    if (!recorder.takes(step, engine)) continue;
+    const bool overflows =
+        std::binary_search(options.overflows.begin(), options.overflows.end(), step);
+    if (!recorder.takes(step, overflows, engine)) continue;
     const auto start = Clock::now();
     const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
-    StepMetrics metrics = run_step(engine, data, options.sequence_length, stop);
+    StepMetrics metrics = run_step(engine, data,
+                                   {.sequence_length = options.sequence_length,
+                                    .stop = stop,
+                                    .overflows = overflows,
+                                    .recorded_rounds = options.recorded_rounds});
     const double seconds = seconds_since(start);
     metrics.peak_device = context.ledger().peak(MemorySpace::device);
     if (options.on_step && context.rank() == 0) {

@@ -33,6 +33,11 @@ struct ProgramOptions {
   // of them stand for the others in the books: every step after the second of a kind is alike. 0:
   // take them all. The recording device needs no more than kSteadySteps.
   std::int64_t recorded_steps = 0;
+  // Of each step, as StepOptions: a recording needs no more than kSteadyRounds.
+  int recorded_rounds = 0;
+  // Steps of this run, in order, that skip the update as if a gradient had overflowed: those that
+  // the run did which is recorded here.
+  std::vector<std::int64_t> overflows;
   // Return the whole trace, as with recorded_steps, instead of its first kSteadySteps steps.
   bool keep_trace = false;
   bool record_accesses = false;
@@ -46,6 +51,7 @@ struct ProgramOptions {
 };
 
 inline constexpr std::int64_t kSteadySteps = 4;
+inline constexpr int kSteadyRounds = 4;
 
 struct RankOutcome {
   RunResult result;  // without backend name, throughput and time breakdown, which the runner adds

@@ -20,17 +20,17 @@ void warn_of_lost_loss(RunResult& result) {
 
 RunRecorder::RunRecorder(RankContext& context, const Engine& engine, const ProgramOptions& options)
     : context_(context),
-      plan_(options.recorded_steps, engine.step_kind()),
+      plan_(options.recorded_steps, 2 * engine.step_kind()),
       keeps_whole_trace_(options.keep_trace || options.recorded_steps > 0),
       plans_(options.recorded_steps > 0) {
   statistics_.close_step(context.trace());
 }
 
-bool RunRecorder::takes(std::int64_t step, Engine& engine) {
-  if (plan_.takes(step, engine.step_kind())) return true;
-  engine.skip_step();
+bool RunRecorder::takes(std::int64_t step, bool overflows, Engine& engine) {
+  if (plan_.takes(step, 2 * engine.step_kind() + (overflows ? 1 : 0))) return true;
+  engine.skip_step(overflows);
   statistics_.repeat(plan_.stand_in());
-  append(StepMetrics{}, 0);
+  append({.skipped = overflows}, 0);
   return false;
 }
 

@@ -21,7 +21,8 @@ class RunRecorder {
 
   RunResult& result() { return outcome_.result; }
   // Whether the coming step, number `step` of this run, is to be taken; if not, it is counted here.
-  bool takes(std::int64_t step, Engine& engine);
+  // `overflows`: as Engine::step.
+  bool takes(std::int64_t step, bool overflows, Engine& engine);
   // After step `step` of `steps` was taken.
   void take(std::int64_t step, const StepMetrics& metrics, double seconds, std::int64_t steps);
   // After the last step. `link`: of the communicator.

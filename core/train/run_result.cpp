@@ -13,4 +13,13 @@ std::int64_t TaggedBytes::total() const {
   return std::accumulate(tag.begin(), tag.end(), std::int64_t{0});
 }
 
+std::vector<std::int64_t> overflowed_steps(const RunResult& result) {
+  std::vector<std::int64_t> steps;
+  for (std::size_t i = 0; i < result.grad_norm.size() && result.skipped_steps > 0; ++i) {
+    const auto step = static_cast<std::int64_t>(i) + 1;
+    if (result.grad_norm[i] == -1.0) steps.push_back(result.first_step + step);
+  }
+  return steps;
+}
+
 }  // namespace zl

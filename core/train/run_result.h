@@ -89,4 +89,8 @@ struct RunResult {
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
 
+// The steps that were skipped because a gradient overflowed, counted from 1 over the whole
+// training.
+std::vector<std::int64_t> overflowed_steps(const RunResult& result);
+
 }  // namespace zl

@@ -24,8 +24,10 @@ struct RunOptions {
   std::string format = "table";
 };
 
+// `real`: what real runs of the scenario gave so far.
 RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend, const CheckpointConfig& checkpoint) {
+                  const std::string& backend, const CheckpointConfig& checkpoint,
+                  const std::vector<RunResult>& real) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
   log_info(fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
@@ -41,6 +43,11 @@ RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedSt
           fmt::format("{}: step {} loss {:.5f} {:.4f} s", label, step, metrics.loss, seconds));
       bar.update(step, fmt::format("loss {:.4f}", metrics.loss));
     };
+  } else {
+    const auto twin = std::find_if(real.rbegin(), real.rend(), [&](const RunResult& each) {
+      return !each.predicted && each.strategy == strategy.strategy.name;
+    });
+    if (twin != real.rend()) hooks.overflows = overflowed_steps(*twin);
   }
   RunResult result = experiment.run(strategy, backend, std::move(hooks));
   bar.clear();
@@ -95,6 +102,17 @@ void check_checkpoint(const Runner& runner, const CheckpointConfig& checkpoint,
               "with its own folder");
 }
 
+// As asked for, but a recording of fp16 after real runs: it follows what they skipped.
+std::vector<std::string> in_order(std::vector<std::string> backends, const Strategy& strategy,
+                                  const Runner& runner) {
+  if (strategy.precision.compute_dtype == DType::f16) {
+    std::stable_partition(backends.begin(), backends.end(), [&](const std::string& backend) {
+      return !runner.backends().capabilities(backend).is_recording;
+    });
+  }
+  return backends;
+}
+
 int run(const RunOptions& options) {
   const Format format = parse_format(options.format);
   const Runner runner;
@@ -105,9 +123,10 @@ int run(const RunOptions& options) {
   Experiment experiment(runner, std::move(scenario), options.database);
   std::vector<RunResult> results;
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
-    for (const std::string& backend : backends) {
+    for (const std::string& backend : in_order(backends, strategy.strategy, runner)) {
       if (experiment.interrupted()) break;
-      results.push_back(run_one(runner, experiment, strategy, backend, options.checkpoint));
+      results.push_back(
+          run_one(runner, experiment, strategy, backend, options.checkpoint, results));
     }
   }
   if (format == Format::json) {

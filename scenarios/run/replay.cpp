@@ -28,7 +28,7 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
   for (std::size_t space = 0; space < kMemorySpaces; ++space) {
     for (const sim::MemoryPoint& point :
          sim::memory_over_time(trace, times, static_cast<MemorySpace>(space))) {
-      all[static_cast<std::size_t>(point.event)] = {point.time, point.time};
+      all[point.event] = {point.time, point.time};
     }
   }
   Trace timed;

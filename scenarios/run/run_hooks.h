@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/train/rank_program.h"
 
@@ -19,6 +20,9 @@ struct RunHooks {
   // Of real runs: the file (.safetensors) that gets the fp32 weights after the last step. A run
   // whose weights cannot be written keeps its numbers and is `failed`.
   std::string save_weights_to;
+  // Of simulated runs: the steps that skip the update, as they did in the run that is compared
+  // (overflowed_steps). The result says so.
+  std::vector<std::int64_t> overflows = {};
   // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a
   // simulated one.
   std::function<void(const Trace&)> on_trace;

@@ -31,7 +31,19 @@ ProgramOptions recording_options(const Scenario& scenario, const RunHooks& hooks
   ProgramOptions options = program_options(scenario);
   options.stop = hooks.stop;
   options.on_step = hooks.on_step;
+  options.overflows = hooks.overflows;
   return options;
+}
+
+// "steps 3, 4, 7 and 12 more".
+std::string list_steps(const std::vector<std::int64_t>& steps) {
+  constexpr std::size_t kNamed = 8;
+  std::string text = steps.size() == 1 ? "step " : "steps ";
+  for (std::size_t i = 0; i < std::min(steps.size(), kNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(steps[i]);
+  }
+  if (steps.size() > kNamed) text += " and " + std::to_string(steps.size() - kNamed) + " more";
+  return text;
 }
 
 RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks) {
@@ -40,6 +52,10 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
                                 recording_options(scenario, hooks));
   if (!verdict.fits()) return out_of_memory(verdict.refusal);
   RunResult result = price_run(scenario, *verdict.recording, cluster);
+  if (!hooks.overflows.empty()) {
+    result.warnings.push_back("recorded without the update of " + list_steps(hooks.overflows) +
+                              ", which the run that it is compared with skipped (fp16 overflow)");
+  }
   if (hooks.on_trace) hooks.on_trace(verdict.recording->trace);
   return result;
 }

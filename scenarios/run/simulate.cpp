@@ -37,6 +37,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
                      ProgramOptions options, RecordedRanks recorded) {
   options.device_memory = std::exchange(device.memory, 0);
   options.recorded_steps = kSteadySteps;
+  options.recorded_rounds = kSteadyRounds;
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
   const Mesh mesh = Mesh::data_parallel(ranks);

@@ -187,5 +187,20 @@ TEST(Contract, TheDeepSpeedExampleRunsAsItStands) {
   EXPECT_CONTAINS(imported.err, "gradient_checkpointing");
 }
 
+// fp16 from a scale that overflows: what is recorded is the run that skipped steps, whichever was
+// asked for first, and the result says so.
+TEST(Contract, TheRecordingOfAnFp16RunSkipsItsSteps) {
+  const Home home;
+  const Json run = run_object(home, {"run", data_file("fp16_skips.json"), "--backend", "sim,cpu"});
+  const Json &twin = run[0]["results"][0], &real = run[1]["results"][0];
+  ASSERT_GT(real["skipped_steps"], 0);
+  ASSERT_LT(real["skipped_steps"], real["steps"]);
+  EXPECT_EQ(twin["skipped_steps"], real["skipped_steps"]);
+  for (const char* key : {"wire_bytes_per_step", "op_sequence_hash", "op_count", "peak_bytes"}) {
+    EXPECT_EQ(twin[key], real[key]) << key;
+  }
+  EXPECT_CONTAINS(twin["warnings"].dump(), "which the run that it is compared with skipped");
+}
+
 }  // namespace
 }  // namespace zl::cli_test

@@ -1,0 +1,93 @@
+// Recordings hold micro-batches that are alike once: the books, to the byte and the op, are those
+// of the run that takes them all.
+#include "tests/engine/comparisons.h"
+
+namespace zl::test {
+namespace {
+
+ProgramOptions recorded(std::int64_t count) {
+  ProgramOptions options = steps(count);
+  options.recorded_steps = kSteadySteps;
+  options.recorded_rounds = kSteadyRounds;
+  return options;
+}
+
+class Rounds : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(Rounds, TheBooksAreThoseOfAllMicroBatches) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (Strategy s : variants(dtype)) {
+      s.gradient_accumulation = GetParam();
+      s.micro_batch = 1;
+      const std::string what = s.name + ", accumulation " + std::to_string(GetParam());
+      expect_twins(run_cpu(2, tiny_gpt2(), s, steps(3)).result,
+                   run_sim(2, tiny_gpt2(), s, recorded(3)).result, what);
+    }
+  }
+}
+
+TEST_P(Rounds, TheBooksAreThoseOfAllMicroBatchesOffTheDevice) {
+  for (Strategy s : offload_variants(DType::bf16)) {
+    s.gradient_accumulation = GetParam();
+    s.micro_batch = 1;
+    const std::string what = s.name + ", accumulation " + std::to_string(GetParam());
+    expect_twins(run_sim(3, tiny_llama(), s, steps(3)).result,
+                 run_sim(3, tiny_llama(), s, recorded(3)).result, what);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Accumulation, Rounds, testing::Values(1, 2, 5, 6, 7, 12));
+
+TEST(Rounds, AMillionMicroBatchesAreRecordedLikeAFew) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    Strategy s = strategy(stage, DType::bf16);
+    const auto run_with = [&s](std::int64_t accumulation) {
+      s.gradient_accumulation = accumulation;
+      return run_sim(4, tiny_gpt2(), s, recorded(2));
+    };
+    const Finished few = run_with(10), more = run_with(11), all = run_with(1'000'000);
+    EXPECT_EQ(all.trace.events().size(), few.trace.events().size()) << s.name;
+    EXPECT_EQ(all.result.peak_device, few.result.peak_device) << s.name;
+    EXPECT_GT(more.result.op_count, few.result.op_count);
+    EXPECT_EQ(all.result.op_count,
+              few.result.op_count + 999'990 * (more.result.op_count - few.result.op_count))
+        << s.name;
+    EXPECT_EQ(all.result.wire_bytes_per_step,
+              few.result.wire_bytes_per_step +
+                  999'990 * (more.result.wire_bytes_per_step - few.result.wire_bytes_per_step))
+        << s.name;
+  }
+}
+
+// What differs among the micro-batches of a step is seen: the hash is not of a round's length
+// alone.
+TEST(Rounds, TheHashCountsRoundsAndTellsThemApart) {
+  std::set<std::uint64_t> hashes;
+  for (const std::int64_t accumulation : {5, 6, 7, 100}) {
+    Strategy s = strategy(2);
+    s.gradient_accumulation = accumulation;
+    hashes.insert(run_sim(2, tiny_gpt2(), s, recorded(2)).result.op_sequence_hash);
+  }
+  EXPECT_EQ(hashes.size(), 4u);
+}
+
+// fp16 from a scale that overflows: the recording leaves out the updates that the run left out.
+TEST(Overflows, TheRecordingSkipsWhatTheRunSkipped) {
+  for (const int stage : {0, 1, 3}) {
+    Strategy s = strategy(stage, DType::f16);
+    s.loss_scaler.initial_scale_power = 24;
+    const RunResult real = run_cpu(2, tiny_gpt2(), s, steps(12)).result;
+    ASSERT_GT(real.skipped_steps, 0);
+    ASSERT_LT(real.skipped_steps, 12);
+    ProgramOptions options = recorded(12);
+    EXPECT_NE(run_sim(2, tiny_gpt2(), s, options).result.op_count, real.op_count);
+    options.overflows = overflowed_steps(real);
+    EXPECT_EQ(static_cast<std::int64_t>(options.overflows.size()), real.skipped_steps);
+    const RunResult twin = run_sim(2, tiny_gpt2(), s, options).result;
+    expect_twins(real, twin, s.name);
+    EXPECT_EQ(twin.skipped_steps, real.skipped_steps);
+  }
+}
+
+}  // namespace
+}  // namespace zl::test
