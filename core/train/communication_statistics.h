@@ -15,6 +15,8 @@ class CommunicationStatistics {
  public:
   // Takes in the events appended since the last call as one step (the first call: initialisation).
   void close_step(const Trace& trace);
+  // Room for so many steps.
+  void reserve(std::int64_t steps) { steps_.reserve(steps); }
   // The trace was emptied.
   void restart_trace() { seen_ = 0; }
   // Adds a copy of a step that was taken in.

@@ -7,6 +7,11 @@
 namespace zl {
 namespace {
 
+// What a result has of every step.
+constexpr std::vector<double> RunResult::*kMetrics[] = {
+    &RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate, &RunResult::loss_scale,
+    &RunResult::step_seconds};
+
 // A loss that overflowed or is no number says that the training is lost; not every reader looks.
 void warn_of_lost_loss(RunResult& result) {
   const auto lost = std::find_if(result.loss.begin(), result.loss.end(),
@@ -22,8 +27,13 @@ RunRecorder::RunRecorder(RankContext& context, const Engine& engine, const Progr
     : context_(context),
       plan_(options.recorded_steps, 2 * engine.step_kind()),
       keeps_whole_trace_(options.keep_trace || options.recorded_steps > 0),
-      plans_(options.recorded_steps > 0) {
+      plans_(options.recorded_steps > 0),
+      keeps_metrics_(plans_ || context.rank() == 0) {
   statistics_.close_step(context.trace());
+  statistics_.reserve(options.steps + 1);
+  for (const auto values : kMetrics) {
+    if (keeps_metrics_) (result().*values).reserve(options.steps);
+  }
 }
 
 bool RunRecorder::takes(std::int64_t step, bool overflows, Engine& engine) {
@@ -46,13 +56,14 @@ void RunRecorder::take(std::int64_t step, const StepMetrics& metrics, double sec
 
 void RunRecorder::append(const StepMetrics& metrics, double seconds) {
   RunResult& result = outcome_.result;
+  result.skipped_steps += metrics.skipped ? 1 : 0;
+  ++result.steps;
+  if (!keeps_metrics_) return;
   result.loss.push_back(metrics.loss);
   result.grad_norm.push_back(metrics.grad_norm);
   result.learning_rate.push_back(metrics.lr);
   result.loss_scale.push_back(metrics.loss_scale);
   result.step_seconds.push_back(seconds);
-  result.skipped_steps += metrics.skipped ? 1 : 0;
-  ++result.steps;
 }
 
 void RunRecorder::keep_trace(std::int64_t step) {

@@ -38,7 +38,8 @@ class RunRecorder {
   CommunicationStatistics statistics_;
   StepPlan plan_;
   bool keeps_whole_trace_, plans_;
-  Trace previous_;  // its last collectives may still run: freed one step later
+  bool keeps_metrics_;  // of each step; the same on all ranks of a run
+  Trace previous_;      // its last collectives may still run: freed one step later
 };
 
 }  // namespace zl

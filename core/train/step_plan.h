@@ -17,7 +17,7 @@ class StepPlan {
   // Whether the coming step is to be taken.
   bool takes(std::int64_t step, int kind) {
     Taken& like = taken_[{std::exchange(before_, kind), kind}];
-    like_.push_back(&like);
+    if (per_kind_ > 0) like_.push_back(&like);
     if (per_kind_ > 0 && like.count == per_kind_) return false;
     ++like.count;
     like.last = step;
@@ -38,7 +38,7 @@ class StepPlan {
   std::int64_t per_kind_;
   int before_;
   std::map<std::pair<int, int>, Taken> taken_;  // by the kind before and the kind
-  std::vector<const Taken*> like_;              // per step
+  std::vector<const Taken*> like_;              // per step, where some are not taken
 };
 
 }  // namespace zl

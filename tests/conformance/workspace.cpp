@@ -58,17 +58,6 @@ double rounded(DType dtype, double value) {
   return get(one, 0);
 }
 
-std::uint64_t test_seed() {
-  static const std::uint64_t seed = [] {
-    const char* given = std::getenv("ZL_TEST_SEED");
-    const std::uint64_t chosen =
-        given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
-    std::cout << "ZL_TEST_SEED=" << chosen << std::endl;
-    return chosen;
-  }();
-  return seed;
-}
-
 void remap(Op& op, const std::function<TensorView(const TensorView&)>& change) {
   std::visit(
       [&](auto& concrete) {

@@ -10,15 +10,13 @@
 
 #include "core/ops/dropout_spec.h"
 #include "tests/conformance/harness.h"
+#include "tests/seed.h"
 
 namespace zl::test {
 
 double get(const TensorView& view, std::int64_t index);
 void set(const TensorView& view, std::int64_t index, double value);  // rounds to the view's type
 double rounded(DType dtype, double value);  // as a tensor of that type would hold it
-
-// The seed of this process: ZL_TEST_SEED, else fresh; printed once.
-std::uint64_t test_seed();
 
 // Replaces every present tensor of the op by change(view).
 void remap(Op& op, const std::function<TensorView(const TensorView&)>& change);
