@@ -78,6 +78,7 @@ class Scheduler {
   bool at_round_edge() const;
   void pass_round_edges();
   static void require_in_range(std::int64_t time);
+  std::size_t first_in_a_row() const;
   Instant now() const;
   void repeat_round(const Round& round);
   bool is_host_held(const TraceEvent& event) const;

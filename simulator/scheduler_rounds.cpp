@@ -29,6 +29,12 @@ void Scheduler::pass_round_edges() {
   if (round_ < rounds.size() && rounds[round_].first == next_) round_begin_ = now();
 }
 
+std::size_t Scheduler::first_in_a_row() const {
+  std::size_t first = round_;
+  while (first > 0 && trace_.rounds()[first - 1].last == trace_.rounds()[first].first) --first;
+  return trace_.rounds()[first].first;
+}
+
 Scheduler::Instant Scheduler::now() const {
   Instant now{.host = host_, .doubt = steps_.back().doubt};
   for (std::size_t i = 0; i < kStreams; ++i) now.ready[i] = streams_[i].ready;
@@ -51,7 +57,8 @@ void Scheduler::repeat_round(const Round& round) {
     }
     require_in_range(streams_[i].ready);
   }
-  for (std::size_t i = round.first; i < round.last; ++i) {
+  // A record of a round before stands for that of a later one, too.
+  for (std::size_t i = first_in_a_row(); i < round.last; ++i) {
     const TraceEvent& event = trace_.events()[i];
     if (event.type != EventType::record) continue;
     recorded_[event.id].time += later(begin.ready[event.stream], end.ready[event.stream]);

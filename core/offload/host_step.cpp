@@ -113,7 +113,6 @@ void HostStep::step(StepScalars scalars) {
   ++steps_;
   scalars.gradient_shift = gradients_.shift();
   if (!scalars.factor.empty()) scalars.factor = gradients_.bring(scalars.factor);
-  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
     tier_->fetch(g);
@@ -131,6 +130,7 @@ void HostStep::step(StepScalars scalars) {
 }
 
 // The copy stream hears of the update even when the weights stay on the host: it reads them there.
+// It need not wait for the compute stream: the host did, for the bound of all gradients.
 void HostStep::send(std::size_t group) {
   context_.wait(StreamId::copy_in, context_.record(StreamId::host));
   for (int p = groups_[group].first; p < groups_[group].last; ++p) {

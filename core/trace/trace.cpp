@@ -85,11 +85,12 @@ class EventHash {
     before_round_ = recorded_;
     if (!follows) before_rounds_ = recorded_;
   }
-  // The newest of the `count` rounds is the one whose records others wait for.
+  // What waits behind `count` rounds for a record of the round or of one before, waits for that of
+  // the last rounds.
   void end_round(std::int64_t count) {
     const std::uint64_t more = static_cast<std::uint64_t>(count - 1) * (recorded_ - before_round_);
     if (more == 0) return;
-    for (auto& [id, number] : records_) number += number > before_round_ ? more : 0;
+    for (auto& [id, number] : records_) number += number > before_rounds_ ? more : 0;
     recorded_ += more;
   }
   void end_rounds() { before_rounds_ = 0; }

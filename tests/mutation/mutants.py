@@ -59,9 +59,9 @@ MUTANTS = [
      "if (!leaving_.empty() && leaving(g).free >= 0) context_.wait(StreamId::host, leaving(g).free);",
      "", [ENGINE + ":*ffload*:*Files*"]),
     ("core/offload/host_step.cpp",
-     "scalars.factor = gradients_.bring(scalars.factor);\n"
+     "pending_ = false;\n"
      "  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));",
-     "scalars.factor = gradients_.bring(scalars.factor);",
+     "pending_ = false;",
      [ENGINE + ":*ffload*:Delayed*"]),
     ("core/checkpoint/training_checkpoint.cpp",
      "context_.upload(StreamId::compute, view, stored.bytes.data());", "", [ENGINE + ":*heckpoint*"]),

@@ -68,10 +68,15 @@ def build(folder, programs, jobs):
     return "\n".join(wrong[:3]) or done.stdout[-500:]
 
 
+def find_program(folder, name):
+    places = [folder / "build" / "tests" / name, *folder.glob(f"build/tests/*/{name}")]
+    return next(place for place in places if place.is_file())
+
+
 def who_notices(folder, tests):
     for test in tests:
         program, _, selection = test.partition(":")
-        command = [f"build/tests/{program}", "--gtest_brief=1", "--gtest_fail_fast"]
+        command = [str(find_program(folder, program)), "--gtest_brief=1", "--gtest_fail_fast"]
         if selection:
             command.append(f"--gtest_filter={selection}")
         try:

@@ -107,7 +107,7 @@ std::vector<RankOutcome> record_every_rank(const Trial& trial) {
   ProgramOptions options;
   options.steps = 4;
   options.sequence_length = trial.model.max_sequence;
-  options.keep_trace = true;
+  options.recorded_steps = kSteadySteps;
   options.make_storage = [](const Strategy&, int) { return std::make_unique<Storage>(); };
   const TokenSource data = TokenSource::synthetic(trial.model.vocab, 7);
   std::vector<RankOutcome> outcomes;
