@@ -1,9 +1,12 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,24 +19,84 @@
 namespace zl {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const char* doing, int reason) {
-  throw Error(ErrorCode::failed, path + ": cannot " + doing + ": " + std::strerror(reason));
+namespace fs = std::filesystem;
+
+constexpr const char* kTemporary = ".tmp";
+
+std::atomic<FileFault> g_fault{nullptr};
+
+// Whether an operation that changes the disk may begin; errno says why not.
+bool may_begin() {
+  const FileFault fault = g_fault.load();
+  const int reason = fault == nullptr ? 0 : fault();
+  if (reason != 0) errno = reason;
+  return reason == 0;
 }
 
-// Makes the rename itself durable; a file system that cannot sync folders is left alone.
+const char* remedy(int reason) {
+  switch (reason) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space or choose another path";
+    case EFBIG:
+      return "; the file system or ulimit -f allows no file that large";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a path that you may write to";
+    case ENOENT:
+    case ENOTDIR:
+      return "; make its folder or choose another path";
+    case ENXIO:
+      return "; nobody reads from it: choose another path";
+    default:
+      return "; choose another path";
+  }
+}
+
+[[noreturn]] void fail(const std::string& path, const char* doing, int reason) {
+  throw Error(ErrorCode::failed,
+              path + ": cannot " + doing + ": " + std::strerror(reason) + remedy(reason));
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISBLK(mode) ? "a disk" : "a device";
+}
+
+bool sync(int descriptor) { return may_begin() && ::fsync(descriptor) == 0; }
+
+// Makes what happened to its entries durable; a file system that cannot sync folders is left alone.
 void sync_folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  const std::string folder = fs::absolute(path).parent_path().string();
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
-  ::fsync(descriptor);
+  sync(descriptor);
   ::close(descriptor);
+}
+
+// The links of this folder are open files of a process, /dev/stdout among them.
+bool is_open_file(const std::string& path) { return path.starts_with("/proc/"); }
+
+// Where the file is or would be.
+std::string behind_links(std::string path) {
+  constexpr int kMost = 40;  // as the kernel has it
+  for (int followed = 0; followed < kMost; ++followed) {
+    std::error_code not_a_link;
+    const fs::path target = fs::read_symlink(path, not_a_link);
+    if (not_a_link || is_open_file(path)) return path;
+    path = (fs::path(path).parent_path() / target).string();
+  }
+  fail(path, "follow its links", ELOOP);
 }
 
 }  // namespace
 
 std::string read_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
+  if (fs::is_directory(path, ignored)) {
     throw Error(ErrorCode::invalid, path + ": is a folder, not a file");
   }
   std::ifstream in(path, std::ios::binary);
@@ -44,21 +107,77 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(path_ + ".tmp" + std::to_string(std::random_device{}())) {
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat info {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0) {
+    const int reason = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw Error(ErrorCode::invalid,
+                path_ + ": cannot open it (" + std::strerror(reason) + "); check the path");
+  }
+  size_ = info.st_size;
+  if (S_ISREG(info.st_mode)) return;
+  ::close(descriptor_);
+  throw Error(ErrorCode::invalid, path_ + ": is " + kind_of(info.st_mode) +
+                                      ", not a regular file; give the path of a file");
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(std::int64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw Error(ErrorCode::failed, path_ + ": cannot read it: " + std::strerror(errno));
+    }
+    if (got == 0) {
+      throw Error(ErrorCode::invalid, path_ + ": ends after " + std::to_string(offset) +
+                                          " bytes, but had " + std::to_string(size_) +
+                                          " when it was opened; leave it alone while it is read");
+    }
+    offset += got;
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat info {};
+  const bool is_special = ::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  const bool takes_bytes = is_special && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+  if (is_special && !takes_bytes) {
+    throw Error(ErrorCode::failed,
+                path_ + ": is " + kind_of(info.st_mode) + ", not a file; choose another path");
+  }
+  target_ = behind_links(path_);
+  takes_bytes || is_open_file(target_) ? open_in_place() : open_beside();
+}
+
+void AtomicFile::open_beside() {
   constexpr mode_t kOrdinary = 0666;  // the umask takes its share
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOrdinary);
+  temporary_ = target_ + kTemporary + std::to_string(std::random_device{}());
+  if (may_begin()) {
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOrdinary);
+  }
   if (descriptor_ < 0) fail(path_, "create a temporary file beside it", errno);
+}
+
+// A FIFO that nobody reads is an error, not a wait; what a file has already stays.
+void AtomicFile::open_in_place() {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(path_, "open it", errno);
+  ::fcntl(descriptor_, F_SETFL, O_APPEND);  // writing to it waits
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) remove_entry(temporary_);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t written = may_begin() ? ::write(descriptor_, bytes.data(), bytes.size()) : -1;
     if (written < 0) {
       if (errno == EINTR) continue;
       fail(path_, "write", errno);
@@ -70,11 +189,42 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail(path_, "sync", errno);
+  const bool in_place = temporary_.empty();
+  if (!in_place && !sync(descriptor_)) fail(path_, "sync", errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, "close", errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "rename onto it", errno);
+  if (in_place) return;
+  if (!rename_entry(temporary_, target_)) fail(path_, "rename onto it", errno);
   temporary_.clear();
-  sync_folder_of(path_);
+  sync_folder_of(target_);
 }
+
+bool is_temporary_of(std::string_view file, std::string_view path) {
+  if (!file.starts_with(path)) return false;
+  file.remove_prefix(path.size());
+  if (!file.starts_with(kTemporary)) return false;
+  file.remove_prefix(std::strlen(kTemporary));
+  return !file.empty() && file.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+void make_folders(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
+  if (!parent.empty() && parent != path && !fs::exists(parent, ignored)) {
+    make_folders(parent.string());
+  }
+  if (may_begin() && ::mkdir(path.c_str(), 0777) == 0) return sync_folder_of(path);
+  const int reason = errno;  // another rank may have been first
+  if (reason == EEXIST && fs::is_directory(path, ignored)) return;
+  fail(path, "make the folder", reason);
+}
+
+bool remove_entry(const std::string& path) { return may_begin() && ::remove(path.c_str()) == 0; }
+
+bool rename_entry(const std::string& path, const std::string& to) {
+  return may_begin() && ::rename(path.c_str(), to.c_str()) == 0;
+}
+
+void set_file_fault(FileFault fault) { g_fault = fault; }
 
 }  // namespace zl
