@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "core/data/data_source.h"
+#include "core/data/token_store.h"
 #include "core/data/tokenizer.h"
 
 namespace zl {
@@ -19,11 +19,11 @@ namespace zl {
 class TokenSource final : public DataSource {
  public:
   // A name that ends in .bin holds little-endian uint16 tokens: raw (nanoGPT) or behind a header of
-  // 256 int32 (llm.c: magic 20240520, version 1, count), told apart by the magic number. It is
-  // mapped, so processes share its pages. Any other file is text, tokenised in memory by
-  // `tokenizer`. `vocab` is the model's. Throws Error{invalid} naming the file and the defect:
-  // missing, empty, odd byte count, header that disagrees with the size, or a token id beyond
-  // `vocab` (with its position).
+  // 256 int32 (llm.c: magic 20240520, version 1, count), told apart by the magic number. It stays
+  // in its file, whose pages processes share, and may not change while the source lives. Any other
+  // file is text, tokenised in memory by `tokenizer`. `vocab` is the model's. Throws Error{invalid}
+  // naming the file and the defect: missing, not a regular file, empty, odd byte count, header that
+  // disagrees with the size, or a token id beyond `vocab` (with its position).
   static TokenSource open(const std::string& path, const Tokenizer& tokenizer, std::int64_t vocab,
                           std::uint64_t seed);
 
@@ -31,29 +31,29 @@ class TokenSource final : public DataSource {
   static TokenSource synthetic(std::int64_t vocab, std::uint64_t seed);
 
   // 0 for a synthetic source.
-  std::int64_t tokens() const { return static_cast<std::int64_t>(narrow_.size() + wide_.size()); }
+  std::int64_t tokens() const { return store_ == nullptr ? 0 : store_->count(); }
+
+  // Of all tokens, wherever they lie: "4096 tokens, crc32c 01234567", or "synthetic".
+  const std::string& fingerprint() const { return fingerprint_; }
 
   // Throws Error{invalid} unless one sample fits: sequence_length + 1 tokens.
   void require(std::int64_t sequence_length) const;
 
   // Targets are the inputs shifted by one. Row i is sample request.first_sample() + i of the step.
-  // Throws as require() does.
+  // Throws as require() does, and when the file has been cut short.
   Batch batch(const BatchRequest& request) const override;
 
  private:
   TokenSource(std::string name, std::int64_t vocab, std::uint64_t seed);
-  void adopt_text(const Tokenizer& tokenizer);
-  void map_bin();
-  void check_ids() const;
+  void check();
   void read_sample(std::int64_t step, std::int64_t sample, std::int64_t sequence_length,
                    std::int32_t* inputs, std::int32_t* targets) const;
 
   std::string name_;
   std::int64_t vocab_;
   std::uint64_t seed_;
-  std::shared_ptr<const void> storage_;  // keeps what the spans view
-  std::span<const std::uint16_t> narrow_;
-  std::span<const std::int32_t> wide_;  // texts whose tokenizer needs more than 16 bits
+  std::shared_ptr<const TokenStore> store_;  // none: synthetic
+  std::string fingerprint_ = "synthetic";
 };
 
 }  // namespace zl

@@ -1,5 +1,6 @@
 // Token sources: samples are windows of the text, the same for every split of a batch; bad files.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -228,6 +229,44 @@ TEST_F(TokenSourceFile, NamesEveryDefect) {
   expect_invalid(put("ids.txt", "abz"), "token 2 has id 122", 122);
   EXPECT_EQ(open(put("fits.txt", "abz"), 123).tokens(), 3);
   EXPECT_THROW(TokenSource::synthetic(0, 1), Error);
+}
+
+TEST_F(TokenSourceFile, OnlyRegularFilesAreReadAndNothingIsWaitedFor) {
+  for (const std::string name : {"fifo.txt", "fifo.bin"}) {
+    const std::string fifo = (folder_ / name).string();
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    expect_invalid(fifo, "is a FIFO, not a regular file");
+  }
+  expect_invalid("/dev/zero", "is a device, not a regular file");
+}
+
+TEST_F(TokenSourceFile, AFileThatShrinksIsAnError) {
+  const std::string path = put("x.bin", raw(counting(60000)));
+  const TokenSource source = open(path, 60000);
+  fs::resize_file(path, 100);
+  try {
+    global_batch(source, 0, 1, 1, 16, 16);
+    FAIL() << "read what is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_NE(std::string(error.what()).find(path + ": ends after "), std::string::npos)
+        << error.what();
+  }
+}
+
+// Of the tokens, not of the file that they are in.
+TEST_F(TokenSourceFile, TheFingerprintIsOfTheContent) {
+  const std::string print = open(put("a.txt", "abc")).fingerprint();
+  EXPECT_EQ(print, "3 tokens, crc32c d73c27b7");  // of 61 0 0 0 62 0 0 0 63 0 0 0
+  EXPECT_EQ(open(put("b.bin", raw({'a', 'b', 'c'}))).fingerprint(), print);
+  EXPECT_EQ(open(put("h.bin", header(20240520, 1, 3) + raw({'a', 'b', 'c'}))).fingerprint(), print);
+  EXPECT_NE(open(put("a.txt", "abd")).fingerprint(), print);
+  EXPECT_EQ(TokenSource::synthetic(7, 1).fingerprint(), "synthetic");
+  // Beyond the tokens that are looked at at once.
+  std::string text(200'000, 'a');
+  const std::string before = open(put("long.txt", text)).fingerprint();
+  text[199'999] = 'b';
+  EXPECT_NE(open(put("long.txt", text)).fingerprint(), before);
 }
 
 TEST(SyntheticTokens, AreUniformAndShifted) {
