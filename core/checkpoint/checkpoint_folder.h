@@ -1,36 +1,36 @@
-// The folder of a run's checkpoints, `folder/step-00000010/rank-0-of-4.safetensors`: which steps it
-// holds, which of them whole, and that one run writes to it.
-// Ownership: a FolderLock owns its open folder. Threads: free to use from any; a folder has one
-// lock in all processes.
+// The folder of a run's checkpoints: `folder/step-00000010/rank-0-of-4.safetensors` and, once the
+// files of all ranks are written, `folder/step-00000010/manifest.safetensors`. Which steps it
+// holds, what is removed from it, and that one run writes to it. Ownership: a FolderLock owns its
+// open folder. Threads: free to use from any; a folder has one lock in all processes, and only who
+// holds it removes and renames.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 namespace zl {
 
-inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
-
+std::string step_folder(const std::string& folder, std::int64_t step);
 std::string checkpoint_file(const std::string& folder, std::int64_t step, int rank, int ranks);
+std::string manifest_file(const std::string& folder, std::int64_t step);
 
-// The steps that have a folder, whole or not, newest first; none where `folder` is missing.
-std::vector<std::int64_t> checkpoint_steps(const std::string& folder);
+// The steps that have a manifest, whatever it is, newest first; none where `folder` is missing.
+std::vector<std::int64_t> completed_steps(const std::string& folder);
 
-// Whether the files of all `ranks` ranks are there.
-bool is_complete_checkpoint(const std::string& folder, std::int64_t step, int ranks);
+// What runs that were killed left: steps without a manifest, and temporary files. Error{invalid}
+// naming the folder and the fix when it holds what zerolab kept before there were manifests.
+void remove_leftovers(const std::string& folder);
 
-// The newest step below `below` of which `ranks` files are there; 0: none.
-std::int64_t newest_checkpoint(const std::string& folder, int ranks, std::int64_t below = kAnyStep);
+// The completed steps up to `newest`, but for the last `kept` of them.
+void remove_old_steps(const std::string& folder, std::int64_t newest, std::size_t kept);
 
-// "step 7 of 3 ranks without that of rank 1": the files of one step in words.
-std::string describe_checkpoint(const std::string& folder, std::int64_t step);
-// The same of all steps.
-std::string describe_checkpoints(const std::string& folder);
+// Renames the folder of a step that cannot be used, whatever is in its place, so that the step can
+// be written anew; returns its new path. One that was put aside before goes.
+std::string put_aside(const std::string& folder, std::int64_t step);
 
-// Error{failed} naming the folder and the fix when it cannot be made.
-void make_checkpoint_folder(const std::string& folder);
+// "rm -r 'my folder'".
+std::string removal_of(const std::string& folder);
 
 // Held while a run writes to the folder; goes with the process at the latest.
 class FolderLock {

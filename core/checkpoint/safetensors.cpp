@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -11,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/crc32c.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 
@@ -22,7 +20,6 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr const char* kMetadata = "__metadata__";
-constexpr const char* kChecksum = "zerolab.crc32c";
 
 constexpr std::array<std::pair<DType, const char*>, 8> kDTypes{{{DType::f64, "F64"},
                                                                 {DType::f32, "F32"},
@@ -80,15 +77,9 @@ void check_for_writing(const std::string& path, const std::vector<NamedTensor>& 
   }
 }
 
-std::uint32_t checksum_of(std::span<const std::byte> bytes, std::uint32_t before = 0) {
-  return crc32c(bytes.data(), static_cast<std::int64_t>(bytes.size()), before);
-}
-
 std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& tensors,
                       std::map<std::string, std::string> metadata) {
-  std::uint32_t checksum = 0;
-  for (const NamedTensor* tensor : tensors) checksum = checksum_of(tensor->bytes, checksum);
-  metadata[kChecksum] = std::to_string(checksum);
+  metadata[kChecksumName] = kNoDigits;
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header[kMetadata] = metadata;
   std::size_t offset = 0;
@@ -112,17 +103,8 @@ std::string header_of(const std::string& path, const std::vector<const NamedTens
 
 // ---- reading ----
 
-std::vector<std::byte> read_bytes(std::ifstream& in, const std::string& path, std::uint64_t count) {
-  std::vector<std::byte> bytes(count);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count));
-  if (static_cast<std::uint64_t>(in.gcount()) != count) {
-    throw Error(ErrorCode::failed, path + ": cannot read all of it");
-  }
-  return bytes;
-}
-
 // nlohmann keeps the last of duplicate keys; a safetensors reader must refuse them.
-nlohmann::ordered_json parse_header(const std::string& path, const std::vector<std::byte>& bytes) {
+nlohmann::ordered_json parse_header(const std::string& path, const std::string& text) {
   std::set<std::string> names;
   std::string duplicate;
   const auto watch_names = [&](int depth, nlohmann::ordered_json::parse_event_t event,
@@ -135,8 +117,7 @@ nlohmann::ordered_json parse_header(const std::string& path, const std::vector<s
   };
   nlohmann::ordered_json header;
   try {
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    header = nlohmann::ordered_json::parse(text, text + bytes.size(), watch_names);
+    header = nlohmann::ordered_json::parse(text, watch_names);
   } catch (const nlohmann::json::exception& error) {
     invalid(path, std::string("the header is not valid JSON: ") + error.what());
   }
@@ -155,10 +136,13 @@ std::map<std::string, std::string> parse_metadata(const std::string& path,
 }
 
 // Takes the checksum out of the metadata; files of other programs have none.
-void check_data(SafetensorsFile& file) {
-  const auto stored = file.metadata.extract(kChecksum);
-  if (stored.empty() || stored.mapped() == std::to_string(checksum_of(file.data))) return;
-  invalid(file.path, "its data is not what was written (the checksum differs); restore the file");
+void check_bytes(SafetensorsFile& file, const std::string& header) {
+  const auto stored = file.metadata.extract(kChecksumName);
+  if (stored.empty()) return;
+  const std::span<const std::byte> data(file.data);
+  file.written = file_of(with_digits(header, kNoDigits), {&data, 1});
+  if (stored.mapped() == checksum_digits(file.written->checksum)) return;
+  invalid(file.path, "it is not what was written (the checksum differs); restore the file");
 }
 
 struct Entry {
@@ -228,22 +212,24 @@ void check_coverage(const std::string& path, const std::vector<Entry>& sorted,
   }
 }
 
-std::vector<std::byte> read_header(std::ifstream& in, const std::string& path,
-                                   std::uint64_t file_size) {
-  if (file_size < 8) {
-    invalid(path, "truncated: " + std::to_string(file_size) + " bytes hold no header length");
-  }
+std::string read_header(const InputFile& file) {
+  const auto size = static_cast<std::uint64_t>(file.size());
   std::uint64_t length = 0;
-  in.read(reinterpret_cast<char*>(&length), sizeof(length));
+  if (size < sizeof length) {
+    invalid(file.path(), "truncated: " + std::to_string(size) + " bytes hold no header length");
+  }
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kMaxHeader) {
-    invalid(path, "header length " + std::to_string(length) +
-                      " is beyond 100 MB; this is not a safetensors file");
+    invalid(file.path(), "header length " + std::to_string(length) +
+                             " is beyond 100 MB; this is not a safetensors file");
   }
-  if (length > file_size - 8) {
-    invalid(path, "truncated: the header takes " + std::to_string(length) +
-                      " bytes, the file has " + std::to_string(file_size - 8));
+  if (length > size - sizeof length) {
+    invalid(file.path(), "truncated: the header takes " + std::to_string(length) +
+                             " bytes, the file has " + std::to_string(size - sizeof length));
   }
-  return read_bytes(in, path, length);
+  std::string header(length, '\0');
+  file.read(sizeof length, std::as_writable_bytes(std::span(header)));
+  return header;
 }
 
 }  // namespace
@@ -255,31 +241,33 @@ const NamedTensor& SafetensorsFile::at(const std::string& name) const {
   invalid(path, "it has no tensor \"" + name + "\" among its " + std::to_string(tensors.size()));
 }
 
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
   check_for_writing(path, tensors);
   std::vector<const NamedTensor*> ordered;
   for (const NamedTensor& tensor : tensors) ordered.push_back(&tensor);
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto* left, const auto* right) {
     return size_of(left->dtype) > size_of(right->dtype);
   });
-  const std::string header = header_of(path, ordered, metadata);
+  std::vector<std::span<const std::byte>> data;
+  for (const NamedTensor* tensor : ordered) data.push_back(tensor->bytes);
+  std::string header = header_of(path, ordered, metadata);
   const std::uint64_t length = header.size();
+  const WrittenFile written = file_of(header, data);
+  header = with_digits(std::move(header), checksum_digits(written.checksum));
 
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
-  for (const NamedTensor* tensor : ordered) file.write(tensor->bytes);
+  for (const auto& bytes : data) file.write(bytes);
   file.commit();
+  return written;
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) invalid(path, "cannot open it; check the path");
-  const auto file_size = static_cast<std::uint64_t>(in.tellg());
-  in.seekg(0);
-  const std::vector<std::byte> header_bytes = read_header(in, path, file_size);
-  const nlohmann::ordered_json header = parse_header(path, header_bytes);
+  const InputFile input(path);
+  const std::string header_text = read_header(input);
+  const nlohmann::ordered_json header = parse_header(path, header_text);
 
   SafetensorsFile file;
   file.path = path;
@@ -294,11 +282,12 @@ SafetensorsFile read_safetensors(const std::string& path) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& left, const Entry& right) {
     return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
   });
-  const std::uint64_t data_size = file_size - 8 - header_bytes.size();
-  check_coverage(path, entries, static_cast<std::int64_t>(data_size));
+  const auto data_begin = static_cast<std::int64_t>(sizeof(std::uint64_t) + header_text.size());
+  check_coverage(path, entries, input.size() - data_begin);
 
-  file.data = read_bytes(in, path, data_size);
-  check_data(file);
+  file.data.resize(static_cast<std::size_t>(input.size() - data_begin));
+  input.read(data_begin, file.data);
+  check_bytes(file, header_text);
   for (Entry& entry : entries) {
     entry.tensor.bytes = std::span(file.data).subspan(entry.begin, entry.end - entry.begin);
     file.tensors.push_back(std::move(entry.tensor));

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/checkpoint/file_checksum.h"
 
 namespace zl {
 
@@ -31,24 +33,25 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
   std::vector<NamedTensor> tensors;  // in file order
   std::vector<std::byte> data;
+  std::optional<WrittenFile> written;  // none: it has no checksum, as those of other programs
 
   // Throws Error{invalid} naming the file and the tensor when there is none of that name.
   const NamedTensor& at(const std::string& name) const;
 };
 
 // Format (huggingface/safetensors): u64 header length, JSON header padded with spaces to 8 bytes,
-// data; the metadata has the CRC32C of the data. Tensors with wider elements are laid first, so
-// that every tensor is aligned to its element size; among equals the given order is kept. The same
-// input gives the same bytes. Atomic: the file appears whole or not at all. Throws Error{invalid}
-// on a duplicate or reserved name, text that is not UTF-8, or bytes that do not match the shape;
-// Error{failed} when the disk refuses.
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+// data; the metadata has a checksum of the whole file. Tensors with wider elements are laid first,
+// so that every tensor is aligned to its element size; among equals the given order is kept. The
+// same input gives the same bytes. Atomic: the file appears whole or not at all. Throws
+// Error{invalid} on a duplicate or reserved name, text that is not UTF-8, or bytes that do not
+// match the shape; Error{failed} when the disk refuses.
+WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata = {});
 
-// Reads a whole file. Throws Error{invalid} naming the file and the defect: missing, truncated,
-// bad JSON, duplicate name, unknown dtype, size that does not match the shape, data that
-// overlaps, leaves a hole, runs past the end, or does not have the checksum that it was written
-// with (which the metadata returned does not show).
+// Reads a whole file. Throws Error{invalid} naming the file and the defect: missing, no regular
+// file, truncated, bad JSON, duplicate name, unknown dtype, size that does not match the shape,
+// data that overlaps, leaves a hole or runs past the end, or bytes that do not have the checksum
+// that they were written with (which the metadata returned does not show).
 SafetensorsFile read_safetensors(const std::string& path);
 
 }  // namespace zl

@@ -1,98 +1,43 @@
 #include "core/checkpoint/training_checkpoint.h"
 
-#include <cstring>
-#include <deque>
-#include <filesystem>
+#include <bit>
+#include <exception>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/checkpoint/state_file.h"
 #include "core/rank/rank_context.h"
 #include "core/rank/state_archive.h"
+#include "core/threads/failures.h"
 
 namespace zl {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kIdentity = "zerolab.identity";
 constexpr std::size_t kKept = 2;
+// What rank 0 says instead of a step, and the others before it has spoken.
+constexpr std::int64_t kNoneEver = 0, kNoneUsable = -1;
 
-class Saving : public StateArchive {
- public:
-  explicit Saving(RankContext& context) : context_(context) {}
-
-  bool restores() const override { return false; }
-  void tensor(const std::string& name, const TensorView& view, Place place) override {
-    if (view.empty()) return;
-    auto& bytes = buffers_.emplace_back(view.bytes());
-    if (place == Place::host) {
-      std::memcpy(bytes.data(), view.data, bytes.size());
-    } else {
-      context_.download(StreamId::compute, bytes.data(), view);
-      context_.synchronize(StreamId::compute);
-    }
-    tensors_.push_back({name, view.dtype, {view.count()}, bytes});
-  }
-  void number(const std::string& name, double& value) override {
-    auto& bytes = buffers_.emplace_back(sizeof value);
-    std::memcpy(bytes.data(), &value, sizeof value);
-    tensors_.push_back({name, DType::f64, {}, bytes});
-  }
-  void write(const std::string& path, const std::string& identity) const {
-    write_safetensors(path, tensors_, {{kIdentity, identity}});
-  }
-
- private:
-  RankContext& context_;
-  std::deque<std::vector<std::byte>> buffers_;
-  std::vector<NamedTensor> tensors_;
-};
-
-class Restoring : public StateArchive {
- public:
-  Restoring(RankContext& context, const SafetensorsFile& file) : context_(context), file_(file) {}
-
-  bool restores() const override { return true; }
-  void tensor(const std::string& name, const TensorView& view, Place place) override {
-    if (view.empty()) return;
-    const NamedTensor& stored = find(name, view.dtype, view.bytes());
-    if (place == Place::host) {
-      std::memcpy(view.data, stored.bytes.data(), stored.bytes.size());
-      return;
-    }
-    context_.upload(StreamId::compute, view, stored.bytes.data());
-    context_.synchronize(StreamId::compute);
-  }
-  void number(const std::string& name, double& value) override {
-    std::memcpy(&value, find(name, DType::f64, sizeof value).bytes.data(), sizeof value);
-  }
-
- private:
-  const NamedTensor& find(const std::string& name, DType dtype, std::size_t bytes) const {
-    const NamedTensor& stored = file_.at(name);
-    if (stored.dtype == dtype && stored.bytes.size() == bytes) return stored;
-    throw Error(ErrorCode::invalid, file_.path + ": \"" + name + "\" has " +
-                                        std::to_string(stored.bytes.size()) +
-                                        " bytes where this run has " + std::to_string(bytes) +
-                                        "; resume with the run's own model and strategy");
-  }
-
-  RankContext& context_;
-  const SafetensorsFile& file_;
-};
+std::string joined(const std::string& list, const char* between, const std::string& item) {
+  return list.empty() ? item : list + between + item;
+}
 
 }  // namespace
 
-Checkpoints::Checkpoints(CheckpointConfig config, RankContext& context)
-    : config_(std::move(config)), context_(context) {
+Checkpoints::Checkpoints(CheckpointConfig config, RankContext& context, Communicator& world)
+    : config_(std::move(config)), context_(context), world_(world) {
   if (config_.folder.empty() || context.rank() != 0) return;
-  make_checkpoint_folder(config_.folder);
+  make_folders(config_.folder);
   lock_.emplace(config_.folder);
-  if (config_.resume || checkpoint_steps(config_.folder).empty()) return;
+  remove_leftovers(config_.folder);
+  const std::vector<std::int64_t> steps = completed_steps(config_.folder);
+  if (config_.resume || steps.empty()) return;
   throw Error(ErrorCode::invalid,
-              config_.folder + ": holds checkpoints already (" +
-                  describe_checkpoints(config_.folder) +
-                  "); go on from them with --resume or choose another --checkpoint folder");
+              config_.folder + ": holds checkpoints already (the newest of step " +
+                  std::to_string(steps.front()) +
+                  "); go on from them with --resume, choose another --checkpoint folder or clear "
+                  "this one: " +
+                  removal_of(config_.folder));
 }
 
 std::int64_t Checkpoints::begin(Archived& state, std::int64_t steps,
@@ -100,121 +45,185 @@ std::int64_t Checkpoints::begin(Archived& state, std::int64_t steps,
   if (config_.folder.empty() || !config_.resume) return 0;
   const std::int64_t done = restore_newest(state, notes);
   if (done < steps) return done;
-  throw Error(ErrorCode::invalid, config_.folder + ": step " + std::to_string(done) + " of " +
-                                      std::to_string(steps) +
-                                      " is done, nothing is left to resume");
+  refuse("step " + std::to_string(done) + " of " + std::to_string(steps) +
+         " is done, nothing is left to resume");
 }
 
 // Rank 0 chooses a step, every rank reads its own file of it, and all take it or none.
 std::int64_t Checkpoints::restore_newest(Archived& state, std::vector<std::string>& notes) {
   const int rank = context_.rank(), ranks = context_.ranks();
-  std::vector<std::string> damaged;
-  for (std::int64_t below = kAnyStep;;) {
-    const std::int64_t step =
-        largest(rank == 0 ? newest_checkpoint(config_.folder, ranks, below) : 0);
-    if (step == 0) return start_anew(damaged, notes);
-    const std::optional<SafetensorsFile> file = read_if_whole(step);
+  for (PassedOver passed;;) {
+    const std::int64_t step = largest(rank == 0 ? newest_promising(passed) : kNoneUsable);
+    if (step == kNoneUsable) refuse_all(passed);
+    if (step == kNoneEver) {
+      notes.push_back(config_.folder + " holds no checkpoint yet: started with step 1");
+      return 0;
+    }
+    std::optional<SafetensorsFile> file;
+    try {
+      file = read(step, rank);
+    } catch (const Error&) {  // rank 0 tells
+    }
     const std::int64_t failed = largest(file ? 0 : ranks - rank);
     if (failed == 0) {
-      restore(*file, state);
-      ZL_CHECK(state.steps() == step, "a checkpoint holds the step its folder names");
+      restore_state(context_, *file, state);
+      ZL_CHECK(state.steps() == step, "a checkpoint holds the step that its labels name");
       notes.push_back("resumed after step " + std::to_string(step) + " from " + config_.folder);
-      const std::string newer = why_not(damaged, step);
-      if (!newer.empty()) notes.push_back("newer steps were passed over: " + newer);
+      put_aside_all(passed, notes);
       return step;
     }
-    const auto culprit = static_cast<int>(ranks - failed);
-    damaged.push_back(checkpoint_file(config_.folder, step, culprit, ranks) + " is damaged");
-    below = step;
+    pass_over(step, why_unusable(step, static_cast<int>(ranks - failed)), passed);
   }
 }
 
-// What keeps the steps above `step` from being resumed; empty: there are none.
-std::string Checkpoints::why_not(const std::vector<std::string>& damaged, std::int64_t step) const {
+// The newest completed step, not passed over yet, whose manifest is this run's.
+std::int64_t Checkpoints::newest_promising(PassedOver& passed) const {
+  for (const std::int64_t step : completed_steps(config_.folder)) {
+    if (!passed.empty() && step >= passed.back().first) continue;
+    try {
+      read_labelled(manifest_file(config_.folder, step), labels_of(step));
+      return step;
+    } catch (const Error& error) {
+      pass_over(step, error.what(), passed);
+    }
+  }
+  return passed.empty() ? kNoneEver : kNoneUsable;
+}
+
+void Checkpoints::pass_over(std::int64_t step, const std::string& why, PassedOver& passed) const {
+  passed.emplace_back(step, why);
+  if (context_.rank() == 0) log_warning("step " + std::to_string(step) + " is passed over: " + why);
+}
+
+// Where this run will write those steps anew.
+void Checkpoints::put_aside_all(const PassedOver& passed, std::vector<std::string>& notes) const {
+  if (context_.rank() != 0) return;
+  for (const auto& [step, why] : passed) {
+    notes.push_back("step " + std::to_string(step) + " was passed over and is kept as " +
+                    put_aside(config_.folder, step) + ": " + why);
+  }
+}
+
+void Checkpoints::refuse_all(const PassedOver& passed) const {
   std::string text;
-  for (const std::int64_t newer : checkpoint_steps(config_.folder)) {
-    if (newer <= step || is_complete_checkpoint(config_.folder, newer, context_.ranks())) continue;
-    text += (text.empty() ? "" : "; ") + describe_checkpoint(config_.folder, newer);
+  for (const auto& [step, why] : passed) {
+    text = joined(text, "; ", "step " + std::to_string(step) + ": " + why);
   }
-  for (const std::string& file : damaged) text += (text.empty() ? "" : "; ") + file;
-  return text;
+  refuse("no checkpoint there can be resumed: " + text +
+         "; resume with what these are of, choose another --checkpoint folder or clear this one: " +
+         removal_of(config_.folder));
 }
 
-// No step can be resumed: well where none was ever kept. Rank 0 tells.
-std::int64_t Checkpoints::start_anew(const std::vector<std::string>& damaged,
-                                     std::vector<std::string>& notes) const {
-  if (context_.rank() != 0) return 0;
-  if (checkpoint_steps(config_.folder).empty()) {
-    notes.push_back(config_.folder + " holds no checkpoint yet: started with step 1");
-    return 0;
-  }
-  throw Error(ErrorCode::invalid,
-              config_.folder + ": holds no whole checkpoint of " +
-                  std::to_string(context_.ranks()) + " ranks, only: " + why_not(damaged, 0) +
-                  "; resume with the ranks of these, or start in another --checkpoint folder");
+// On every rank; one is heard.
+void Checkpoints::refuse(const std::string& why) const {
+  const std::string text = config_.folder + ": " + why;
+  if (context_.rank() == 0) throw Error(ErrorCode::invalid, text);
+  throw RankLeft(text, ErrorCode::invalid);
 }
 
-// This rank's file; nothing, and a warning why, where it cannot be read as it was written.
-std::optional<SafetensorsFile> Checkpoints::read_if_whole(std::int64_t step) const {
+Labels Checkpoints::labels_of(std::int64_t step) const {
+  Labels labels = config_.identity;
+  labels["step"] = std::to_string(step);
+  labels["ranks"] = std::to_string(context_.ranks());
+  return labels;
+}
+
+// The file of a rank, as it was written when the step was completed.
+SafetensorsFile Checkpoints::read(std::int64_t step, int rank) const {
+  Labels labels = labels_of(step);
+  Labels manifest = read_labelled(manifest_file(config_.folder, step), labels).metadata;
+  labels["rank"] = std::to_string(rank);
+  const std::string path = checkpoint_file(config_.folder, step, rank, context_.ranks());
+  SafetensorsFile file = read_labelled(path, labels);
+  const std::string &completed_with = manifest[file_label(rank)], is = text_of(*file.written);
+  if (is == completed_with) return file;
+  throw Error(ErrorCode::invalid, path + ": is not what the step was completed with (" + is +
+                                      ", not " + completed_with + ")");
+}
+
+// Another rank found its file unusable; for rank 0 to tell, so that it is told once.
+std::string Checkpoints::why_unusable(std::int64_t step, int rank) const {
+  if (context_.rank() != 0) return "";
   try {
-    return read_safetensors(file_of(step));
+    read(step, rank);
   } catch (const Error& error) {
-    log_warning(error.what());
-    return std::nullopt;
+    return error.what();
   }
-}
-
-void Checkpoints::restore(const SafetensorsFile& file, Archived& state) const {
-  const auto identity = file.metadata.find(kIdentity);
-  if (identity == file.metadata.end() || identity->second != config_.identity) {
-    throw Error(ErrorCode::invalid, file.path +
-                                        ": is of another model, strategy, data or seed; resume "
-                                        "with those or choose another --checkpoint folder");
-  }
-  Restoring archive(context_, file);
-  state.archive(archive);
+  return "rank " + std::to_string(rank) + " cannot read its file, rank 0 can";
 }
 
 void Checkpoints::after_step(Archived& state, bool last) {
   const bool due = config_.every > 0 && state.steps() % config_.every == 0;
   if (config_.folder.empty() || (!last && !due)) return;
-  Saving archive(context_);
-  state.archive(archive);
-  const std::string path = file_of(state.steps());
-  make_checkpoint_folder(fs::path(path).parent_path());
-  archive.write(path, config_.identity);
-  remove_before(state.steps());
-}
-
-// This rank's files but for those of `newest` and of the kept steps before it; the last rank that
-// leaves a folder removes it. Later steps are left alone: they are of what this run went back from.
-void Checkpoints::remove_before(std::int64_t newest) const {
-  std::size_t kept = 0;
-  for (const std::int64_t step : checkpoint_steps(config_.folder)) {
-    const fs::path file = file_of(step);
-    if (step > newest || !fs::exists(file) || ++kept <= kKept) continue;
-    std::error_code ignored;
-    fs::remove(file, ignored);
-    fs::remove(file.parent_path(), ignored);  // only when empty
+  const StateCopy copy(context_, state);
+  WrittenFile mine;
+  std::exception_ptr failure;
+  try {
+    mine = write(state.steps(), copy);
+  } catch (const Error&) {
+    failure = std::current_exception();
   }
+  const std::vector<WrittenFile> files = tell_all(mine);
+  if (failure) std::rethrow_exception(failure);
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    if (files[rank].bytes >= 0) continue;
+    throw RankLeft("rank " + std::to_string(rank) + " could not write its checkpoint of step " +
+                   std::to_string(state.steps()));
+  }
+  if (context_.rank() == 0) complete(state.steps(), files);
 }
 
-std::string Checkpoints::file_of(std::int64_t step) const {
-  return checkpoint_file(config_.folder, step, context_.rank(), context_.ranks());
+WrittenFile Checkpoints::write(std::int64_t step, const StateCopy& copy) const {
+  Labels labels = labels_of(step);
+  labels["rank"] = std::to_string(context_.rank());
+  make_folders(step_folder(config_.folder, step));
+  return copy.write(checkpoint_file(config_.folder, step, context_.rank(), context_.ranks()),
+                    labels);
+}
+
+// Later steps are left alone: they are of what this run could not put aside.
+void Checkpoints::complete(std::int64_t step, const std::vector<WrittenFile>& files) const {
+  Labels manifest = labels_of(step);
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    manifest[file_label(static_cast<int>(rank))] = text_of(files[rank]);
+  }
+  write_safetensors(manifest_file(config_.folder, step), {}, manifest);
+  remove_old_steps(config_.folder, step, kKept);
+}
+
+// What every rank wrote, by rank.
+std::vector<WrittenFile> Checkpoints::tell_all(const WrittenFile& mine) const {
+  constexpr std::size_t kWords = 3;
+  constexpr std::int64_t kLow = 0x7fffffff;
+  std::vector<std::int32_t> words(kWords * static_cast<std::size_t>(context_.ranks()), INT32_MIN);
+  std::int32_t* own = words.data() + kWords * static_cast<std::size_t>(context_.rank());
+  own[0] = static_cast<std::int32_t>(mine.bytes >> 31);
+  own[1] = static_cast<std::int32_t>(mine.bytes & kLow);
+  own[2] = std::bit_cast<std::int32_t>(mine.checksum);
+  words = largest(std::move(words));
+  std::vector<WrittenFile> files;
+  for (std::size_t i = 0; i < words.size(); i += kWords) {
+    files.push_back(
+        {std::int64_t{words[i]} << 31 | words[i + 1], std::bit_cast<std::uint32_t>(words[i + 2])});
+  }
+  return files;
 }
 
 // Of what all ranks say.
 std::int64_t Checkpoints::largest(std::int64_t mine) const {
-  auto value = static_cast<std::int32_t>(mine);
-  const Tensor box =
-      context_.allocate(DType::i32, Shape{1}, MemoryTag::staging, {"step to resume"});
-  context_.upload(StreamId::compute, box, &value);
+  return largest(std::vector{static_cast<std::int32_t>(mine)}).front();
+}
+
+std::vector<std::int32_t> Checkpoints::largest(std::vector<std::int32_t> mine) const {
+  const Tensor box = context_.allocate(DType::i32, Shape{static_cast<std::int64_t>(mine.size())},
+                                       MemoryTag::staging, {"checkpoint"});
+  context_.upload(StreamId::compute, box, mine.data());
   const Segment segment{box, box};
-  context_.collective(StreamId::compute,
-                      {CollectiveKind::all_reduce, ReduceOp::max, Purpose::control, {&segment, 1}});
-  context_.download(StreamId::compute, &value, box);
+  world_.run(StreamId::compute,
+             {CollectiveKind::all_reduce, ReduceOp::max, Purpose::control, {&segment, 1}}, nullptr);
+  context_.download(StreamId::compute, mine.data(), box);
   context_.synchronize(StreamId::compute);
-  return value;
+  return mine;
 }
 
 }  // namespace zl

@@ -1,61 +1,78 @@
-// Checkpoints of a training run: one safetensors file per rank and step, each whole or absent and
-// with a checksum. A step counts when the files of all its ranks are there; the newest two steps
-// are kept.
-// Ownership: refers to the context; rank 0 owns the lock of the folder. Threads: one
-// rank's thread.
+// Checkpoints of a training run: one safetensors file per rank and step that says what it belongs
+// to, and a manifest that is written when all of them are; a step without it was never completed.
+// The newest two completed steps are kept.
+// Ownership: refers to the context and the communicator; rank 0 owns the lock of the folder.
+// Threads: one rank's thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/checkpoint/checkpoint_folder.h"
-#include "core/checkpoint/safetensors.h"
+#include "core/checkpoint/labels.h"
 
 namespace zl {
 
 class Archived;
+class Communicator;
 class RankContext;
+class StateCopy;
 
 struct CheckpointConfig {
   std::string folder;      // empty: none are written or read
   std::int64_t every = 0;  // steps; 0: only after the last one
   bool resume = false;     // start from the newest checkpoint, where there is one
-  // What the state belongs to (model, strategy, ...): another text refuses to be resumed.
-  std::string identity = {};
+  // What the state belongs to (model, strategy, data, ...): with others it is not resumed.
+  Labels identity = {};
 };
 
 class Checkpoints {
  public:
-  // Before the first step, on every rank. Rank 0 makes and locks the folder, and throws Error
-  // naming it: {failed} when it cannot be made or another run writes to it, {invalid} when it holds
-  // checkpoints and the run is not to resume from them.
-  Checkpoints(CheckpointConfig config, RankContext& context);
+  // Before the first step, on every rank of `world`. Rank 0 makes and locks the folder, removes
+  // what runs that were killed left in it, and throws Error naming it: {failed} when it cannot be
+  // made or another run writes to it, {invalid} when it holds completed steps and the run is not to
+  // resume from them.
+  Checkpoints(CheckpointConfig config, RankContext& context, Communicator& world);
 
-  // Reads the newest step whose files are whole and undamaged into `state`, on every rank; its
-  // coming step then is the next. Returns the steps that need not be taken again and says
-  // in `notes` what was done, newer steps that were passed over included. Throws Error{invalid}
-  // naming folder or file: no step is whole, nothing is left of `steps`, of another identity.
+  // Reads the newest completed step whose files are undamaged and this run's into `state`, on every
+  // rank; its coming step then is the next. Returns the steps that need not be taken again and says
+  // in `notes` what was done: newer steps that were passed over are put aside. Starts anew where no
+  // step was ever completed. Throws Error{invalid} naming the folder and what is wrong with each
+  // step when none can be used, or nothing is left of `steps`.
   std::int64_t begin(Archived& state, std::int64_t steps, std::vector<std::string>& notes);
 
-  // Writes the state of this rank where it is due, and removes its files of the steps before the
-  // newest two. Throws Error{failed} when the disk refuses.
+  // Writes the state of this rank where it is due, then, when all ranks have, the manifest, and
+  // removes what is older than the newest two. Throws Error{failed} on every rank when one of them
+  // could not write. What the ranks tell each other here is not in their books.
   void after_step(Archived& state, bool last);
 
  private:
+  // Of rank 0: a step and why it is not resumed, newest first.
+  using PassedOver = std::vector<std::pair<std::int64_t, std::string>>;
+
   std::int64_t restore_newest(Archived& state, std::vector<std::string>& notes);
-  std::int64_t start_anew(const std::vector<std::string>& damaged,
-                          std::vector<std::string>& notes) const;
-  std::string why_not(const std::vector<std::string>& damaged, std::int64_t step) const;
-  std::optional<SafetensorsFile> read_if_whole(std::int64_t step) const;
-  void restore(const SafetensorsFile& file, Archived& state) const;
-  void remove_before(std::int64_t newest) const;
-  std::string file_of(std::int64_t step) const;
+  std::int64_t newest_promising(PassedOver& passed) const;
+  void pass_over(std::int64_t step, const std::string& why, PassedOver& passed) const;
+  void put_aside_all(const PassedOver& passed, std::vector<std::string>& notes) const;
+  [[noreturn]] void refuse_all(const PassedOver& passed) const;
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  Labels labels_of(std::int64_t step) const;
+  SafetensorsFile read(std::int64_t step, int rank) const;
+  std::string why_unusable(std::int64_t step, int rank) const;
+  WrittenFile write(std::int64_t step, const StateCopy& copy) const;
+  void complete(std::int64_t step, const std::vector<WrittenFile>& files) const;
+
+  std::vector<WrittenFile> tell_all(const WrittenFile& mine) const;
   std::int64_t largest(std::int64_t mine) const;
+  std::vector<std::int32_t> largest(std::vector<std::int32_t> mine) const;
 
   CheckpointConfig config_;
   RankContext& context_;
+  Communicator& world_;
   std::optional<FolderLock> lock_;
 };
 

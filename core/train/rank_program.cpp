@@ -28,7 +28,7 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
                        .record_accesses = options.record_accesses,
                        .host_memory = options.host_memory});
   context.use_storage(storage.get());
-  Checkpoints checkpoints(options.checkpoint, context);
+  Checkpoints checkpoints(options.checkpoint, context, handle.communicator);
   Engine engine(context, model, strategy, options.sequence_length, options.seed);
   RunRecorder recorder(context, engine, options);
   RunResult& result = recorder.result();

@@ -6,6 +6,8 @@
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
 #include "core/data/token_source.h"
+#include "results/environment.h"
+#include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/run/corpus.h"
 #include "scenarios/run/measure.h"
@@ -15,24 +17,26 @@
 namespace zl {
 namespace {
 
-// A run may be resumed by the same run only, but longer, elsewhere, or under another name.
+// One label a value: "strategy/zero_optimization/stage".
+void add_labels(const std::string& root, const Json& object, Labels& labels) {
+  const Json flat = object.flatten();
+  for (const auto& [path, value] : flat.items()) {
+    labels[root + path] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
+// A run may be resumed by the same run only, but longer, elsewhere, or under another name, and with
+// the same data under another name.
 CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strategy,
-                               CheckpointConfig config) {
+                               const TokenSource& data, CheckpointConfig config) {
   if (config.folder.empty()) return config;
   config.folder = (std::filesystem::path(config.folder) / strategy.name).string();
-  Scenario alone = scenario;
-  alone.name.clear();
-  alone.cluster = "local";
-  alone.strategies.clear();
-  const RunSettings own = std::move(alone.run);
-  alone.run = {};
-  alone.run.ranks = own.ranks;
-  alone.run.seed = own.seed;
-  alone.run.sequence_length = own.sequence_length;
-  alone.run.data = own.data;
-  alone.run.tokenizer = own.tokenizer;
-  alone.run.precision = own.precision;
-  config.identity = canonical_json(alone) + strategy_to_json(strategy).dump();
+  add_labels("model", model_to_json(scenario.model), config.identity);
+  add_labels("strategy", strategy_to_json(strategy), config.identity);
+  config.identity["seed"] = std::to_string(scenario.run.seed);
+  config.identity["sequence_length"] = std::to_string(scenario.run.sequence_length);
+  config.identity["data"] = data.fingerprint();
+  config.identity[kProgram] = detect_environment().commit;
   return config;
 }
 
@@ -113,7 +117,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
   options.stop = hooks.stop;
   options.on_step = hooks.on_step;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
-  options.checkpoint = checkpoint_of(scenario, strategy, hooks.checkpoint);
+  options.checkpoint = checkpoint_of(scenario, strategy, data, hooks.checkpoint);
   options.make_storage = [](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
   };

@@ -18,8 +18,8 @@ namespace zl::test {
 
 class TempFolder {
  public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "zerolab-XXXXXX").string();
+  explicit TempFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string pattern = (in / "zerolab-XXXXXX").string();
     if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed: " + pattern);
     path_ = pattern;
   }
