@@ -29,6 +29,9 @@ const std::atomic<bool>& stop_on_interrupt() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  const bool ignored = sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+  if (!ignored) sigaction(SIGHUP, &action, nullptr);
   return g_stop;
 }
 

@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks the run to stop after its step, the second ends the program.
-// Threads: the flag may be read by any.
+// Ctrl-C, SIGTERM and, unless it is ignored (nohup), SIGHUP: the first asks the run to stop after
+// its step, the second ends the program. Threads: the flag may be read by any.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,9 @@
-// `zerolab run --checkpoint` as people meet it: killed jobs that are started again, other data, and data that is no file.
+// `zerolab run --checkpoint` as people meet it: killed jobs that are started again, signals, other
+// data, and data that is no file.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -109,6 +111,37 @@ TEST(Checkpoint, WhatDiffersIsNamedWithTheCommandThatClears) {
   EXPECT_CONTAINS(
       refused(home, run_of(home, {"--steps", "4", "--data", moved}), 3),
       "holds checkpoints already (the newest of step 4); go on from them with --resume");
+}
+
+TEST(Checkpoint, EverySignalThatAsksForTheEndKeepsTheState) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    const Home home;
+    Program program(home, run_of(home, {"--steps", "20000", "--verbose"}));
+    ASSERT_TRUE(program.wait_for_message("zero-2 on cpu: step 2 "));
+    program.send(signal);
+    const Output output = program.finish();
+    EXPECT_EQ(output.code, 130) << output.err;
+    const std::string last =
+        std::to_string(Json::parse(output.out)["results"][0]["steps"].get<std::int64_t>());
+    EXPECT_TRUE(fs::exists(step_of(home, std::string(8 - last.size(), '0') + last) +
+                           "/manifest.safetensors"))
+        << "signal " << signal;
+  }
+}
+
+// As `nohup` has it.
+TEST(Checkpoint, AHangUpThatIsIgnoredStaysIgnored) {
+  const Home home;
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  Program program(home, run_of(home, {"--steps", "20000", "--verbose"}));
+  std::signal(SIGHUP, before);
+  ASSERT_TRUE(program.wait_for_message("zero-2 on cpu: step 2 "));
+  program.send(SIGHUP);
+  ASSERT_TRUE(program.wait_for_message("zero-2 on cpu: step 20 "));
+  program.send(SIGTERM);
+  const Output output = program.finish();
+  EXPECT_EQ(output.code, 130) << output.err;
+  EXPECT_GE(Json::parse(output.out)["results"][0]["steps"].get<int>(), 20);
 }
 
 TEST(Checkpoint, DataIsARegularFile) {
