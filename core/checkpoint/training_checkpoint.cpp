@@ -114,11 +114,16 @@ void Checkpoints::refuse_all(const PassedOver& passed) const {
          removal_of(config_.folder));
 }
 
-// On every rank; one is heard.
+// On every rank.
 void Checkpoints::refuse(const std::string& why) const {
-  const std::string text = config_.folder + ": " + why;
-  if (context_.rank() == 0) throw Error(ErrorCode::invalid, text);
-  throw RankLeft(text, ErrorCode::invalid);
+  if (context_.rank() == 0) throw Error(ErrorCode::invalid, config_.folder + ": " + why);
+  follow(0);
+}
+
+// A rank that knows why leaves; the others wait for it, lest they end what it still waits in.
+void Checkpoints::follow(std::int64_t rank) const {
+  largest(0);
+  throw RankLeft("rank " + std::to_string(rank) + " has gone on where it was to leave");
 }
 
 Labels Checkpoints::labels_of(std::int64_t step) const {
@@ -166,9 +171,7 @@ void Checkpoints::after_step(Archived& state, bool last) {
   const std::vector<WrittenFile> files = tell_all(mine);
   if (failure) std::rethrow_exception(failure);
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    if (files[rank].bytes >= 0) continue;
-    throw RankLeft("rank " + std::to_string(rank) + " could not write its checkpoint of step " +
-                   std::to_string(state.steps()));
+    if (files[rank].bytes < 0) follow(static_cast<std::int64_t>(rank));
   }
   if (context_.rank() == 0) complete(state.steps(), files);
 }

@@ -59,6 +59,7 @@ class Checkpoints {
   void put_aside_all(const PassedOver& passed, std::vector<std::string>& notes) const;
   [[noreturn]] void refuse_all(const PassedOver& passed) const;
   [[noreturn]] void refuse(const std::string& why) const;
+  [[noreturn]] void follow(std::int64_t rank) const;
 
   Labels labels_of(std::int64_t step) const;
   SafetensorsFile read(std::int64_t step, int rank) const;
