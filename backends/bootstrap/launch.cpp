@@ -73,24 +73,6 @@ bool one_node(const Variables& variables, const Names& names, int ranks) {
   return variables.text(names.local_ranks) == std::to_string(ranks);
 }
 
-std::string rendezvous(const Variables& variables, const Names& names, int ranks) {
-  if (variables.has("NCCL_COMM_ID")) return variables.text("NCCL_COMM_ID");
-  const std::string launcher = names.launcher;
-  if (variables.has("MASTER_ADDR")) {
-    const int given = variables.has("MASTER_PORT")
-                          ? variables.number("MASTER_PORT", 1, 65534, names.launcher)
-                          : kPort;
-    return with_port(variables.text("MASTER_ADDR"), launcher == "torchrun" ? given + 1 : given);
-  }
-  if (one_node(variables, names, ranks)) return with_port("127.0.0.1", kPort);
-  if (variables.has("SLURM_STEP_NODELIST")) {
-    return with_port(first_host(variables.text("SLURM_STEP_NODELIST")), kPort);
-  }
-  throw Error(ErrorCode::usage, "MASTER_ADDR: is not set, and " + launcher +
-                                    " does not say where rank 0 runs; pass its host to all ranks "
-                                    "(mpirun -x MASTER_ADDR=host)");
-}
-
 }  // namespace
 
 std::string first_host(const std::string& list) {
@@ -112,14 +94,42 @@ std::optional<Launch> detect_launch(const VariableLookup& lookup) {
     launch.rank = variables.number(names.rank, 0, launch.ranks - 1, names.launcher);
     launch.local_rank = variables.number(names.local_rank, 0, launch.rank, names.launcher);
     launch.local_ranks = local_ranks(variables, names, launch.ranks);
-    launch.rendezvous = rendezvous(variables, names, launch.ranks);
+    launch.one_node = one_node(variables, names, launch.ranks);
     return launch;
   }
   return std::nullopt;
 }
 
-std::optional<Launch> detect_launch() {
-  return detect_launch([](const char* name) { return std::getenv(name); });
+namespace {
+
+const char* of_environment(const char* name) { return std::getenv(name); }
+
+}  // namespace
+
+const std::optional<Launch>& this_launch() {
+  static const std::optional<Launch> once = detect_launch(of_environment);
+  return once;
 }
+
+std::string rendezvous(const Launch& launch, const VariableLookup& lookup) {
+  const Variables variables(lookup);
+  if (variables.has("NCCL_COMM_ID")) return variables.text("NCCL_COMM_ID");
+  if (variables.has("MASTER_ADDR")) {
+    const int given = variables.has("MASTER_PORT")
+                          ? variables.number("MASTER_PORT", 1, 65534, launch.launcher.c_str())
+                          : kPort;
+    const bool agents = launch.launcher == "torchrun";
+    return with_port(variables.text("MASTER_ADDR"), agents ? given + 1 : given);
+  }
+  if (launch.one_node) return with_port("127.0.0.1", kPort);
+  if (variables.has("SLURM_STEP_NODELIST")) {
+    return with_port(first_host(variables.text("SLURM_STEP_NODELIST")), kPort);
+  }
+  throw Error(ErrorCode::usage, "MASTER_ADDR: is not set, and " + launch.launcher +
+                                    " does not say where rank 0 runs; pass its host to all ranks "
+                                    "(mpirun -x MASTER_ADDR=host)");
+}
+
+std::string rendezvous(const Launch& launch) { return rendezvous(launch, of_environment); }
 
 }  // namespace zl

@@ -94,7 +94,7 @@ std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
 
 std::unique_ptr<RankGroup> make_nccl_process_group(const Launch& launch,
                                                    std::chrono::milliseconds timeout) {
-  setenv("NCCL_COMM_ID", launch.rendezvous.c_str(), 1);  // read by ncclGetUniqueId on every rank
+  setenv("NCCL_COMM_ID", rendezvous(launch).c_str(), 1);  // read by ncclGetUniqueId on every rank
   return std::make_unique<NcclGroup>(launch.ranks, timeout);
 }
 

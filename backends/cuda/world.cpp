@@ -121,7 +121,7 @@ class ProcessWorld final : public World {
 }  // namespace
 
 std::unique_ptr<World> make_world(const WorldOptions& options, HostOps host_ops) {
-  if (const auto launch = detect_launch()) {
+  if (const auto& launch = this_launch()) {
     return std::make_unique<ProcessWorld>(*launch,
                                           make_settings(options, host_ops, launch->local_ranks));
   }

@@ -33,7 +33,7 @@ Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOp
       scenario_(std::move(scenario)),
       environment_(detect_environment()),
       stop_(stop_on_interrupt()) {
-  if (!database.off) {
+  if (database.is_used()) {
     database_ = database.path();
     store_ = Store::open(database_, Store::Mode::read_write);
   }

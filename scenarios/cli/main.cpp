@@ -41,17 +41,17 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorCode::usage, std::string(error.what()) + " (see zerolab --help)");
 }
 
-// Of a launched job's processes the first one speaks and stores; errors of all are heard, but for
-// those that rank 0 tells.
-void hush_other_ranks() {
-  const auto launch = detect_launch();
-  if (!launch || launch->rank == 0) return;
+// Whether this process is a launched job's first one, or alone. That one speaks and stores; errors
+// of all are heard, but for those that it tells.
+bool is_first() { return !this_launch() || this_launch()->rank == 0; }
+
+void hush() {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) return;
   set_log_level(LogLevel::quiet);
 }
 
-int run(int argc, char** argv) {
-  hush_other_ranks();
+// Sets is_silent when another rank tells what all agree on.
+int run(int argc, char** argv, bool& is_silent) {
   CLI::App app(
       "Which strategy should train which model on which hardware: run it, or simulate it.");
   Action action;
@@ -62,13 +62,9 @@ int run(int argc, char** argv) {
     return parse_failed(app, error);
   }
   check_unknown(app);
+  is_silent = !is_first();
+  if (is_silent) hush();
   return action();
-}
-
-// Launched ranks that agree on a cause leave it to rank 0.
-bool is_told_by_rank_0(const Error& error) {
-  const auto launch = detect_launch();
-  return launch && launch->rank > 0 && dynamic_cast<const RankLeft*>(&error) != nullptr;
 }
 
 int report(const char* message, ErrorCode code) {
@@ -81,10 +77,13 @@ int report(const char* message, ErrorCode code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file above ulimit -f is an error like a full disk
+  bool is_silent = false;
   try {
-    return zl::cli::run(argc, argv);
+    return zl::cli::run(argc, argv, is_silent);
+  } catch (const zl::RankLeft& error) {
+    if (is_silent) return static_cast<int>(error.code());
+    return zl::cli::report(error.what(), error.code());
   } catch (const zl::Error& error) {
-    if (zl::cli::is_told_by_rank_0(error)) return static_cast<int>(error.code());
     return zl::cli::report(error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return zl::cli::report("out of host memory", zl::ErrorCode::failed);

@@ -32,6 +32,11 @@ std::string whose_speed(const Scenario& scenario) {
 
 }  // namespace
 
+bool DatabaseOptions::is_used() const {
+  const auto& launch = this_launch();
+  return !off && !(launch && launch->rank > 0);
+}
+
 std::filesystem::path DatabaseOptions::path() const {
   return file.empty() ? database_path() : std::filesystem::path(file);
 }
@@ -51,8 +56,6 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
 }
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {
-  const auto launch = detect_launch();
-  options.off = launch && launch->rank > 0;  // rank 0 stores
   CLI::Option* file = app.add_option("--db", options.file, "Result database (see zerolab paths)");
   app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
 }
@@ -75,7 +78,7 @@ Scenario load(const ScenarioOptions& options) {
                 "--model");
   }
   ScenarioOverrides overrides = options.overrides;
-  const auto launch = detect_launch();
+  const auto& launch = this_launch();
   if (launch && !overrides.ranks) overrides.ranks = launch->ranks;
   return load_scenario(options.scenario, overrides);
 }
@@ -89,7 +92,7 @@ namespace {
 void check_backend(const std::string& backend, const Scenario& scenario, const Runner& runner) {
   require_backend(runner, backend);
   const BackendCapabilities& can = runner.backends().capabilities(backend);
-  const auto launch = detect_launch();
+  const auto& launch = this_launch();
   const bool by_processes = can.joins_launches || scenario.run.communicator == "mpi";
   if (launch && !can.is_recording && !by_processes) {
     throw Error(ErrorCode::usage, "--backend " + backend + ": this process is one of " +

@@ -32,6 +32,7 @@ struct DatabaseOptions {
   bool off = false;
 
   std::filesystem::path path() const;
+  bool is_used() const;  // of launched ranks the first one stores
 };
 
 void add_scenario_options(CLI::App& app, ScenarioOptions& options);

@@ -12,16 +12,20 @@ namespace {
 
 using Table = std::map<std::string, std::string>;
 
-std::optional<Launch> detect(const Table& table) {
-  return detect_launch([&](const char* name) -> const char* {
+VariableLookup of(const Table& table) {
+  return [&table](const char* name) -> const char* {
     const auto found = table.find(name);
     return found == table.end() ? nullptr : found->second.c_str();
-  });
+  };
 }
 
+std::optional<Launch> detect(const Table& table) { return detect_launch(of(table)); }
+
+// Of looking for a launch, and for its rendezvous if there is one.
 std::string error_of(const Table& table) {
   try {
-    detect(table);
+    const auto launch = detect(table);
+    if (launch) rendezvous(*launch, of(table));
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
     return error.what();
@@ -34,14 +38,14 @@ const Table kTorchrun{{"RANK", "5"},           {"WORLD_SIZE", "8"},
                       {"MASTER_ADDR", "gpu0"}, {"MASTER_PORT", "29400"}};
 
 void expect_launch(const Table& table, const std::string& launcher, int rank, int ranks,
-                   int local_rank, const std::string& rendezvous) {
+                   int local_rank, const std::string& where) {
   const auto launch = detect(table);
   ASSERT_TRUE(launch.has_value());
   EXPECT_EQ(launch->launcher, launcher);
   EXPECT_EQ(launch->rank, rank);
   EXPECT_EQ(launch->ranks, ranks);
   EXPECT_EQ(launch->local_rank, local_rank);
-  EXPECT_EQ(launch->rendezvous, rendezvous);
+  EXPECT_EQ(rendezvous(*launch, of(table)), where);
 }
 
 Table with(Table table, const std::string& name, const std::string& value) {
@@ -61,11 +65,16 @@ TEST(Launch, OpenMpiOnOneNodeMeetsOnIt) {
                 "Open MPI", 3, 4, 3, "127.0.0.1:29501");
 }
 
-TEST(Launch, OpenMpiOnSeveralNodesNeedsAnAddress) {
+// Ranks that talk through MPI need none.
+TEST(Launch, OpenMpiOnSeveralNodesNeedsAnAddressForARendezvousOnly) {
   const Table table{{"OMPI_COMM_WORLD_RANK", "3"},
                     {"OMPI_COMM_WORLD_SIZE", "4"},
                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const auto launch = detect(table);
+  ASSERT_TRUE(launch.has_value());
+  EXPECT_FALSE(launch->one_node);
+  EXPECT_EQ(launch->local_ranks, 2);
   EXPECT_NE(error_of(table).find("mpirun -x MASTER_ADDR=host"), std::string::npos);
   expect_launch(with(table, "MASTER_ADDR", "gpu0"), "Open MPI", 3, 4, 1, "gpu0:29501");
 }
