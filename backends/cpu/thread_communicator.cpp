@@ -11,10 +11,7 @@ namespace zl::cpu {
 // What is enqueued may run when this communicator is gone: it shares the group.
 void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timing* timing) {
   check_collective(collective, size());
-  Call call{collective.kind,
-            collective.op,
-            collective.purpose,
-            {collective.segments.begin(), collective.segments.end()}};
+  Call call = call_of(collective);
   const std::int64_t bytes = wire_bytes(collective, size());
   device_.enqueue(
       stream,

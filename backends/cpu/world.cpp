@@ -2,12 +2,12 @@
 
 #include <exception>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backends/cpu/thread_communicator.h"
 #include "core/base/machine_memory.h"
 #include "core/threads/failures.h"
+#include "core/threads/rank_threads.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -19,7 +19,9 @@ namespace {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(int ranks, int threads, double link_bandwidth, std::chrono::milliseconds timeout)
-      : threads_(threads), group_(std::make_shared<ThreadGroup>(ranks, timeout)) {
+      : threads_(threads),
+        timeout_(timeout),
+        group_(std::make_shared<ThreadGroup>(ranks, timeout)) {
     const std::int64_t share = machine_memory() / ranks;
     for (int rank = 0; rank < ranks; ++rank) {
       const auto leave = [this, rank](const std::string& why) { group_->leave(rank, why); };
@@ -33,12 +35,9 @@ class ThreadWorld final : public World {
   void run(const std::function<void(RankHandle)>& program) override {
     group_->reset();
     Failures failures;
-    {
-      std::vector<std::jthread> threads;
-      for (auto& rank : ranks_) {
-        threads.emplace_back([&, this] { run_rank(*rank, program, failures); });
-      }
-    }
+    run_on_threads(ranks(), failures, timeout_, [&](int rank) {
+      run_rank(*ranks_[static_cast<std::size_t>(rank)], program, failures);
+    });
     failures.rethrow();
   }
 
@@ -72,25 +71,21 @@ class ThreadWorld final : public World {
   }
 
   int threads_;
+  std::chrono::milliseconds timeout_;
   std::shared_ptr<ThreadGroup> group_;
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
 }  // namespace
 
-std::unique_ptr<World> make_world_with_timeout(const WorldOptions& options,
-                                               std::chrono::milliseconds timeout) {
+std::unique_ptr<World> make_world(const WorldOptions& options) {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     throw Error(ErrorCode::invalid, "ranks: " + std::to_string(options.ranks) +
                                         " is not between 1 and " + std::to_string(kMaxRanks) +
                                         ", what the cpu backend can run");
   }
   return std::make_unique<ThreadWorld>(options.ranks, threads_per_rank(options, options.ranks),
-                                       options.link_bandwidth, timeout);
-}
-
-std::unique_ptr<World> make_world(const WorldOptions& options) {
-  return make_world_with_timeout(options, std::chrono::minutes{1});
+                                       options.link_bandwidth, patience(options));
 }
 
 }  // namespace zl::cpu

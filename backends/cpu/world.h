@@ -2,7 +2,6 @@
 // Ownership: the world owns devices and communicators. Threads: run() starts one thread per rank.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "core/device/world.h"
@@ -13,9 +12,5 @@ inline constexpr int kMaxRanks = 64;
 
 // 1 to 64 ranks; Error{invalid} otherwise.
 std::unique_ptr<World> make_world(const WorldOptions& options);
-
-// As above; a collective that a rank does not join fails after `timeout` (make_world: one minute).
-std::unique_ptr<World> make_world_with_timeout(const WorldOptions& options,
-                                               std::chrono::milliseconds timeout);
 
 }  // namespace zl::cpu

@@ -23,10 +23,7 @@ class NcclCommunicator : public Communicator {
 
   void run(StreamId stream, const Collective& collective, Timing* timing) override {
     check_collective(collective, size());
-    const Call call{collective.kind,
-                    collective.op,
-                    collective.purpose,
-                    {collective.segments.begin(), collective.segments.end()}};
+    const Call call = call_of(collective);
     enqueue(stream, "collective", describe(call), timing,
             [&](ncclComm_t communicator, Stream on) { call_nccl(communicator, size(), call, on); });
   }

@@ -124,7 +124,8 @@ void NcclGroup::settle(int rank, Member& member, const std::string& what) {
     }
     if (Clock::now() > deadline) {
       abort(of(rank));
-      throw Error(ErrorCode::failed, what + ": NCCL took no answer within " +
+      throw Error(ErrorCode::failed, what + ": not all " + std::to_string(ranks_.size()) +
+                                         " ranks have come to it within " +
                                          std::to_string(timeout_.count()) + " ms");
     }
     std::this_thread::yield();
@@ -193,7 +194,9 @@ std::optional<std::string> NcclGroup::look(Member& member) const {
     return oldest.what + ": " + nccl().error_string(state);
   }
   if (!oldest.since || Clock::now() - *oldest.since < timeout_) return std::nullopt;
-  return oldest.what + ", did not end within " + std::to_string(timeout_.count()) + " ms";
+  return oldest.what + ", did not end within " + std::to_string(timeout_.count()) +
+         " ms: not all of its " + std::to_string(member.ranks) +
+         " ranks have come, or one has stopped";
 }
 
 }  // namespace zl::cuda

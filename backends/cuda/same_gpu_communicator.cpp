@@ -127,10 +127,7 @@ class SameGpuCommunicator final : public Communicator {
 
   void run(StreamId stream, const Collective& collective, Timing* timing) override {
     check_collective(collective, size());
-    const Call call{collective.kind,
-                    collective.op,
-                    collective.purpose,
-                    {collective.segments.begin(), collective.segments.end()}};
+    const Call call = call_of(collective);
     device_.enqueue(
         stream, describe(call),
         [&](Stream) { meeting_->run(rank_, stream, device_.context(stream), call); }, timing);

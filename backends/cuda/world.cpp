@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,21 +9,21 @@
 #include "backends/cuda/same_gpu_communicator.h"
 #include "core/base/machine_memory.h"
 #include "core/threads/failures.h"
+#include "core/threads/rank_threads.h"
 
 namespace zl::cuda {
 namespace {
-
-constexpr std::chrono::minutes kTimeout{1};
 
 // What the ranks of a process have in common.
 struct Settings {
   bool deterministic = true;
   RunOnHost run_on_host;
   std::int64_t host_memory = 0;  // of each
+  std::chrono::milliseconds timeout{};
 };
 
 Settings make_settings(const WorldOptions& options, const HostOps& host_ops, int local_ranks) {
-  Settings settings{options.deterministic, {}, machine_memory() / local_ranks};
+  Settings settings{options.deterministic, {}, machine_memory() / local_ranks, patience(options)};
   if (host_ops) {
     settings.run_on_host = [host_ops, threads = threads_per_rank(options, local_ranks)](
                                const Op& op) { host_ops(op, threads); };
@@ -72,17 +71,12 @@ class GpuWorld final : public World {
 
   void run(const std::function<void(RankHandle)>& program) override {
     const bool own_gpus = ranks_ > 1 && device_count() >= ranks_;
-    const auto group =
-        own_gpus ? make_nccl_group(ranks_, kTimeout) : make_same_gpu_group(ranks_, kTimeout);
+    const auto group = own_gpus ? make_nccl_group(ranks_, settings_.timeout)
+                                : make_same_gpu_group(ranks_, settings_.timeout);
     Failures failures;
-    {
-      std::vector<std::jthread> threads;
-      for (int rank = 0; rank < ranks_; ++rank) {
-        threads.emplace_back([&, rank] {
-          run_rank(*group, own_gpus ? rank : 0, rank, settings_, program, failures);
-        });
-      }
-    }
+    run_on_threads(ranks_, failures, settings_.timeout, [&](int rank) {
+      run_rank(*group, own_gpus ? rank : 0, rank, settings_, program, failures);
+    });
     failures.rethrow();
   }
 
@@ -107,7 +101,7 @@ class ProcessWorld final : public World {
                       std::to_string(launch_.local_rank) + " of its node, which has " +
                       std::to_string(device_count()) + " GPUs; start one process a GPU");
     }
-    const auto group = make_nccl_process_group(launch_, kTimeout);
+    const auto group = make_nccl_process_group(launch_, settings_.timeout);
     Failures failures;
     run_rank(*group, launch_.local_rank, launch_.rank, settings_, program, failures);
     failures.rethrow();

@@ -57,11 +57,11 @@ void reduce_parts(const Call& call, const TensorView& own, const Parts& parts, i
 
 }  // namespace
 
-// All ranks have come: what can go wrong now is only that one leaves.
+// All ranks have come: what can go wrong now is only that one leaves or stops.
 void ProcessGroup::move(StreamId stream, const Call& call) {
   if (call.kind == CollectiveKind::all_reduce) return all_reduce(stream, call);
   if (call.kind == CollectiveKind::reduce_scatter) return reduce_scatter(stream, call);
-  Requests requests(*group_, collective_channel(stream));
+  Requests requests(*group_, collective_channel(stream), Requests::kWindow);
   for (const auto& [source, destination] : call.segments) {
     for (int step = 0; step < size(); ++step) {  // every rank begins with itself
       const int peer = (rank() + step) % size();
@@ -85,14 +85,14 @@ void ProcessGroup::move(StreamId stream, const Call& call) {
     }
   }
   payload_.add(call.purpose, requests.sent());
-  wait(requests, call);
+  wait(requests, stream, call);
 }
 
 void ProcessGroup::reduce_scatter(StreamId stream, const Call& call) {
   const std::vector<Parts> parts =
       lay_out(scratch_[static_cast<std::size_t>(stream)], call, size(),
               [](const Segment& segment) { return segment.destination.bytes(); });
-  Requests requests(*group_, collective_channel(stream));
+  Requests requests(*group_, collective_channel(stream), Requests::kWindow);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const TensorView& source = call.segments[i].source;
     const std::int64_t chunk = call.segments[i].destination.bytes();
@@ -103,7 +103,7 @@ void ProcessGroup::reduce_scatter(StreamId stream, const Call& call) {
     }
   }
   payload_.add(call.purpose, requests.sent());
-  wait(requests, call);
+  wait(requests, stream, call);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [source, destination] = call.segments[i];
     const std::int64_t count = destination.count();
@@ -121,7 +121,7 @@ void ProcessGroup::all_reduce(StreamId stream, const Call& call) {
   const std::vector<Parts> parts =
       lay_out(scratch_[static_cast<std::size_t>(stream)], call, size(),
               [&](const Segment& segment) { return share(segment.source, rank()).bytes(); });
-  Requests coming(*group_, collective_channel(stream));
+  Requests coming(*group_, collective_channel(stream), Requests::kWindow);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const TensorView& view = call.segments[i].source;
     const TensorView own = share(view, rank());
@@ -133,8 +133,8 @@ void ProcessGroup::all_reduce(StreamId stream, const Call& call) {
     }
   }
   payload_.add(call.purpose, coming.sent());
-  wait(coming, call);
-  Requests going(*group_, collective_channel(stream));
+  wait(coming, stream, call);
+  Requests going(*group_, collective_channel(stream), Requests::kWindow);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const TensorView& view = call.segments[i].destination;
     const TensorView own = share(view, rank());
@@ -147,7 +147,7 @@ void ProcessGroup::all_reduce(StreamId stream, const Call& call) {
     }
   }
   payload_.add(call.purpose, going.sent());
-  wait(going, call);
+  wait(going, stream, call);
 }
 
 }  // namespace zl::mpi

@@ -7,10 +7,7 @@ namespace zl::mpi {
 // What is enqueued may run when this communicator is gone: it shares the group.
 void MpiCommunicator::run(StreamId stream, const Collective& collective, Timing* timing) {
   check_collective(collective, size());
-  Call call{collective.kind,
-            collective.op,
-            collective.purpose,
-            {collective.segments.begin(), collective.segments.end()}};
+  Call call = call_of(collective);
   device_.enqueue(
       stream, [group = group_, stream, call = std::move(call)] { group->run(stream, call); },
       timing);

@@ -28,6 +28,7 @@ class Transfer {
   const Message& message() const { return message_; }
   bool has_met() const { return has_met_; }
   bool is_done() const { return is_done_; }
+  std::int64_t moved() const { return coming_.moved() + data_.moved(); }
   // Lets it go on. Throws Error{failed} when the two sides differ.
   void poll() {
     if (!has_met_) meet();
@@ -104,14 +105,18 @@ void ProcessGroup::exchange(StreamId stream, const std::vector<Message>& message
     bytes[message.sends] += message.tensor.bytes();
   }
   if (transfers.empty()) return;
-  const auto start = std::chrono::steady_clock::now();
+  const auto moved = [&] {
+    std::int64_t sum = 0;
+    for (const auto& each : transfers) sum += each->moved();
+    return sum;
+  };
   const auto wait_for = [&](const auto& is_enough) {
     const auto done = [&] {
       poll_all(transfers);
       return is_enough();
     };
-    wait({transfers.front()->what(), done, [&] { return peers_under_way(transfers); },
-          [&] { check_time(transfers, start); }});
+    wait({transfers.front()->what(), done, [&] { return peers_under_way(transfers); }, moved,
+          [&] { return late(transfers); }});
   };
   const auto has_met = [](const auto& each) { return each->has_met(); };
   const auto is_done = [](const auto& each) { return each->is_done(); };
@@ -121,21 +126,19 @@ void ProcessGroup::exchange(StreamId stream, const std::vector<Message>& message
   });
 }
 
-void ProcessGroup::check_time(const std::vector<std::unique_ptr<Transfer>>& transfers,
-                              std::chrono::steady_clock::time_point start) const {
-  if (std::chrono::steady_clock::now() - start < timeout_) return;
+// Those that have met nobody, else those whose data does not move.
+std::string ProcessGroup::late(const std::vector<std::unique_ptr<Transfer>>& transfers) const {
+  const bool alone = std::any_of(transfers.begin(), transfers.end(),
+                                 [](const auto& each) { return !each->has_met(); });
   std::string waiting;
-  std::vector<int> peers;
+  std::set<int> peers;
   for (const auto& each : transfers) {
-    if (each->has_met()) continue;
+    if (alone ? each->has_met() : each->is_done()) continue;
     waiting += (waiting.empty() ? "" : "; ") + each->describe_wait();
-    peers.push_back(each->message().peer);
+    peers.insert(each->message().peer);
   }
-  if (peers.empty()) return;
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  throw Error(ErrorCode::failed, "message timed out after " + std::to_string(timeout_.count()) +
-                                     " ms: " + waiting + "; not there: rank " + list(peers));
+  return timed_out("message") + waiting + (alone ? "" : "; all are there, but no data moves") +
+         say(alone ? "not there" : "not done by", {peers.begin(), peers.end()});
 }
 
 }  // namespace zl::mpi

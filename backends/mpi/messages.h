@@ -1,5 +1,5 @@
 // Messages among the processes that an MPI launcher started, as the communicator needs them.
-// Ownership: MPI starts with the first call of processes() and ends with the program. Threads: any.
+// Ownership: a Requests refers to its group. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,9 @@
 #include <memory>
 #include <vector>
 
-namespace zl::mpi {
+#include "backends/mpi/session.h"
 
-struct Processes {
-  int rank = 0, count = 1;
-  int local = 1;  // of this node
-  std::int64_t machine_memory =
-      0;  // of this node, when MPI started: the least that one of them saw
-};
-// Error{unavailable} when MPI cannot be called from several threads.
-const Processes& processes();
+namespace zl::mpi {
 
 // Processes that talk among themselves: what goes through one group, or one channel of it, does not
 // meet what goes through another.
@@ -50,16 +43,17 @@ inline constexpr int kChannels = 32;
 // for a message of this one.
 void begin_run();
 
-// Ends every process of the job at once.
-[[noreturn]] void abort(int exit_code);
-
 // Messages under way on one channel of a group; between two processes they arrive in the order of
 // their calls. The memory must stay as it is until done() or the end of the object, which takes
 // back what has not arrived.
 class Requests {
  public:
+  // How many bytes may be under way to or from one process, so that those of a slow link arrive one
+  // after the other and show that it moves. Objects that share a channel need kAll.
+  static constexpr std::int64_t kAll = 0, kWindow = std::int64_t{32} << 20;
+
   // The group must stay.
-  Requests(const Group& group, int channel);
+  Requests(const Group& group, int channel, std::int64_t window = kAll);
   ~Requests();
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
@@ -68,17 +62,24 @@ class Requests {
   void receive(int from, void* data, std::int64_t bytes);
   // Whether all have arrived; also makes them move.
   bool done();
-  // Who has not sent, once each, in order of rank.
-  std::vector<int> missing() const;
+  // Who has not sent, and who has not taken, what they should; once each, in order of rank.
+  std::vector<int> missing() const { return peers(true); }
+  std::vector<int> not_taken() const { return peers(false); }
+  // Grows while messages arrive or leave.
+  std::int64_t moved() const { return moved_; }
   std::int64_t sent() const { return sent_; }  // bytes that were handed to MPI for others
 
  private:
   struct Pending;
+  struct Line;
+  struct Part;
   void add(int peer, bool receives, void* data, std::int64_t bytes);
+  void post(Line& line);
+  std::vector<int> peers(bool receives) const;
 
   const Group& group_;
   int channel_;
-  std::int64_t sent_ = 0;
+  std::int64_t window_, sent_ = 0, moved_ = 0;
   std::unique_ptr<Pending> pending_;
 };
 

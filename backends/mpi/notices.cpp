@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
 #include "core/rank/pool.h"
 #include "core/threads/failures.h"
+#include "core/threads/stillness.h"
 
 namespace zl::mpi {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kNoticeChannel = kChannels - 1;
-constexpr std::chrono::minutes kPatience{1};
+constexpr std::chrono::milliseconds kSoon{800};  // for who has been waited for already
+constexpr std::chrono::milliseconds kLook{10};
 
 }  // namespace
 
@@ -22,6 +25,7 @@ struct Notices::Note {
   enum class Kind : std::int32_t { well, cause, consequence };
   Kind kind = Kind::well;
   bool final = false;
+  bool timed_out = false;
   ErrorCode code = ErrorCode::failed;
   std::int64_t requested = -1;  // out of memory: bytes
   char text[2000] = {};
@@ -42,6 +46,8 @@ Notices::Note Notices::Note::of(const std::exception_ptr& error) {
   } catch (const OutOfMemory& memory) {
     note.code = memory.code();
     note.requested = memory.requested();
+  } catch (const TimedOut&) {
+    note.timed_out = true;
   } catch (const Error& each) {
     note.code = each.code();
   } catch (...) {  // a message without a code
@@ -71,7 +77,8 @@ struct Notices::Peer {
   bool ended = false;
 };
 
-Notices::Notices() : sent_(*Group::world(), kNoticeChannel) {
+Notices::Notices(std::chrono::milliseconds timeout)
+    : timeout_(timeout), sent_(*Group::world(), kNoticeChannel) {
   begin_run();
   for (int rank = 0; rank < processes().count; ++rank) {
     if (rank != processes().rank) peers_.emplace_back(rank);
@@ -80,9 +87,18 @@ Notices::Notices() : sent_(*Group::world(), kNoticeChannel) {
 
 Notices::~Notices() = default;
 
+// Whoever departs has sent its notes before.
 void Notices::poll() {
   sent_.done();
-  for (Peer& peer : peers_) peer.poll();
+  std::vector<int> gone;
+  if (const auto now = Clock::now(); now - looked_ > kLook) {
+    looked_ = now;
+    gone = departed();
+  }
+  for (Peer& peer : peers_) {
+    peer.poll();
+    if (std::find(gone.begin(), gone.end(), peer.rank) != gone.end()) peer.ended = true;
+  }
 }
 
 void Notices::tell(const Note& note) {
@@ -127,26 +143,41 @@ void Notices::finish(const std::exception_ptr& own) {
   note.final = true;
   const std::lock_guard lock(mutex_);
   tell(note);
-  std::chrono::steady_clock::time_point failed;
+  std::vector<int> waited_for = running();
+  Stillness still;  // since the latest end of another
   while (true) {
     poll();
-    const auto is_out = [](const Peer& peer) { return !peer.ended; };
-    const bool all = std::none_of(peers_.begin(), peers_.end(), is_out);
-    if (all && sent_.done()) break;
-    const bool bad = own || std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-                       return peer.last.kind != Note::Kind::well;
-                     });
-    const auto now = std::chrono::steady_clock::now();
-    if (bad && failed == decltype(failed){}) failed = now;
-    if (bad && now - failed > kPatience) {
-      std::fprintf(stderr,
-                   "zerolab: error: rank %d: %s; not all ranks have ended since: aborting\n",
-                   processes().rank, own ? note.text : "another rank failed");
-      abort(static_cast<int>(note.code));
-    }
+    const std::vector<int> now = running();
+    if (now.empty() && sent_.done()) break;
+    if (now.size() < waited_for.size()) still.moved();
+    waited_for = now;
+    if (still.lasts(timed_out(note) ? kSoon : timeout_)) give_up(note);
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   throw_first_cause(note);
+}
+
+std::vector<int> Notices::running() const {
+  std::vector<int> ranks;
+  for (const Peer& peer : peers_) {
+    if (!peer.ended) ranks.push_back(peer.rank);
+  }
+  return ranks;
+}
+
+bool Notices::timed_out(const Note& own) const {
+  return own.timed_out || std::any_of(peers_.begin(), peers_.end(),
+                                      [](const Peer& peer) { return peer.last.timed_out; });
+}
+
+// The others who give up at the same time can speak, too.
+void Notices::give_up(const Note& own) {
+  constexpr std::chrono::milliseconds kWord{200};
+  print_error("rank " + std::to_string(processes().rank) + ": " +
+              (own.kind == Note::Kind::well ? "has ended" : own.text) + "; rank " +
+              list(running()) + " has not ended since: aborting");
+  std::this_thread::sleep_for(kWord);
+  abort(static_cast<int>(own.code));
 }
 
 void Notices::throw_first_cause(const Note& own) {
@@ -166,7 +197,8 @@ void Notices::throw_first_cause(const Note& own) {
   const std::string message =
       (processes().count > 1 ? "rank " + std::to_string(of) + ": " : "") + cause->text;
   if (cause->requested >= 0) throw OutOfMemory(message, cause->requested);
-  if (me > 0) throw RankLeft(message, cause->code);
+  const bool is_told = me > 0 && peers_.front().last.final;  // by rank 0, which was in this run
+  if (is_told) throw RankLeft(message, cause->code);
   throw Error(cause->code, message);
 }
 

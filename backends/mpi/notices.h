@@ -4,6 +4,7 @@
 // rank's.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,8 @@ namespace zl::mpi {
 
 class Notices {
  public:
-  Notices();  // begins the run
+  // Begins the run. timeout: how long a rank that ends waits for the others to end.
+  explicit Notices(std::chrono::milliseconds timeout);
   ~Notices();
 
   // This rank joins no further collective: the others are to leave theirs. Only the first counts.
@@ -28,8 +30,9 @@ class Notices {
   std::vector<int> ended();
 
   // Tells the others how this rank ended (nullptr: well), hears how they did, and throws the cause,
-  // the same everywhere: on rank 0 as it is, on the others as RankLeft, out of memory as it is on
-  // all. A rank that does not end within a minute of a failure is ended with all others.
+  // the same everywhere: on rank 0 as it is, on the others as RankLeft (as it is where rank 0 was
+  // not in the run), out of memory as it is on all. When the others do not end in time all are
+  // ended; where a rank did not come in time already, soon.
   void finish(const std::exception_ptr& own);
 
  private:
@@ -37,9 +40,14 @@ class Notices {
   struct Peer;
   void poll();  // mutex_ is held
   void tell(const Note& note);
+  std::vector<int> running() const;
+  bool timed_out(const Note& own) const;
+  [[noreturn]] void give_up(const Note& own);
   void throw_first_cause(const Note& own);
 
-  std::mutex mutex_;  // guards all below
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;                              // guards all below
+  std::chrono::steady_clock::time_point looked_;  // for those that departed
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Note>> told_;  // must stay until they are sent
   Requests sent_;

@@ -7,6 +7,7 @@
 #include "backends/cpu/slow_link.h"
 #include "backends/mpi/header.h"
 #include "core/threads/call_text.h"
+#include "core/threads/stillness.h"
 
 namespace zl::mpi {
 namespace {
@@ -30,6 +31,16 @@ class Pause {
   int waits_ = 0;
 };
 
+std::vector<int> others(int size, int me, const std::vector<int>& without) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank != me && std::find(without.begin(), without.end(), rank) == without.end()) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
 
 void ProcessGroup::run(StreamId stream, const Call& call) {
@@ -52,10 +63,7 @@ std::shared_ptr<ProcessGroup> ProcessGroup::split(int color, int key) {
 }
 
 void ProcessGroup::meet(StreamId stream, const Call& call) {
-  const std::int64_t number = ++calls_[static_cast<std::size_t>(stream)];
-  const auto where = [&] {
-    return "#" + std::to_string(number) + " of the stream '" + name_of(stream) + "'";
-  };
+  ++number(stream);
   const Header mine(call);
   std::vector<Header> theirs(size());
   Requests requests(*group_, collective_channel(stream));
@@ -65,29 +73,32 @@ void ProcessGroup::meet(StreamId stream, const Call& call) {
     requests.send(peer, &mine, sizeof(Header));
   }
   headers_.add(call.purpose, requests.sent());
-  const auto start = Clock::now();
-  wait(requests, call, [&] {
-    if (Clock::now() - start < timeout_) return;
-    throw Error(ErrorCode::failed,
-                "collective timed out after " + std::to_string(timeout_.count()) + " ms: rank " +
-                    std::to_string(name(rank())) + " waits at " + where() + " in " +
-                    describe(call) + "; not there: rank " + list(requests.missing()));
-  });
+  const auto missing = [&] { return requests.missing(); };
+  wait({"in " + describe(call), [&] { return requests.done(); }, missing,
+        [] { return std::int64_t{0}; },
+        [&] {
+          return late(stream, call) + say("there", others(size(), rank(), missing())) +
+                 say("not there", missing());
+        }});
   theirs[rank()] = mine;
   for (int peer = 1; peer < size(); ++peer) {
     const Header& other = theirs[peer];
     if (other.digest == theirs[0].digest) continue;
-    throw Error(ErrorCode::failed, "collective mismatch at " + where() + ": rank " +
+    throw Error(ErrorCode::failed, "collective mismatch at #" + std::to_string(number(stream)) +
+                                       " of the stream '" + name_of(stream) + "': rank " +
                                        std::to_string(name(0)) + " calls " + theirs[0].text +
                                        ", rank " + std::to_string(name(peer)) + " calls " +
                                        other.text);
   }
 }
 
-void ProcessGroup::wait(Requests& requests, const Call& call,
-                        const std::function<void()>& meanwhile) {
+void ProcessGroup::wait(Requests& requests, StreamId stream, const Call& call) {
   wait({"in " + describe(call), [&] { return requests.done(); }, [&] { return requests.missing(); },
-        meanwhile});
+        [&] { return requests.moved(); },
+        [&] {
+          return late(stream, call) + "; all are there, but no data moves" +
+                 say("not sent by", requests.missing()) + say("not taken by", requests.not_taken());
+        }});
 }
 
 void ProcessGroup::wait(const Wait& wait) {
@@ -96,11 +107,11 @@ void ProcessGroup::wait(const Wait& wait) {
   };
   Pause pause;
   Clock::time_point alone;  // since when it waits for ranks whose programs have ended
+  Stillness still;
+  std::int64_t moved = wait.moved();
   while (!wait.done()) {
     if (const auto why = notices_.failure()) leave(*why);
-    const std::vector<int> ended = notices_.ended();
-    std::vector<int> missing = wait.missing();
-    for (int& each : missing) each = name(each);
+    const std::vector<int> ended = notices_.ended(), missing = names(wait.missing());
     const auto first =
         std::find_first_of(missing.begin(), missing.end(), ended.begin(), ended.end());
     if (first == missing.end()) {
@@ -110,15 +121,31 @@ void ProcessGroup::wait(const Wait& wait) {
     } else if (Clock::now() - alone > kGrace) {
       leave("rank " + std::to_string(*first) + " has left: its program has ended");
     }
-    wait.meanwhile();
+    if (wait.moved() != moved) {
+      moved = wait.moved();
+      still.moved();
+    }
+    if (still.lasts(timeout_)) throw TimedOut(wait.overdue());
     pause();
   }
 }
 
-std::string ProcessGroup::list(const std::vector<int>& ranks) const {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(name(rank));
-  return text;
+std::string ProcessGroup::late(StreamId stream, const Call& call) {
+  return timed_out("collective") +
+         describe_wait(name(rank()), number(stream), stream, "in " + describe(call));
+}
+
+std::string ProcessGroup::timed_out(const std::string& noun) const {
+  return noun + " timed out after " + std::to_string(timeout_.count()) + " ms: ";
+}
+
+std::string ProcessGroup::say(const std::string& what, const std::vector<int>& ranks) const {
+  return ranks.empty() ? "" : "; " + what + ": rank " + list(names(ranks));
+}
+
+std::vector<int> ProcessGroup::names(std::vector<int> ranks) const {
+  for (int& each : ranks) each = name(each);
+  return ranks;
 }
 
 }  // namespace zl::mpi

@@ -24,8 +24,8 @@ class Transfer;
 
 class ProcessGroup {
  public:
-  // timeout: how long a rank waits in a call that others do not join. link_bandwidth: as
-  // WorldOptions.
+  // timeout: how long a rank waits for others to join a call, or for bytes of which none arrives.
+  // link_bandwidth: as WorldOptions.
   ProcessGroup(std::shared_ptr<const Group> group, Notices& notices,
                std::chrono::milliseconds timeout, double link_bandwidth)
       : group_(std::move(group)),
@@ -36,8 +36,8 @@ class ProcessGroup {
   int rank() const { return group_->rank(); }
   int size() const { return group_->size(); }
 
-  // Throw Error{failed} when calls differ or a rank does not come in time, RankLeft when one has
-  // left.
+  // Throw Error{failed} when calls differ, TimedOut when a rank or its bytes do not come in time,
+  // RankLeft when one has left.
   void run(StreamId stream, const Call& call);
   void exchange(StreamId stream, const std::vector<Message>& messages);
   std::shared_ptr<ProcessGroup> split(int color, int key);
@@ -55,22 +55,28 @@ class ProcessGroup {
     std::string what;                           // "in all_reduce of ..."
     std::function<bool()> done;                 // also makes it move
     std::function<std::vector<int>()> missing;  // ranks that it needs
-    std::function<void()> meanwhile = [] {};
+    std::function<std::int64_t()> moved;        // grows while it does
+    std::function<std::string()> overdue;       // what is said when it has not for too long
   };
 
   // Returns when all ranks have come with the same call.
   void meet(StreamId stream, const Call& call);
   void wait(const Wait& wait);
-  void wait(
-      Requests& requests, const Call& call, const std::function<void()>& meanwhile = [] {});
+  // For the data of a call that all have joined.
+  void wait(Requests& requests, StreamId stream, const Call& call);
   void move(StreamId stream, const Call& call);
   void all_reduce(StreamId stream, const Call& call);
   void reduce_scatter(StreamId stream, const Call& call);
-  // Throws when the time is up.
-  void check_time(const std::vector<std::unique_ptr<Transfer>>& transfers,
-                  std::chrono::steady_clock::time_point start) const;
+  // Of the stream's call, from 1.
+  std::int64_t& number(StreamId stream) { return calls_[static_cast<std::size_t>(stream)]; }
+  // "collective timed out after 300 ms: rank 0 waits at #5 of the stream 'compute' in ...".
+  std::string late(StreamId stream, const Call& call);
+  std::string late(const std::vector<std::unique_ptr<Transfer>>& transfers) const;
+  std::string timed_out(const std::string& noun) const;
+  // "; not there: rank 1, 2", nothing for no ranks; of the group's ranks.
+  std::string say(const std::string& what, const std::vector<int>& ranks) const;
+  std::vector<int> names(std::vector<int> ranks) const;
   int name(int rank) const { return group_->world_rank(rank); }
-  std::string list(const std::vector<int>& ranks) const;
 
   std::shared_ptr<const Group> group_;
   Notices& notices_;

@@ -25,7 +25,7 @@ class MpiWorld final : public World {
 #ifdef _OPENMP
     omp_set_num_threads(threads_);
 #endif
-    Notices notices;
+    Notices notices(timeout_);
     Failures failures;
     {
       cpu::Device device(
@@ -64,7 +64,8 @@ class MpiWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> make_world(const WorldOptions& options, std::chrono::milliseconds timeout) {
+std::unique_ptr<World> make_world(const WorldOptions& options) {
+  set_patience(patience(options));
   if (processes().count == 1 && options.ranks > 1) {
     throw Error(ErrorCode::usage,
                 "communicator mpi: this process runs alone; start one a rank: "
@@ -72,7 +73,7 @@ std::unique_ptr<World> make_world(const WorldOptions& options, std::chrono::mill
                     std::to_string(options.ranks) + " zerolab ...");
   }
   return std::make_unique<MpiWorld>(threads_per_rank(options, processes().local),
-                                    options.link_bandwidth, timeout);
+                                    options.link_bandwidth, patience(options));
 }
 
 }  // namespace zl::mpi

@@ -3,7 +3,6 @@
 // the caller's thread.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "core/device/world.h"
@@ -11,8 +10,7 @@
 namespace zl::mpi {
 
 // The launcher's ranks, whatever the options say; Error{usage} when the options ask for several and
-// this process runs alone. timeout: how long a rank waits in a collective that others do not join.
-std::unique_ptr<World> make_world(const WorldOptions& options,
-                                  std::chrono::milliseconds timeout = std::chrono::minutes(1));
+// this process runs alone.
+std::unique_ptr<World> make_world(const WorldOptions& options);
 
 }  // namespace zl::mpi

@@ -38,6 +38,7 @@ struct Collective {
   std::span<const Segment> segments;  // copied by implementations that run later
   // The group of the mesh that runs it, for books and prices; the communicator is that group's.
   Axis axis = Axis::data;
+  Scope scope = {};  // where in the step, for errors
 };
 
 // One tensor to or from another rank of the group; a rank sends itself nothing.

@@ -12,6 +12,11 @@ int threads_per_rank(const WorldOptions& options, int ranks) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
 }
 
+std::chrono::milliseconds patience(const WorldOptions& options) {
+  constexpr std::chrono::hours kForEver{24 * 365 * 100};
+  return options.collective_timeout.count() > 0 ? options.collective_timeout : kForEver;
+}
+
 std::vector<std::string> BackendRegistry::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) {

@@ -3,6 +3,7 @@
 // starts one thread per real rank and joins them.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,7 +26,13 @@ struct WorldOptions {
   double link_bandwidth = 0;
   // Of the cpu backend: "threads" of this process, or "mpi" for the processes of an MPI launcher.
   std::string communicator = "threads";
+  // How long a rank waits for ranks that do not come, or for bytes of which none arrives; 0: for
+  // ever.
+  std::chrono::milliseconds collective_timeout = std::chrono::minutes(1);
 };
+
+// collective_timeout as a time that clocks can add to.
+std::chrono::milliseconds patience(const WorldOptions& options);
 
 // How many threads each of `ranks` ranks of this machine takes: what the options say, or its share
 // of the processors.

@@ -76,7 +76,9 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
       record_access(segment.destination, Access::write);
     }
   }
-  groups_.of(collective.axis).run(stream, collective, timing);
+  Collective placed = collective;
+  placed.scope = scope_;
+  groups_.of(collective.axis).run(stream, placed, timing);
 }
 
 // One event for each message, the last of which is timed.

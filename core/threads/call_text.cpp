@@ -14,6 +14,17 @@ bool same(const Call& a, const Call& b) {
                     same_tensors);
 }
 
+namespace {
+
+std::string describe(const Scope& scope) {
+  if (scope.step == 0) return "";  // outside steps
+  std::string text = std::string(", ") + zl::name_of(scope.phase);
+  if (scope.unit >= 0) text += " of unit " + std::to_string(scope.unit);
+  return text + ", step " + std::to_string(scope.step) + " of this run";
+}
+
+}  // namespace
+
 std::string describe(const Call& call) {
   constexpr const char* kOps[] = {"sum", "average", "max"};
   constexpr std::size_t kShown = 8;
@@ -32,7 +43,7 @@ std::string describe(const Call& call) {
     if (i < kShown) text += (i ? ", " : " [") + std::to_string(count);
   }
   if (tensors > kShown) text += ", ... " + std::to_string(total) + " elements in all";
-  return text + "] (group " + zl::name_of(call.purpose) + ")";
+  return text + "] (group " + zl::name_of(call.purpose) + ")" + describe(call.scope);
 }
 
 bool same(const Message& a, const Message& b) {

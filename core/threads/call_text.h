@@ -12,7 +12,8 @@ namespace zl {
 // Whether two ranks mean the same collective: kind, op, group, and each tensor's type and counts.
 bool same(const Call& a, const Call& b);
 
-// "all_gather of 3 tensors fp32 [128, 64, 7] (group data)".
+// "all_gather of 3 tensors fp32 [128, 64, 7] (group data)"; in a step also ", backward of unit 3,
+// step 17 of this run".
 std::string describe(const Call& call);
 
 // Two messages that meet.

@@ -13,6 +13,11 @@ void Failures::add(const std::exception_ptr& error) {
   }
 }
 
+bool Failures::any() const {
+  std::lock_guard lock(mutex_);
+  return cause_ || consequence_;
+}
+
 void Failures::rethrow() const {
   if (cause_) std::rethrow_exception(cause_);
   if (consequence_) std::rethrow_exception(consequence_);

@@ -17,14 +17,21 @@ class RankLeft : public Error {
       : Error(code, message) {}
 };
 
+// The time is up for ranks that did not come, or for their bytes.
+class TimedOut : public Error {
+ public:
+  explicit TimedOut(const std::string& message) : Error(ErrorCode::failed, message) {}
+};
+
 class Failures {
  public:
   void add(const std::exception_ptr& error);
+  bool any() const;
   // The first cause, else the first consequence; returns when nothing failed.
   void rethrow() const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::exception_ptr cause_, consequence_;
 };
 

@@ -22,6 +22,14 @@ std::string has_left(int rank, const std::string& why) {
 
 }  // namespace
 
+Call call_of(const Collective& collective) {
+  return {.kind = collective.kind,
+          .op = collective.op,
+          .purpose = collective.purpose,
+          .segments = {collective.segments.begin(), collective.segments.end()},
+          .scope = collective.scope};
+}
+
 ThreadGroup::ThreadGroup(int ranks, std::chrono::milliseconds timeout)
     : ThreadGroup(all_ranks(ranks), timeout, std::make_shared<Family>()) {
   family_->ended.resize(names_.size());

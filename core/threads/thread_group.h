@@ -32,7 +32,11 @@ struct Call {
   Purpose purpose = Purpose::data;
   std::vector<Segment> segments;
   bool splits = false;  // the group: an all_gather of colors and keys
+  Scope scope = {};     // for errors only
 };
+
+// With its own list of the segments.
+Call call_of(const Collective& collective);
 
 class ThreadGroup {
  public:

@@ -31,7 +31,7 @@ void ThreadGroup::exchange(int rank, StreamId stream, std::span<const Message> m
 }
 
 void ThreadGroup::await(std::unique_lock<std::mutex>& lock, Posts& posts, const Move& move) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  Stillness alone;
   while (true) {
     move_met(lock, posts, move);
     if (std::all_of(posts.begin(), posts.end(), [](const Post& post) { return post.done; })) return;
@@ -40,8 +40,8 @@ void ThreadGroup::await(std::unique_lock<std::mutex>& lock, Posts& posts, const 
       continue;
     }
     check(posts);
-    if (std::chrono::steady_clock::now() < deadline) {
-      mail_.wait_until(lock, deadline);
+    if (!alone.lasts(timeout_)) {
+      mail_.wait_for(lock, std::min<std::chrono::milliseconds>(timeout_, Stillness::kLook));
     } else {
       fail(
           "message timed out after " + std::to_string(timeout_.count()) + " ms: " + missing_ranks(),

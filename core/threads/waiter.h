@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include "core/threads/stillness.h"
+
 namespace zl {
 
 class Waiter {
@@ -29,12 +31,8 @@ class Waiter {
     }
     std::unique_lock lock(mutex_);
     ++sleepers_;
-    bool ok = true;
-    if (timeout == kForever) {
-      changed_.wait(lock, done);
-    } else {
-      ok = changed_.wait_for(lock, timeout, done);
-    }
+    const bool ok =
+        timeout == kForever ? (changed_.wait(lock, done), true) : sleep(lock, done, timeout);
     --sleepers_;
     return ok;
   }
@@ -51,6 +49,18 @@ class Waiter {
  private:
   static constexpr int kSpins = 100;
   static constexpr int kYields = 50;
+
+  template <class Done>
+  bool sleep(std::unique_lock<std::mutex>& lock, const Done& done,
+             std::chrono::milliseconds timeout) {
+    for (Stillness still; !still.lasts(timeout);) {
+      if (changed_.wait_for(lock, std::min<std::chrono::milliseconds>(timeout, Stillness::kLook),
+                            done)) {
+        return true;
+      }
+    }
+    return done();
+  }
 
   static void pause() {
 #if defined(__x86_64__)

@@ -60,6 +60,15 @@ void add_database_options(CLI::App& app, DatabaseOptions& options) {
   app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
 }
 
+void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout) {
+  app.add_option_function<std::int64_t>(
+         "--collective-timeout",
+         [&timeout](std::int64_t seconds) { timeout = std::chrono::seconds(seconds); },
+         "End a real run, naming who is missing, when a rank has waited so many seconds for others "
+         "(60; 0: never)")
+      ->check(CLI::Range(std::int64_t{0}, kMaxCount));
+}
+
 void add_format(CLI::App& app, std::string& format, const std::string& accepted) {
   app.add_option("-o,--format", format, "Output: " + accepted)->capture_default_str();
 }

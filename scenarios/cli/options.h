@@ -2,6 +2,7 @@
 // Ownership: values, filled while the command line is parsed. Threads: the main thread.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,12 +32,13 @@ struct DatabaseOptions {
   std::string file;  // empty: the default path
   bool off = false;
 
-  std::filesystem::path path() const;
   bool is_used() const;  // of launched ranks the first one stores
+  std::filesystem::path path() const;
 };
 
 void add_scenario_options(CLI::App& app, ScenarioOptions& options);
 void add_database_options(CLI::App& app, DatabaseOptions& options);
+void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout);
 void add_format(CLI::App& app, std::string& format, const std::string& accepted);
 void add_verbosity(CLI::App& app);  // --quiet, --verbose
 

@@ -20,13 +20,13 @@ namespace {
 struct RunOptions {
   ScenarioOptions scenario;
   DatabaseOptions database;
-  CheckpointConfig checkpoint;
+  RunHooks hooks;  // the checkpoint and the time-out
   std::string format = "table";
 };
 
 // `real`: what real runs of the scenario gave so far.
 RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend, const CheckpointConfig& checkpoint,
+                  const std::string& backend, RunHooks hooks,
                   const std::vector<RunResult>& real) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
@@ -34,8 +34,6 @@ RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedSt
                        name_of(strategy.strategy.precision.compute_dtype),
                        settings.stack.empty() ? "" : ", as fast as " + settings.stack));
   ProgressBar bar(label, settings.steps);
-  RunHooks hooks;
-  hooks.checkpoint = checkpoint;
   if (!runner.backends().capabilities(backend).is_recording) {
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
       bar.clear();
@@ -119,14 +117,14 @@ int run(const RunOptions& options) {
   Scenario scenario = load(options.scenario);
   const std::vector<std::string> backends =
       choose_backends(options.scenario.backends, scenario, runner);
-  check_checkpoint(runner, options.checkpoint, backends);
+  check_checkpoint(runner, options.hooks.checkpoint, backends);
   Experiment experiment(runner, std::move(scenario), options.database);
   std::vector<RunResult> results;
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
     for (const std::string& backend : in_order(backends, strategy.strategy, runner)) {
       if (experiment.interrupted()) break;
       results.push_back(
-          run_one(runner, experiment, strategy, backend, options.checkpoint, results));
+          run_one(runner, experiment, strategy, backend, options.hooks, results));
     }
   }
   if (format == Format::json) {
@@ -159,7 +157,8 @@ void add_run(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RunOptions>();
   add_scenario_options(*sub, options->scenario);
   add_database_options(*sub, options->database);
-  add_checkpoint(*sub, options->checkpoint);
+  add_checkpoint(*sub, options->hooks.checkpoint);
+  add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });

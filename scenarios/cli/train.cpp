@@ -24,6 +24,7 @@ struct TrainOptions {
   std::string format = "table";
   std::int64_t log_every = 1;
   std::string save;
+  RunHooks hooks;  // the time-out; the rest is added
 };
 
 // The line of a step. What it knows of the run is fixed before the first one.
@@ -138,7 +139,7 @@ int train(const TrainOptions& options) {
   const bool predicted = runner.backends().capabilities(backend).is_recording;
   const StepLines lines(experiment.scenario(), strategy.strategy, predicted);
   ProgressBar bar("training", steps);
-  RunHooks hooks;
+  RunHooks hooks = options.hooks;
   hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
     bar.clear();
     if (step % options.log_every == 0 || step == 1 || step == steps || metrics.skipped) {
@@ -168,6 +169,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--log-every", options->log_every, "Print every N-th step")
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
+  add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return train(*options); }; });

@@ -94,13 +94,14 @@ void save_weights(const WeightsFile& weights, const std::string& path, RunResult
 }  // namespace
 
 std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Scenario& scenario,
-                                       const std::string& backend) {
+                                       const std::string& backend, const RunHooks& hooks) {
   const RunSettings& run = scenario.run;
   check_settings(scenario, backend, registry.capabilities(backend));
   auto world = registry.make(backend, {.ranks = static_cast<int>(run.ranks),
                                        .deterministic = run.deterministic,
                                        .link_bandwidth = run.link_bandwidth,
-                                       .communicator = run.communicator});
+                                       .communicator = run.communicator,
+                                       .collective_timeout = hooks.collective_timeout});
   if (world->ranks() != run.ranks) {
     const std::string started = std::to_string(world->ranks());
     refuse("run.ranks: " + std::to_string(run.ranks) + " is not the " + started +

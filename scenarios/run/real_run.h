@@ -16,7 +16,7 @@ namespace zl {
 // Throws Error{invalid} for settings that the backend does not take, naming the setting and the
 // fix, and Error{unavailable} for a backend that cannot be used here.
 std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Scenario& scenario,
-                                       const std::string& backend);
+                                       const std::string& backend, const RunHooks& hooks);
 
 // Throws Error for invalid data and failures of the machine, OutOfMemory.
 RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct RunHooks {
   // Of simulated runs: the steps that skip the update, as they did in the run that is compared
   // (overflowed_steps). The result says so.
   std::vector<std::int64_t> overflows = {};
+  std::chrono::milliseconds collective_timeout = std::chrono::minutes(1);  // as in WorldOptions
   // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a
   // simulated one.
   std::function<void(const Trace&)> on_trace;

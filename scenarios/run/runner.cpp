@@ -90,7 +90,7 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   const Scenario scenario = with_ranks(requested);
   const BackendCapabilities& can = registry_.capabilities(backend);
   std::unique_ptr<World> world;
-  if (!can.is_recording) world = make_real_world(registry_, scenario, backend);
+  if (!can.is_recording) world = make_real_world(registry_, scenario, backend, hooks);
   RunResult result;
   try {
     const Strategy strategy =

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto kLong = 600s;
 
 std::unique_ptr<World> make_test_world(int ranks, std::chrono::milliseconds timeout = kLong) {
-  return make_world_with_timeout({.ranks = ranks, .threads_per_rank = 1}, timeout);
+  return make_world({.ranks = ranks, .threads_per_rank = 1, .collective_timeout = timeout});
 }
 
 void expect_parts(const std::string& message, const std::vector<std::string>& parts) {
@@ -211,6 +211,25 @@ TEST(Timeout, CallsOnDifferentStreamsAreBothNamed) {
     rank.device.synchronize(stream);
   });
   expect_parts(message, {"timed out", "rank 0 waits at #1 of the stream 'compute'"});
+}
+
+// As one in a file that does not answer.
+TEST(Timeout, ARankThatGoesOnAfterAFailureIsNamed) {
+  const auto world = make_test_world(3, 50ms);
+  std::atomic<bool> has_ended{false};
+  testing::internal::CaptureStderr();
+  const std::string message = error_of(*world, [&](RankHandle rank) {
+    Array array(DType::f32, 4);
+    if (rank.communicator.rank() != 1) return all_reduce(rank, array);
+    rank.device.run_host(
+        StreamId::file_in, [] { std::this_thread::sleep_for(1s); }, nullptr);
+    rank.device.synchronize(StreamId::file_in);
+    has_ended = true;
+  });
+  EXPECT_TRUE(has_ended);
+  expect_parts(message, {"timed out after 50 ms", "not there: rank 1"});
+  expect_parts(testing::internal::GetCapturedStderr(),
+               {"warning: another rank has failed, and rank 1 has not ended for 50 ms since"});
 }
 
 TEST(World, WorksAgainAfterAFailure) {

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 constexpr auto kLong = 600s;  // never to matter in a test that expects another error
 
 std::unique_ptr<World> make_test_world(int ranks, std::chrono::milliseconds timeout = kLong) {
-  return make_world_with_timeout({.ranks = ranks, .threads_per_rank = 1}, timeout);
+  return make_world({.ranks = ranks, .threads_per_rank = 1, .collective_timeout = timeout});
 }
 
 void expect_parts(const std::string& message, const std::vector<std::string>& parts) {

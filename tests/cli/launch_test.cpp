@@ -67,5 +67,17 @@ TEST(LaunchVariables, OfSeveralNodesNeedNoAddressWithoutNccl) {
   EXPECT_NE(output.out, "");
 }
 
+TEST(CollectiveTimeout, IsAWholeNumberOfSecondsFromZero) {
+  const Home home;
+  for (const char* wrong : {"-1", "x", "1.5", "1000001"}) {
+    EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--collective-timeout", wrong}, 2),
+                    "--collective-timeout");
+  }
+  const Output output =
+      zerolab(home, {"run", data_file("tiny.json"), "--backend", "cpu", "--strategy", "zero-1",
+                     "--steps", "2", "--collective-timeout", "0"});
+  EXPECT_EQ(output.code, 0) << output.err;
+}
+
 }  // namespace
 }  // namespace zl::cli_test

@@ -17,8 +17,9 @@ int ranks() { return processes().count; }
 // What the world threw here; the next run must not notice.
 std::string message_of_run(const std::function<void(RankHandle)>& program,
                            std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
-  const std::string message =
-      error_of(*make_world({.ranks = ranks(), .threads_per_rank = 1}, timeout), program);
+  const std::string message = error_of(
+      *make_world({.ranks = ranks(), .threads_per_rank = 1, .collective_timeout = timeout}),
+      program);
   run_ranks(ranks(), [](RankHandle rank) {
     exchange_rounds(rank, rank.communicator, random_rounds(1, ranks()));
   });

@@ -36,7 +36,8 @@ void all_reduce(RankHandle rank, StreamId stream = StreamId::compute, std::int64
 // What the world threw here; the next run must not notice.
 std::string message_of_run(const std::function<void(RankHandle)>& program,
                            std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
-  const auto world = make_world({.ranks = ranks(), .threads_per_rank = 1}, timeout);
+  const auto world =
+      make_world({.ranks = ranks(), .threads_per_rank = 1, .collective_timeout = timeout});
   std::string message;
   try {
     world->run(program);

@@ -1,0 +1,111 @@
+// mpi_fault RANK PHASE STOP|KILL MILLISECONDS: ranks that train, of which one does that to itself
+// when it enters that phase of its second step (or at the `start`, before MPI begins, or at
+// the `end`, after the run). The time is how long the others wait. Exits with 77 on a rank that
+// never entered it.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "backends/bootstrap/launch.h"
+#include "backends/mpi/session.h"
+#include "backends/mpi/world.h"
+#include "tests/engine/comparisons.h"
+
+namespace zl::mpi {
+namespace {
+
+constexpr int kMicroBatches = 2;
+
+struct Fault {
+  int rank = 0;
+  std::string phase;
+  int signal = 0;
+  mutable bool happened = false;
+
+  void at(const std::string& place) const {
+    if (place != phase || happened) return;
+    happened = true;
+    std::raise(signal);
+  }
+};
+
+// The rank's, but for the fault.
+class Faulty final : public Device {
+ public:
+  Faulty(Device& real, const Fault* fault) : real_(real), fault_(fault) {}
+
+  void enter(Phase phase, int unit) override {
+    if (phase == Phase::forward && unit == -1) ++loaded_;
+    if (fault_ != nullptr && loaded_ > kMicroBatches) fault_->at(name_of(phase));
+    real_.enter(phase, unit);
+  }
+
+  DeviceProperties properties() const override { return real_.properties(); }
+  std::byte* reserve(MemorySpace space, std::int64_t bytes) override {
+    return real_.reserve(space, bytes);
+  }
+  void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override {
+    real_.release(space, slab, bytes);
+  }
+  void leave() override { real_.leave(); }
+  void run(StreamId stream, const Op& op, Timing* timing) override {
+    real_.run(stream, op, timing);
+  }
+  void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
+            Timing* timing) override {
+    real_.copy(stream, destination, source, bytes, timing);
+  }
+  void run_host(StreamId stream, std::function<void()> work, Timing* timing) override {
+    real_.run_host(stream, std::move(work), timing);
+  }
+  EventId record(StreamId stream) override { return real_.record(stream); }
+  void wait(StreamId stream, EventId event) override { real_.wait(stream, event); }
+  void synchronize(StreamId stream) override { real_.synchronize(stream); }
+  double read(StreamId stream, ProbeKind what, const TensorView& scalar) override {
+    return real_.read(stream, what, scalar);
+  }
+
+ private:
+  Device& real_;
+  const Fault* fault_;  // null: of another rank
+  int loaded_ = 0;      // micro-batches
+};
+
+Strategy strategy() {
+  Strategy all = test::strategy(3, DType::bf16);
+  all.zero.overlap_comm = true;
+  all.gradient_accumulation = kMicroBatches;
+  all.recompute.mode = RecomputeMode::full;
+  return all;
+}
+
+int run(const Fault& fault, std::chrono::milliseconds timeout) {
+  if (this_launch()->rank == fault.rank) fault.at("start");
+  const auto world = make_world({.ranks = 2, .threads_per_rank = 1, .collective_timeout = timeout});
+  const ModelConfig model = test::tiny_gpt2();
+  const TokenSource data = test::learnable_tokens(model.vocab);
+  ProgramOptions options = test::steps(3);
+  options.sequence_length = model.max_sequence;
+  world->run([&](RankHandle handle) {
+    Faulty device(handle.device, processes().rank == fault.rank ? &fault : nullptr);
+    run_rank({device, handle.communicator}, model, strategy(), data, options);
+  });
+  if (processes().rank == fault.rank) fault.at("end");
+  return processes().rank == fault.rank && !fault.happened ? 77 : 0;
+}
+
+}  // namespace
+}  // namespace zl::mpi
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  try {
+    return zl::mpi::run(
+        {std::atoi(argv[1]), argv[2], std::string(argv[3]) == "STOP" ? SIGSTOP : SIGKILL},
+        std::chrono::milliseconds(std::atoi(argv[4])));
+  } catch (const std::exception& error) {
+    zl::mpi::print_error(error.what());
+    return 1;
+  }
+}
