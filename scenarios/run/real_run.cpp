@@ -1,7 +1,9 @@
 #include "scenarios/run/real_run.h"
 
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
@@ -11,6 +13,7 @@
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/run/corpus.h"
 #include "scenarios/run/measure.h"
+#include "scenarios/run/run_facts.h"
 #include "scenarios/run/simulate.h"
 #include "scenarios/run/weights_file.h"
 
@@ -40,21 +43,54 @@ CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strateg
   return config;
 }
 
-TokenSource open_data(const Scenario& scenario) {
+// What a run needs besides its world, and what its ranks agree on.
+struct Preparation {
+  Strategy strategy;
+  std::optional<TokenSource> data;
+  Statement statement;
+};
+
+// Threads of one process share what they run.
+bool are_apart(const World& world) { return world.executed_ranks() < world.ranks(); }
+
+void prepare(const World& world, const Scenario& scenario, const Resolve& resolve,
+             const RunHooks& hooks, Preparation& made) {
   const auto& run = scenario.run;
-  if (run.data == "synthetic") return TokenSource::synthetic(scenario.model.vocab, run.seed);
-  const std::string path = run.data == "bible" ? king_james_bible() : run.data;
-  const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
-  TokenSource source = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
-  source.require(run.sequence_length);
-  return source;
+  made.strategy = resolve();
+  std::string path;
+  if (run.data == "synthetic") {
+    made.data = TokenSource::synthetic(scenario.model.vocab, run.seed);
+  } else {
+    path = run.data == "bible" ? king_james_bible() : run.data;
+    const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
+    made.data = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
+    made.data->require(run.sequence_length);
+  }
+  if (!are_apart(world)) return;
+  made.statement.facts =
+      run_facts(scenario, made.strategy, data_fingerprint(*made.data, path), hooks);
 }
 
-RankOutcome run_world(World& world, const Scenario& scenario, const Strategy& strategy,
-                      const TokenSource& data, const ProgramOptions& options) {
+// Where ranks are processes a failure is for all of them.
+Preparation prepare(const World& world, const Scenario& scenario, const Resolve& resolve,
+                    const RunHooks& hooks) {
+  Preparation made;
+  try {
+    prepare(world, scenario, resolve, hooks, made);
+  } catch (...) {
+    if (!are_apart(world)) throw;
+    made.statement.failure = std::current_exception();
+  }
+  return made;
+}
+
+RankOutcome run_world(World& world, const Scenario& scenario, const Preparation& prepared,
+                      const ProgramOptions& options) {
   RankOutcome first;
   world.run([&](RankHandle handle) {
-    RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
+    if (are_apart(world)) agree(handle, prepared.statement);
+    RankOutcome outcome =
+        run_rank(handle, scenario.model, prepared.strategy, *prepared.data, options);
     // A process of a launched job keeps its own.
     if (handle.communicator.rank() == 0 || world.executed_ranks() == 1) first = std::move(outcome);
   });
@@ -110,9 +146,10 @@ std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Sc
   return world;
 }
 
-RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
+RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolve,
                    const BackendCapabilities& backend, const RunHooks& hooks) {
-  const TokenSource data = open_data(scenario);
+  const Preparation prepared = prepare(world, scenario, resolve, hooks);
+  const Strategy& strategy = prepared.strategy;
   WeightsFile weights(scenario.model.name, strategy.name);
   ProgramOptions options = program_options(scenario);
   options.stop = hooks.stop;
@@ -125,7 +162,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Strategy& strat
   if (!hooks.save_weights_to.empty()) {
     options.at_end = [&weights](Engine& engine) { weights.collect(engine); };
   }
-  RankOutcome outcome = run_world(world, scenario, strategy, data, options);
+  RankOutcome outcome = run_world(world, scenario, prepared, options);
   RunResult& result = outcome.result;
   write_measured_times(outcome.trace, result);
   const DType dtype = strategy.precision.compute_dtype;

@@ -3,6 +3,7 @@
 // under way at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,8 +19,12 @@ namespace zl {
 std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Scenario& scenario,
                                        const std::string& backend, const RunHooks& hooks);
 
-// Throws Error for invalid data and failures of the machine, OutOfMemory.
-RunResult run_real(World& world, const Scenario& scenario, const Strategy& strategy,
+// What a strategy comes to on the device that is here.
+using Resolve = std::function<Strategy()>;
+
+// Ranks that are processes first agree on what they run; what keeps one of them from running ends
+// all. Throws Error for ranks that differ, invalid data and failures of the machine, OutOfMemory.
+RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolve,
                    const BackendCapabilities& backend, const RunHooks& hooks);
 
 }  // namespace zl

@@ -93,10 +93,11 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   if (!can.is_recording) world = make_real_world(registry_, scenario, backend, hooks);
   RunResult result;
   try {
-    const Strategy strategy =
-        resolve_recompute(scenario, imported.strategy, planning_device(scenario, can));
-    result = can.is_recording ? run_simulated(scenario, strategy, hooks)
-                              : run_real(*world, scenario, strategy, can, hooks);
+    const auto resolve = [&] {
+      return resolve_recompute(scenario, imported.strategy, planning_device(scenario, can));
+    };
+    result = can.is_recording ? run_simulated(scenario, resolve(), hooks)
+                              : run_real(*world, scenario, resolve, can, hooks);
   } catch (const OutOfMemory& error) {
     result = out_of_memory(error.what());
   }

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/event_ring.h"
 #include "backends/cuda/world.h"
+#include "core/rank/agreement.h"
 #include "tests/cuda_fake/fake.h"
 
 namespace zl::cuda {
@@ -101,6 +102,15 @@ TEST(NcclFailures, ARankThatThrowsReleasesTheOthers) {
                             }
                           }),
                 1);
+  }
+}
+
+TEST(NcclFailures, RanksThatStateDifferentFactsAllHearOfIt) {
+  const auto errors = errors_of(2, kLong, [](RankHandle rank) {
+    agree(rank, {.facts = {{"run.seed", std::to_string(rank.communicator.rank())}}, .failure = {}});
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("run.seed: rank 0 has 0, rank 1 has 1"), std::string::npos) << error;
   }
 }
 
