@@ -57,18 +57,16 @@ void prepare(const World& world, const Scenario& scenario, const Resolve& resolv
              const RunHooks& hooks, Preparation& made) {
   const auto& run = scenario.run;
   made.strategy = resolve();
-  std::string path;
   if (run.data == "synthetic") {
     made.data = TokenSource::synthetic(scenario.model.vocab, run.seed);
   } else {
-    path = run.data == "bible" ? king_james_bible() : run.data;
+    const std::string path = run.data == "bible" ? king_james_bible() : run.data;
     const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
     made.data = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
     made.data->require(run.sequence_length);
   }
   if (!are_apart(world)) return;
-  made.statement.facts =
-      run_facts(scenario, made.strategy, data_fingerprint(*made.data, path), hooks);
+  made.statement.facts = run_facts(scenario, made.strategy, made.data->fingerprint(), hooks);
 }
 
 // Where ranks are processes a failure is for all of them.

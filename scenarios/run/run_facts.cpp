@@ -1,13 +1,8 @@
 #include "scenarios/run/run_facts.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/base/crc32c.h"
-#include "core/base/error.h"
 #include "results/environment.h"
 #include "scenarios/files/strategy_json.h"
 
@@ -41,20 +36,6 @@ std::vector<Fact> run_facts(const Scenario& scenario, const Strategy& strategy,
   facts.push_back({"--resume", hooks.checkpoint.resume ? "true" : "false"});
   facts.push_back({"--save", given(hooks.save_weights_to)});
   return facts;
-}
-
-std::string data_fingerprint(const TokenSource& source, const std::string& path) {
-  if (path.empty()) return "no file";
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 1 << 16> buffer;
-  std::uint32_t crc = 0;
-  while (file.read(buffer.data(), buffer.size()), file.gcount() > 0) {
-    crc = crc32c(reinterpret_cast<const std::byte*>(buffer.data()), file.gcount(), crc);
-  }
-  if (file.bad()) throw Error(ErrorCode::failed, path + ": cannot read it again");
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", crc);
-  return std::to_string(source.tokens()) + " tokens, crc32c " + text;
 }
 
 }  // namespace zl
