@@ -8,6 +8,8 @@ function(run)
   endif()
 endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+# What the tests say of the program's file holds for the installed one: nothing of it is edited.
+run(${CMAKE_COMMAND} -E compare_files ${BUILD}/zerolab ${WORK}/prefix/bin/zerolab)
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/example -B ${WORK}/build -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
