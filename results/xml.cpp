@@ -1,31 +1,15 @@
 #include "results/xml.h"
 
-#include <cstddef>
-#include <cstdint>
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
 
 // Bytes of the UTF-8 sequence at the front; 0: none that XML allows.
 std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xc2 ? 0
-                             : first < 0xe0 ? 2
-                             : first < 0xf0 ? 3
-                             : first < 0xf5 ? 4
-                                            : 0;
-  if (length == 0 || length > text.size()) return 0;
-  std::uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3fu);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  const bool forbidden = code == 0xfffe || code == 0xffff || code > 0x10ffff;
-  return overlong || surrogate || forbidden ? 0 : length;
+  const std::size_t length = utf8_length(text);
+  const bool forbidden = text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
+  return forbidden ? 0 : length;
 }
 
 void append_character(std::string& out, std::string_view sequence) {

@@ -208,8 +208,8 @@ std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<Event
 
 std::int64_t StepPrice::margin() const {
   constexpr double kNineInTen = 1.645;
-  return std::min(duration,
-                  static_cast<std::int64_t>(kNineInTen * spread * static_cast<double>(duration)));
+  const double margin = kNineInTen * spread * static_cast<double>(duration);
+  return margin < static_cast<double>(duration) ? static_cast<std::int64_t>(margin) : duration;
 }
 
 }  // namespace zl::sim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -52,7 +53,7 @@ double in_bytes(const Quantity& quantity) {
 std::int64_t parse_bytes(std::string_view text) {
   const double bytes = in_bytes(read_quantity(text));
   if (bytes >= 0 && bytes < 0x1p62) return static_cast<std::int64_t>(std::llround(bytes));
-  throw Error(ErrorCode::invalid, "'" + std::string(text) +
+  throw Error(ErrorCode::invalid, "'" + shortened(text) +
                                       "' is not a byte count; write for example 256MiB, 16GiB, "
                                       "40GB (units B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)");
 }
@@ -69,7 +70,7 @@ double parse_bandwidth(std::string_view text) {
     rate = in_bytes(quantity);
   }
   if (rate > 0 && rate < 1e18) return rate;
-  throw Error(ErrorCode::invalid, "'" + std::string(text) +
+  throw Error(ErrorCode::invalid, "'" + shortened(text) +
                                       "' is not a bandwidth; write for example 4.1Gbit, 100Mbit, "
                                       "12.5GB (bits or bytes a second)");
 }

@@ -1,6 +1,7 @@
 #include "core/base/dtype.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace zl {
 
@@ -31,7 +32,7 @@ DType parse_dtype(std::string_view name) {
   if (name == "bf16" || name == "bfloat16") return DType::bf16;
   if (name == "fp16" || name == "float16" || name == "half") return DType::f16;
   throw Error(ErrorCode::invalid,
-              "data type '" + std::string(name) + "' is not one of fp32, bf16, fp16");
+              "data type '" + shortened(name) + "' is not one of fp32, bf16, fp16");
 }
 
 }  // namespace zl

@@ -14,6 +14,7 @@
 #include <random>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 
 namespace zl {
@@ -94,7 +95,7 @@ std::string behind_links(std::string path) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, std::int64_t most) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     throw Error(ErrorCode::invalid, path + ": is a folder, not a file");
@@ -104,7 +105,22 @@ std::string read_file(const std::string& path) {
     throw Error(ErrorCode::invalid,
                 path + ": cannot open it (" + std::strerror(errno) + "); check the path");
   }
-  return {std::istreambuf_iterator<char>(in), {}};
+  // Pipes and devices have no size, and a file may grow: what is read counts.
+  const auto size = std::filesystem::file_size(path, ignored);
+  bool fits = ignored || size <= static_cast<std::uintmax_t>(most);
+  std::string bytes, piece(std::size_t{1} << 16, '\0');
+  while (fits && (in.read(piece.data(), std::ssize(piece)), in.gcount() > 0)) {
+    bytes.append(piece, 0, static_cast<std::size_t>(in.gcount()));
+    fits = std::ssize(bytes) <= most;
+  }
+  if (fits) return bytes;
+  throw Error(ErrorCode::invalid, path + ": has more than " + format_bytes(most) +
+                                      ", the most that is read of such a file; check the path");
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
 }
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {

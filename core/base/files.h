@@ -13,9 +13,15 @@
 
 namespace zl {
 
-// The bytes of a file. Throws Error{invalid} naming the path when it is missing, a folder, or
-// unreadable.
-std::string read_file(const std::string& path);
+// Of configurations, results and vocabularies.
+inline constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
+
+// The bytes of a file. Throws Error{invalid} naming the path when it is missing, a folder,
+// unreadable, or has more bytes than `most`, of which no more are read.
+std::string read_file(const std::string& path, std::int64_t most = kMaxFileBytes);
+
+// Whether there is a file of bytes; false also where one cannot be looked for.
+bool is_file(const std::string& path);
 
 // A regular file, open for reading. What else may have the name (a folder, a FIFO, a device) is
 // refused at once; opening never waits.

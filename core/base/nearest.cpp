@@ -35,6 +35,8 @@ std::string lower_case(std::string_view word) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  constexpr std::size_t kLongest = 100;  // the work grows with the length, the likeness does not
+  word = word.substr(0, kLongest);
   std::string best;
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   for (const std::string& candidate : known) {

@@ -12,6 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_limits.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -117,12 +119,13 @@ nlohmann::ordered_json parse_header(const std::string& path, const std::string& 
   };
   nlohmann::ordered_json header;
   try {
+    require_shallow_json(text, path + ": the header");
     header = nlohmann::ordered_json::parse(text, watch_names);
   } catch (const nlohmann::json::exception& error) {
-    invalid(path, std::string("the header is not valid JSON: ") + error.what());
+    invalid(path, "the header is not valid JSON: " + json_problem(error.what()));
   }
   if (!header.is_object()) invalid(path, "the header is not a JSON object");
-  if (!duplicate.empty()) invalid(path, "tensor \"" + duplicate + "\" appears twice");
+  if (!duplicate.empty()) invalid(path, "tensor \"" + shortened(duplicate) + "\" appears twice");
   return header;
 }
 
@@ -169,13 +172,13 @@ std::vector<std::int64_t> parse_counts(const std::string& where,
 
 Entry parse_entry(const std::string& path, const std::string& name,
                   const nlohmann::ordered_json& value) {
-  const std::string where = path + ": tensor \"" + name + "\"";
+  const std::string where = path + ": tensor \"" + shortened(name) + "\"";
   if (!value.is_object()) invalid(where, "its entry is not an object");
   const auto code = value.find("dtype");
   if (code == value.end() || !code->is_string()) invalid(where, "it has no dtype");
   const auto dtype = dtype_of_code(code->get<std::string>());
   if (!dtype) {
-    invalid(where, "dtype " + code->get<std::string>() +
+    invalid(where, "dtype " + shortened(code->get<std::string>()) +
                        " is not one of F64, F32, BF16, F16, I64, I32, U16, U8");
   }
   Entry entry{{name, *dtype, parse_counts(where, value, "shape"), {}}};
@@ -186,7 +189,7 @@ Entry parse_entry(const std::string& path, const std::string& name,
   entry.begin = offsets[0];
   entry.end = offsets[1];
   if (byte_count(*dtype, entry.tensor.shape) != entry.end - entry.begin) {
-    invalid(where, "shape " + text_of(entry.tensor.shape) + " of " + code_of(*dtype) +
+    invalid(where, "shape " + shortened(text_of(entry.tensor.shape)) + " of " + code_of(*dtype) +
                        " does not take the " + std::to_string(entry.end - entry.begin) +
                        " bytes of its data_offsets");
   }
@@ -198,7 +201,7 @@ void check_coverage(const std::string& path, const std::vector<Entry>& sorted,
                     std::int64_t data_size) {
   std::int64_t expected = 0;
   for (const Entry& entry : sorted) {
-    const std::string where = path + ": tensor \"" + entry.tensor.name + "\"";
+    const std::string where = path + ": tensor \"" + shortened(entry.tensor.name) + "\"";
     if (entry.end > data_size) {
       invalid(where, "its data ends at byte " + std::to_string(entry.end) + " of " +
                          std::to_string(data_size) + "; the file is truncated");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/bytes.h"
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -13,6 +14,8 @@
 
 namespace zl {
 namespace {
+
+constexpr std::int64_t kMaxTextBytes = std::int64_t{4} << 30;  // its tokens take four times that
 
 [[noreturn]] void invalid(const std::string& name, const std::string& defect) {
   throw Error(ErrorCode::invalid, name + ": " + defect);
@@ -32,6 +35,10 @@ void check_ids(const std::string& name, std::span<const std::int32_t> tokens, st
 std::string text_of(const std::string& path) {
   const InputFile file(path);
   if (file.size() == 0) invalid(path, "is empty");
+  if (file.size() > kMaxTextBytes) {
+    invalid(path, "has more than " + format_bytes(kMaxTextBytes) +
+                      ", the most that is read of a text; tokenise it into a .bin file");
+  }
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
   return text;

@@ -9,6 +9,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_limits.h"
+#include "core/base/text.h"
 #include "core/data/gpt2_split.h"
 
 namespace zl {
@@ -77,10 +79,12 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 
 nlohmann::json parse_vocab(const std::string& path) {
   try {
-    nlohmann::json vocab = nlohmann::json::parse(read_file(path));
+    const std::string text = read_file(path);
+    require_shallow_json(text, path);
+    nlohmann::json vocab = nlohmann::json::parse(text);
     if (vocab.is_object()) return vocab;
   } catch (const nlohmann::json::exception& error) {
-    invalid(path, std::string("not valid JSON: ") + error.what());
+    invalid(path, "not valid JSON: " + json_problem(error.what()));
   }
   invalid(path, "not a JSON object of token to id");
 }
@@ -112,12 +116,12 @@ void Gpt2Tokenizer::read_vocab(const std::string& path) {
   for (const auto& [spelled, id] : vocab.items()) {
     const auto bytes = unspell(spelled);
     if (!bytes || bytes->empty()) {
-      invalid(path, "token \"" + spelled + "\" is not in GPT-2's byte spelling");
+      invalid(path, "token \"" + shortened(spelled) + "\" is not in GPT-2's byte spelling");
     }
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab.size() ||
         !text_of_[id.get<std::size_t>()].empty()) {
-      invalid(path, "token \"" + spelled + "\" has id " + id.dump() + "; ids must be 0.." +
-                        std::to_string(vocab.size() - 1) + ", each once");
+      invalid(path, "token \"" + shortened(spelled) + "\" has id " + shortened(id.dump()) +
+                        "; ids must be 0.." + std::to_string(vocab.size() - 1) + ", each once");
     }
     text_of_[id.get<std::size_t>()] = *bytes;
     id_of_[*bytes] = id.get<std::int32_t>();
@@ -140,18 +144,20 @@ void Gpt2Tokenizer::read_merges(const std::string& path) {
     const std::string where = path + " line " + std::to_string(number);
     const std::size_t space = line.find(' ');
     if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) {
-      invalid(where, "\"" + line + "\" is not two tokens");
+      invalid(where, "\"" + shortened(line) + "\" is not two tokens");
     }
     const auto left = unspell(std::string_view(line).substr(0, space));
     const auto right = unspell(std::string_view(line).substr(space + 1));
     const auto known = [&](const std::string& bytes) {
       const auto found = id_of_.find(bytes);
       if (found == id_of_.end()) {
-        invalid(where, "\"" + line + "\" uses a token that vocab.json lacks");
+        invalid(where, "\"" + shortened(line) + "\" uses a token that vocab.json lacks");
       }
       return found->second;
     };
-    if (!left || !right) invalid(where, "\"" + line + "\" is not in GPT-2's byte spelling");
+    if (!left || !right) {
+      invalid(where, "\"" + shortened(line) + "\" is not in GPT-2's byte spelling");
+    }
     merges_.try_emplace(pair_key(known(*left), known(*right)),
                         Merge{rank++, known(*left + *right)});
   }

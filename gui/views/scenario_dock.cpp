@@ -12,6 +12,7 @@
 #include "gui/theme.h"
 #include "gui/views/hardware_panel.h"
 #include "scenarios/files/catalog.h"
+#include "simulator/json/reading.h"
 
 namespace zl::gui {
 namespace {
@@ -32,10 +33,10 @@ QStringList cluster_choices() {
 
 // What an entry of "strategies" is called: its name, or that of an inline one.
 QString label_of(const std::string& entry, std::size_t index) {
-  const auto parsed = nlohmann::json::parse(entry, nullptr, false);
+  const Json parsed = json_or_null(entry);
   if (!parsed.is_object()) return QString::fromStdString(entry);
-  const nlohmann::json own = parsed.value("x-zerolab", nlohmann::json::object());
-  const auto name = own.is_object() ? own.value("name", nlohmann::json()) : nlohmann::json();
+  const Json own = parsed.value("x-zerolab", Json::object());
+  const Json name = own.is_object() ? own.value("name", Json()) : Json();
   return name.is_string() ? QString::fromStdString(name.get<std::string>())
                           : QObject::tr("strategy-%1").arg(index + 1);
 }

@@ -107,6 +107,17 @@ Batch build_batch(Keys& keys, const ImportContext& context) {
         kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
     return {};
   }
+  // What follows from the total has the limit of what is written.
+  for (const auto& [path, value] :
+       {std::pair{kMicro, *solved.micro}, {kAccumulation, *solved.accumulation}}) {
+    const double most = find_key(path)->maximum;
+    if (static_cast<double>(value) <= most) continue;
+    keys.effects().reject(
+        kTotal, std::to_string(*solved.total) + " makes " + path + " " + std::to_string(value) +
+                    " with " + std::to_string(ranks) + " ranks, above " +
+                    std::to_string(static_cast<std::int64_t>(most)) + "; lower it");
+    return {};
+  }
   const std::string with = "from " + std::to_string(ranks) + " ranks";
   for (const auto& [path, wish, value] :
        {std::tuple{kTotal, wished.total, *solved.total},

@@ -37,13 +37,13 @@ void build_checks(Keys& keys, Strategy& strategy) {
                           "true is for bf16 weights under AdamW or Adam");
   }
   if (keys.is_set("vocabulary_size") && keys.integer("vocabulary_size") % 8 != 0) {
-    keys.effects().warn("vocabulary_size: " + keys.given("vocabulary_size")->value->dump() +
+    keys.effects().warn("vocabulary_size: " + shown(*keys.given("vocabulary_size")->value) +
                         " is not a multiple of 8, which matrix units prefer");
   }
   const std::string bucket = "zero_optimization.allgather_bucket_size";
   if (keys.is_set(bucket) && whole_number(*keys.given(bucket)->value).value_or(0) % 2 != 0) {
     keys.effects().reject(
-        bucket, keys.given(bucket)->value->dump() + " is odd; give an even number of elements");
+        bucket, shown(*keys.given(bucket)->value) + " is odd; give an even number of elements");
   }
   if (strategy.optimizer.kind == OptimizerKind::lamb && strategy.loss_scaler.static_scale > 0) {
     keys.effects().reject("fp16.loss_scale", "LAMB needs the dynamic loss scale; write 0");

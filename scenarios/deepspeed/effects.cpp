@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
+
 namespace zl {
 
 Effects::Effects(const std::vector<GivenKey>& keys) : keys_(keys) {
@@ -11,11 +13,11 @@ Effects::Effects(const std::vector<GivenKey>& keys) : keys_(keys) {
       continue;
     }
     rows_.emplace(key.key, Effect{.key = key.key,
-                                  .given = key.value ? key.value->dump() : "",
+                                  .given = key.value ? to_text(*key.value) : "",
                                   .effective = "",
                                   .status = EffectStatus::rejected,
                                   .why = key.rejection});
-    rejections_.push_back("strategy." + key.key + ": " + key.rejection);
+    rejections_.push_back("strategy." + shortened(key.key) + ": " + key.rejection);
   }
 }
 
@@ -33,8 +35,8 @@ void Effects::record(const std::string& path, const Json& effective, EffectStatu
                      std::string why) {
   const GivenKey* key = given(path);
   Effect effect{.key = key ? key->key : path,
-                .given = key ? key->value->dump() : "",
-                .effective = effective.dump(),
+                .given = key ? to_text(*key->value) : "",
+                .effective = to_text(effective),
                 .status = status,
                 .why = std::move(why)};
   const bool is_new = rows_.insert_or_assign(effect.key, effect).second;
@@ -52,7 +54,7 @@ void Effects::reject(const std::string& path, const std::string& why) {
 void Effects::refuse(const std::string& path, const std::string& why) {
   const GivenKey* key = given(path);
   record(path, nullptr, EffectStatus::not_implemented, "recognised, not implemented yet: " + why);
-  refusals_.push_back("strategy." + (key ? key->key + ": " + key->value->dump() : path) +
+  refusals_.push_back("strategy." + (key ? key->key + ": " + shown(*key->value) : path) +
                       " is recognised, not implemented yet: " + why);
 }
 

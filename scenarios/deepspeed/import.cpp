@@ -1,10 +1,11 @@
 #include "scenarios/deepspeed/import.h"
 
-#include <filesystem>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/deepspeed/batch.h"
 #include "scenarios/deepspeed/checks.h"
 #include "scenarios/deepspeed/offload.h"
@@ -19,11 +20,14 @@ namespace zl {
 
 namespace {
 
+// It becomes the name of a folder of checkpoints. An error of the import, not a rejected key:
+// nothing may be shown under such a name.
 std::string name_of_strategy(Keys& keys, std::string_view source_name) {
-  if (keys.is_set("x-zerolab.name")) return keys.text("x-zerolab.name");
-  // "zero-1.json" has a stem, a catalogue name such as "a-1.5b" must keep its dot.
-  if (!source_name.ends_with(".json")) return std::string(source_name);
-  return std::filesystem::path(source_name).stem().string();
+  const bool given = keys.is_set("x-zerolab.name");
+  const std::string name = given ? keys.text("x-zerolab.name") : name_of_file(source_name);
+  require_name(name, given ? "strategy.x-zerolab.name"
+                           : "strategy: the file's name, without x-zerolab.name");
+  return name;
 }
 
 // Sections in an order in which each finds what it depends on.
@@ -68,9 +72,13 @@ ImportedStrategy inspect_deepspeed(std::string_view json_text, std::string_view 
 ImportedStrategy import_deepspeed(std::string_view json_text, std::string_view source_name,
                                   const ImportContext& context) {
   ImportedStrategy imported = inspect_deepspeed(json_text, source_name, context);
-  if (!imported.rejections.empty()) {
-    throw Error(ErrorCode::invalid,
-                join(imported.rejections, "\n") + " (" + std::string(source_name) + ")");
+  std::vector<std::string>& rejections = imported.rejections;
+  if (!rejections.empty()) {
+    constexpr std::size_t kMost = 20;
+    const std::size_t more = rejections.size() - std::min(rejections.size(), kMost);
+    rejections.resize(rejections.size() - more);
+    if (more > 0) rejections.push_back("... and " + std::to_string(more) + " more");
+    throw Error(ErrorCode::invalid, join(rejections, "\n") + " (" + std::string(source_name) + ")");
   }
   return imported;
 }

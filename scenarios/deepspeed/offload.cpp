@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/device/storage.h"
 #include "core/offload/swapped_state.h"
 #include "scenarios/deepspeed/fields.h"
@@ -101,9 +102,9 @@ void build_parameter_tier(Keys& keys, OffloadConfig& offload) {
   }
   const std::string path = keys.text(kParameters + "nvme_path");
   if (offload.optimizer == Tier::nvme && path != offload.nvme_path && !path.empty()) {
-    keys.effects().reject(kParameters + "nvme_path", "\"" + path +
-                                                         "\" is not offload_optimizer's \"" +
-                                                         offload.nvme_path + "\"; give one folder");
+    keys.effects().reject(kParameters + "nvme_path",
+                          "\"" + shortened(path) + "\" is not offload_optimizer's \"" +
+                              shortened(offload.nvme_path) + "\"; give one folder");
   }
   if (!path.empty()) offload.nvme_path = path;
   fields::visit_parameter_files(offload, reading(keys, kParameters));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/deepspeed/fields.h"
 
 namespace zl {
@@ -79,7 +80,7 @@ void read_betas(Keys& keys, OptimizerConfig& o) {
     return beta.is_number() && beta.get<double>() >= 0 && beta.get<double>() < 1;
   };
   if (betas.size() != 2 || !is_beta(betas[0]) || !is_beta(betas[1])) {
-    keys.effects().reject(path, betas.dump() + " is not a list of two numbers in [0, 1)");
+    keys.effects().reject(path, shown(betas) + " is not a list of two numbers in [0, 1)");
     return;
   }
   o.beta1 = betas[0].get<double>();
@@ -181,7 +182,7 @@ OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context) {
   if (type == kTypes.end()) {
     std::vector<std::string> spellings;
     for (const OptimizerType& t : kTypes) spellings.emplace_back(t.spelling);
-    keys.effects().reject("optimizer.type", "\"" + given_type +
+    keys.effects().reject("optimizer.type", "\"" + shortened(given_type) +
                                                 "\" is not a known optimizer; the nearest is \"" +
                                                 nearest(given_type, spellings) + "\"");
     return o;

@@ -16,7 +16,7 @@ std::string lower(std::string_view text) {
   return copy;
 }
 
-std::string number_text(double value) { return Json(value).dump(); }
+std::string number_text(double value) { return shown(Json(value)); }
 
 std::string expected_types(unsigned types) {
   std::vector<std::string> names;
@@ -44,10 +44,10 @@ std::string range_error(const Json& value, const KeySpec& spec) {
   const double number = value.get<double>();
   const bool low = spec.open_minimum ? !(number > spec.minimum) : !(number >= spec.minimum);
   if (low) {
-    return value.dump() + " is not " + (spec.open_minimum ? "above " : "at least ") +
+    return shown(value) + " is not " + (spec.open_minimum ? "above " : "at least ") +
            number_text(spec.minimum);
   }
-  if (number > spec.maximum) return value.dump() + " is above " + number_text(spec.maximum);
+  if (number > spec.maximum) return shown(value) + " is above " + number_text(spec.maximum);
   return {};
 }
 
@@ -61,7 +61,7 @@ std::string choice_error(const Json& value, const KeySpec& spec) {
     left.remove_prefix(std::min(bar + 1, left.size()));
   }
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return {};
-  return value.dump() + " is not one of " + join(choices, ", ");
+  return shown(value) + " is not one of " + join(choices, ", ");
 }
 
 bool means_auto(const Json& value, const KeySpec& spec) {
@@ -74,7 +74,7 @@ bool means_auto(const Json& value, const KeySpec& spec) {
 std::string value_error(const Json& value, const KeySpec& spec) {
   if (spec.handling == Handling::rejected) return std::string(spec.why);
   if (!has_type(value, spec.types)) {
-    return value.dump() + " is not " + expected_types(spec.types);
+    return shown(value) + " is not " + expected_types(spec.types);
   }
   const std::string range = range_error(value, spec);
   return range.empty() ? choice_error(value, spec) : range;
@@ -111,7 +111,7 @@ class Reader {
     } else if (key == "zero_optimization" && value.is_boolean()) {
       add_leaf(key, *find_key("zero_optimization.stage"), value);
     } else if (!value.is_null()) {
-      reject(key, value.dump() + " is not an object");
+      reject(key, shown(value) + " is not an object");
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
+
 namespace zl {
 namespace {
 
@@ -50,7 +52,7 @@ RecomputeConfig build_recompute(Keys& keys) {
   const std::string mode = keys.text(path);
   if (!parse_recompute(mode, recompute)) {
     keys.effects().reject(
-        path, "\"" + mode +
+        path, "\"" + shortened(mode) +
                   "\" is not one of none, full, every:K, selective:attention, selective:mlp, "
                   "selective:attention,mlp, auto");
   } else if (full && recompute.mode != RecomputeMode::full) {

@@ -34,7 +34,7 @@ void finish_fixed(Keys& keys, const GivenKey& key) {
   keys.effects().record(key.path, standard, EffectStatus::not_implemented,
                         std::string(key.spec->why));
   if (key.spec->consequence == Consequence::warn) {
-    keys.effects().warn(key.key + ": " + key.value->dump() +
+    keys.effects().warn(key.key + ": " + shown(*key.value) +
                         " is not implemented yet and has no effect: " + std::string(key.spec->why));
   }
 }

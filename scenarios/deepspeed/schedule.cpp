@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/deepspeed/fields.h"
 
 namespace zl {
@@ -101,11 +102,11 @@ ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double l
     std::vector<std::string> known;
     for (const ScheduleType& t : kTypes) known.emplace_back(t.name);
     const bool cosine = name.starts_with("Cosine");
-    keys.effects().reject("scheduler.type", "\"" + name + "\" is not one of " + join(known, ", ") +
-                                                "; the nearest is \"" +
+    keys.effects().reject("scheduler.type", "\"" + shortened(name) + "\" is not one of " +
+                                                join(known, ", ") + "; the nearest is \"" +
                                                 (cosine ? "WarmupCosineLR" : nearest(name, known)) +
                                                 "\"");
-    keys.effects().mark_unused(kParams, "a parameter of " + name);
+    keys.effects().mark_unused(kParams, "a parameter of " + shortened(name));
     return s;
   }
   reject_others(keys, kParams, type->params, name);

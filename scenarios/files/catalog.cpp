@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/files/catalog_entry.h"
 
 namespace zl {
@@ -57,7 +58,7 @@ bool catalog_has(std::string_view folder, std::string_view name) {
 std::string_view catalog_text(std::string_view folder, std::string_view name) {
   if (const CatalogEntry* entry = find(folder, name)) return entry->text;
   const std::vector<std::string> names = catalog_names(folder);
-  std::string message = singular(folder) + ": \"" + std::string(name) + "\" ";
+  std::string message = singular(folder) + ": \"" + shortened(name) + "\" ";
   message += "is neither in the catalogue nor a file";
   if (!names.empty()) message += "; the nearest name is \"" + nearest(name, names) + "\"";
   message += ". Known: " + join(names, ", ");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "scenarios/files/rope_scaling.h"
 #include "simulator/json/reading.h"
 
@@ -40,7 +41,7 @@ class Config {
   // A feature zerolab lacks: the key must be absent, null, or `harmless`.
   void require(const char* key, const Json& harmless, const char* why) const {
     if (find(key) && *find(key) != harmless) {
-      fail(key, find(key)->dump() + " is not supported: " + why);
+      fail(key, shown(*find(key)) + " is not supported: " + why);
     }
   }
   [[noreturn]] void fail(const char* key, const std::string& what) const {
@@ -57,7 +58,7 @@ void check_rope(const Config& config, ModelConfig& model) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* rope = config.find(key);
     if (rope == nullptr) continue;
-    if (!rope->is_object()) config.fail(key, rope->dump() + " is not an object");
+    if (!rope->is_object()) config.fail(key, shown(*rope) + " is not an object");
     const std::string where = config.where(key);
     if (rope->contains("rope_theta")) {
       model.rope_theta = number_at((*rope)["rope_theta"], where + ".rope_theta");
@@ -68,7 +69,7 @@ void check_rope(const Config& config, ModelConfig& model) {
     } else if (type == "default") {
       check_keys(*rope, where, {"rope_type", "type", "rope_theta"});
     } else {
-      config.fail(key, rope->dump() +
+      config.fail(key, shown(*rope) +
                            " is not supported: rotary positions are scaled as in Llama 3.1 "
                            "(\"llama3\") or not at all. Memory and time do not depend on it: to "
                            "predict them, remove the key from a copy");
@@ -82,7 +83,7 @@ void check_layer_types(const Config& config) {
   if (types == nullptr) return;
   for (const Json& type : *types) {
     if (type != "full_attention") {
-      config.fail("layer_types", type.dump() + " is not supported: all layers attend fully");
+      config.fail("layer_types", shown(type) + " is not supported: all layers attend fully");
     }
   }
 }
@@ -107,8 +108,8 @@ ModelConfig read_gpt2(const Config& config) {
   if (activation == "gelu") {
     model.activation = ActivationKind::gelu_erf;
   } else if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    config.fail("activation_function",
-                "\"" + activation + "\" is not one of gelu_new, gelu_pytorch_tanh, gelu");
+    config.fail("activation_function", "\"" + shortened(activation) +
+                                           "\" is not one of gelu_new, gelu_pytorch_tanh, gelu");
   }
   model.dropout = config.number_or("resid_pdrop", 0.1);
   if (config.number_or("embd_pdrop", 0.1) != model.dropout) {
@@ -143,7 +144,8 @@ ModelConfig read_llama_like(const Config& config, const std::string& type) {
   model.tied_embeddings = config.flag_or("tie_word_embeddings", false);
   const std::string activation = config.text_or("hidden_act", "silu");
   if (activation != "silu" && activation != "swish") {
-    config.fail("hidden_act", "\"" + activation + "\" is not supported; the gated MLP uses silu");
+    config.fail("hidden_act",
+                "\"" + shortened(activation) + "\" is not supported; the gated MLP uses silu");
   }
   const bool attention_bias = config.flag_or("attention_bias", false);
   const bool mlp_bias = config.flag_or("mlp_bias", false);
@@ -183,16 +185,17 @@ std::string model_type(const Config& config) {
       if (known.name == name) named = known.type;
     }
     if (named.empty() || (!type.empty() && type != named)) {
-      config.fail(
-          "architectures",
-          "\"" + name + "\"" + (type.empty() ? "" : " of model_type \"" + type + "\"") + supported);
+      config.fail("architectures",
+                  "\"" + shortened(name) + "\"" +
+                      (type.empty() ? "" : " of model_type \"" + shortened(type) + "\"") +
+                      supported);
     }
     return std::string(named);
   }
   for (const Architecture& known : kArchitectures) {
     if (known.type == type) return type;
   }
-  config.fail("model_type", "\"" + type + "\"" + supported);
+  config.fail("model_type", "\"" + shortened(type) + "\"" + supported);
 }
 
 std::string model_name(const Config& config, std::string_view source) {

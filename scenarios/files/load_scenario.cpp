@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/file_kind.h"
 #include "scenarios/files/resolve.h"
@@ -16,9 +17,8 @@ namespace fs = std::filesystem;
 
 Scenario scenario_from_json(std::string_view text, std::string_view source,
                             const ScenarioOverrides& overrides) {
-  const fs::path path(source);
-  return resolve_scenario(parse_json(text, source), path.stem().string(), path.parent_path(),
-                          overrides);
+  return resolve_scenario(parse_json(text, source), name_of_file(source),
+                          fs::path(source).parent_path(), overrides);
 }
 
 namespace {
@@ -55,7 +55,8 @@ Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& ov
 
 Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides) {
   if (name_or_path.empty() && overrides.model) {
-    return resolve_scenario(bare_model(*overrides.model), *overrides.model, "", overrides);
+    const std::string& model = *overrides.model;
+    return resolve_scenario(bare_model(model), name_of_file(model), "", overrides);
   }
   if (catalog_has("studies", name_or_path)) {
     const Json document = parse_json(catalog_text("studies", name_or_path), name_or_path);
@@ -64,13 +65,13 @@ Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides&
   if (catalog_has("models", name_or_path)) {
     return resolve_scenario(bare_model(name_or_path), name_or_path, "", overrides);
   }
-  if (fs::is_regular_file(name_or_path)) return load_scenario_file(name_or_path, overrides);
+  if (is_file(name_or_path)) return load_scenario_file(name_or_path, overrides);
   std::vector<std::string> known = catalog_names("studies");
   const std::vector<std::string> models = catalog_names("models");
   const std::string studies = join(known, ", ");
   known.insert(known.end(), models.begin(), models.end());
   throw Error(ErrorCode::invalid,
-              "scenario: \"" + name_or_path +
+              "scenario: \"" + shortened(name_or_path) +
                   "\" is not a study, a model or a file; the nearest name is \"" +
                   nearest(name_or_path, known) + "\". Studies: " + studies +
                   "; models: `zerolab show models`");

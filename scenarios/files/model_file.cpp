@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/rope_scaling.h"
@@ -33,7 +34,7 @@ Kind parse_kind(const Names<Kind, size>& names, const Json& value, const std::st
     if (text == name) return kind;
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
-  throw Error(ErrorCode::invalid, where + ": \"" + text + "\" is not one of " + known);
+  throw Error(ErrorCode::invalid, where + ": \"" + shortened(text) + "\" is not one of " + known);
 }
 
 template <class Kind, std::size_t size>
@@ -70,7 +71,7 @@ void apply_family(ModelConfig& model) {
   if (model.family == "gpt2") return;
   if (model.family != "llama") {
     throw Error(ErrorCode::invalid,
-                "model.family: \"" + model.family + "\" is not one of gpt2, llama");
+                "model.family: \"" + shortened(model.family) + "\" is not one of gpt2, llama");
   }
   model.norm = NormKind::rms_norm;
   model.activation = ActivationKind::swiglu;
@@ -97,7 +98,7 @@ void read_value(const Json& value, const std::string& where, bool& out) {
 }
 void read_value(const Json& value, const std::string& where, double& out) {
   out = number_at(value, where);
-  if (!(out >= 0)) throw Error(ErrorCode::invalid, where + ": " + value.dump() + " is negative");
+  if (!(out >= 0)) throw Error(ErrorCode::invalid, where + ": " + shown(value) + " is negative");
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
   for (const auto& [key, rate] : {std::pair{"dropout", model.dropout},
                                   std::pair{"attention_dropout", model.attention_dropout}}) {
     if (rate >= 1.0) {
-      throw Error(ErrorCode::invalid, child_path("model", key) + ": " + object[key].dump() +
+      throw Error(ErrorCode::invalid, child_path("model", key) + ": " + shown(object[key]) +
                                           " is not a probability below 1");
     }
   }
@@ -134,7 +135,7 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
 }
 
 ModelConfig load_model(const std::string& name_or_path) {
-  if (!catalog_has("models", name_or_path) && std::filesystem::is_regular_file(name_or_path)) {
+  if (!catalog_has("models", name_or_path) && is_file(name_or_path)) {
     const std::string text = read_file(name_or_path);
     const Json object = parse_json(text, name_or_path);
     if (object.contains("architectures") || object.contains("model_type")) {

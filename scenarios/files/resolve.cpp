@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/model_file.h"
@@ -18,8 +19,8 @@ namespace fs = std::filesystem;
 
 // Names stay names; a path relative to `folder` becomes one the process can open.
 std::string located(const std::string& text, const fs::path& folder) {
-  const fs::path path = folder / text;
-  return fs::is_regular_file(path) ? path.string() : text;
+  const std::string path = (folder / text).string();
+  return is_file(path) ? path : text;
 }
 
 ModelConfig resolve_model(const Json& value, const fs::path& folder) {
@@ -31,22 +32,22 @@ ModelConfig resolve_model(const Json& value, const fs::path& folder) {
 void resolve_cluster(const Json& value, const fs::path& folder, Scenario& out) {
   if (value.is_object()) {
     out.cluster = value.contains("name") ? text_at(value["name"], "cluster.name") : "inline";
-    out.cluster_json = value.dump();
+    out.cluster_json = to_text(value);
     return;
   }
   const std::string name = text_at(value, "cluster");
   const std::string path = located(name, folder);
   out.cluster = name;
-  if (!catalog_has("clusters", name) && fs::is_regular_file(path)) {
+  if (!catalog_has("clusters", name) && is_file(path)) {
     out.cluster = fs::path(path).stem().string();
-    out.cluster_json = parse_json(read_file(path), path).dump();
+    out.cluster_json = to_text(parse_json(read_file(path), path));
   }
 }
 
 ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs::path& folder,
                                   const ImportContext& context) {
   if (value.is_object()) {
-    return import_deepspeed(value.dump(), "strategy-" + std::to_string(index + 1), context);
+    return import_deepspeed(to_text(value), "strategy-" + std::to_string(index + 1), context);
   }
   const std::string name = text_at(value, "strategies");
   return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
@@ -55,7 +56,7 @@ ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs
 void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
                         const sim::ClusterSpec& cluster, Scenario& out) {
   if (!list.is_array() || list.empty()) {
-    throw Error(ErrorCode::invalid, "strategies: " + list.dump() +
+    throw Error(ErrorCode::invalid, "strategies: " + shown(list) +
                                         " is not a list of names or objects, such as [\"zero-2\"]");
   }
   const RunSettings& run = out.run;
@@ -88,14 +89,16 @@ Scenario resolve_scenario(Json document, const std::string& name,
                           const std::filesystem::path& folder, const ScenarioOverrides& overrides) {
   check_keys(document, "", {"schema", "name", "model", "cluster", "strategies", "run"});
   if (document.contains("schema") && document["schema"] != 1) {
-    throw Error(ErrorCode::invalid, "schema: " + document["schema"].dump() + " is not 1");
+    throw Error(ErrorCode::invalid, "schema: " + shown(document["schema"]) + " is not 1");
   }
   apply_overrides(overrides, document);
   if (!document.contains("model")) {
     throw Error(ErrorCode::invalid, "model: missing; give a name, a path or an object");
   }
   Scenario out;
-  out.name = document.contains("name") ? text_at(document["name"], "name") : name;
+  const bool named = document.contains("name");
+  out.name = named ? text_at(document["name"], "name") : name;
+  require_name(out.name, named ? "name" : "scenario: the file's name, without the key \"name\"");
   out.model = resolve_model(document["model"], folder);
   resolve_cluster(document.value("cluster", Json("local")), folder, out);
   out.run = read_run_settings(document["run"]);
@@ -118,6 +121,7 @@ Scenario resolve_scenario(Json document, const std::string& name,
   for (ImportedStrategy& each : out.strategies) {
     each.warnings.insert(each.warnings.end(), cuts.begin(), cuts.end());
   }
+  require_texts(scenario_to_json(out), "");
   return out;
 }
 

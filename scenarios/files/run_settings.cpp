@@ -6,6 +6,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -41,7 +42,7 @@ void read(const Json& value, const std::string& where, run_value::Bandwidth, dou
     return;
   }
   try {
-    out = parse_bandwidth(value.is_string() ? value.get<std::string>() : value.dump());
+    out = parse_bandwidth(value.is_string() ? value.get<std::string>() : shown(value));
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + error.what());
   }
@@ -53,7 +54,8 @@ void read(const Json& value, const std::string& where, run_value::Precision,
   try {
     out = parse_dtype(text);
   } catch (const Error&) {
-    throw Error(ErrorCode::invalid, where + ": \"" + text + "\" is not one of fp32, bf16, fp16");
+    throw Error(ErrorCode::invalid,
+                where + ": \"" + shortened(text) + "\" is not one of fp32, bf16, fp16");
   }
 }
 
@@ -63,7 +65,7 @@ void read(const Json& value, const std::string& where, run_value::Text text, std
   if (choices.empty() || (", " + choices + ", ").find(", " + out + ", ") != std::string::npos) {
     return;
   }
-  throw Error(ErrorCode::invalid, where + ": \"" + out + "\" is not one of " + choices);
+  throw Error(ErrorCode::invalid, where + ": \"" + shortened(out) + "\" is not one of " + choices);
 }
 
 void read(const Json& value, const std::string& where, run_value::Flag, bool& out) {

@@ -16,9 +16,7 @@ void check_real_ranks(const Scenario& scenario, std::string_view backend) {
                                       std::string(backend) + " runs; use fewer, or --backend sim");
 }
 
-namespace {
-
-Json canonical(const Scenario& scenario) {
+Json scenario_to_json(const Scenario& scenario) {
   Json out = {{"schema", 1}};
   out["model"] = model_to_json(scenario.model);
   out["cluster"] =
@@ -31,12 +29,10 @@ Json canonical(const Scenario& scenario) {
   return out;
 }
 
-}  // namespace
-
 std::string canonical_json(const Scenario& scenario, int indent) {
-  Json out = canonical(scenario);
+  Json out = scenario_to_json(scenario);
   out["name"] = scenario.name;
-  return out.dump(indent);
+  return to_text(out, indent);
 }
 
 Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& strategy) {
@@ -47,7 +43,7 @@ Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& str
 
 std::string content_hash(const Scenario& scenario) {
   Fnv1a hash;
-  hash.add(canonical(scenario).dump());
+  hash.add(to_text(scenario_to_json(scenario)));
   std::uint64_t left = hash.value();
   std::string digits(16, '0');
   for (std::size_t i = 16; i-- > 0; left >>= 4) digits[i] = "0123456789abcdef"[left & 15];

@@ -28,8 +28,10 @@ struct Scenario {
 // Real backends start one thread per rank: throws Error{invalid} outside 1..64.
 void check_real_ranks(const Scenario& scenario, std::string_view backend);
 
-// The scenario with every value spelled out, keys in a fixed order; loading it again gives the same
-// text. `indent` < 0: one line.
+// The scenario with every value spelled out, keys in a fixed order, without its name.
+Json scenario_to_json(const Scenario& scenario);
+
+// The same with the name, as text; loading it again gives the same text. `indent` < 0: one line.
 std::string canonical_json(const Scenario& scenario, int indent = -1);
 
 // 16 hexadecimal digits: FNV-1a (64 bits) of the canonical JSON without the name.

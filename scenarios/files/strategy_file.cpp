@@ -1,7 +1,5 @@
 #include "scenarios/files/strategy_file.h"
 
-#include <filesystem>
-
 #include "core/base/files.h"
 #include "scenarios/files/catalog.h"
 
@@ -13,7 +11,7 @@ struct StrategyText {
 };
 
 StrategyText read_strategy(const std::string& name_or_path) {
-  if (!catalog_has("strategies", name_or_path) && std::filesystem::is_regular_file(name_or_path)) {
+  if (!catalog_has("strategies", name_or_path) && is_file(name_or_path)) {
     return {read_file(name_or_path), name_or_path};
   }
   return {std::string(catalog_text("strategies", name_or_path)),

@@ -26,7 +26,7 @@ Json pointer_target(const Json& document, const std::string& path) {
 }
 
 Json typed(const std::string& text) {
-  const Json parsed = Json::parse(text, nullptr, false);
+  const Json parsed = json_or_null(text);
   const bool keeps =
       parsed.is_number_integer() || parsed.is_object() || parsed.is_array() || parsed.is_boolean();
   return keeps ? parsed : Json(text);
@@ -34,7 +34,7 @@ Json typed(const std::string& text) {
 
 std::string as_typed(const Json& value) {
   if (value.is_null()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
 void collect(const Json& a, const Json& b, const std::string& path, std::vector<std::string>& out) {
@@ -60,7 +60,7 @@ Document Document::parse(std::string_view json, std::string source) {
                 source + ": no scenario: it has no \"model\"; see `zerolab show scenario`");
   }
   Document document;
-  document.text_ = parsed.dump(2);
+  document.text_ = to_text(parsed, 2);
   document.source_ = std::move(source);
   return document;
 }
@@ -71,9 +71,9 @@ Document Document::open(const std::string& name_or_path) {
   }
   if (catalog_has("models", name_or_path)) {
     const Json document = {{"schema", 1}, {"model", name_or_path}};
-    return parse(document.dump(), name_or_path);
+    return parse(to_text(document), name_or_path);
   }
-  if (std::filesystem::is_regular_file(name_or_path)) {
+  if (is_file(name_or_path)) {
     return parse(read_file(name_or_path), name_or_path);
   }
   load_scenario(name_or_path);  // says which names there are
@@ -105,7 +105,7 @@ Document Document::with(const std::string& path, const std::string& value) const
     (*target)[key] = typed(value);
   }
   Document changed = *this;
-  changed.text_ = document.dump(2);
+  changed.text_ = to_text(document, 2);
   return changed;
 }
 
@@ -120,7 +120,7 @@ std::vector<std::string> Document::strategies() const {
 Document Document::with_strategies(const std::vector<std::string>& strategies) const {
   Json list = Json::array();
   for (const std::string& each : strategies) list.push_back(typed(each));
-  return with("strategies", list.dump());
+  return with("strategies", to_text(list));
 }
 
 std::vector<std::string> Document::differences(const Document& a, const Document& b) {

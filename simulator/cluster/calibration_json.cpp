@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "simulator/json/object.h"
 
 namespace zl::sim {
@@ -39,7 +40,7 @@ LinearCost read_line(JsonObject& object) {
   line.per_unit = object.number("seconds_per_unit");
   line.per_byte = object.number("seconds_per_byte");
   line.spread = object.number("spread");
-  line.samples = static_cast<std::int64_t>(object.number("samples"));
+  line.samples = object.count("samples");
   return line;
 }
 
@@ -64,16 +65,24 @@ std::size_t position(JsonObject& row, const char* key, const std::vector<std::st
   const std::string name = row.text(key);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    row.fail(key, "\"" + name + "\" is unknown; the nearest is \"" + nearest(name, names) +
-                      "\"; run the calibration again");
+    row.fail(key, "\"" + shortened(name) + "\" is unknown; the nearest is \"" +
+                      nearest(name, names) + "\"; run the calibration again");
   }
   return static_cast<std::size_t>(found - names.begin());
 }
 
+const Json& rows_at(JsonObject& object, const char* key) {
+  const Json& rows = object.at(key);
+  if (!rows.is_array()) object.fail(key, shown(rows) + " is not a list");
+  return rows;
+}
+
 // Rows {"<kind_key>": name, "dtype": type, line}.
 template <class Table>
-void read_table(const Json& rows, const std::string& where, const char* kind_key,
+void read_table(JsonObject& object, const char* key, const char* kind_key,
                 const std::vector<std::string>& names, Table& table) {
+  const Json& rows = rows_at(object, key);
+  const std::string where = object.path(key);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     JsonObject row(rows[i], where + "[" + std::to_string(i) + "]");
     const std::size_t kind = position(row, kind_key, names);
@@ -92,7 +101,7 @@ void read_routes(JsonObject& object, std::array<LinearCost, kRoutes>& routes) {
     copy.finish();
     return;
   }
-  const Json& rows = object.at("routes");
+  const Json& rows = rows_at(object, "routes");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     JsonObject row(rows[i], object.path("routes") + "[" + std::to_string(i) + "]");
     const std::size_t route = position(row, "route", route_names());
@@ -133,12 +142,11 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   if (entry.ranks < 1) object.fail("ranks", "0 is not at least 1");
   entry.seconds_per_event = object.number("seconds_per_event");
   entry.seconds_per_step = object.number("seconds_per_step");
-  read_table(object.at("ops"), object.path("ops"), "op", op_names(), entry.ops);
-  read_table(object.at("collectives"), object.path("collectives"), "collective", collective_names(),
-             entry.collectives);
+  read_table(object, "ops", "op", op_names(), entry.ops);
+  read_table(object, "collectives", "collective", collective_names(), entry.collectives);
   read_routes(object, entry.routes);
-  if (const Json* rows = object.find("host_ops"); rows != nullptr) {  // older files have none
-    read_table(*rows, object.path("host_ops"), "op", op_names(), entry.host_ops);
+  if (object.find("host_ops") != nullptr) {  // older files have none
+    read_table(object, "host_ops", "op", op_names(), entry.host_ops);
   }
   object.finish();
   return entry;

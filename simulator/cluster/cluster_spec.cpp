@@ -47,7 +47,7 @@ DeviceSpec read_device(JsonObject object) {
       continue;
     }
     const double peak = peaks.positive(name);
-    if (peak < kLeastPeak) peaks.fail(name, peaks.at(name).dump() + " FLOP/s is not at least 1e9");
+    if (peak < kLeastPeak) peaks.fail(name, shown(peaks.at(name)) + " FLOP/s is not at least 1e9");
     device.rates[index_of(dtype)] = {peak, efficiencies.fraction(name)};
   }
   peaks.finish();
@@ -79,7 +79,7 @@ Link read_link(JsonObject object) {
              })) {
     for (std::size_t i = 0; i < kProtocols; ++i) link.hop_seconds[i] = hops[i].get<double>();
   } else {
-    object.fail("hop_seconds", hops.dump() + " is neither seconds nor three of them");
+    object.fail("hop_seconds", shown(hops) + " is neither seconds nor three of them");
   }
   object.finish();
   return link;
@@ -189,7 +189,7 @@ std::string cluster_json(const ClusterSpec& cluster) {
     value["spread"][name_of(static_cast<CostClass>(i))] = cluster.spread[i];
   }
   if (cluster.calibration) value["calibration"] = write_calibration(*cluster.calibration);
-  return value.dump(2) + "\n";
+  return to_text(value, 2) + "\n";
 }
 
 ClusterSpec with_devices(ClusterSpec cluster, int devices) {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 
 namespace zl::sim {
 namespace {
@@ -23,7 +24,8 @@ Name split(const std::string& name) {
   int devices = 0;
   const auto [end, status] = std::from_chars(name.data(), name.data() + x, devices);
   if (x == 0 || status != std::errc() || devices < 1 || devices > 1'000'000) {
-    throw Error(ErrorCode::invalid, "cluster: \"" + name + "\": the number of GPUs before x is " +
+    throw Error(ErrorCode::invalid, "cluster: \"" + shortened(name) +
+                                        "\": the number of GPUs before x is " +
                                         "not between 1 and 1000000");
   }
   return {devices, name.substr(x + 1)};
@@ -56,7 +58,7 @@ ClusterSpec find_cluster(const std::string& name, const ClusterSources& sources)
     known.emplace_back("local");
     std::string list;
     for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
-    throw Error(ErrorCode::invalid, "cluster: \"" + wanted.gpu +
+    throw Error(ErrorCode::invalid, "cluster: \"" + shortened(wanted.gpu) +
                                         "\" is not in the catalogue; the nearest name is \"" +
                                         nearest_gpu(wanted.gpu, known) + "\". Known: " + list +
                                         ", and NxGPU for N of them");

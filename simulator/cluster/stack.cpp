@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "simulator/json/object.h"
 
 namespace zl::sim {
@@ -37,8 +38,8 @@ Stack parse_stack(std::string_view json, const std::string& source) {
 ClusterSpec with_stack(ClusterSpec cluster, const Stack& stack) {
   if (cluster.calibration || cluster.compute_is_host) {
     throw Error(ErrorCode::invalid,
-                "run.stack: \"" + stack.name + "\" is for GPUs of the catalogue; " + cluster.name +
-                    " is priced by what " +
+                "run.stack: \"" + shortened(stack.name) + "\" is for GPUs of the catalogue; " +
+                    cluster.name + " is priced by what " +
                     (cluster.compute_is_host ? "its own processor does" : "was measured on it") +
                     "; leave run.stack (--stack) out");
   }

@@ -8,13 +8,14 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 
 namespace zl {
 
 JsonObject::JsonObject(const Json& value, std::string where)
     : value_(value), where_(std::move(where)) {
   if (!value.is_object()) {
-    throw Error(ErrorCode::invalid, where_ + ": " + value.dump() + " is not an object");
+    throw Error(ErrorCode::invalid, where_ + ": " + shown(value) + " is not an object");
   }
 }
 
@@ -39,7 +40,7 @@ double JsonObject::number(const char* key, std::optional<double> fallback) {
   if (found == nullptr && fallback) return *fallback;
   if (found == nullptr) fail(key, "is missing; add it");
   if (!found->is_number() || !std::isfinite(found->get<double>()) || found->get<double>() < 0) {
-    fail(key, found->dump() + " is not a number of at least 0");
+    fail(key, shown(*found) + " is not a number of at least 0");
   }
   return found->get<double>();
 }
@@ -52,20 +53,24 @@ double JsonObject::positive(const char* key) {
 
 double JsonObject::fraction(const char* key, std::optional<double> fallback) {
   const double value = number(key, fallback);
-  if (value > 1) fail(key, at(key).dump() + " is not between 0 and 1");
+  if (value > 1) fail(key, shown(at(key)) + " is not between 0 and 1");
   return value;
 }
 
 int JsonObject::count(const char* key, std::optional<int> fallback) {
   const double value = number(key, fallback ? std::optional<double>(*fallback) : std::nullopt);
-  if (value != std::floor(value) || value > 1e9) fail(key, at(key).dump() + " is not a count");
+  if (value != std::floor(value) || value > 1e9) fail(key, shown(at(key)) + " is not a count");
   return static_cast<int>(value);
 }
 
 std::int64_t JsonObject::bytes(const char* key, std::optional<std::int64_t> fallback) {
   if (find(key) == nullptr && fallback) return *fallback;
   const Json& value = at(key);
-  if (!value.is_string()) return static_cast<std::int64_t>(number(key));
+  if (!value.is_string()) {
+    const double bytes = number(key);
+    if (!(bytes < 0x1p62)) fail(key, shown(value) + " is not a byte count below 4 EiB");
+    return static_cast<std::int64_t>(bytes);
+  }
   try {
     return parse_bytes(value.get<std::string>());
   } catch (const Error& error) {
@@ -76,13 +81,13 @@ std::int64_t JsonObject::bytes(const char* key, std::optional<std::int64_t> fall
 bool JsonObject::boolean(const char* key, bool fallback) {
   const Json* found = find(key);
   if (found == nullptr) return fallback;
-  if (!found->is_boolean()) fail(key, found->dump() + " is not true or false");
+  if (!found->is_boolean()) fail(key, shown(*found) + " is not true or false");
   return found->get<bool>();
 }
 
 std::string JsonObject::text(const char* key) {
   const Json& value = at(key);
-  if (!value.is_string()) fail(key, value.dump() + " is not a text");
+  if (!value.is_string()) fail(key, shown(value) + " is not a text");
   return value.get<std::string>();
 }
 
@@ -90,7 +95,7 @@ void JsonObject::finish() const {
   for (const auto& [key, value] : value_.items()) {
     if (key.starts_with("x-")) continue;
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    fail(key, "unknown key; the nearest known key is \"" + nearest(key, asked_) + "\"");
+    fail(shortened(key), "unknown key; the nearest known key is \"" + nearest(key, asked_) + "\"");
   }
 }
 

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/json_limits.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -91,23 +93,14 @@ std::size_t string_start(std::string_view text, std::size_t end) {
   return 0;
 }
 
-// "line:column" of the byte that is the `byte`-th, counted from 1.
-std::string position_text(std::string_view text, std::size_t byte) {
-  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
-  const std::string_view before = text.substr(0, end);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n');
-  const std::size_t column = start == std::string_view::npos ? end + 1 : end - start;
-  return std::to_string(line) + ":" + std::to_string(column);
-}
-
 [[noreturn]] void wrong_type(const Json& value, const std::string& where, const char* expected) {
-  throw Error(ErrorCode::invalid, where + ": " + value.dump() + " is not " + expected);
+  throw Error(ErrorCode::invalid, where + ": " + shown(value) + " is not " + expected);
 }
 
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
+  require_shallow_json(text, source);
   std::size_t consumed = 0;
   DuplicateKeys duplicates(consumed);
   const CountedText begin(text.data(), &consumed), end(text.data() + text.size(), &consumed);
@@ -116,18 +109,44 @@ Json parse_json(std::string_view text, std::string_view source) {
     if (!duplicates.first().empty()) {
       const std::size_t start = string_start(text, duplicates.end());
       throw Error(ErrorCode::invalid, std::string(source) + ":" + position_text(text, start + 1) +
-                                          ": the key \"" + duplicates.first() +
+                                          ": the key \"" + shortened(duplicates.first()) +
                                           "\" is given twice; remove one");
     }
     return value;
   } catch (const Json::parse_error& error) {
-    std::string reason = error.what();
-    const std::size_t start = reason.find(": ", reason.find("column"));
-    if (start != std::string::npos) reason = reason.substr(start + 2);
     throw Error(ErrorCode::invalid, std::string(source) + ":" + position_text(text, error.byte) +
-                                        ": malformed JSON: " + reason);
+                                        ": malformed JSON: " + json_problem(error.what()));
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::invalid, std::string(source) + ": malformed JSON: " + error.what());
+    throw Error(ErrorCode::invalid,
+                std::string(source) + ": malformed JSON: " + json_problem(error.what()));
+  }
+}
+
+Json json_or_null(std::string_view text) {
+  try {
+    return parse_json(text, "");
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+std::string to_text(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string shown(const Json& value) { return shortened(to_text(value)); }
+
+void require_texts(const Json& value, const std::string& where) {
+  if (const auto* text = value.get_ptr<const std::string*>()) {
+    if (is_utf8(*text) && text->find('\0') == std::string::npos) return;
+    throw Error(ErrorCode::invalid, where + ": \"" + visible(shortened(*text)) +
+                                        "\" is not UTF-8 without NUL; write or name it otherwise");
+  }
+  if (!value.is_structured()) return;
+  for (const auto& item : value.items()) {
+    const std::string& key = item.key();
+    require_texts(item.value(),
+                  value.is_array() ? where + "[" + key + "]" : child_path(where, key));
   }
 }
 
@@ -141,7 +160,7 @@ void check_keys(const Json& object, const std::string& where,
   for (const auto& [key, value] : object.items()) {
     if (key.starts_with("x-") || std::find(known.begin(), known.end(), key) != known.end())
       continue;
-    throw Error(ErrorCode::invalid, child_path(where, key) +
+    throw Error(ErrorCode::invalid, child_path(where, shortened(key)) +
                                         ": unknown key; the nearest known key is \"" +
                                         child_path(where, nearest(key, known)) + "\"");
   }
