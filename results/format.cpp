@@ -9,11 +9,14 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {
 
 constexpr const char* kNoValue = "-";
+constexpr double kMostBytes = 0x1p62;  // of what a whole number holds
 
 std::string readable_seconds(double seconds) {
   const double size = std::abs(seconds);
@@ -26,7 +29,7 @@ std::string readable_number(double value, Unit unit) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   switch (unit) {
     case Unit::bytes:
-      return format_bytes(std::llround(value));
+      return format_bytes(std::llround(std::clamp(value, -kMostBytes, kMostBytes)));
     case Unit::seconds:
       return readable_seconds(value);
     case Unit::fraction:
@@ -39,9 +42,9 @@ std::string readable_number(double value, Unit unit) {
 
 // A cell must not break its line.
 std::string one_line(std::string text) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), is_control, ' ');
-  return text;
+  const auto breaks = [](char c) { return c == '\n' || c == '\t' || c == '\r'; };
+  std::replace_if(text.begin(), text.end(), breaks, ' ');
+  return visible(text);
 }
 
 }  // namespace
@@ -164,15 +167,10 @@ std::string render_csv(const Table& table) {
   return out;
 }
 
-// nlohmann writes non-finite numbers as null; invalid UTF-8 would throw.
-std::string dump(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::string render_json(const Table& table) {
   std::string out = "[";
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    nlohmann::ordered_json object = nlohmann::ordered_json::object();
+    Json object = Json::object();
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       auto& value = object[table.columns[i].name];
       std::visit(
@@ -183,7 +181,7 @@ std::string render_json(const Table& table) {
           },
           table.rows[r][i]);
     }
-    out += (r ? ",\n " : "") + dump(object);
+    out += (r ? ",\n " : "") + to_text(object);
   }
   return out + "]\n";
 }

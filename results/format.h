@@ -39,7 +39,8 @@ struct Table {
   std::vector<std::vector<Cell>> rows;  // each as long as `columns`
 };
 
-// One value as the formats for people show it; no value is "-". Control characters become spaces.
+// One value as the formats for people show it; no value is "-". On one line, as
+// visible() has it.
 std::string readable(const Cell& cell, Unit unit);
 
 // table: aligned by UTF-8 code points. md: GitHub's. csv: header line, quoting of RFC 4180, lines

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/stream.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {
@@ -20,10 +21,7 @@ int track_of(const TraceEvent& event) { return 1 + event.stream; }
 
 bool is_slice(const TraceEvent& event) { return takes_time(event) && event.timing.end_ns > 0; }
 
-std::string quoted(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return to_text(Json(text)); }
 
 std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);

@@ -3,11 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "results/format.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number_or_null(double value) { return value == 0 ? Json() : Json(value); }
 
@@ -100,7 +99,7 @@ std::string run_json(const std::string& scenario_name, const std::string& backen
                        {"backend", backend},
                        {"environment", environment_json(environment)},
                        {"results", std::move(list)}};
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return to_text(object);
 }
 
 }  // namespace zl

@@ -65,7 +65,9 @@ Table summary_table(std::span<const RunResult> results) {
   for (const RunResult& run : results) {
     auto& row = table.rows.emplace_back();
     row = {run.strategy, run.backend, std::string(name_of(run.outcome)), last_loss(run)};
-    row.push_back(run.tokens_per_second > 0 ? Cell(std::llround(run.tokens_per_second)) : Cell());
+    row.push_back(run.tokens_per_second > 0
+                      ? Cell(std::llround(std::min(run.tokens_per_second, 9e18)))
+                      : Cell());
     row.push_back(positive(run.step_time.median));
     if (any_simulated) row.push_back(error_bar(run));
     row.push_back(bytes(run, run.peak_device.total()));

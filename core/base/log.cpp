@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/text.h"
+
 namespace zl {
 namespace {
 
@@ -12,7 +14,7 @@ std::atomic<LogLevel> g_level{LogLevel::info};
 void write_line(LogLevel level, std::string_view prefix, std::string_view message) {
   if (level > g_level.load(std::memory_order_relaxed)) return;
   std::string line(prefix);
-  line.append(message).append("\n");
+  line.append(visible(message)).append("\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

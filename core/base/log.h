@@ -1,4 +1,5 @@
-// Levelled messages to stderr (stdout is data). Threads: one line is written by one call.
+// Levelled messages to stderr (stdout is data), as visible() has them. Threads: one line is written
+// by one call.
 #pragma once
 
 #include <string_view>

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
@@ -34,7 +35,7 @@ struct Comparison {
 };
 
 std::string label(const RunResult& run) {
-  std::string text = run.strategy + " on " + run.backend;
+  std::string text = readable(run.strategy, Unit::none) + " on " + run.backend;
   if (run.outcome != Outcome::ok) text += std::string(", ") + name_of(run.outcome);
   return run.run_id != 0 ? fmt::format("{} (run {})", text, run.run_id) : text;
 }
@@ -42,7 +43,7 @@ std::string label(const RunResult& run) {
 // "results.json" or "results.json:zero-2".
 std::vector<RunResult> from_file(const std::string& text, const CompareOptions& options) {
   std::string path = text, strategy;
-  if (!std::filesystem::is_regular_file(path)) {
+  if (!is_file(path)) {
     const std::size_t colon = text.rfind(':');
     path = text.substr(0, colon);
     strategy = text.substr(colon + 1);

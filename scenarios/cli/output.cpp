@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 
 namespace zl::cli {
 namespace {
@@ -15,7 +16,7 @@ Cell cell_of(const Json& value) {
   if (value.is_null()) return std::monostate{};
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_number()) return value.get<double>();
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
 void add_leaves(const Json& value, const std::string& path, Table& table) {
@@ -32,7 +33,8 @@ void add_leaves(const Json& value, const std::string& path, Table& table) {
 
 }  // namespace
 
-void print(std::string_view text) {
+void print(std::string_view raw) {
+  const std::string text = visible(raw);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
     throw Error(ErrorCode::failed, std::string("stdout: cannot write: ") + std::strerror(errno));
@@ -40,13 +42,11 @@ void print(std::string_view text) {
 }
 
 void print_error(std::string_view message) {
-  const std::string line = "zerolab: error: " + std::string(message) + "\n";
+  const std::string line = "zerolab: error: " + visible(message) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-std::string pretty(const Json& value) {
-  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string pretty(const Json& value) { return to_text(value, 2) + "\n"; }
 
 Table leaves(const Json& object) {
   Table table{{{"key", Align::left}, {"value", Align::left}}, {}};

@@ -10,13 +10,14 @@
 
 namespace zl::cli {
 
-// Throws Error{failed} when stdout cannot take it (a full disk, a closed pipe).
+// As visible() has it: in JSON the same text. Throws Error{failed} when stdout cannot take it (a
+// full disk, a closed pipe).
 void print(std::string_view text);
 
-// A newline at the end, invalid UTF-8 replaced.
 // One line on stderr, whatever the verbosity.
 void print_error(std::string_view message);
 
+// A newline at the end, invalid UTF-8 replaced.
 std::string pretty(const Json& value);
 
 // Two columns, "key" and "value": one row per leaf, nested keys joined by dots.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace zl::cli {
 namespace {
@@ -47,7 +48,8 @@ void ProgressBar::update(std::int64_t done, const std::string& note) {
            clock_text(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
            " left";
   }
-  fmt::print(stderr, "\r\033[K{} {} {}/{}{} {}", label_, bar, done, total_, left, note);
+  fmt::print(stderr, "\r\033[K{} {} {}/{}{} {}", visible(label_), bar, done, total_, left,
+             visible(note));
   std::fflush(stderr);
   drawn_ = true;
 }

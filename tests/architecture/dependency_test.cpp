@@ -25,7 +25,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"backends/mpi", {"core", "backends/cpu", "backends/mpi"}},
     {"simulator", {"core", "simulator"}},
     {"simulator/json", {"core", "simulator/json"}},
-    {"results", {"core", "results"}},
+    {"results", {"core", "simulator/json", "results"}},
     {"scenarios", {"core", "backends", "simulator", "results", "scenarios"}},
     {"gui", {"core", "simulator", "results", "scenarios", "gui"}},
 };

@@ -64,6 +64,8 @@ TEST(Format, JsonKeepsTypesAndNullsNonFinite) {
 TEST(Format, CellsStayOnTheirLine) {
   const Table table{{{"a", Align::left}}, {{"two\nlines\tx"}}};
   EXPECT_EQ(render(table, Format::table), "a\n-----------\ntwo lines x\n");
+  EXPECT_EQ(readable("\x1b[2J\u202e\xff", Unit::none), "\\u001b[2J\\u202e\\xff");
+  EXPECT_EQ(readable(1e308, Unit::bytes), "4096.00 PiB") << "the most that is shown";
 }
 
 TEST(Format, RejectsRaggedRowsAndUnknownFormats) {
