@@ -36,4 +36,7 @@ QString styled_text(double value, const ColumnStyle& style);  // "68 126.72 MiB"
 // ten, for binary bytes of a power of 1024.
 double tick_step(double maximum, int most, Unit unit);
 
+// The multiples of `step` from `from` to `to`; none where numbers have no such steps, or too many.
+std::vector<double> ticks(double from, double to, double step);
+
 }  // namespace zl::gui

@@ -3,16 +3,21 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "results/checked_row.h"
 #include "results/stored_backend.h"
 
 namespace zl {
 namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+RowName name_of_run(const SQLite::Database& database, const char* table, std::int64_t id) {
+  return {database.getFilename(), table, "of run " + std::to_string(id)};
+}
 
 // A field in seconds whose column is whole picoseconds.
 template <class Double>
@@ -105,35 +110,23 @@ class Binder {
   int at_ = 0;
 };
 
-// Reads the columns of a row from left to right. NULL numbers are NaN.
+// Reads the columns of a row by their names.
 class Reader {
  public:
-  explicit Reader(SQLite::Statement& statement) : statement_(statement) {}
+  explicit Reader(CheckedRow row) : row_(std::move(row)) {}
 
-  Reader& operator>>(std::string& text) { return text = next().getString(), *this; }
-  Reader& operator>>(int& number) { return number = next().getInt(), *this; }
-  Reader& operator>>(std::int64_t& number) { return number = next().getInt64(), *this; }
-  Reader& operator>>(std::uint64_t& bits) {
-    return bits = static_cast<std::uint64_t>(next().getInt64()), *this;
-  }
-  Reader& operator>>(double& number) {
-    const SQLite::Column column = next();
-    number = column.isNull() ? kNaN : column.getDouble();
-    return *this;
-  }
-  Reader& operator>>(Outcome& outcome) {
-    return outcome = parse_outcome(next().getString()), *this;
-  }
-  Reader& operator>>(Seconds<double> seconds) {
-    *this >> seconds.value;
-    seconds.value /= kPicosecondsPerSecond;
-    return *this;
+  void read(const char* column, std::string& text) const { text = row_.text(column); }
+  void read(const char* column, int& number) const { number = row_.count(column); }
+  void read(const char* column, std::int64_t& number) const { number = row_.whole(column); }
+  void read(const char* column, std::uint64_t& bits) const { bits = row_.bits(column); }
+  void read(const char* column, double& number) const { number = row_.number(column); }
+  void read(const char*, Outcome& outcome) const { outcome = read_outcome(row_); }
+  void read(const char* column, Seconds<double> seconds) const {
+    seconds.value = row_.number(column) / kPicosecondsPerSecond;
   }
 
  private:
-  SQLite::Column next() { return statement_.getColumn(at_++); }
-  SQLite::Statement& statement_;
-  int at_ = 0;
+  CheckedRow row_;
 };
 
 // "strategy, backend, ..." of the table runs.
@@ -177,52 +170,69 @@ void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& 
   }
 }
 
-void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  SQLite::Statement collective(database,
-                               "SELECT collective, group_name, link, count, bytes FROM collectives"
-                               " WHERE run = ? ORDER BY position");
-  collective.bind(1, id);
-  while (collective.executeStep()) {
-    CollectiveTotals& totals = run.communication.emplace_back();
-    Reader(collective) >> totals.collective >> totals.group >> totals.link >> totals.count >>
-        totals.bytes;
+// The rows of a run in one of its tables.
+class RunTable {
+ public:
+  RunTable(SQLite::Database& database, std::int64_t id, const char* table)
+      : database_(database), id_(id), table_(table) {}
+
+  // Calls take(row) for the rows with these columns that `condition` chooses.
+  template <class Take>
+  void read(const std::string& columns, const std::string& condition, Take&& take) const {
+    SQLite::Statement select(
+        database_, "SELECT " + columns + " FROM " + table_ + " WHERE run = ? " + condition);
+    select.bind(1, id_);
+    const Reader row(CheckedRow(select, name_of_run(database_, table_, id_)));
+    while (select.executeStep()) take(row);
   }
-  SQLite::Statement warning(database,
-                            "SELECT message FROM warnings WHERE run = ? ORDER BY position");
-  warning.bind(1, id);
-  while (warning.executeStep()) Reader(warning) >> run.warnings.emplace_back();
+
+ private:
+  SQLite::Database& database_;
+  std::int64_t id_;
+  const char* table_;
+};
+
+void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  RunTable(database, id, "collectives")
+      .read("collective, group_name, link, count, bytes", "ORDER BY position",
+            [&run](const Reader& row) {
+              CollectiveTotals& totals = run.communication.emplace_back();
+              row.read("collective", totals.collective);
+              row.read("group_name", totals.group);
+              row.read("link", totals.link);
+              row.read("count", totals.count);
+              row.read("bytes", totals.bytes);
+            });
+  RunTable(database, id, "warnings")
+      .read("message", "ORDER BY position",
+            [&run](const Reader& row) { row.read("message", run.warnings.emplace_back()); });
 }
 
 void read_series(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  SQLite::Statement select(database,
-                           "SELECT value FROM step_metrics WHERE run = ? AND name = ?"
-                           " ORDER BY step");
+  const RunTable table(database, id, "step_metrics");
   visit_series(run, [&](const char* name, std::vector<double>& values) {
-    select.reset();
-    select.bind(1, id);
-    select.bind(2, name);
-    while (select.executeStep()) Reader(select) >> values.emplace_back();
+    table.read("value", "AND name = '" + std::string(name) + "' ORDER BY step",
+               [&values](const Reader& row) { row.read("value", values.emplace_back()); });
   });
 }
 
 void read_peaks(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  SQLite::Statement select(
-      database, "SELECT bytes FROM memory_peaks WHERE run = ? AND space = ? AND tag = ?");
+  const RunTable table(database, id, "memory_peaks");
   visit_peaks(run, [&](const char* space, TaggedBytes& peak) {
     for (std::size_t i = 0; i < kMemoryTags; ++i) {
-      select.reset();
-      Binder(select) << id << space << name_of(static_cast<MemoryTag>(i));
-      if (select.executeStep()) Reader(select) >> peak.tag[i];
+      table.read("bytes",
+                 std::string("AND space = '") + space + "' AND tag = '" +
+                     name_of(static_cast<MemoryTag>(i)) + "'",
+                 [&](const Reader& row) { row.read("bytes", peak.tag[i]); });
     }
   });
 }
 
 void read_phases(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  SQLite::Statement select(database, "SELECT time_ps FROM phases WHERE run = ? AND name = ?");
+  const RunTable table(database, id, "phases");
   visit_phases(run, [&](const char* name, Seconds<double> seconds) {
-    select.reset();
-    Binder(select) << id << name;
-    if (select.executeStep()) Reader(select) >> seconds;
+    table.read("time_ps", "AND name = '" + std::string(name) + "'",
+               [&](const Reader& row) { row.read("time_ps", seconds); });
   });
 }
 
@@ -265,8 +275,8 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
   }
   RunResult run;
   run.run_id = id;
-  Reader row(select);
-  visit_columns(run, [&](const char*, auto&& field) { row >> field; });
+  const Reader row(CheckedRow(select, name_of_run(database, "runs", id)));
+  visit_columns(run, [&](const char* column, auto&& field) { row.read(column, field); });
   run.predicted = is_predicting(run.backend);
   read_series(database, id, run);
   read_peaks(database, id, run);
@@ -275,12 +285,13 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
   return run;
 }
 
-Outcome parse_outcome(const std::string& name) {
+Outcome read_outcome(const CheckedRow& row) {
+  const std::string name = row.text("outcome");
   for (const Outcome outcome :
        {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible, Outcome::failed}) {
     if (name == name_of(outcome)) return outcome;
   }
-  throw Error(ErrorCode::invalid, "outcome \"" + name + "\" of a stored run is unknown");
+  row.fail("outcome", "\"" + shortened(name) + "\" is unknown");
 }
 
 }  // namespace zl

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/train/run_result.h"
+#include "results/checked_row.h"
 
 namespace SQLite {
 class Database;
@@ -19,10 +20,10 @@ namespace zl {
 std::int64_t insert_run(SQLite::Database& database, const std::string& scenario,
                         std::int64_t environment, const RunResult& run);
 
-// Throws Error{invalid} when there is no such run, SQLite::Exception otherwise.
+// Throws Error{invalid} when there is no such run or it is damaged, SQLite::Exception otherwise.
 RunResult read_run(SQLite::Database& database, std::int64_t id);
 
-// Throws Error{invalid} for a name that is no outcome.
-Outcome parse_outcome(const std::string& name);
+// Throws damaged_row() for what is no outcome.
+Outcome read_outcome(const CheckedRow& row);
 
 }  // namespace zl

@@ -5,12 +5,14 @@
 #include <sqlite3.h>
 
 #include <cstring>
-#include <limits>
+#include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "results/checked_row.h"
 #include "results/run_rows.h"
 #include "results/schema.h"
-#include "results/stored_backend.h"
+#include "results/summary_rows.h"
 
 namespace zl {
 namespace {
@@ -126,23 +128,6 @@ std::int64_t environment_row(SQLite::Database& database, const Environment& envi
   return select.getColumn(0).getInt64();
 }
 
-Environment read_environment(SQLite::Statement& row) {
-  const auto text = [&row](const char* column) { return row.getColumn(column).getString(); };
-  Environment out;
-  out.host = text("host");
-  out.os = text("os");
-  out.kernel = text("kernel");
-  out.cpu = text("cpu");
-  out.cores = row.getColumn("cores").getInt();
-  out.memory_bytes = row.getColumn("memory_bytes").getInt64();
-  out.gpu = text("gpu");
-  out.driver = text("driver");
-  out.compiler = text("compiler");
-  out.build = text("build");
-  out.commit = text("git_commit");
-  return out;
-}
-
 void insert_scenario(SQLite::Database& database, const ScenarioRecord& scenario) {
   SQLite::Statement insert(database,
                            "INSERT INTO scenarios (hash, name, json) VALUES (?, ?, ?)"
@@ -151,56 +136,6 @@ void insert_scenario(SQLite::Database& database, const ScenarioRecord& scenario)
   insert.bind(2, scenario.name);
   insert.bind(3, scenario.json);
   insert.exec();
-}
-
-double number_or_nan(const SQLite::Column& column) {
-  return column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
-}
-
-RunSummary read_summary(SQLite::Statement& row) {
-  RunSummary run;
-  run.id = row.getColumn("run").getInt64();
-  run.saved_at = row.getColumn("saved_at").getString();
-  run.scenario_hash = row.getColumn("scenario_hash").getString();
-  run.scenario_name = row.getColumn("scenario").getString();
-  run.strategy = row.getColumn("strategy").getString();
-  run.backend = row.getColumn("backend").getString();
-  run.predicted = is_predicting(run.backend);
-  run.outcome = parse_outcome(row.getColumn("outcome").getString());
-  run.ranks = row.getColumn("ranks").getInt();
-  run.steps = row.getColumn("steps").getInt64();
-  run.final_loss = number_or_nan(row.getColumn("final_loss"));
-  run.tokens_per_second = number_or_nan(row.getColumn("tokens_per_second"));
-  run.step_time_median = number_or_nan(row.getColumn("step_time_median_ps")) / 1e12;
-  run.peak_device_bytes = row.getColumn("peak_device_bytes").getInt64();
-  run.wire_bytes_per_step = row.getColumn("wire_bytes_per_step").getInt64();
-  run.note = row.getColumn("note").getString();
-  run.tags = row.getColumn("tags").getString();
-  return run;
-}
-
-Prediction read_prediction(SQLite::Statement& row) {
-  const auto seconds = [&row](const char* column) {
-    return number_or_nan(row.getColumn(column)) / 1e12;
-  };
-  const auto share = [&row](const char* column) {
-    return number_or_nan(row.getColumn(column)) / 100;
-  };
-  Prediction out;
-  out.scenario_hash = row.getColumn("scenario_hash").getString();
-  out.scenario_name = row.getColumn("scenario").getString();
-  out.strategy = row.getColumn("strategy").getString();
-  out.backend = row.getColumn("measured_backend").getString();
-  out.measured_run = row.getColumn("measured_run").getInt64();
-  out.simulated_run = row.getColumn("simulated_run").getInt64();
-  out.measured_step_time = seconds("measured_step_time_ps");
-  out.simulated_step_time = seconds("simulated_step_time_ps");
-  out.simulated_low = seconds("step_time_low_ps");
-  out.simulated_high = seconds("step_time_high_ps");
-  out.step_time_error = share("step_time_error_percent");
-  out.peak_device_error = share("peak_device_error_percent");
-  out.wire_bytes_error = share("wire_bytes_error_percent");
-  return out;
 }
 
 }  // namespace
@@ -231,23 +166,7 @@ std::int64_t Store::save(const RunResult& run, const ScenarioRecord& scenario,
 }
 
 std::vector<RunSummary> Store::list(const RunFilter& filter) {
-  return guarded(database_->getFilename(), [&] {
-    SQLite::Statement select(
-        *database_,
-        "SELECT run_table.*, coalesce(note, '') AS note, coalesce(tags, '') AS tags"
-        " FROM run_table LEFT JOIN notes USING (run)"
-        " WHERE ?1 IN ('', scenario_hash)"
-        " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
-        " AND ?4 IN ('', backend) ORDER BY run DESC LIMIT ?5");
-    select.bind(1, filter.scenario_hash);
-    select.bind(2, filter.scenario_name);
-    select.bind(3, filter.strategy);
-    select.bind(4, filter.backend);
-    select.bind(5, filter.limit > 0 ? filter.limit : std::int64_t{-1});
-    std::vector<RunSummary> runs;
-    while (select.executeStep()) runs.push_back(read_summary(select));
-    return runs;
-  });
+  return guarded(database_->getFilename(), [&] { return read_summaries(*database_, filter); });
 }
 
 RunResult Store::load(std::int64_t id) {
@@ -258,14 +177,7 @@ RunResult Store::load(std::int64_t id) {
 }
 
 Environment Store::environment(std::int64_t id) {
-  return guarded(database_->getFilename(), [&] {
-    SQLite::Statement select(*database_,
-                             "SELECT e.* FROM runs r JOIN environments e ON e.id = r.environment"
-                             " WHERE r.id = ?");
-    select.bind(1, id);
-    if (select.executeStep()) return read_environment(select);
-    throw Error(ErrorCode::invalid, database_->getFilename() + ": no run " + std::to_string(id));
-  });
+  return guarded(database_->getFilename(), [&] { return read_environment(*database_, id); });
 }
 
 std::string Store::scenario_json(const std::string& hash) {
@@ -278,18 +190,12 @@ std::string Store::scenario_json(const std::string& hash) {
 }
 
 std::vector<Prediction> Store::predictions() {
-  return guarded(database_->getFilename(), [&] {
-    SQLite::Statement select(*database_,
-                             "SELECT v.*, r.step_time_low_ps, r.step_time_high_ps"
-                             " FROM sim_vs_measured v JOIN runs r ON r.id = v.simulated_run"
-                             " ORDER BY v.scenario, v.scenario_hash, v.strategy, measured_backend");
-    std::vector<Prediction> rows;
-    while (select.executeStep()) rows.push_back(read_prediction(select));
-    return rows;
-  });
+  return guarded(database_->getFilename(), [&] { return read_predictions(*database_); });
 }
 
 void Store::annotate(std::int64_t id, const std::string& note, const std::string& tags) {
+  std::istringstream words(tags);
+  for (std::string tag; words >> tag;) require_name(tag, "tags");
   guarded(database_->getFilename(), [&] {
     SQLite::Statement write(*database_,
                             "INSERT INTO notes (run, note, tags) VALUES (?1, ?2, ?3)"
@@ -347,15 +253,15 @@ std::vector<LiveRun> Store::live_runs() {
                            " WHERE updated > unixepoch() - ?1 ORDER BY id");
     read.bind(1, kDeadSeconds);
     while (read.executeStep()) {
-      LiveRun run{read.getColumn(0).getInt64(),  read.getColumn(1).getString(),
-                  read.getColumn(2).getString(), read.getColumn(3).getString(),
-                  read.getColumn(4).getInt64(),  {},
-                  read.getColumn(6).getInt64()};
-      const SQLite::Column loss = read.getColumn(5);
-      run.loss.resize(loss.getBytes() / sizeof(double));
-      if (!run.loss.empty()) {
-        std::memcpy(run.loss.data(), loss.getBlob(), run.loss.size() * sizeof(double));
-      }
+      const std::string id = std::to_string(read.getColumn(0).getInt64());
+      const CheckedRow row(read, {database_->getFilename(), "live_runs", id});
+      LiveRun run{row.whole("id"),        row.text("scenario"), row.text("strategy"),
+                  row.text("backend"),    row.whole("steps"),   {},
+                  row.whole("first_step")};
+      const std::string loss = row.blob("loss");
+      run.loss.resize(loss.size() / sizeof(double));
+      if (!run.loss.empty())
+        std::memcpy(run.loss.data(), loss.data(), run.loss.size() * sizeof(double));
       runs.push_back(std::move(run));
     }
     return runs;

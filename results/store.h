@@ -73,7 +73,7 @@ struct LiveRun {
 };
 
 // Every function throws Error{failed} (file system, locked for 30 s) or Error{invalid} (damaged
-// file, no such run, a value the tables refuse), with the path in the message.
+// file or row, no such run, a value the tables refuse), with the path in the message.
 class Store {
  public:
   enum class Mode { read_write, read_only };
@@ -91,7 +91,8 @@ class Store {
   std::int64_t save(const RunResult& run, const ScenarioRecord& scenario,
                     const Environment& environment);
 
-  std::vector<RunSummary> list(const RunFilter& filter = {});  // newest first
+  // Newest first. Damaged runs are passed over with a warning that names file, row and column.
+  std::vector<RunSummary> list(const RunFilter& filter = {});
 
   // All fields of a saved run; precision is empty and reserved_host 0 in runs that a zerolab saved
   // whose tables had no column for them. Times that the tables hold in picoseconds (step_time*,
@@ -107,7 +108,7 @@ class Store {
   // Everything that was both predicted and measured, by scenario and strategy.
   std::vector<Prediction> predictions();
 
-  // Replaces a run's note and tags.
+  // Replaces a run's note and tags, names separated by spaces.
   void annotate(std::int64_t id, const std::string& note, const std::string& tags);
 
   // Runs under way: begin_live returns the id for the other two. A row that nobody updated for ten

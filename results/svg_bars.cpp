@@ -17,7 +17,7 @@ double total(const ChartBar& bar) {
 Scale scale_of(const BarChart& chart) {
   double most = chart.limit;
   for (const ChartBar& bar : chart.bars) most = std::max({most, total(bar), bar.high, bar.mark});
-  return {most > 0 ? most * 1.02 : 1};
+  return Scale(most * 1.02);
 }
 
 // Names of the series that some bar shows; the others are blank.

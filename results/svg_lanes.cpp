@@ -79,7 +79,7 @@ std::vector<std::string> shown_series(const LaneChart& chart) {
 
 std::string svg_lanes(const LaneChart& chart) {
   Svg svg;
-  const Scale scale{chart.duration > 0 ? chart.duration : 1};
+  const Scale scale(chart.duration);
   const double top = svg.legend(kChartTop, shown_series(chart), "");
   const double bottom = top + kRow * static_cast<double>(chart.lanes.size());
   svg.axis(scale, top, bottom, Unit::seconds);

@@ -11,6 +11,7 @@
 namespace zl {
 namespace {
 
+constexpr double kMostTicks = 20;
 constexpr double kCharacter = 6.8;  // average advance at the page's 12 px
 
 std::size_t characters(std::string_view text) {
@@ -84,20 +85,22 @@ void Svg::diamond(double x, double y) {
 
 void Svg::axis(const Scale& scale, double top, double bottom, Unit unit) {
   const double step = round_step(scale.most, unit);
-  for (double value = 0; value <= scale.most * (1 + 1e-9); value += step) {
+  const int ticks = static_cast<int>(std::min(scale.most / step * (1 + 1e-9), kMostTicks));
+  for (int i = 0; i <= ticks; ++i) {
+    const double value = i * step;
     line(scale.x(value), top, scale.x(value), bottom, "grid");
     text(scale.x(value), bottom + 16, tick_text(value, unit), Anchor::middle, "faint");
   }
 }
 
 double Svg::legend(double y, const std::vector<std::string>& series, const std::string& mark) {
-  constexpr double kRow = 20;
+  constexpr double kLegendRow = 20;
   double x = kChartLeft;
   const auto place = [&](const std::string& name) {
     const double width = 26 + kCharacter * static_cast<double>(characters(name)) + 14;
     if (x > kChartLeft && x + width > kChartWidth) {
       x = kChartLeft;
-      y += kRow;
+      y += kLegendRow;
     }
     text(x + 18, y + 11, name, Anchor::start);
     return std::exchange(x, x + width);
@@ -111,7 +114,7 @@ double Svg::legend(double y, const std::vector<std::string>& series, const std::
     const double at = place(mark);
     diamond(at + 7, y + 7);
   }
-  return y + kRow + 6;
+  return y + kLegendRow + 6;
 }
 
 std::string Svg::finish(const ChartText& text, double height) const {

@@ -2,6 +2,7 @@
 // Ownership: an Svg owns its text. Threads: one thread.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,16 @@ inline constexpr double kChartTop = 10;
 
 // What the plot area shows from left to right.
 struct Scale {
-  double most = 1;  // at the right edge; the left one is 0
+  // `most`: at the right edge, of which numbers that no chart can show are 1; the left edge is 0.
+  explicit Scale(double wanted) : most(wanted > 1e-300 && wanted < 1e300 ? wanted : 1) {}
 
-  double x(double value) const { return kChartLeft + value / most * (kChartRight - kChartLeft); }
+  // Within the plot area, whatever the value.
+  double x(double value) const {
+    const double share = value > 0 ? std::min(value / most, 1.0) : 0.0;
+    return kChartLeft + share * (kChartRight - kChartLeft);
+  }
+
+  const double most;
 };
 
 class Svg {

@@ -141,7 +141,7 @@ void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
   const Unit unit = share_ ? Unit::fraction : data_.unit;
   const int most = std::max(1, static_cast<int>(layout.bars.width() / (5 * layout.line)));
   const double step = tick_step(layout.maximum, most, unit);
-  for (double value = 0; value <= layout.maximum * 1.0001; value += step) {
+  for (const double value : ticks(0, layout.maximum, step)) {
     const double x = origin_ + value * scale_;
     painter.setPen(grid(palette()));
     painter.drawLine(QPointF(x, layout.bars.top()), QPointF(x, layout.bars.bottom() + 3));

@@ -127,12 +127,9 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
 }
 
 void LinePlot::draw_axes(QPainter& painter, const QRectF& area) {
-  const auto first_tick = [](double minimum, double step) {
-    return std::ceil(minimum / step - 1e-9) * step;
-  };
   const double y_step = tick_step(
       y_max_ - y_min_, std::max(2, static_cast<int>(box_.height() / (2.5 * line_))), data_.y_unit);
-  for (double y = first_tick(y_min_, y_step); y <= y_max_; y += y_step) {
+  for (const double y : ticks(y_min_, y_max_, y_step)) {
     painter.setPen(grid(palette()));
     painter.drawLine(at(x_min_, y), at(x_max_, y));
     painter.setPen(faint(palette()));
@@ -141,7 +138,7 @@ void LinePlot::draw_axes(QPainter& painter, const QRectF& area) {
   }
   const double x_step = tick_step(
       x_max_ - x_min_, std::max(2, static_cast<int>(box_.width() / (5 * line_))), data_.x_unit);
-  for (double x = first_tick(x_min_, x_step); x <= x_max_; x += x_step) {
+  for (const double x : ticks(x_min_, x_max_, x_step)) {
     painter.setPen(grid(palette()));
     painter.drawLine(at(x, y_min_), at(x, y_max_));
     painter.setPen(faint(palette()));

@@ -31,12 +31,11 @@ struct ScatterPlot::Frame {
   std::vector<double> ticks(double from, double to, int most, Unit unit) const {
     std::vector<double> all;
     if (!logarithmic) {
-      const double step = tick_step(to, most, unit);
-      for (double value = 0; value <= to; value += step) all.push_back(value);
-      return all;
+      return gui::ticks(0, to, tick_step(to, most, unit));
     }
     const bool few = std::log10(to / from) * 3 > most;
-    for (double power = std::pow(10, std::floor(std::log10(from))); power <= to; power *= 10) {
+    for (double power = std::pow(10, std::floor(std::log10(from))); power > 0 && power <= to;
+         power *= 10) {
       for (const double value : {power, 2 * power, 5 * power}) {
         if (value >= from && value <= to && !(few && value > power)) all.push_back(value);
       }

@@ -118,7 +118,7 @@ void TimelinePlot::draw_axis(QPainter& painter) {
   painter.fillRect(window, palette().highlight());
   const int most = std::max(2, static_cast<int>(box_.width() / (7 * line_)));
   const double step = tick_step(visible_.length(), most, Unit::seconds);
-  for (double at = std::ceil(visible_.from / step) * step; at <= visible_.to; at += step) {
+  for (const double at : ticks(visible_.from, visible_.to, step)) {
     const double x = x_of(at);
     painter.setPen(grid(palette()));
     painter.drawLine(QPointF(x, box_.top() - 3), QPointF(x, box_.bottom()));

@@ -5,6 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_limits.h"
+#include "core/base/text.h"
 #include "results/stored_backend.h"
 #include "simulator/json/reading.h"
 
@@ -18,6 +20,17 @@ double number(const Json& value) {
 
 double number_or_zero(const Json& value) { return value.is_null() ? 0 : value.get<double>(); }
 
+// Sums of a few of them are numbers, too.
+std::int64_t whole(const Json& value, const char* key) {
+  const std::int64_t number = integer_at(value, key);
+  if (number >= 0 && number <= std::int64_t{1} << 60) return number;
+  throw Error(ErrorCode::invalid, std::string(key) + ": " + shown(value) + " is not in 0..2^60");
+}
+
+std::int64_t whole_or_zero(const Json& object, const char* key) {
+  return object.contains(key) ? whole(object[key], key) : 0;
+}
+
 std::vector<double> numbers(const Json& list) {
   std::vector<double> values;
   for (const Json& value : list) values.push_back(number(value));
@@ -29,13 +42,14 @@ Outcome outcome_of(const std::string& name) {
        {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible, Outcome::failed}) {
     if (name == name_of(outcome)) return outcome;
   }
-  throw Error(ErrorCode::invalid, "outcome \"" + name + "\" is unknown");
+  throw Error(ErrorCode::invalid, "outcome \"" + shortened(name) + "\" is unknown");
 }
 
 TaggedBytes tagged(const Json& object) {
   TaggedBytes bytes;
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    bytes.tag[i] = object.at(name_of(static_cast<MemoryTag>(i))).get<std::int64_t>();
+    const char* tag = name_of(static_cast<MemoryTag>(i));
+    bytes.tag[i] = whole(object.at(tag), tag);
   }
   return bytes;
 }
@@ -47,8 +61,8 @@ RunResult result_of(const Json& object, const std::string& backend) {
   run.strategy = object.at("strategy").get<std::string>();
   run.outcome = outcome_of(object.at("outcome").get<std::string>());
   run.message = object.at("message").get<std::string>();
-  run.ranks = object.at("ranks").get<int>();
-  run.steps = object.at("steps").get<std::int64_t>();
+  run.ranks = static_cast<int>(whole(object.at("ranks"), "ranks"));
+  run.steps = whole(object.at("steps"), "steps");
   run.loss = numbers(object.at("loss"));
   run.tokens_per_second = number(object.at("tokens_per_second"));
   const Json& step = object.at("step_time_seconds");
@@ -57,14 +71,14 @@ RunResult result_of(const Json& object, const std::string& backend) {
   run.peak_device = tagged(object.at("peak_bytes").at("device"));
   run.peak_host = tagged(object.at("peak_bytes").at("host"));
   run.peak_nvme = tagged(object.at("peak_bytes").at("nvme"));
-  run.wire_bytes_per_step = object.at("wire_bytes_per_step").get<std::int64_t>();
+  run.wire_bytes_per_step = whole(object.at("wire_bytes_per_step"), "wire_bytes_per_step");
   const Json& time = object.at("time_breakdown_seconds");
   run.time = {number(time.at("compute")), number(time.at("exposed_communication")),
               number(time.at("offload_stall")), number(time.at("bubble")),
               number(time.at("optimizer"))};
-  run.reserved_device = object.value("reserved_bytes", std::int64_t{0});
-  run.first_step = object.value("first_step", std::int64_t{0});
-  run.skipped_steps = object.value("skipped_steps", std::int64_t{0});
+  run.reserved_device = whole_or_zero(object, "reserved_bytes");
+  run.first_step = whole_or_zero(object, "first_step");
+  run.skipped_steps = whole_or_zero(object, "skipped_steps");
   return run;
 }
 
@@ -80,7 +94,7 @@ std::vector<RunResult> read_run_file(const std::string& path) {
     }
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::invalid,
-                path + ": not what `zerolab run -o json` writes: " + error.what());
+                path + ": not what `zerolab run -o json` writes: " + json_problem(error.what()));
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.what());
   }

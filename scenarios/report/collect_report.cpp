@@ -10,7 +10,9 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/nearest.h"
+#include "results/checked_row.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/report/report_step.h"
@@ -70,12 +72,42 @@ std::vector<RunSummary> select_runs(Store& store, const std::string& database,
   return runs;
 }
 
-// The scenario without its strategies and its name: what runs side by side have in common.
-std::string family_of(const std::string& scenario_json) {
-  Json json = Json::parse(scenario_json);
-  json.erase("strategies");
-  json.erase("name");
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+struct StoredRun {
+  RunSummary summary;
+  RunResult result;
+  Environment environment;
+  std::string family;  // the scenario without strategies and name: what runs side by side share
+};
+
+std::string family_of(Store& store, const std::string& database, const std::string& hash) {
+  const RowName row{database, "scenarios", hash};
+  try {
+    Json json = parse_json(store.scenario_json(hash), "its text");
+    if (!json.is_object()) throw Error(ErrorCode::invalid, "is not an object");
+    json.erase("strategies");
+    json.erase("name");
+    return to_text(json);
+  } catch (const Error& error) {
+    throw damaged_row(row, "json", error.what());
+  }
+}
+
+// Everything of the runs that can be read; the others are passed over, and said.
+std::vector<StoredRun> read_runs(Store& store, const std::string& database,
+                                 const std::vector<RunSummary>& chosen) {
+  std::vector<StoredRun> runs;
+  for (const RunSummary& run : chosen) {
+    try {
+      runs.push_back({run, store.load(run.id), store.environment(run.id),
+                      family_of(store, database, run.scenario_hash)});
+      runs.back().result.run_id = run.id;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid) throw;
+      log_warning("run " + std::to_string(run.id) + " is passed over: " + error.what());
+    }
+  }
+  if (!runs.empty()) return runs;
+  throw Error(ErrorCode::invalid, database + ": no run of it can be read; restore a copy");
 }
 
 void write_facts(const Scenario& scenario, ReportScenario& out) {
@@ -113,20 +145,21 @@ std::int64_t add_step(Store& store, const RunSummary& run, ReportScenario& out) 
   return needed;
 }
 
-ReportScenario collect_scenario(Store& store, std::vector<RunSummary> runs) {
-  std::sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) {
+ReportScenario collect_scenario(Store& store, std::vector<StoredRun> runs) {
+  std::sort(runs.begin(), runs.end(), [](const StoredRun& left, const StoredRun& right) {
+    const RunSummary &a = left.summary, &b = right.summary;
     return std::tie(a.strategy, a.scenario_hash, a.backend) <
            std::tie(b.strategy, b.scenario_hash, b.backend);
   });
   ReportScenario out;
-  out.name = runs[0].scenario_name;
+  out.name = runs[0].summary.scenario_name;
   std::map<std::string, std::int64_t> needed;  // by scenario hash
-  for (const RunSummary& run : runs) {
+  for (StoredRun& stored : runs) {
+    const RunSummary& run = stored.summary;
     const auto [found, first] = needed.try_emplace(run.scenario_hash, 0);
     if (first) found->second = add_step(store, run, out);
     ReportRun& row = out.runs.emplace_back();
-    row.result = store.load(run.id);
-    row.result.run_id = run.id;
+    row.result = std::move(stored.result);
     row.saved_at = run.saved_at;
     row.scenario_hash = run.scenario_hash;
     if (run.outcome == Outcome::out_of_memory) row.needed = found->second;
@@ -134,18 +167,18 @@ ReportScenario collect_scenario(Store& store, std::vector<RunSummary> runs) {
   return out;
 }
 
-std::vector<ReportEnvironment> collect_environments(Store& store, std::vector<RunSummary> runs) {
+std::vector<ReportEnvironment> collect_environments(std::vector<StoredRun>& runs) {
   std::sort(runs.begin(), runs.end(),
-            [](const RunSummary& a, const RunSummary& b) { return a.id < b.id; });
+            [](const StoredRun& a, const StoredRun& b) { return a.summary.id < b.summary.id; });
   std::vector<ReportEnvironment> out;
-  for (const RunSummary& run : runs) {
-    const Environment environment = store.environment(run.id);
+  for (const StoredRun& run : runs) {
+    const std::string& saved_at = run.summary.saved_at;
     auto found = std::find_if(out.begin(), out.end(), [&](const ReportEnvironment& each) {
-      return each.environment == environment;
+      return each.environment == run.environment;
     });
-    if (found == out.end()) found = out.insert(out.end(), {environment, {}, run.saved_at, {}});
-    found->runs.push_back(run.id);
-    found->last = run.saved_at;
+    if (found == out.end()) found = out.insert(out.end(), {run.environment, {}, saved_at, {}});
+    found->runs.push_back(run.summary.id);
+    found->last = saved_at;
   }
   return out;
 }
@@ -153,23 +186,22 @@ std::vector<ReportEnvironment> collect_environments(Store& store, std::vector<Ru
 }  // namespace
 
 Report collect_report(Store& store, const std::string& database, const ReportFilter& filter) {
-  const std::vector<RunSummary> runs = select_runs(store, database, filter);
-  std::map<std::string, std::vector<RunSummary>> families;
-  for (const RunSummary& run : runs) {
-    families[family_of(store.scenario_json(run.scenario_hash))].push_back(run);
-  }
-  const auto newest = [](const std::vector<RunSummary>& family) {
-    return std::max_element(family.begin(), family.end(),
-                            [](const auto& a, const auto& b) { return a.id < b.id; })
-        ->id;
-  };
-  std::vector<std::vector<RunSummary>> ordered;
-  for (auto& [key, family] : families) ordered.push_back(std::move(family));
-  std::sort(ordered.begin(), ordered.end(),
-            [&](const auto& a, const auto& b) { return newest(a) > newest(b); });
   Report report{database, now_text(), "zerolab " + detect_environment().commit, {}, {}};
-  for (auto& family : ordered) report.scenarios.push_back(collect_scenario(store, family));
-  report.environments = collect_environments(store, runs);
+  std::vector<StoredRun> runs = read_runs(store, database, select_runs(store, database, filter));
+  report.environments = collect_environments(runs);
+  std::map<std::string, std::vector<StoredRun>> families;
+  for (StoredRun& run : runs) {
+    const std::string family = run.family;
+    families[family].push_back(std::move(run));
+  }
+  std::vector<std::vector<StoredRun>> ordered;
+  for (auto& [key, family] : families) ordered.push_back(std::move(family));
+  // Runs are in the order of their ids.
+  std::sort(ordered.begin(), ordered.end(),
+            [](const auto& a, const auto& b) { return a.back().summary.id > b.back().summary.id; });
+  for (auto& family : ordered) {
+    report.scenarios.push_back(collect_scenario(store, std::move(family)));
+  }
   return report;
 }
 

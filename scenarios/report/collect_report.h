@@ -15,9 +15,10 @@ struct ReportFilter {
   std::vector<std::string> strategies;  // names; empty: all
 };
 
-// Of every scenario the newest run of each strategy and backend; a run that failed does not hide an
-// earlier result. The scenario that ran last comes first. Throws Error{invalid} for a filter that
-// no stored run has, naming the nearest that one has, and when nothing is stored at all.
+// Damaged runs are passed over with a warning. Of every scenario the newest run of each strategy
+// and backend; a run that failed does not hide an earlier result. The scenario that ran last comes
+// first. Throws Error{invalid} for a filter that no stored run has, naming the nearest that one
+// has, and when nothing is stored at all.
 Report collect_report(Store& store, const std::string& database, const ReportFilter& filter);
 
 }  // namespace zl

@@ -477,6 +477,18 @@ TEST(Units, GibAndGbAndTicks) {
   }
 }
 
+// Adding up steps would never reach the end of these.
+TEST(Units, TicksEndWhereNumbersHaveNoSuchSteps) {
+  EXPECT_EQ(ticks(0.1, 1, 0.25), (std::vector<double>{0.25, 0.5, 0.75, 1}));
+  EXPECT_EQ(ticks(0, 0.3, 0.1).size(), 4u);
+  EXPECT_EQ(ticks(1e16, 1e16 + 4, 2).size(), 3u);
+  for (const double number : {1e16, 1e300, 1e308, 5e-324, double(INFINITY), double(NAN), 0.0}) {
+    EXPECT_LE(ticks(number, number + 1, 0.5).size(), 1000u) << number;
+    EXPECT_LE(ticks(0, number, tick_step(number, 5, Unit::none)).size(), 1000u) << number;
+    EXPECT_LE(ticks(-number, number, number / 5).size(), 1000u) << number;
+  }
+}
+
 TEST(Units, AColumnHasOneUnitAndOneNumberOfDigits) {
   constexpr double kMiB = 1 << 20;
   const ColumnStyle bytes = column_style({3.5 * kMiB, 66.53 * 1024 * kMiB, 0, NAN}, Unit::bytes);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "results/xml.h"
 #include "tests/results/xml_reader.h"
@@ -73,6 +75,30 @@ TEST(Svg, TheLegendNamesWhatIsShown) {
 TEST(Svg, AnEmptyChartIsStillOne) {
   EXPECT_EQ(XmlReader::read(svg_bars({})).name, "svg");
   EXPECT_EQ(XmlReader::read(svg_lanes({})).name, "svg");
+}
+
+// Each of these once drew grid lines without end.
+TEST(Svg, NumbersThatNoChartCanShowAreStillOne) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Unit unit : {Unit::none, Unit::bytes, Unit::seconds}) {
+    for (const double value :
+         {1e308, 1.7e308, kInfinity, -kInfinity, std::nan(""), 5e-324, 1e-310, 9.3e18, -1.0, 0.0}) {
+      BarChart chart = two_bars();
+      chart.unit = unit;
+      chart.bars[0].values = {value, 1};
+      chart.bars[0].high = chart.bars[1].mark = value;
+      LaneChart lanes;
+      lanes.duration = value;
+      for (const std::string& svg : {svg_bars(chart), svg_lanes(lanes)}) {
+        const Element root = XmlReader::read(svg);
+        EXPECT_LT(svg.size(), 20'000u) << value;
+        for (const Element* line : root.all("line")) {
+          EXPECT_TRUE(std::isfinite(std::stod(line->attribute("x1")))) << svg;
+          EXPECT_LE(std::stod(line->attribute("x2")), 960) << svg;
+        }
+      }
+    }
+  }
 }
 
 TEST(Svg, ThousandsOfSpansStaySmall) {

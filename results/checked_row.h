@@ -1,0 +1,42 @@
+// A row of the database, each value checked as it is read: the file may be damaged, or of anybody.
+// Ownership: refers to the statement, whose row it is. Threads: the statement's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace SQLite {
+class Column;
+class Statement;
+}  // namespace SQLite
+
+namespace zl {
+
+struct RowName {
+  std::string file, table, row;
+};
+
+// Error{invalid} "FILE: damaged: table T, row R, column C: PROBLEM; the fix".
+Error damaged_row(const RowName& name, const std::string& column, const std::string& problem);
+
+// Throw damaged_row() for values of another type or out of range.
+class CheckedRow {
+ public:
+  CheckedRow(SQLite::Statement& statement, RowName name);
+
+  std::string text(const char* column) const;
+  std::int64_t whole(const char* column) const;  // 0 to 2^60, so that a few of them have a sum
+  int count(const char* column) const;
+  std::uint64_t bits(const char* column) const;
+  double number(const char* column) const;  // NULL: NaN
+  std::string blob(const char* column) const;
+  [[noreturn]] void fail(const char* column, const std::string& problem) const;
+
+ private:
+  SQLite::Statement& statement_;
+  RowName name_;
+};
+
+}  // namespace zl

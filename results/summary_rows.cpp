@@ -1,0 +1,153 @@
+#include "results/summary_rows.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include <string>
+
+#include "core/base/log.h"
+#include "results/checked_row.h"
+#include "results/run_rows.h"
+#include "results/stored_backend.h"
+
+namespace zl {
+namespace {
+
+RunSummary read_summary(const CheckedRow& row) {
+  RunSummary run;
+  run.id = row.whole("run");
+  run.saved_at = row.text("saved_at");
+  run.scenario_hash = row.text("scenario_hash");
+  run.scenario_name = row.text("scenario");
+  run.strategy = row.text("strategy");
+  run.backend = row.text("backend");
+  run.predicted = is_predicting(run.backend);
+  run.outcome = read_outcome(row);
+  run.ranks = row.count("ranks");
+  run.steps = row.whole("steps");
+  run.final_loss = row.number("final_loss");
+  run.tokens_per_second = row.number("tokens_per_second");
+  run.step_time_median = row.number("step_time_median_ps") / 1e12;
+  run.peak_device_bytes = row.whole("peak_device_bytes");
+  run.wire_bytes_per_step = row.whole("wire_bytes_per_step");
+  run.note = row.text("note");
+  run.tags = row.text("tags");
+  return run;
+}
+
+// `run` 0: all that the filter takes.
+void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int64_t run,
+                   std::vector<RunSummary>& runs) {
+  SQLite::Statement select(database,
+                           "SELECT run_table.*, coalesce(note, '') AS note,"
+                           " coalesce(tags, '') AS tags"
+                           " FROM run_table LEFT JOIN notes USING (run)"
+                           " WHERE ?1 IN ('', scenario_hash)"
+                           " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
+                           " AND ?4 IN ('', backend) AND ?5 IN (0, run) ORDER BY run DESC");
+  select.bind(1, filter.scenario_hash);
+  select.bind(2, filter.scenario_name);
+  select.bind(3, filter.strategy);
+  select.bind(4, filter.backend);
+  select.bind(5, run);
+  const auto wanted = [&] { return filter.limit <= 0 || std::ssize(runs) < filter.limit; };
+  while (wanted() && select.executeStep()) {
+    const std::string id = std::to_string(select.getColumn("run").getInt64());
+    try {
+      runs.push_back(read_summary({select, {database.getFilename(), "runs", id}}));
+    } catch (const Error& error) {
+      log_warning(std::string("passed over: ") + error.what());
+    }
+  }
+}
+
+// Run by run: where one has numbers that SQLite cannot add up, no list comes about.
+void add_one_by_one(SQLite::Database& database, const RunFilter& filter,
+                    std::vector<RunSummary>& runs) {
+  SQLite::Statement ids(database, "SELECT id FROM runs ORDER BY id DESC");
+  while (ids.executeStep()) {
+    const std::int64_t id = ids.getColumn(0).getInt64();
+    try {
+      add_summaries(database, filter, id, runs);
+    } catch (const SQLite::Exception& error) {
+      if (error.getErrorCode() != SQLITE_ERROR) throw;
+      const RowName name{database.getFilename(), "memory_peaks", "of run " + std::to_string(id)};
+      log_warning("passed over: " + std::string(damaged_row(name, "bytes", error.what()).what()));
+    }
+  }
+}
+
+Prediction read_prediction(const CheckedRow& row) {
+  const auto seconds = [&row](const char* column) { return row.number(column) / 1e12; };
+  const auto share = [&row](const char* column) { return row.number(column) / 100; };
+  Prediction out;
+  out.scenario_hash = row.text("scenario_hash");
+  out.scenario_name = row.text("scenario");
+  out.strategy = row.text("strategy");
+  out.backend = row.text("measured_backend");
+  out.measured_run = row.whole("measured_run");
+  out.simulated_run = row.whole("simulated_run");
+  out.measured_step_time = seconds("measured_step_time_ps");
+  out.simulated_step_time = seconds("simulated_step_time_ps");
+  out.simulated_low = seconds("step_time_low_ps");
+  out.simulated_high = seconds("step_time_high_ps");
+  out.step_time_error = share("step_time_error_percent");
+  out.peak_device_error = share("peak_device_error_percent");
+  out.wire_bytes_error = share("wire_bytes_error_percent");
+  return out;
+}
+
+}  // namespace
+
+std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilter& filter) {
+  std::vector<RunSummary> runs;
+  try {
+    add_summaries(database, filter, 0, runs);
+  } catch (const SQLite::Exception& error) {
+    if (error.getErrorCode() != SQLITE_ERROR) throw;
+    runs.clear();
+    add_one_by_one(database, filter, runs);
+  }
+  return runs;
+}
+
+Environment read_environment(SQLite::Database& database, std::int64_t run) {
+  SQLite::Statement select(database,
+                           "SELECT e.* FROM runs r JOIN environments e ON e.id = r.environment"
+                           " WHERE r.id = ?");
+  select.bind(1, run);
+  const RowName name{database.getFilename(), "environments", "of run " + std::to_string(run)};
+  if (!select.executeStep()) {
+    throw Error(ErrorCode::invalid,
+                name.file + ": no run " + std::to_string(run) + " that has an environment");
+  }
+  const CheckedRow row(select, name);
+  Environment out;
+  out.host = row.text("host");
+  out.os = row.text("os");
+  out.kernel = row.text("kernel");
+  out.cpu = row.text("cpu");
+  out.cores = row.count("cores");
+  out.memory_bytes = row.whole("memory_bytes");
+  out.gpu = row.text("gpu");
+  out.driver = row.text("driver");
+  out.compiler = row.text("compiler");
+  out.build = row.text("build");
+  out.commit = row.text("git_commit");
+  return out;
+}
+
+std::vector<Prediction> read_predictions(SQLite::Database& database) {
+  SQLite::Statement select(database,
+                           "SELECT v.*, r.step_time_low_ps, r.step_time_high_ps"
+                           " FROM sim_vs_measured v JOIN runs r ON r.id = v.simulated_run"
+                           " ORDER BY v.scenario, v.scenario_hash, v.strategy, measured_backend");
+  std::vector<Prediction> rows;
+  while (select.executeStep()) {
+    const std::string run = "of run " + select.getColumn("measured_run").getString();
+    rows.push_back(read_prediction({select, {database.getFilename(), "sim_vs_measured", run}}));
+  }
+  return rows;
+}
+
+}  // namespace zl
