@@ -51,6 +51,11 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
       options.on_step(result.first_step + step, metrics, seconds);
     }
     recorder.take(step, metrics, seconds, steps);
+    // The loss is the mean over the ranks: they all end here.
+    if (!options.keep_going && is_lost(metrics)) {
+      recorder.fail_lost();
+      break;
+    }
     checkpoints.after_step(engine, metrics.stop || step == steps);
     if (metrics.stop) break;
   }

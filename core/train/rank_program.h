@@ -42,6 +42,9 @@ struct ProgramOptions {
   bool keep_trace = false;
   bool record_accesses = false;
   const std::atomic<bool>* stop = nullptr;  // when it turns true, all ranks end after the same step
+  // Go on although a loss is not finite, of a step that no overflow skipped. Else the run ends
+  // there, `failed`, with its steps and without a checkpoint of that state.
+  bool keep_going = false;
   StepObserver on_step;
   // The file tier of a rank, for strategies that use one.
   std::function<std::unique_ptr<Storage>(const Strategy&, int rank)> make_storage;

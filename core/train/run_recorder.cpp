@@ -12,8 +12,9 @@ constexpr std::vector<double> RunResult::*kMetrics[] = {
     &RunResult::loss, &RunResult::grad_norm, &RunResult::learning_rate, &RunResult::loss_scale,
     &RunResult::step_seconds};
 
-// A loss that overflowed or is no number says that the training is lost; not every reader looks.
+// Of a run that went on: not every reader looks at the losses.
 void warn_of_lost_loss(RunResult& result) {
+  if (result.outcome != Outcome::ok) return;
   const auto lost = std::find_if(result.loss.begin(), result.loss.end(),
                                  [](double loss) { return !std::isfinite(loss); });
   if (lost == result.loss.end()) return;
@@ -22,6 +23,10 @@ void warn_of_lost_loss(RunResult& result) {
 }
 
 }  // namespace
+
+bool is_lost(const StepMetrics& metrics) {
+  return !metrics.skipped && !std::isfinite(metrics.loss);
+}
 
 RunRecorder::RunRecorder(RankContext& context, const Engine& engine, const ProgramOptions& options)
     : context_(context),
@@ -52,6 +57,14 @@ void RunRecorder::take(std::int64_t step, const StepMetrics& metrics, double sec
     result().op_sequence_hash = context_.trace().sequence_hash();
   }
   if (!keeps_whole_trace_ && step >= kSteadySteps) keep_trace(step);
+}
+
+void RunRecorder::fail_lost() {
+  RunResult& result = outcome_.result;
+  result.outcome = Outcome::failed;
+  result.message = "the loss is not finite at step " +
+                   std::to_string(result.first_step + result.steps) +
+                   ": lower the learning rate, or take the steps all the same with --keep-going";
 }
 
 void RunRecorder::append(const StepMetrics& metrics, double seconds) {

@@ -14,6 +14,9 @@
 
 namespace zl {
 
+// The loss is not finite, and it is not one that the loss scale makes up for.
+bool is_lost(const StepMetrics& metrics);
+
 class RunRecorder {
  public:
   // After the engine was made: what the trace holds by now is initialisation.
@@ -25,6 +28,8 @@ class RunRecorder {
   bool takes(std::int64_t step, bool overflows, Engine& engine);
   // After step `step` of `steps` was taken.
   void take(std::int64_t step, const StepMetrics& metrics, double seconds, std::int64_t steps);
+  // The run ends with the step just taken because it is_lost().
+  void fail_lost();
   // After the last step. `link`: of the communicator.
   RankOutcome finish(const std::string& link);
 

@@ -68,7 +68,7 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
 void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
   try {
     result.run_id = store_run(*store_, scenario_, strategy, result, environment_);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     store_failed_ = true;
     print_error(std::string("not stored: ") + error.what());
   }

@@ -69,6 +69,11 @@ void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout) {
       ->check(CLI::Range(std::int64_t{0}, kMaxCount));
 }
 
+void add_keep_going(CLI::App& app, bool& keep_going) {
+  app.add_flag("--keep-going", keep_going,
+               "Take all steps although a loss is not finite; else the run ends there, failed");
+}
+
 void add_format(CLI::App& app, std::string& format, const std::string& accepted) {
   app.add_option("-o,--format", format, "Output: " + accepted)->capture_default_str();
 }

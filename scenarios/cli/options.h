@@ -39,6 +39,7 @@ struct DatabaseOptions {
 void add_scenario_options(CLI::App& app, ScenarioOptions& options);
 void add_database_options(CLI::App& app, DatabaseOptions& options);
 void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout);
+void add_keep_going(CLI::App& app, bool& keep_going);
 void add_format(CLI::App& app, std::string& format, const std::string& accepted);
 void add_verbosity(CLI::App& app);  // --quiet, --verbose
 

@@ -20,7 +20,7 @@ namespace {
 struct RunOptions {
   ScenarioOptions scenario;
   DatabaseOptions database;
-  RunHooks hooks;  // the checkpoint and the time-out
+  RunHooks hooks;  // the checkpoint, the time-out, and whether to keep going
   std::string format = "table";
 };
 
@@ -159,6 +159,7 @@ void add_run(CLI::App& app, Action& action) {
   add_database_options(*sub, options->database);
   add_checkpoint(*sub, options->hooks.checkpoint);
   add_collective_timeout(*sub, options->hooks.collective_timeout);
+  add_keep_going(*sub, options->hooks.keep_going);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });

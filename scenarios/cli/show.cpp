@@ -2,6 +2,7 @@
 #include "scenarios/report/show.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -44,9 +45,10 @@ int cluster(const ShowOptions& options) {
   const bool table = parse_format(options.format) != Format::json;
   if (table) object.erase("calibration");  // hundreds of coefficients
   const auto count = static_cast<double>(spec.shared_cores > 0 ? 1 : spec.devices);
+  const double memory = std::min(static_cast<double>(spec.device.memory) * count, 0x1p62);
   object["derived"] = {{"nodes", (spec.devices + spec.node_devices - 1) / spec.node_devices},
                        {"calibrated", spec.calibration.has_value()},
-                       {"memory_bytes", spec.device.memory * static_cast<std::int64_t>(count)},
+                       {"memory_bytes", static_cast<std::int64_t>(memory)},
                        {"memory_bytes_per_second", spec.device.memory_bandwidth * count},
                        {"peak_flops",
                         {{"fp32", spec.device.rate(DType::f32).peak * count},

@@ -38,6 +38,18 @@ std::string full_name(const CLI::App& app) {
   throw Error(ErrorCode::usage, message + " (see " + full_name(app) + " --help)");
 }
 
+// CLI11 takes an empty word for a number that was not given.
+void check_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      throw Error(ErrorCode::usage, full_name(app) + ": " + option->get_name() +
+                                        ": \"\" is no value; write one, or leave it out (see " +
+                                        full_name(app) + " --help)");
+    }
+  }
+}
+
 void check_words(const CLI::App& app) {
   const std::vector<std::string> commands = subcommand_names(app);
   for (const std::string& word : app.remaining()) {
@@ -61,6 +73,7 @@ void collect_unknown(CLI::App& app) {
 
 void check_unknown(const CLI::App& app) {
   check_words(app);
+  check_values(app);
   const std::vector<CLI::App*> given = app.get_subcommands();
   for (const CLI::App* sub : given) check_unknown(*sub);
   const std::vector<std::string> commands = subcommand_names(app);

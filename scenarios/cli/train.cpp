@@ -24,7 +24,7 @@ struct TrainOptions {
   std::string format = "table";
   std::int64_t log_every = 1;
   std::string save;
-  RunHooks hooks;  // the time-out; the rest is added
+  RunHooks hooks;  // the time-out and keep_going; the rest is added
 };
 
 // The line of a step. What it knows of the run is fixed before the first one.
@@ -170,6 +170,7 @@ void add_train(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
   add_collective_timeout(*sub, options->hooks.collective_timeout);
+  add_keep_going(*sub, options->hooks.keep_going);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return train(*options); }; });

@@ -152,6 +152,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   ProgramOptions options = program_options(scenario);
   options.stop = hooks.stop;
   options.on_step = hooks.on_step;
+  options.keep_going = hooks.keep_going;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
   options.checkpoint = checkpoint_of(scenario, strategy, data, hooks.checkpoint);
   options.make_storage = [](const Strategy& s, int rank) {
@@ -167,7 +168,8 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   write_rates(scenario, strategy, backend.peak_flops ? backend.peak_flops(world.ranks(), dtype) : 0,
               result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
-  if (weights.holds_any() && result.steps > 0) save_weights(weights, hooks.save_weights_to, result);
+  const bool worth = result.outcome == Outcome::ok && result.steps > 0;
+  if (weights.holds_any() && worth) save_weights(weights, hooks.save_weights_to, result);
   return std::move(result);
 }
 

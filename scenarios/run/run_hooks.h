@@ -16,6 +16,7 @@ namespace zl {
 struct RunHooks {
   StepObserver on_step;                     // rank 0, after every step
   const std::atomic<bool>* stop = nullptr;  // ends the run after the current step
+  bool keep_going = false;                  // see ProgramOptions
   // Of real runs. The folder gets one folder per strategy; the identity is filled in.
   CheckpointConfig checkpoint = {};
   // Of real runs: the file (.safetensors) that gets the fp32 weights after the last step. A run

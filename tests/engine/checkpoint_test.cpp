@@ -185,9 +185,24 @@ TEST(Checkpoint, AResumedRunNamesTheStepWhoseLossWasLost) {
   Strategy s = strategy(1);
   s.optimizer.lr = 1e38;
   run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 1));
-  const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 4));
+  ProgramOptions options = kept_in(run, 4);
+  options.keep_going = true;
+  const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, options);
   ASSERT_FALSE(std::isfinite(rest.result.loss[0])) << "one update is enough";
   EXPECT_EQ(rest.result.warnings.back(), "the loss is not finite since step 2");
+}
+
+TEST(Checkpoint, ALostRunKeepsTheStateFromBefore) {
+  const TempFolder folder(in_memory());
+  const std::string run = (folder / "run").string();
+  Strategy s = strategy(1);
+  s.optimizer.lr = 1e38;
+  run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 1));
+  const Finished rest = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 4));
+  EXPECT_EQ(rest.result.outcome, Outcome::failed);
+  EXPECT_HAS(rest.result.message, "not finite at step 2");
+  EXPECT_EQ(rest.result.steps, 1);
+  EXPECT_EQ(newest_step(run), 1);
 }
 
 TEST(Checkpoint, StrangersAreNamed) {
