@@ -1,0 +1,76 @@
+// What the fuzz targets share. A target is a file with LLVMFuzzerTestOneInput: in the build `fuzz`
+// a program of libFuzzer, in every other one a function that the regressions in corpus/ are given
+// to. Ownership: files() owns a folder until the process ends. Threads: one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace zl::fuzz {
+
+// Ends the process, so that the input is kept.
+inline void require(bool holds, const std::string& what) {
+  if (holds) return;
+  std::fprintf(stderr, "fuzz: %s\n", what.c_str());
+  std::abort();
+}
+
+// Whether the call took its input. Refusing it is right, with a message for people.
+template <class Call>
+bool takes(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+    return true;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    require(message.size() < 20'000, "a message of " + std::to_string(message.size()) + " bytes");
+    for (const char* inside : {"json.exception", ".cpp:", "filesystem error"}) {
+      require(message.find(inside) == std::string::npos, message);
+    }
+    return false;
+  }
+}
+
+class Files {
+ public:
+  Files() {
+    std::string pattern = std::filesystem::temp_directory_path() / "zerolab-fuzz-XXXXXX";
+    require(mkdtemp(pattern.data()) != nullptr, "no temporary folder");
+    folder_ = pattern;
+  }
+  ~Files() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::string write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// A folder of this process, which is removed at its end.
+inline const Files& files() {
+  static const Files folder;
+  return folder;
+}
+
+inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+}  // namespace zl::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
