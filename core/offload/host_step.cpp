@@ -147,7 +147,6 @@ void HostStep::send(std::size_t group) {
 bool HostStep::settle() {
   if (!pending_) return false;
   pending_ = false;
-  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].on_host) send(g);
   }

@@ -26,8 +26,7 @@ struct RunOptions {
 
 // `real`: what real runs of the scenario gave so far.
 RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend, RunHooks hooks,
-                  const std::vector<RunResult>& real) {
+                  const std::string& backend, RunHooks hooks, const std::vector<RunResult>& real) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
   log_info(fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
@@ -123,8 +122,7 @@ int run(const RunOptions& options) {
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
     for (const std::string& backend : in_order(backends, strategy.strategy, runner)) {
       if (experiment.interrupted()) break;
-      results.push_back(
-          run_one(runner, experiment, strategy, backend, options.hooks, results));
+      results.push_back(run_one(runner, experiment, strategy, backend, options.hooks, results));
     }
   }
   if (format == Format::json) {

@@ -154,7 +154,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   options.on_step = hooks.on_step;
   options.keep_going = hooks.keep_going;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
-  options.checkpoint = checkpoint_of(scenario, strategy, data, hooks.checkpoint);
+  options.checkpoint = checkpoint_of(scenario, strategy, *prepared.data, hooks.checkpoint);
   options.make_storage = [](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
   };

@@ -59,10 +59,10 @@ MUTANTS = [
      "if (!leaving_.empty() && leaving(g).free >= 0) context_.wait(StreamId::host, leaving(g).free);",
      "", [ENGINE + ":*ffload*:*Files*"]),
     ("core/offload/host_step.cpp",
-     "pending_ = false;\n"
-     "  context_.wait(StreamId::copy_in, context_.record(StreamId::compute));",
-     "pending_ = false;",
-     [ENGINE + ":*ffload*:Delayed*"]),
+     "context_.wait(StreamId::copy_in, context_.record(StreamId::host));\n"
+     "  for (int p = groups_[group].first;",
+     "for (int p = groups_[group].first;",
+     [ENGINE + ":*HasNoHazard*:Delayed*"]),
     ("core/checkpoint/state_file.cpp",
      "context_.upload(StreamId::compute, view, stored.bytes.data());", "", [ENGINE + ":*heckpoint*"]),
     ("core/checkpoint/training_checkpoint.cpp", "if (files[rank].bytes < 0) follow(", "if (false) follow(",
