@@ -164,9 +164,9 @@ double tick_step(double maximum, int most, Unit unit) {
 
 std::vector<double> ticks(double from, double to, double step) {
   constexpr double kMost = 1000;
-  const double first = std::ceil(from / step - 1e-9), last = to / step * (1 + 1e-9);
+  const double first = std::ceil(from / step - 1e-9), last = to / step + 1e-9;
   std::vector<double> all;
-  if (!(std::abs(first) < 0x1p52 && last - first < kMost)) return all;
+  if (!(std::abs(first) < 0x1p53 && last - first < kMost)) return all;
   for (double index = first; index <= last; ++index) all.push_back(index * step);
   return all;
 }
