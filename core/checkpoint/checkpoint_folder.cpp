@@ -146,7 +146,7 @@ void remove_old_steps(const std::string& folder, std::int64_t newest, std::size_
 }
 
 std::string put_aside(const std::string& folder, std::int64_t step) {
-  const std::string from = step_folder(folder, step);
+  std::string from = step_folder(folder, step);
   std::string to = from + ".passed-over";
   if (!rename_entry(from, to)) {
     std::error_code ignored;

@@ -92,10 +92,10 @@ class FileTokens final : public TokenStore {
 
 }  // namespace
 
-std::shared_ptr<const TokenStore> keep_tokens(std::vector<std::int32_t> tokens,
+std::shared_ptr<const TokenStore> keep_tokens(const std::vector<std::int32_t>& tokens,
                                               std::int64_t vocab) {
   if (vocab <= 65536) return std::make_shared<KeptTokens<Id>>(tokens);
-  return std::make_shared<KeptTokens<std::int32_t>>(std::move(tokens));
+  return std::make_shared<KeptTokens<std::int32_t>>(tokens);
 }
 
 std::shared_ptr<const TokenStore> open_tokens(const std::string& path) {

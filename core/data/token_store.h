@@ -20,7 +20,8 @@ class TokenStore {
 };
 
 // In as few bytes as ids below `vocab` need.
-std::shared_ptr<const TokenStore> keep_tokens(std::vector<std::int32_t> tokens, std::int64_t vocab);
+std::shared_ptr<const TokenStore> keep_tokens(const std::vector<std::int32_t>& tokens,
+                                              std::int64_t vocab);
 
 // A file of TokenSource::open's. Throws Error{invalid} naming the file and the defect.
 std::shared_ptr<const TokenStore> open_tokens(const std::string& path);

@@ -71,7 +71,7 @@ std::string text_of(const Statement& statement) {
 std::vector<Fact> facts_of(std::string_view text) {
   const auto take = [&text] {
     const std::size_t end = text.find('\0');
-    const std::string part(text.substr(0, end));
+    std::string part(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     return part;
   };
