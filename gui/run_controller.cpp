@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "scenarios/run/measure.h"
+#include "scenarios/run/simulate.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::gui {
@@ -66,9 +67,7 @@ void RunController::run_all(const Scenario& scenario, const std::string& backend
   Environment environment = detect_environment();
   for (int index = 0; index < static_cast<int>(scenario.strategies.size()) && !stop_; ++index) {
     const ImportedStrategy& strategy = scenario.strategies[index];
-    const double tokens = static_cast<double>(
-        std::max<std::int64_t>(1, scenario.run.ranks) * strategy.strategy.micro_batch *
-        strategy.strategy.gradient_accumulation * scenario.run.sequence_length);
+    const auto tokens = static_cast<double>(tokens_per_step(scenario, strategy.strategy));
     std::vector<double> step_seconds;
     RunHooks hooks;
     hooks.stop = &stop_;

@@ -108,7 +108,7 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
 }
 
 void HostStep::step(StepScalars scalars) {
-  if (settle()) context_.wait(StreamId::host, context_.record(StreamId::copy_in));
+  if (apply_delayed()) context_.wait(StreamId::host, context_.record(StreamId::copy_in));
   const bool delayed = delays();
   ++steps_;
   scalars.gradient_shift = gradients_.shift();
@@ -144,7 +144,7 @@ void HostStep::send(std::size_t group) {
   }
 }
 
-bool HostStep::settle() {
+bool HostStep::apply_delayed() {
   if (!pending_) return false;
   pending_ = false;
   for (std::size_t g = 0; g < groups_.size(); ++g) {

@@ -28,7 +28,7 @@ class HostStep {
   // compute stream sees the new weights, with a delayed update those of the step before.
   void step(StepScalars scalars);
   // Sends the weights of a delayed update; whether there was one.
-  bool settle();
+  bool apply_delayed();
   // As Optimizer's: a delayed update and one that is not are of two kinds.
   int step_kind() const { return delays() ? 1 : 0; }
   void skip() { ++steps_; }

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fnv.h"
+#include "core/base/text.h"
 #include "core/threads/failures.h"
 
 namespace zl {
@@ -126,12 +127,6 @@ std::optional<std::string> value_of(const std::vector<Fact>& facts, const std::s
   return std::nullopt;
 }
 
-std::string shown(const std::optional<std::string>& value) {
-  constexpr std::size_t kShown = 120;
-  if (!value) return "none";
-  return value->size() <= kShown ? *value : value->substr(0, kShown) + "...";
-}
-
 // "run.seed: rank 0 has 1, rank 1, 2 has 2"; "" when all have the same.
 std::string describe_key(const std::string& key, const std::vector<std::vector<Fact>>& facts) {
   std::vector<std::pair<std::optional<std::string>, std::string>> values;  // and who has them
@@ -148,7 +143,8 @@ std::string describe_key(const std::string& key, const std::vector<std::vector<F
   if (values.size() == 1) return "";
   std::string text = key + ":";
   for (const auto& [value, ranks] : values) {
-    text += (text.ends_with(":") ? " rank " : ", rank ") + ranks + " has " + shown(value);
+    text += (text.ends_with(":") ? " rank " : ", rank ") + ranks + " has " +
+            (value ? shortened(*value) : "none");
   }
   return text;
 }

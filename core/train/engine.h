@@ -86,6 +86,8 @@ class Engine : public Archived, private ParameterAccess {
   GradientTarget gradient(int parameter) override { return gradients_->target(parameter); }
   void gradient_ready(int parameter) override { gradients_->ready(parameter); }
 
+  // Gradients of fp16 underflow and overflow; those of bf16 have the range of fp32.
+  static bool scales_loss(const Strategy& strategy);
   void make_optimizer(std::uint64_t seed);
   bool averages_gradients() const { return !optimizer_ || optimizer_->averages_gradients(); }
   // A place for a micro-batch on its way; its ids on the device serve one after the other.

@@ -40,7 +40,7 @@ TensorView ReplicatedWeights::owned(int parameter) {
                                  : partition_.chunk_of(weights_, parameter);
 }
 
-void ReplicatedWeights::publish() {
+void ReplicatedWeights::gather_updated() {
   if (config_.zero.stage == 0) return;
   if (!config_.zero.overlap_comm) {
     std::vector<int> all;

@@ -20,7 +20,7 @@ class ReplicatedWeights : public WeightStore {
   void leave(int, Pass) override {}
   TensorView weight(int parameter) override;
   TensorView owned(int parameter) override;
-  void publish() override;
+  void gather_updated() override;
 
  private:
   void gather(StreamId stream, const std::vector<int>& parameters);

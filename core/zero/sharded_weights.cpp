@@ -133,7 +133,7 @@ void ShardedWeights::initialize(std::uint64_t seed) {
     }
     if (tier(p) == Tier::nvme) files_->keep(p);
   }
-  publish();
+  gather_updated();
 }
 
 void ShardedWeights::archive(StateArchive& archive, int parameter, const std::string& name) {
@@ -286,7 +286,7 @@ TensorView ShardedWeights::weight(int parameter) {
   return view.flat(0, partition_.slot(parameter).count).reshaped(table_.specs[parameter].shape);
 }
 
-void ShardedWeights::publish() {
+void ShardedWeights::gather_updated() {
   if (persistent_.empty()) return;
   ScopeGuard scope(context_, Phase::gather, -1);
   const std::vector<Segment> segments = bring(StreamId::compute, persistent_);

@@ -25,7 +25,7 @@ class ShardedWeights : public WeightStore {
   void leave(int unit, Pass pass) override;
   TensorView weight(int parameter) override;
   TensorView owned(int parameter) override;
-  void publish() override;
+  void gather_updated() override;
   Tier tier(int parameter) const override { return tiers_[parameter]; }
   void archive(StateArchive& archive, int parameter, const std::string& name) override;
   void write_back(int parameter, const TensorView& value) override {

@@ -26,7 +26,7 @@ class WeightStore : public UpdatedWeights {
   // [count] elements, readable between enter and leave.
   virtual TensorView weight(int parameter) = 0;
   // After an update of the owned parts: the other ranks' parts follow.
-  virtual void publish() = 0;
+  virtual void gather_updated() = 0;
   // This rank's part between steps, under `name`; the streams that write weights are idle.
   virtual void archive(StateArchive& archive, int parameter, const std::string& name) {
     archive.tensor(name, owned(parameter));

@@ -14,6 +14,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
+#include "scenarios/run/simulate.h"
 
 namespace zl::cli {
 namespace {
@@ -32,8 +33,7 @@ class StepLines {
  public:
   StepLines(const Scenario& scenario, const Strategy& strategy, bool predicted)
       : steps_(scenario.run.steps), scaled_(strategy.precision.compute_dtype == DType::f16) {
-    tokens_ = static_cast<double>(scenario.run.ranks * strategy.micro_batch *
-                                  strategy.gradient_accumulation * scenario.run.sequence_length);
+    tokens_ = static_cast<double>(tokens_per_step(scenario, strategy));
     flops_ = tokens_ * scenario.model.flops_per_token(scenario.run.sequence_length);
     const sim::ClusterSpec cluster = predicted ? scenario_cluster(scenario) : load_cluster("local");
     peak_ = cluster_peak_flops(cluster, strategy.precision.compute_dtype);

@@ -11,10 +11,10 @@
 namespace zl {
 namespace {
 
-using Groups = std::vector<std::vector<int>>;
+using GroupList = std::vector<std::vector<int>>;
 
-Groups groups_of(const Mesh& mesh, Axis axis) {
-  Groups groups;
+GroupList groups_of(const Mesh& mesh, Axis axis) {
+  GroupList groups;
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
     if (mesh.coordinate(rank, axis) == 0) groups.push_back(mesh.members(rank, axis));
   }
@@ -24,14 +24,14 @@ Groups groups_of(const Mesh& mesh, Axis axis) {
 TEST(Mesh, HasTheGroupsOfMegatron) {
   const Mesh mesh{.tensor = 2, .context = 2, .shard = 2, .pipeline = 2};
   EXPECT_EQ(groups_of(mesh, Axis::tensor),
-            (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}}));
+            (GroupList{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}}));
   EXPECT_EQ(groups_of(mesh, Axis::context),
-            (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}}));
-  const Groups data{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {8, 12}, {9, 13}, {10, 14}, {11, 15}};
+            (GroupList{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}}));
+  const GroupList data{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {8, 12}, {9, 13}, {10, 14}, {11, 15}};
   EXPECT_EQ(groups_of(mesh, Axis::data), data);
   EXPECT_EQ(groups_of(mesh, Axis::shard), data);
   EXPECT_EQ(groups_of(mesh, Axis::pipeline),
-            (Groups{{0, 8}, {1, 9}, {2, 10}, {3, 11}, {4, 12}, {5, 13}, {6, 14}, {7, 15}}));
+            (GroupList{{0, 8}, {1, 9}, {2, 10}, {3, 11}, {4, 12}, {5, 13}, {6, 14}, {7, 15}}));
   EXPECT_EQ(groups_of(mesh, Axis::world).size(), 1u);
 }
 
