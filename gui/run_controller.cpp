@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "scenarios/run/measure.h"
-#include "scenarios/run/simulate.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::gui {

@@ -14,7 +14,6 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
-#include "scenarios/run/simulate.h"
 
 namespace zl::cli {
 namespace {

@@ -1,5 +1,7 @@
 #include "scenarios/files/scenario.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -48,6 +50,12 @@ std::string content_hash(const Scenario& scenario) {
   std::string digits(16, '0');
   for (std::size_t i = 16; i-- > 0; left >>= 4) digits[i] = "0123456789abcdef"[left & 15];
   return digits;
+}
+
+std::int64_t tokens_per_step(const Scenario& scenario, const Strategy& strategy) {
+  const RunSettings& run = scenario.run;
+  const std::int64_t ranks = std::max<std::int64_t>(1, run.ranks);  // 0: to be chosen
+  return ranks * strategy.micro_batch * strategy.gradient_accumulation * run.sequence_length;
 }
 
 }  // namespace zl

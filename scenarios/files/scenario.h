@@ -40,4 +40,7 @@ std::string content_hash(const Scenario& scenario);
 // The scenario with this strategy alone: what a stored run is a run of, whatever ran beside it.
 Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& strategy);
 
+// Of all ranks.
+std::int64_t tokens_per_step(const Scenario& scenario, const Strategy& strategy);
+
 }  // namespace zl

@@ -82,12 +82,6 @@ RunResult price_run(const Scenario& scenario, const Recording& recording,
   return result;
 }
 
-std::int64_t tokens_per_step(const Scenario& scenario, const Strategy& strategy) {
-  const RunSettings& run = scenario.run;
-  const std::int64_t ranks = std::max<std::int64_t>(1, run.ranks);  // 0: to be chosen
-  return ranks * strategy.micro_batch * strategy.gradient_accumulation * run.sequence_length;
-}
-
 void write_rates(const Scenario& scenario, const Strategy& strategy, double peak_flops,
                  RunResult& result) {
   const auto tokens = static_cast<double>(tokens_per_step(scenario, strategy));

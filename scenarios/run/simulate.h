@@ -45,9 +45,6 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline = nullptr);
 
-// Of all ranks.
-std::int64_t tokens_per_step(const Scenario& scenario, const Strategy& strategy);
-
 // Model FLOPs, and where a step time is known also tokens per second and MFU. `peak_flops`: of all
 // devices together, 0 when unknown.
 void write_rates(const Scenario& scenario, const Strategy& strategy, double peak_flops,
