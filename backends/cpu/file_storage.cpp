@@ -76,8 +76,10 @@ std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
 }
 
 std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
-                                           const AioConfig& config) {
-  return make_file_storage(folder, rank, make_io_engine(config), make_io_engine(config));
+                                           const AioConfig& config,
+                                           std::chrono::milliseconds timeout) {
+  return make_file_storage(folder, rank, make_io_engine(config, timeout),
+                           make_io_engine(config, timeout));
 }
 
 std::uint64_t recover(const std::string& file, const ObjectLayout& layout,

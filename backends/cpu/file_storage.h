@@ -8,6 +8,7 @@
 // newest one whose checksums hold.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -17,9 +18,11 @@
 namespace zl::cpu {
 
 // Files go to <folder>/zerolab-<process>-<n>-rank<rank>/. Error{failed} naming the folder, what the
-// system said and the fix.
-std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
-                                           const AioConfig& config);
+// system said and the fix. A file that stands still for `timeout` ends the process (watched() of
+// io_queue.h).
+std::unique_ptr<Storage> make_file_storage(
+    const std::string& folder, int rank, const AioConfig& config,
+    std::chrono::milliseconds timeout = std::chrono::minutes(1));
 // With an engine for each direction: reads and writes run side by side.
 std::unique_ptr<Storage> make_file_storage(const std::string& folder, int rank,
                                            std::unique_ptr<IoEngine> reader,

@@ -56,8 +56,11 @@ IoError::IoError(const IoRequest& request, int code)
       request_(request),
       code_(code) {}
 
-std::unique_ptr<IoEngine> make_io_engine(const AioConfig& config) {
-  const auto one = [&] { return make_io_engine(make_io_queue(config.queue_depth), config); };
+std::unique_ptr<IoEngine> make_io_engine(const AioConfig& config,
+                                         std::chrono::milliseconds timeout) {
+  const auto one = [&] {
+    return make_io_engine(make_io_queue(config.queue_depth, timeout), config);
+  };
   if (config.threads == 1) return one();
   std::vector<std::unique_ptr<IoEngine>> engines;
   for (std::int64_t i = 0; i < config.threads; ++i) engines.push_back(one());

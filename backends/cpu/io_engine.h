@@ -3,6 +3,7 @@
 // any thread, one call at a time per engine.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,9 @@ class IoQueue;
 
 // Over one queue, which was made for config.queue_depth.
 std::unique_ptr<IoEngine> make_io_engine(std::unique_ptr<IoQueue> queue, const AioConfig& config);
-// Over the fastest queue there is, with config.threads of it side by side.
-std::unique_ptr<IoEngine> make_io_engine(const AioConfig& config);
+// Over the fastest queue there is, with config.threads of it side by side. timeout: as watched() of
+// io_queue.h has it.
+std::unique_ptr<IoEngine> make_io_engine(
+    const AioConfig& config, std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
 }  // namespace zl::cpu

@@ -3,6 +3,7 @@
 // out. Threads: one call at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,7 +35,11 @@ class IoQueue {
 std::unique_ptr<IoQueue> make_plain_queue();
 // io_uring; nullptr, with the reason, where it was not built in or the kernel forbids it.
 std::unique_ptr<IoQueue> make_uring_queue(std::int64_t depth, std::string& why_not);
-// io_uring where there is one, else plain.
-std::unique_ptr<IoQueue> make_io_queue(std::int64_t depth);
+// The same queue; when a call of the kernel's under it moves nothing for `timeout` (0: for ever),
+// the process says which file and ends: memory that the kernel may still write cannot be given
+// back.
+std::unique_ptr<IoQueue> watched(std::unique_ptr<IoQueue> queue, std::chrono::milliseconds timeout);
+// io_uring where there is one, else plain; watched.
+std::unique_ptr<IoQueue> make_io_queue(std::int64_t depth, std::chrono::milliseconds timeout);
 
 }  // namespace zl::cpu

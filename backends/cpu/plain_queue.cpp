@@ -34,10 +34,10 @@ class PlainQueue final : public IoQueue {
 
 std::unique_ptr<IoQueue> make_plain_queue() { return std::make_unique<PlainQueue>(); }
 
-std::unique_ptr<IoQueue> make_io_queue(std::int64_t depth) {
+std::unique_ptr<IoQueue> make_io_queue(std::int64_t depth, std::chrono::milliseconds timeout) {
   std::string why_not;
   auto queue = make_uring_queue(depth, why_not);
-  return queue ? std::move(queue) : make_plain_queue();
+  return watched(queue ? std::move(queue) : make_plain_queue(), timeout);
 }
 
 }  // namespace zl::cpu

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <thread>
 
 #include "backends/mpi/check.h"
 #include "core/base/machine_memory.h"
@@ -75,7 +75,7 @@ class Session {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &processes_.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &processes_.count);
-    const Watchdog watchdog("MPI_Comm_split_type");
+    const WatchedCall watched("MPI_Comm_split_type");
     MPI_Comm node, all;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
           "MPI_Comm_split_type");
@@ -96,7 +96,7 @@ class Session {
                   list(missing) + " not within " + within_patience() + " of it: aborting");
       abort(1);
     }
-    const Watchdog watchdog("MPI_Finalize");
+    const WatchedCall watched("MPI_Finalize");
     MPI_Finalize();
   }
   Session(const Session&) = delete;
@@ -107,7 +107,7 @@ class Session {
 
  private:
   static void start() {
-    const Watchdog watchdog("MPI_Init_thread");
+    const WatchedCall watched("MPI_Init_thread");
     int level = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
     if (level >= MPI_THREAD_MULTIPLE) return;
@@ -163,19 +163,10 @@ void print_error(const std::string& message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-Watchdog::Watchdog(const std::string& call)
-    : thread_([call](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::condition_variable_any wake;
-        std::unique_lock lock(mutex);
-        for (Stillness still; !still.lasts(patience);) {
-          wake.wait_for(lock, stop, std::min<std::chrono::milliseconds>(patience, Stillness::kLook),
-                        [] { return false; });
-          if (stop.stop_requested()) return;
-        }
-        print_error(call + ": not all processes of the job have joined it within " +
-                    within_patience() + ": ending this one");
-        _exit(static_cast<int>(ErrorCode::failed));
+WatchedCall::WatchedCall(const std::string& call)
+    : watchdog_(patience, [call] {
+        return call + ": not all processes of the job have joined it within " + within_patience() +
+               ": ending this one";
       }) {}
 
 }  // namespace zl::mpi

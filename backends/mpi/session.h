@@ -6,8 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "core/threads/watchdog.h"
 
 namespace zl::mpi {
 
@@ -36,14 +37,15 @@ std::string list(const std::vector<int>& ranks);
 // One line on stderr.
 void print_error(const std::string& message);
 
-// While it lives a call of MPI's own may last as long as set_patience said; then the process says
-// so and ends.
-class Watchdog {
+// A call of MPI's own that is watched while this lives: it may last as long as set_patience said,
+// then the process says so and ends.
+class WatchedCall {
  public:
-  explicit Watchdog(const std::string& call);
+  explicit WatchedCall(const std::string& call);
 
  private:
-  std::jthread thread_;
+  Watchdog watchdog_;
+  Watchdog::Watch watch_{watchdog_};
 };
 
 }  // namespace zl::mpi

@@ -48,7 +48,7 @@ class HostStream {
   std::int64_t last() const { return enqueued_; }
   bool idle() const { return completed_ == enqueued_; }
   // Blocks until the task with that number has run or was skipped. It has no deadline of its own:
-  // tasks that wait for other ranks have.
+  // tasks that wait for other ranks or for files have.
   void wait(std::int64_t task);
   // When a task has failed, the ones behind it are skipped; throws what it threw, once.
   void rethrow();

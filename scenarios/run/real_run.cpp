@@ -155,8 +155,8 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   options.keep_going = hooks.keep_going;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
   options.checkpoint = checkpoint_of(scenario, strategy, *prepared.data, hooks.checkpoint);
-  options.make_storage = [](const Strategy& s, int rank) {
-    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio);
+  options.make_storage = [timeout = hooks.collective_timeout](const Strategy& s, int rank) {
+    return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio, timeout);
   };
   if (!hooks.save_weights_to.empty()) {
     options.at_end = [&weights](Engine& engine) { weights.collect(engine); };
