@@ -3,6 +3,7 @@
 // appended by the rank's thread only; timings are written by stream threads (see event.h).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -49,10 +50,12 @@ class Trace {
   std::vector<Round> rounds_;
 };
 
-// How often the events of a trace came, asked for in order.
+// How often the events of a trace came, asked for in order from `first` on.
 class EventCounts {
  public:
-  explicit EventCounts(const Trace& trace) : rounds_(trace.rounds()) {}
+  explicit EventCounts(const Trace& trace, std::size_t first = 0)
+      : rounds_(trace.rounds()),
+        next_(std::ranges::upper_bound(rounds_, first, {}, &Round::last) - rounds_.begin()) {}
   std::int64_t of(std::size_t event) {
     while (next_ < rounds_.size() && rounds_[next_].last <= event) ++next_;
     const bool within = next_ < rounds_.size() && rounds_[next_].first <= event;
@@ -61,7 +64,7 @@ class EventCounts {
 
  private:
   const std::vector<Round>& rounds_;
-  std::size_t next_ = 0;
+  std::size_t next_;  // the first round that ends behind what was asked for
 };
 
 // One tensor access of one event, kept only when hazard checking is on.

@@ -17,7 +17,7 @@ const char* move_name(Route route) {
 
 void CommunicationStatistics::close_step(const Trace& trace) {
   Step step;
-  EventCounts counts(trace);
+  EventCounts counts(trace, seen_);
   const auto& events = trace.events();
   for (; seen_ < events.size(); ++seen_) add(events[seen_], counts.of(seen_), step);
   append(std::move(step));
