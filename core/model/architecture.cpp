@@ -8,14 +8,19 @@ namespace zl {
 
 std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
                                                    const ModelConfig& config,
-                                                   const ParameterTable& table) {
+                                                   const ParameterTable& table, int begin,
+                                                   int end) {
   std::vector<std::unique_ptr<ModelUnit>> units;
-  units.push_back(std::make_unique<EmbeddingUnit>(context, access, config, table));
-  int number = 1;
-  for (const BlockParameters& parameters : table.blocks) {
-    units.push_back(std::make_unique<Block>(context, access, config, parameters, number++));
+  for (int number = begin; number < end; ++number) {
+    if (number == 0) {
+      units.push_back(std::make_unique<EmbeddingUnit>(context, access, config, table));
+    } else if (number == table.head_unit()) {
+      units.push_back(std::make_unique<HeadUnit>(context, access, config, table));
+    } else {
+      units.push_back(
+          std::make_unique<Block>(context, access, config, table.blocks[number - 1], number));
+    }
   }
-  units.push_back(std::make_unique<HeadUnit>(context, access, config, table));
   return units;
 }
 

@@ -11,9 +11,10 @@
 
 namespace zl {
 
-// The decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks, head.
+// Units [begin, end) of the decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks,
+// head. table: of these units.
 std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
                                                    const ModelConfig& config,
-                                                   const ParameterTable& table);
+                                                   const ParameterTable& table, int begin, int end);
 
 }  // namespace zl

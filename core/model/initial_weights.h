@@ -8,15 +8,15 @@
 namespace zl {
 
 // Fills [begin, begin + view.count()) of the flattened parameter by its InitKind.
-void draw_initial(RankContext& context, const ParameterSpec& spec, int parameter,
-                  std::uint64_t seed, std::int64_t begin, const TensorView& view);
+void draw_initial(RankContext& context, const ParameterSpec& spec, std::uint64_t seed,
+                  std::int64_t begin, const TensorView& view);
 
 // draw_initial into host memory, on the compute stream: drawn by the device slice by slice, so that
 // every tier starts from the same bits.
 class HostDraw {
  public:
   HostDraw(RankContext& context, DType dtype);
-  void operator()(const ParameterSpec& spec, int parameter, std::uint64_t seed, std::int64_t begin,
+  void operator()(const ParameterSpec& spec, std::uint64_t seed, std::int64_t begin,
                   const TensorView& view);
   void zero(const TensorView& view);
 

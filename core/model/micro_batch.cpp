@@ -1,6 +1,9 @@
 #include "core/model/micro_batch.h"
 
+#include <utility>
+
 #include "core/base/random_streams.h"
+#include "core/ops/elementwise.h"
 
 namespace zl {
 
@@ -11,6 +14,26 @@ DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, Dropout
   spec.key = {batch.seed, batch.micro_step, dropout_stream(unit, static_cast<std::uint32_t>(site))};
   spec.base = static_cast<std::uint64_t>(batch.first_sample * elements_per_sample);
   return spec;
+}
+
+Tensor merged(RankContext& context, ResidualPair stream, const BatchGeometry& batch, double dropout,
+              int unit) {
+  if (stream.add.view.empty()) return std::move(stream.owned);
+  const Shape& shape = stream.add.view.shape;
+  const DropoutSpec spec =
+      dropout_spec(dropout, batch, unit, DropoutSite::mlp_out, batch.sequence * shape[1]);
+  if (spec.p == 0) {
+    context.run(Axpy{.x = stream.x, .y = stream.add, .accumulate = true});
+    return std::move(stream.add);
+  }
+  // What is dropped is not rounded before it is added.
+  Tensor sum = context.allocate(DType::f32, shape, MemoryTag::workspace, {"residual sum", unit});
+  context.run(Axpy{.x = stream.add, .y = sum});
+  context.run(Dropout{sum, sum, spec});
+  context.run(Axpy{.x = stream.x, .y = sum, .accumulate = true});
+  if (batch.dtype == DType::f32) return sum;
+  context.run(Axpy{.x = sum, .y = stream.add});
+  return std::move(stream.add);
 }
 
 }  // namespace zl

@@ -42,6 +42,11 @@ struct ResidualPair {
   Tensor owned, add;
 };
 
+// The stream's value as one tensor, with the bits that the next norm would take. unit: the block
+// that made `add`, under whose key it is dropped.
+Tensor merged(RankContext& context, ResidualPair stream, const BatchGeometry& batch, double dropout,
+              int unit);
+
 // What a unit keeps of a micro-batch for its backward.
 struct Activations {
   virtual ~Activations() = default;
@@ -62,6 +67,7 @@ struct LossTerms {
 };
 
 struct MicroBatch {
+  int slot = 0;  // which of those that may be on their way at once
   BatchGeometry geometry;
   DeviceBatch ids;
   LossTerms loss;

@@ -56,8 +56,43 @@ BlockParameters ParameterTable::add_block(const ModelConfig& config, int layer) 
 
 int ParameterTable::add(const std::string& name, const Shape& shape, int unit, InitKind init,
                         double std) {
-  specs.push_back({name, shape, unit, init, std});
-  return static_cast<int>(specs.size()) - 1;
+  const int number = static_cast<int>(specs.size());
+  specs.push_back({name, shape, unit, init, std, number});
+  return number;
+}
+
+ParameterTable ParameterTable::part(const std::vector<bool>& has_unit) const {
+  ParameterTable part = *this;
+  part.specs.clear();
+  std::vector<int> index(specs.size(), -1);
+  for (const ParameterSpec& spec : specs) {
+    if (!has_unit[spec.unit]) continue;
+    index[spec.number] = static_cast<int>(part.specs.size());
+    part.specs.push_back(spec);
+  }
+  const auto renumber = [&](int& parameter) {
+    if (parameter >= 0) parameter = index[parameter];
+  };
+  for (BlockParameters& block : part.blocks) {
+    for (int* parameter :
+         {&block.norm1_weight, &block.norm1_bias, &block.qkv_weight, &block.qkv_bias,
+          &block.out_weight, &block.out_bias, &block.norm2_weight, &block.norm2_bias,
+          &block.up_weight, &block.up_bias, &block.down_weight, &block.down_bias}) {
+      renumber(*parameter);
+    }
+  }
+  for (int* parameter : {&part.token_embedding, &part.position_embedding, &part.final_norm_weight,
+                         &part.final_norm_bias, &part.head}) {
+    renumber(*parameter);
+  }
+  const bool has_head = has_unit[head_unit()], has_embedding = has_unit[0];
+  if (tied() && !has_head) part.head = -1;
+  if (tied() && has_head && !has_embedding) {
+    part.head = static_cast<int>(part.specs.size());
+    part.specs.push_back(specs[token_embedding]);
+    part.specs.back().unit = head_unit();
+  }
+  return part;
 }
 
 std::vector<std::int64_t> ParameterTable::counts() const {

@@ -18,6 +18,7 @@ struct ParameterSpec {
   int unit = 0;  // 0 the embedding, 1..layers the blocks, layers + 1 the final norm and head
   InitKind init = InitKind::normal;
   double std = 0;
+  int number = 0;  // in the whole model: keys its random numbers
 
   std::int64_t count() const { return shape.count(); }
 };
@@ -39,9 +40,14 @@ struct ParameterTable {
   int final_norm_weight = -1, final_norm_bias = -1;
   int head = -1;  // equal to token_embedding when tied
 
+  // The parameters of some units alone, as a rank of a pipeline has them: indices anew, -1 for
+  // those of other units. A tied head without the embedding has a copy of the weight, its last
+  // parameter.
+  ParameterTable part(const std::vector<bool>& has_unit) const;
+
   int units() const { return static_cast<int>(blocks.size()) + 2; }
   int head_unit() const { return units() - 1; }
-  bool tied() const { return head == token_embedding; }
+  bool tied() const { return head >= 0 && head == token_embedding; }
   std::int64_t count() const;
   std::vector<std::int64_t> counts() const;  // elements, by parameter: what a Partition cuts
 

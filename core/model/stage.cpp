@@ -48,7 +48,7 @@ void Stage::forward_group(const Group& group, MicroBatch& micro) {
     unit.forward(micro);
     Tensor input = unit.keep_output_only(micro);
     if (index == group.begin && away_) {
-      away_->put(index, std::move(input));
+      away_->put(micro.slot, index, std::move(input));
     } else if (index == group.begin) {
       unit.restore_input(micro, std::move(input));
     }
@@ -64,6 +64,7 @@ void Stage::evaluate(MicroBatch& micro) {
     micro.forget(unit->number());
   }
   for (ModelUnit* unit : after_) forward_unit(*unit, micro);
+  if (loss_ == nullptr) return;
   ScopeGuard scope(context_, Phase::forward, loss_->number());
   access_.enter(loss_->number(), Pass::backward);
   loss_->evaluate(micro);
@@ -89,15 +90,14 @@ void Stage::backward(MicroBatch& micro) {
     }
   }
   for (auto unit = before_.rbegin(); unit != before_.rend(); ++unit) backward_unit(**unit, micro);
-  micro.gradient.reset();
 }
 
 // The kept input of a group from the host, and the one before it on its way.
 void Stage::bring_back(std::size_t index, MicroBatch& micro) {
   const auto& groups = recompute_.groups();
   const int begin = groups[index].begin;
-  if (groups[index].recomputed) layer(begin).restore_input(micro, away_->take(begin));
-  if (index > 0 && groups[index - 1].recomputed) away_->fetch(groups[index - 1].begin);
+  if (groups[index].recomputed) layer(begin).restore_input(micro, away_->take(micro.slot, begin));
+  if (index > 0 && groups[index - 1].recomputed) away_->fetch(micro.slot, groups[index - 1].begin);
 }
 
 // A group of one is recomputed inside its backward visit (backward_layer); a longer one makes a
@@ -131,7 +131,7 @@ std::vector<Visit> Stage::forward_visits() const {
 
 std::vector<Visit> Stage::evaluation_visits() const {
   std::vector<Visit> order = forward_visits();
-  order.push_back({loss_->number(), Pass::backward});
+  if (loss_ != nullptr) order.push_back({loss_->number(), Pass::backward});
   return order;
 }
 

@@ -24,9 +24,10 @@ class Stage {
 
   // From the ids (or the stream) of the micro-batch to its stream; keeps what backward() needs.
   void forward(MicroBatch& micro);
-  // From the loss (or the gradient) to all gradients of the stage's parameters.
+  // From the loss (or the gradient) to all gradients of the stage's parameters, and to the gradient
+  // of what the stage took.
   void backward(MicroBatch& micro);
-  // Forward and loss without gradients; nothing is kept.
+  // Forward and, where the model ends here, loss without gradients; nothing is kept.
   void evaluate(MicroBatch& micro);
 
   // The order in which one micro-batch enters the units, for prefetchers.

@@ -6,8 +6,8 @@
 
 namespace zl {
 
-void ActivationOffload::put(int layer, Tensor kept) {
-  Tensor& host = host_[layer];
+void ActivationOffload::put(int slot, int layer, Tensor kept) {
+  Tensor& host = host_[{slot, layer}];
   if (host.view.empty()) {
     host = context_.allocate(kept.view.dtype, kept.view.shape, MemoryTag::activation,
                              {"block input", layer + 1}, host_space(offload_));
@@ -26,9 +26,9 @@ void ActivationOffload::retire(std::size_t keep) {
   }
 }
 
-void ActivationOffload::fetch(int layer) {
-  if (coming_.contains(layer)) return;
-  const Tensor& host = host_.at(layer);
+void ActivationOffload::fetch(int slot, int layer) {
+  if (coming_.contains({slot, layer})) return;
+  const Tensor& host = host_.at({slot, layer});
   Coming coming;
   coming.tensor = context_.allocate(host.view.dtype, host.view.shape, MemoryTag::activation,
                                     {"block input", layer + 1});
@@ -37,12 +37,12 @@ void ActivationOffload::fetch(int layer) {
   context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
   context_.copy(StreamId::copy_in, Route::host_to_device, coming.tensor, host);
   coming.event = context_.record(StreamId::copy_in);
-  coming_.emplace(layer, std::move(coming));
+  coming_.emplace(Place{slot, layer}, std::move(coming));
 }
 
-Tensor ActivationOffload::take(int layer) {
-  fetch(layer);
-  auto found = coming_.extract(layer);
+Tensor ActivationOffload::take(int slot, int layer) {
+  fetch(slot, layer);
+  auto found = coming_.extract({slot, layer});
   context_.wait(StreamId::compute, found.mapped().event);
   return std::move(found.mapped().tensor);
 }

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "core/model/kept_inputs.h"
 #include "core/offload/offload_config.h"
@@ -17,9 +18,9 @@ class ActivationOffload : public KeptInputs {
   ActivationOffload(RankContext& context, const OffloadConfig& offload)
       : context_(context), offload_(offload) {}
 
-  void put(int layer, Tensor kept) override;
-  void fetch(int layer) override;
-  Tensor take(int layer) override;
+  void put(int slot, int layer, Tensor kept) override;
+  void fetch(int slot, int layer) override;
+  Tensor take(int slot, int layer) override;
   void finish() override { retire(0); }
 
  private:
@@ -35,9 +36,10 @@ class ActivationOffload : public KeptInputs {
 
   RankContext& context_;
   const OffloadConfig& offload_;
-  std::map<int, Tensor> host_;  // by layer, for all micro-batches
+  using Place = std::pair<int, int>;  // slot and layer
+  std::map<Place, Tensor> host_;      // for all micro-batches of the slot
   std::deque<Leaving> leaving_;
-  std::map<int, Coming> coming_;
+  std::map<Place, Coming> coming_;
 };
 
 }  // namespace zl

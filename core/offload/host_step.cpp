@@ -19,7 +19,7 @@ HostStep::HostStep(RankContext& context, const OffloadConfig& offload,
       tier_(make_state_tier(context, offload, optimizer, groups_)),
       new_weights_(partition.size()) {
   place_new_weights(precision.compute_dtype);
-  make_optimizers(optimizer, {precision.stochastic_rounding, seed});
+  make_optimizers(table, optimizer, {precision.stochastic_rounding, seed});
   draw_masters(table, seed);
 }
 
@@ -70,13 +70,15 @@ void HostStep::place_new_weights(DType dtype) {
   }
 }
 
-void HostStep::make_optimizers(const OptimizerConfig& config, const StochasticRounding& rounding) {
+void HostStep::make_optimizers(const ParameterTable& table, const OptimizerConfig& config,
+                               const StochasticRounding& rounding) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     auto& optimizer = optimizers_.emplace_back();
     if (!groups_[g].on_host) continue;
     std::vector<UpdateRange> ranges;
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      ranges.push_back({new_weights_[p], gradients_.owned(p), p, partition_.owned_begin(p)});
+      ranges.push_back({new_weights_[p], gradients_.owned(p), p, partition_.owned_begin(p),
+                        table.specs[p].number});
     }
     optimizer = make_host_optimizer(context_, config, std::move(ranges),
                                     {StreamId::host, tier_->state(g), rounding});
@@ -99,7 +101,7 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
     }
     context_.wait(StreamId::compute, context_.record(StreamId::host));
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      draw(table.specs[p], p, seed, partition_.owned_begin(p),
+      draw(table.specs[p], seed, partition_.owned_begin(p),
            master(g, p).flat(0, partition_.owned_count(p)));
     }
     context_.wait(StreamId::host, context_.record(StreamId::compute));

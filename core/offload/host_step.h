@@ -42,7 +42,8 @@ class HostStep {
     return offload_.delayed_update_after >= 0 && steps_ >= offload_.delayed_update_after;
   }
   void place_new_weights(DType dtype);
-  void make_optimizers(const OptimizerConfig& config, const StochasticRounding& rounding);
+  void make_optimizers(const ParameterTable& table, const OptimizerConfig& config,
+                       const StochasticRounding& rounding);
   void draw_masters(const ParameterTable& table, std::uint64_t seed);
   TensorView master(std::size_t group, int parameter) const;
   struct Leaving {

@@ -23,7 +23,7 @@ void adam_step(RankContext& context, const OptimizerState& state, const Optimize
   for (const OptimizerState::Piece& piece : state.pieces()) {
     const UpdateRange& range = state.ranges()[piece.range];
     op.key = {variant.rounding.seed, static_cast<std::uint32_t>(state.steps()),
-              rounding_stream(range.parameter)};
+              rounding_stream(range.number)};
     op.base = static_cast<std::uint64_t>(range.begin);
     op.param = piece.param;
     op.grad = piece.gradient_behind(scalars.gradient_shift);

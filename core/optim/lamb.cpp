@@ -61,7 +61,7 @@ void find_updates(RankContext& context, const OptimizerState& state, const Scrat
 void measure(RankContext& context, const OptimizerState& state, const Scratch& scratch) {
   std::int64_t i = 0;
   for (const OptimizerState::Piece& piece : state.pieces()) {
-    const std::int64_t parts = state.replicated() ? 1 : context.ranks();
+    const std::int64_t parts = state.replicated() ? 1 : context.ranks(Axis::data);
     const auto square = [&](const TensorView& x, int which) {
       context.run(SquaredSum{.x = x,
                              .bound = scratch.bound(i, which),

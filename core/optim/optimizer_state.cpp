@@ -79,7 +79,7 @@ void OptimizerState::drop_first_moment() {
 }
 
 void OptimizerState::reduce(const TensorView& values, ReduceOp op) const {
-  if (replicated_ || context_.ranks() == 1) return;
+  if (replicated_ || context_.ranks(Axis::data) == 1) return;
   const Segment segment{values, values};
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});

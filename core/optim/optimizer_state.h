@@ -14,8 +14,9 @@ namespace zl {
 // A contiguous range to update: `weights` in the compute type, its reduced gradient.
 struct UpdateRange {
   TensorView weights, gradient;
-  int parameter = 0;
+  int parameter = 0;       // in the partition
   std::int64_t begin = 0;  // index of the first element in the parameter
+  int number = 0;          // of the parameter in the whole model: keys its random numbers
 };
 
 // State tensors of n elements each; empty where the optimizer has none.

@@ -1,4 +1,5 @@
-// The communicators of one rank, one for each axis of the mesh that has more than one rank: split
+// The communicators of one rank, one for each axis of the mesh that has more than one rank, and for
+// data: split
 // from the world's, or the world's own where an axis covers it.
 // Ownership: refers to the world's communicator, owns the others. Threads: one rank's thread.
 #pragma once

@@ -4,21 +4,23 @@
 
 namespace zl {
 
-int Schedule::in_flight() const {
+int Schedule::in_flight(int chunk) const {
   int now = 0, most = 0;
   for (const Instruction& each : body) {
-    if (each.kind == InstructionKind::load) most = std::max(most, ++now);
+    if (each.chunk != chunk) continue;
+    if (each.kind == InstructionKind::forward) most = std::max(most, ++now);
     if (each.kind == InstructionKind::backward) --now;
   }
   return most;
 }
 
-std::vector<Visit> Schedule::visits(const Stage& stage) const {
+std::vector<Visit> Schedule::visits(std::span<const std::unique_ptr<Stage>> stages) const {
   std::vector<Visit> order;
   const auto append = [&](const std::vector<Visit>& visits) {
     order.insert(order.end(), visits.begin(), visits.end());
   };
   for (const Instruction& each : body) {
+    const Stage& stage = *stages[each.chunk];
     if (each.kind == InstructionKind::forward) append(stage.forward_visits());
     if (each.kind == InstructionKind::backward) append(stage.backward_visits());
   }

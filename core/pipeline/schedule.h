@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/model/stage.h"
+#include "core/pipeline/pipeline.h"
 
 namespace zl {
 
@@ -14,11 +17,20 @@ enum class InstructionKind : std::uint8_t {
   load,      // the ids of a micro-batch to the device
   forward,   // keeps what the backward needs
   backward,  // begins with the loss, where the stage ends the model
+  // Between ranks. What a chunk takes, from the rank of the stage before (forward) or behind.
+  receive_stream,
+  receive_gradient,
+  // What it made, to the rank of the stage behind (forward) or before; and its buffer free again.
+  send_stream,
+  send_gradient,
+  release_stream,
+  release_gradient,
 };
 
 struct Instruction {
   InstructionKind kind = InstructionKind::load;
   int micro = 0;  // which micro-batch of the body
+  int chunk = 0;  // of the rank
 
   bool operator==(const Instruction&) const = default;
 };
@@ -29,13 +41,20 @@ struct Schedule {
   int micro_batches = 1;
   int repeats = 1;
 
-  // The most micro-batches between their load and the end of their backward at any moment.
-  int in_flight() const;
-  // What the body enters, in order.
-  std::vector<Visit> visits(const Stage& stage) const;
+  // The most micro-batches of a chunk between their forward and the end of their backward at any
+  // moment.
+  int in_flight(int chunk = 0) const;
+  // What the body enters, in order. stages: of each chunk.
+  std::vector<Visit> visits(std::span<const std::unique_ptr<Stage>> stages) const;
 };
 
 // One micro-batch after the other, forward and backward: a rank that holds the whole model.
 Schedule whole_model_schedule(std::int64_t gradient_accumulation);
+
+// What a rank of a pipeline does, its messages among it. All messages of all ranks lie in one
+// order, that of a run in unit times, and each rank's own come in it: so they may travel in order,
+// one at a time, and nobody waits in a circle. A buffer that was sent is released two messages of
+// its kind later. Error{invalid} where backwards come in halves, which the units cannot do yet.
+Schedule pipeline_schedule(const Pipeline& pipeline, int rank);
 
 }  // namespace zl

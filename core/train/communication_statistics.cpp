@@ -8,6 +8,8 @@
 namespace zl {
 namespace {
 
+constexpr std::uint8_t kSends = 1;  // `kind` of a message: RankContext::exchange
+
 const char* move_name(Route route) {
   if (route == Route::file_to_host) return "read";
   return route == Route::host_to_file ? "write" : "copy";
@@ -33,8 +35,17 @@ void CommunicationStatistics::append(Step step) {
 }
 
 void CommunicationStatistics::add(const TraceEvent& event, std::int64_t times, Step& step) {
-  if (event.type == EventType::op || event.type == EventType::collective) step.ops += times;
+  const bool message = event.type == EventType::message;
+  if (event.type == EventType::op || event.type == EventType::collective || message) {
+    step.ops += times;
+  }
   add_move(event, times, step);
+  if (message && event.kind == kSends) {
+    Totals& totals = step.sends[event.axis];
+    totals.count += times;
+    totals.bytes += times * event.wire_bytes;
+    step.wire_bytes += times * event.wire_bytes;
+  }
   if (event.type != EventType::collective) return;
   Totals& totals = step.collectives[{event.kind, event.purpose}];
   totals.count += times;
@@ -54,13 +65,17 @@ void CommunicationStatistics::add_move(const TraceEvent& event, std::int64_t tim
 
 void CommunicationStatistics::write(RunResult& result, const std::string& link) const {
   std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
-  std::map<std::uint8_t, Totals> moves;
+  std::map<std::uint8_t, Totals> moves, sends;
   for (const std::int32_t kind : steps_) {
     const Step& step = kinds_[kind];
     result.op_count += step.ops;
     for (const auto& [key, totals] : step.collectives) {
       sums[key].count += totals.count;
       sums[key].bytes += totals.bytes;
+    }
+    for (const auto& [axis, totals] : step.sends) {
+      sends[axis].count += totals.count;
+      sends[axis].bytes += totals.bytes;
     }
     for (const auto& [route, totals] : step.moves) {
       moves[route].count += totals.count;
@@ -71,6 +86,10 @@ void CommunicationStatistics::write(RunResult& result, const std::string& link) 
     result.communication.push_back({name_of(static_cast<CollectiveKind>(key.first)),
                                     name_of(static_cast<Purpose>(key.second)), link, totals.count,
                                     totals.bytes});
+  }
+  for (const auto& [axis, totals] : sends) {
+    result.communication.push_back(
+        {"send", name_of(static_cast<Axis>(axis)), link, totals.count, totals.bytes});
   }
   for (const auto& [route, totals] : moves) {
     result.communication.push_back({move_name(static_cast<Route>(route)), "tiers",

@@ -31,6 +31,7 @@ class CommunicationStatistics {
   };
   struct Step {
     std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, purpose)
+    std::map<std::uint8_t, Totals> sends;                                 // messages, by Axis
     std::map<std::uint8_t, Totals> moves;                                 // by Route
     std::int64_t ops = 0, wire_bytes = 0;
     bool operator==(const Step&) const = default;

@@ -1,11 +1,48 @@
 #include "core/train/engine.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/base/error.h"
 #include "core/model/architecture.h"
 #include "core/offload/activation_offload.h"
 #include "core/ops/elementwise.h"
 
 namespace zl {
+
+namespace {
+
+Pipeline pipeline_of(const Strategy& strategy) {
+  const PipelineConfig& config = strategy.pipeline;
+  PipelineShape shape{.ranks = static_cast<int>(config.ranks),
+                      .micro_batches = static_cast<int>(strategy.gradient_accumulation),
+                      .chunks = static_cast<int>(config.virtual_stages)};
+  // A whole model runs one micro-batch after the other, which no list needs to say.
+  if (shape.ranks * shape.chunks == 1) return {.shape = {}, .work = {}};
+  return make_pipeline(config.schedule, shape);
+}
+
+ParameterTable own_table(const ModelConfig& model, const Pipeline& pipeline,
+                         const std::vector<UnitRange>& units, int rank) {
+  const ParameterTable whole(model);
+  return whole.part(units_of_rank(pipeline, units, rank, whole.units()));
+}
+
+void check_pipeline_of(const Strategy& strategy, const ModelConfig& model, const Mesh& mesh) {
+  if (mesh.pipeline != strategy.pipeline.ranks) {
+    throw Error(ErrorCode::invalid,
+                "parallel.pipeline: " + std::to_string(strategy.pipeline.ranks) +
+                    " is not the mesh's " + std::to_string(mesh.pipeline));
+  }
+  if (mesh.pipeline > 1 && model.tied_embeddings && strategy.offload.optimizer != Tier::device) {
+    throw Error(ErrorCode::invalid,
+                "parallel.pipeline: the tied embedding's gradient is on the host under "
+                "offload_optimizer, where its two stages cannot add it up; use a model with "
+                "tied_embeddings false, or no offload_optimizer");
+  }
+}
+
+}  // namespace
 
 bool Engine::scales_loss(const Strategy& strategy) {
   return strategy.precision.compute_dtype == DType::f16;
@@ -18,42 +55,76 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       strategy_(strategy),
       sequence_length_(sequence_length),
       seed_(seed),
-      table_(model_),
+      pipeline_(pipeline_of(strategy)),
+      units_(split_units(model.layers, strategy.pipeline)),
+      table_(own_table(model, pipeline_, units_, context.rank(Axis::pipeline))),
       partition_(table_.counts(), context.ranks(Axis::data), context.rank(Axis::data)),
+      model_elements_(
+          Partition(ParameterTable(model).counts(), partition_.ranks(), 0).full_elements()),
       placement_(partition_, strategy.offload),
-      schedule_(whole_model_schedule(strategy.gradient_accumulation)),
+      schedule_(is_whole_model() ? whole_model_schedule(strategy.gradient_accumulation)
+                                 : pipeline_schedule(pipeline_, context.rank(Axis::pipeline))),
+      messages_(context, pipeline_),
       learning_rate_(strategy.schedule, strategy.optimizer),
       scaler_(strategy.loss_scaler,
               scales_loss(strategy) && strategy.loss_scaler.static_scale == 0) {
   check_offload(strategy_);
+  check_pipeline_of(strategy_, model_, context_.mesh());
   ScopeGuard scope(context_, Phase::init, -1);
-  std::unique_ptr<KeptInputs> kept;
-  if (strategy_.offload.activations) {
-    kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
-  }
-  auto& access = static_cast<ParameterAccess&>(*this);
-  stage_ = std::make_unique<Stage>(
-      context_, access, make_units(context_, access, model_, table_),
-      RecomputePlan(strategy_.recompute, static_cast<int>(model_.layers)), std::move(kept));
+  make_stages();
   const StoreConfig stores{strategy_.zero, strategy_.precision, strategy_.offload, placement_,
                            strategy_.gradient_accumulation};
-  weights_ = make_weight_store(context_, stores, table_, partition_, schedule_.visits(*stage_));
+  weights_ = make_weight_store(context_, stores, table_, partition_, schedule_.visits(stages_));
   gradients_ = make_gradient_store(context_, stores, table_, partition_);
-  const std::int64_t rows = strategy_.micro_batch * sequence_length;
+  make_slots();
   const auto staging = [&](DType dtype, std::int64_t count, const char* what) {
     return context_.allocate(dtype, Shape{count}, MemoryTag::staging, {what});
   };
-  slots_.resize(schedule_.in_flight());
-  for (Slot& slot : slots_) {
-    slot.tokens = staging(DType::i32, rows, "tokens");
-    slot.targets = staging(DType::i32, rows, "targets");
-  }
   loss_ = staging(DType::f32, 2, "loss and stop vote");
   bound_ = staging(DType::f32, 1, "largest gradient");
   squares_ = staging(DType::f64, 3, "squared norm");
   context_.run(Fill{loss_.view, 0});
   weights_->initialize(seed);
   make_optimizer(seed);
+}
+
+// The rank's stages of the pipeline, each with its share of the recomputation.
+void Engine::make_stages() {
+  auto& access = static_cast<ParameterAccess&>(*this);
+  const int rank = context_.rank(Axis::pipeline);
+  for (int chunk = 0; chunk < pipeline_.shape.chunks; ++chunk) {
+    const int stage = pipeline_.stage_of(rank, chunk);
+    const UnitRange& units = units_[stage];
+    const int layers =
+        std::min(units.end - 1, static_cast<int>(model_.layers)) - std::max(units.begin, 1) + 1;
+    std::unique_ptr<KeptInputs> kept;
+    if (strategy_.offload.activations) {
+      kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
+    }
+    stages_.push_back(std::make_unique<Stage>(
+        context_, access, make_units(context_, access, model_, table_, units.begin, units.end),
+        RecomputePlan(strategy_.recompute, layers), std::move(kept)));
+    chunks_.push_back({.stage = stage, .last_unit = units.end - 1});
+  }
+}
+
+void Engine::make_slots() {
+  const std::int64_t rows = strategy_.micro_batch * sequence_length_;
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    Chunk& own = chunks_[chunk];
+    own.slots.resize(schedule_.in_flight(static_cast<int>(chunk)));
+    for (std::size_t i = 0; i < own.slots.size(); ++i) {
+      own.slots[i].micro.slot = static_cast<int>(i);
+    }
+    if (!is_first(own) && !is_last(own)) continue;
+    for (Slot& slot : own.slots) {
+      const auto ids = [&](const char* what) {
+        return context_.allocate(DType::i32, Shape{rows}, MemoryTag::staging, {what});
+      };
+      slot.tokens = ids("tokens");
+      slot.targets = ids("targets");
+    }
+  }
 }
 
 Engine::~Engine() {
@@ -76,7 +147,7 @@ void Engine::make_optimizer(std::uint64_t seed) {
   }
   for (int p = 0; p < on_device; ++p) {
     ranges.push_back({weights_->owned(p), gradients_->owned(p), p,
-                      whole ? std::int64_t{0} : partition_.owned_begin(p)});
+                      whole ? std::int64_t{0} : partition_.owned_begin(p), table_.specs[p].number});
   }
   if (ranges.empty()) return;
   if (const std::string conflict = stage_conflict(strategy_); !conflict.empty()) {
@@ -92,7 +163,7 @@ void Engine::make_optimizer(std::uint64_t seed) {
     const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
     const std::int64_t count = whole ? partition_.slot(p).count : partition_.owned_count(p);
     if (count == 0) continue;
-    draw_initial(context_, table_.specs[i], p, seed, begin, optimizer_->master(i).flat(0, count));
+    draw_initial(context_, table_.specs[i], seed, begin, optimizer_->master(i).flat(0, count));
   }
 }
 
@@ -117,38 +188,51 @@ void Engine::upload(Slot& slot, Batch batch) {
   slot.micro.loss.counted_rows = objective_.counted_rows(kept.targets);
 }
 
-void Engine::load(int micro, Batch batch) {
+void Engine::load(int micro, Batch batch, int chunk) {
   ScopeGuard scope(context_, Phase::forward, -1);
   context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
-  upload(slot(micro), std::move(batch));
+  upload(chunks_[chunk].slot(micro), std::move(batch));
 }
 
 void Engine::forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets) {
-  load(forwards_, {{tokens.begin(), tokens.end()}, {targets.begin(), targets.end()}});
-  forward(forwards_);
+  ZL_CHECK(is_whole_model(), "a pipeline's micro-batches are run by its schedule");
+  const int micro = chunks_.front().forwards;
+  load(micro, {{tokens.begin(), tokens.end()}, {targets.begin(), targets.end()}});
+  forward(micro);
 }
 
-void Engine::forward(int micro) {
-  ZL_CHECK(forwards_ < strategy_.gradient_accumulation,
+void Engine::forward(int micro, int chunk) {
+  Chunk& own = chunks_[chunk];
+  ZL_CHECK(own.forwards < strategy_.gradient_accumulation,
            "step() is due: gradient_accumulation micro-batches are done");
   ScopeGuard scope(context_, Phase::forward, -1);
-  MicroBatch& batch = slot(micro).micro;
+  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
+  MicroBatch& batch = own.slot(micro).micro;
   const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
   batch.geometry = geometry(micro);
   batch.loss.sum = loss_.view.flat(0, 1);
   batch.loss.weight = weight;
   batch.loss.gradient_scale = weight * scaler_.scale();
-  stage_->forward(batch);
-  ++forwards_;
+  take_stream(own, micro, batch);
+  stages_[chunk]->forward(batch);
+  leave_stream(own, micro, batch);
+  ++own.forwards;
 }
 
-void Engine::backward(int micro) {
+void Engine::backward(int micro, int chunk) {
+  Chunk& own = chunks_[chunk];
   ScopeGuard scope(context_, Phase::backward, -1);
   gradients_->set_averaging(averages_gradients());
-  gradients_->begin_micro_batch(backwards_ == 0, backwards_ + 1 == strategy_.gradient_accumulation);
-  stage_->backward(slot(micro).micro);
+  gradients_->begin_micro_batch(own.backwards == 0,
+                                own.backwards + 1 == strategy_.gradient_accumulation);
+  MicroBatch& batch = own.slot(micro).micro;
+  if (!is_last(own)) batch.gradient = messages_.take({own.stage, micro, false});
+  stages_[chunk]->backward(batch);
+  Tensor gradient = std::move(batch.gradient);
+  batch.gradient = {};
+  if (!is_first(own)) messages_.hand_over({own.stage - 1, micro, false}, std::move(gradient));
   gradients_->end_micro_batch();
-  ++backwards_;
+  ++own.backwards;
 }
 
 void Engine::skip_step(bool overflows) {
@@ -160,12 +244,14 @@ void Engine::skip_step(bool overflows) {
 }
 
 void Engine::skip_micro_batches(int count) {
-  forwards_ += count;
-  backwards_ += count;
+  for (Chunk& chunk : chunks_) {
+    chunk.forwards += count;
+    chunk.backwards += count;
+  }
 }
 
 void Engine::archive(StateArchive& archive) {
-  ZL_CHECK(forwards_ == 0, "checkpoints are of whole steps");
+  ZL_CHECK(chunks_.front().forwards == 0, "checkpoints are of whole steps");
   archive.integer("engine.steps", step_);
   std::int64_t index = learning_rate_.index();
   archive.integer("schedule.index", index);
@@ -191,19 +277,20 @@ void Engine::archive(StateArchive& archive) {
 }
 
 double Engine::evaluate(Batch batch) {
-  ZL_CHECK(forwards_ == 0, "evaluation comes between steps");
+  ZL_CHECK(chunks_.front().forwards == 0, "evaluation comes between steps");
   ScopeGuard scope(context_, Phase::other, -1);
   Tensor loss = context_.allocate(DType::f32, Shape{1}, MemoryTag::staging, {"evaluation loss"});
   context_.run(Fill{loss, 0});
-  Slot& place = slots_.front();
-  upload(place, std::move(batch));
-  place.micro.geometry = geometry(0);
-  place.micro.geometry.train = false;
-  place.micro.loss.sum = loss;
-  place.micro.loss.weight = 1;
-  weights_->follow(stage_->evaluation_visits());
-  stage_->evaluate(place.micro);
-  weights_->follow(schedule_.visits(*stage_));
+  std::vector<Visit> visits;
+  for (const auto& stage : stages_) {
+    const std::vector<Visit> own = stage->evaluation_visits();
+    visits.insert(visits.end(), own.begin(), own.end());
+  }
+  weights_->follow(visits);
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    evaluate_chunk(chunk, batch, loss);
+  }
+  weights_->follow(schedule_.visits(stages_));
   reduce_scalar(loss, ReduceOp::average);
   const double mean = context_.read(ProbeKind::loss, loss);
   host_batches_.clear();

@@ -18,6 +18,7 @@
 #include "core/optim/lr_schedule.h"
 #include "core/optim/optimizer.h"
 #include "core/pipeline/schedule.h"
+#include "core/pipeline/stage_messages.h"
 #include "core/rank/rank_context.h"
 #include "core/train/strategy.h"
 #include "core/zero/gradient_store.h"
@@ -48,13 +49,16 @@ class Engine : public Archived, private ParameterAccess {
   // What a step is made of, for an executor: load, forward and backward of every micro-batch in the
   // order of schedule(), then step(). Micro-batches of a step count from 0.
   const Schedule& schedule() const { return schedule_; }
-  // The ids of a micro-batch of this rank: micro_batch * sequence_length tokens and targets.
-  void load(int micro, Batch batch);
-  void forward(int micro);
-  void backward(int micro);
+  // chunk: of a pipeline's rank. The ids of a micro-batch of this rank: micro_batch *
+  // sequence_length tokens and targets.
+  void load(int micro, Batch batch, int chunk = 0);
+  void forward(int micro, int chunk = 0);
+  void backward(int micro, int chunk = 0);
+  // Between the ranks of a pipeline.
+  void exchange(const Instruction& instruction);
   // The same for a program that has the coming micro-batch at hand.
   void forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
-  void backward() { backward(backwards_); }
+  void backward() { backward(chunks_.front().backwards); }
   // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
   // after this step; every rank learns of it in the metrics. The host waits once, at the end; with
   // a loss scale it asks for an overflow before the update too. `overflows`: skip the update as if
@@ -95,17 +99,40 @@ class Engine : public Archived, private ParameterAccess {
     Tensor tokens, targets;
     MicroBatch micro;
   };
-  Slot& slot(int micro) { return slots_[static_cast<std::size_t>(micro) % slots_.size()]; }
+  // A stage of the model on this rank, and its micro-batches on their way.
+  struct Chunk {
+    int stage = 0;  // of the whole pipeline
+    int last_unit = 0;
+    std::vector<Slot> slots;
+    int forwards = 0, backwards = 0;  // of this step
+
+    Slot& slot(int micro) { return slots[static_cast<std::size_t>(micro) % slots.size()]; }
+  };
+  void make_stages();
+  void make_slots();
+  bool is_first(const Chunk& chunk) const { return chunk.stage == 0; }
+  bool is_last(const Chunk& chunk) const { return chunk.stage + 1 == pipeline_.stages(); }
+  bool is_whole_model() const { return pipeline_.stages() == 1; }
   void upload(Slot& slot, Batch batch);
+  void take_stream(const Chunk& chunk, int micro, MicroBatch& batch);
+  void leave_stream(const Chunk& chunk, int micro, MicroBatch& batch);
+  void evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor& loss);
+  // Whether the head is a copy of the embedding of another rank.
+  bool has_tied_copy() const {
+    return model_.tied_embeddings && table_.token_embedding < 0 && table_.head >= 0;
+  }
+  // The gradient of a tied weight that first and last stage hold each, added up on both.
+  void add_tied_gradients();
   BatchGeometry geometry(int micro) const;
   std::vector<TensorView> reduction_ranges();
-  void reduce_scalar(const Tensor& value, ReduceOp op);
+  // Over data and, of a pipeline, over the stages.
+  void reduce_scalar(const TensorView& value, ReduceOp op);
   void find_bound();
   void reduce_squares();
   StepScalars scalars(const StepMetrics& metrics, double unscale);
   void update(const StepScalars& scalars);
   // How many gradients' squares a step adds up: the ranks have one, or each its own.
-  double gradients_in_norm() const { return averages_gradients() ? 1 : context_.ranks(); }
+  double gradients_in_norm() const { return averages_gradients() ? 1 : context_.ranks(Axis::data); }
   void read_metrics(StepMetrics& metrics, double gradients);
 
   RankContext& context_;
@@ -113,12 +140,17 @@ class Engine : public Archived, private ParameterAccess {
   Strategy strategy_;
   std::int64_t sequence_length_;
   std::uint64_t seed_;
-  ParameterTable table_;
+  Pipeline pipeline_;
+  std::vector<UnitRange> units_;  // of the stages of the pipeline
+  ParameterTable table_;          // of this rank
   Partition partition_;
+  std::int64_t model_elements_;  // of the whole model, padded
   Placement placement_;
   Objective objective_;
-  std::unique_ptr<Stage> stage_;
+  std::vector<std::unique_ptr<Stage>> stages_;  // of this rank
+  std::vector<Chunk> chunks_;                   // of each of them
   Schedule schedule_;
+  StageMessages messages_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<GradientStore> gradients_;
   std::unique_ptr<Optimizer> optimizer_;  // null: all is updated by the host
@@ -126,11 +158,9 @@ class Engine : public Archived, private ParameterAccess {
   LrSchedule learning_rate_;
   LossScaler scaler_;
 
-  std::vector<Slot> slots_;
   Tensor loss_, bound_, squares_;
   std::vector<Batch> host_batches_;         // uploads in flight until the step ends
   std::int64_t step_ = 0, first_step_ = 0;  // traces count steps after the first
-  int forwards_ = 0, backwards_ = 0;        // of this step
 };
 
 }  // namespace zl

@@ -10,9 +10,12 @@
 namespace zl {
 
 StepMetrics Engine::step(bool stop, bool overflows) {
-  ZL_CHECK(backwards_ == strategy_.gradient_accumulation,
-           "step() comes after gradient_accumulation forward/backward pairs");
+  for (const Chunk& chunk : chunks_) {
+    ZL_CHECK(chunk.backwards == strategy_.gradient_accumulation,
+             "step() comes after gradient_accumulation forward/backward pairs");
+  }
   ScopeGuard scope(context_, Phase::optimizer, -1);
+  add_tied_gradients();
   StepMetrics metrics;
   metrics.lr = learning_rate_.lr();
   metrics.loss_scale = scaler_.scale();
@@ -39,7 +42,7 @@ StepMetrics Engine::step(bool stop, bool overflows) {
   read_metrics(metrics, gradients);
   context_.run(Fill{loss_.view, 0});
   host_batches_.clear();
-  forwards_ = backwards_ = 0;
+  for (Chunk& chunk : chunks_) chunk.forwards = chunk.backwards = 0;
   ++step_;
   return metrics;
 }
@@ -94,18 +97,29 @@ std::vector<TensorView> Engine::reduction_ranges() {
     }
   };
   if (strategy_.zero.stage == 0) {
+    const std::int64_t copied =
+        has_tied_copy() ? partition_.slot(table_.head).padded : std::int64_t{0};
     const TensorView all{gradients_->owned(0).data, strategy_.precision.grad_accum_dtype,
-                         Shape{partition_.full_elements()}};
+                         Shape{partition_.full_elements() - copied}};
     return {partition_.own_chunk(all)};
   }
-  for (int p = 0; p < placement_.first_on_host(); ++p) add(gradients_->owned(p));
+  for (int p = 0; p < placement_.first_on_host(); ++p) {
+    if (has_tied_copy() && p == table_.head) continue;  // counted by the stage of the embedding
+    add(gradients_->owned(p));
+  }
   return ranges;
 }
 
-void Engine::reduce_scalar(const Tensor& value, ReduceOp op) {
+void Engine::reduce_scalar(const TensorView& value, ReduceOp op) {
   const Segment segment{value, value};
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
+  if (context_.ranks(Axis::pipeline) == 1) return;
+  // One stage has the loss and the others zero; each has the norm of its own parameters.
+  const ReduceOp over_stages = op == ReduceOp::max ? ReduceOp::max : ReduceOp::sum;
+  context_.collective(
+      StreamId::compute,
+      {CollectiveKind::all_reduce, over_stages, Purpose::control, {&segment, 1}, Axis::pipeline});
 }
 
 // The largest gradient of all ranks, which the exact sum of squares needs.
@@ -122,7 +136,7 @@ void Engine::find_bound() {
 // Parts of the squared norm of the averaged gradients; where the ranks have their own, of all.
 void Engine::reduce_squares() {
   const std::int64_t total =
-      partition_.full_elements() * (averages_gradients() ? 1 : context_.ranks());
+      model_elements_ * (averages_gradients() ? 1 : context_.ranks(Axis::data));
   const TensorView parts = squares_.view.flat(0, 2);
   bool first = true;
   for (const TensorView& range : reduction_ranges()) {
@@ -130,11 +144,9 @@ void Engine::reduce_squares() {
     first = false;
   }
   if (gradients_->host() != nullptr) {
-    gradients_->host()->add_squares(bound_, parts, partition_.full_elements(), !first);
+    gradients_->host()->add_squares(bound_, parts, model_elements_, !first);
   }
-  const Segment segment{parts, parts};
-  context_.collective(StreamId::compute,
-                      {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::control, {&segment, 1}});
+  reduce_scalar(parts, ReduceOp::sum);
 }
 
 }  // namespace zl

@@ -8,11 +8,13 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
   switch (instruction.kind) {
     case InstructionKind::load:
       request.micro = micro;
-      return engine.load(micro, data.batch(request));
+      return engine.load(micro, data.batch(request), instruction.chunk);
     case InstructionKind::forward:
-      return engine.forward(micro);
+      return engine.forward(micro, instruction.chunk);
     case InstructionKind::backward:
-      return engine.backward(micro);
+      return engine.backward(micro, instruction.chunk);
+    default:
+      return engine.exchange(instruction);
   }
 }
 

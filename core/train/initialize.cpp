@@ -31,8 +31,10 @@ Session::Session(Device& device, Communicator& world, const ModelConfig& model,
                  const Strategy& strategy, const SessionOptions& options)
     : sequence_length_(options.sequence_length > 0 ? options.sequence_length : model.max_sequence) {
   check(model, strategy, sequence_length_);
-  context_ = std::make_unique<RankContext>(
-      device, world, RankOptions{.device_memory = options.device_memory, .record_trace = false});
+  context_ = std::make_unique<RankContext>(device, world,
+                                           RankOptions{.device_memory = options.device_memory,
+                                                       .record_trace = false,
+                                                       .mesh = mesh_of(strategy, world.size())});
   engine_ = std::make_unique<Engine>(*context_, model, strategy, sequence_length_, options.seed);
 }
 

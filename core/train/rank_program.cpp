@@ -26,7 +26,8 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   RankContext context(handle.device, handle.communicator,
                       {.device_memory = options.device_memory,
                        .record_accesses = options.record_accesses,
-                       .host_memory = options.host_memory});
+                       .host_memory = options.host_memory,
+                       .mesh = mesh_of(strategy, handle.communicator.size())});
   context.use_storage(storage.get());
   Checkpoints checkpoints(options.checkpoint, context, handle.communicator);
   Engine engine(context, model, strategy, options.sequence_length, options.seed);

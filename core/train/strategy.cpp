@@ -4,6 +4,19 @@
 
 namespace zl {
 
+Mesh mesh_of(const Strategy& strategy, int ranks) {
+  const int pipeline = static_cast<int>(strategy.pipeline.ranks);
+  if (pipeline < 1 || ranks % pipeline != 0) {
+    const int below = std::max(1, pipeline < 1 ? 1 : ranks / pipeline * pipeline);
+    throw Error(ErrorCode::invalid, "parallel.pipeline: " + std::to_string(pipeline) +
+                                        " does not divide " + std::to_string(ranks) +
+                                        " ranks; use --ranks " + std::to_string(below) + " or " +
+                                        std::to_string(below + std::max(1, pipeline)) +
+                                        ", or a pipeline that divides them");
+  }
+  return {.shard = ranks / pipeline, .pipeline = pipeline};
+}
+
 std::string stage_conflict(const Strategy& strategy) {
   const OptimizerKind kind = strategy.optimizer.kind;
   if (!is_onebit(kind)) return {};

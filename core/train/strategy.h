@@ -11,7 +11,9 @@
 #include "core/optim/loss_scaler_config.h"
 #include "core/optim/optimizer_config.h"
 #include "core/optim/schedule_config.h"
+#include "core/parallel/mesh.h"
 #include "core/parallel/precision.h"
+#include "core/pipeline/pipeline_config.h"
 #include "core/zero/zero_config.h"
 
 namespace zl {
@@ -23,6 +25,7 @@ struct Strategy {
   PrecisionConfig precision;
   RecomputeConfig recompute;
   OffloadConfig offload;
+  PipelineConfig pipeline;
 
   // Batch, per rank.
   std::int64_t micro_batch = 1;
@@ -37,6 +40,10 @@ struct Strategy {
 
   bool operator==(const Strategy&) const = default;
 };
+
+// The ranks of a run as the strategy lays them out: data parallel, times its pipeline.
+// Error{invalid} naming the nearest numbers of ranks when the pipeline does not divide them.
+Mesh mesh_of(const Strategy& strategy, int ranks);
 
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.
 std::string stage_conflict(const Strategy& strategy);

@@ -15,7 +15,7 @@ struct Messages {
 };
 
 Messages allocate_messages(RankContext& context, const std::vector<std::int64_t>& chunks) {
-  const std::int64_t ranks = context.ranks();
+  const std::int64_t ranks = context.ranks(Axis::data);
   std::int64_t scales = 0, bytes = 0;
   for (const std::int64_t chunk : chunks) {
     scales += ranks * blocks_of(chunk, kQuantizedBlock);

@@ -19,7 +19,7 @@ void ReplicatedWeights::initialize(std::uint64_t seed) {
   context_.run(Fill{weights_.view, 0});
   for (std::size_t i = 0; i < table_.specs.size(); ++i) {
     const int p = static_cast<int>(i);
-    draw_initial(context_, table_.specs[i], p, seed, 0, weight(p));
+    draw_initial(context_, table_.specs[i], seed, 0, weight(p));
   }
 }
 
@@ -50,6 +50,7 @@ void ReplicatedWeights::gather_updated() {
   }
   context_.wait(StreamId::communication, context_.record(StreamId::compute));
   for (std::size_t unit = 0; unit < unit_parameters_.size(); ++unit) {
+    if (unit_parameters_[unit].empty()) continue;  // of another stage
     ScopeGuard scope(context_, Phase::gather, static_cast<int>(unit));
     gather(StreamId::communication, unit_parameters_[unit]);
     arriving_[unit] = context_.record(StreamId::communication);

@@ -127,9 +127,9 @@ void ShardedWeights::initialize(std::uint64_t seed) {
     const TensorView view = count == 0 ? TensorView{} : whole.flat(0, count);
     if (tier(p) == Tier::nvme && count < whole.count()) host_draw->zero(whole);
     if (count > 0 && tier(p) == Tier::device) {
-      draw_initial(context_, spec, p, seed, begin, view);
+      draw_initial(context_, spec, seed, begin, view);
     } else if (count > 0) {
-      (*host_draw)(spec, p, seed, begin, view);
+      (*host_draw)(spec, seed, begin, view);
     }
     if (tier(p) == Tier::nvme) files_->keep(p);
   }

@@ -10,6 +10,7 @@
 #include "scenarios/deepspeed/checks.h"
 #include "scenarios/deepspeed/offload.h"
 #include "scenarios/deepspeed/optimizer.h"
+#include "scenarios/deepspeed/parallel.h"
 #include "scenarios/deepspeed/precision.h"
 #include "scenarios/deepspeed/recompute.h"
 #include "scenarios/deepspeed/remaining.h"
@@ -31,16 +32,19 @@ std::string name_of_strategy(Keys& keys, std::string_view source_name) {
 }
 
 // Sections in an order in which each finds what it depends on.
-ImportedStrategy build(const std::vector<GivenKey>& given, const ImportContext& context,
+ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context,
                        std::string_view source_name) {
   Effects effects(given);
   Keys keys(effects);
   ImportedStrategy out;
   Strategy& strategy = out.strategy;
   strategy.name = name_of_strategy(keys, source_name);
+  strategy.pipeline = build_pipeline(keys);
+  context.ranks = static_cast<int>(data_parallel_ranks(keys, strategy.pipeline, context.ranks));
   const Batch batch = build_batch(keys, context);
   strategy.micro_batch = batch.micro;
   strategy.gradient_accumulation = batch.accumulation;
+  check_schedule(keys, strategy.pipeline, batch.accumulation);
   strategy.zero = build_zero(keys, context);
   build_precision(keys, context, strategy);
   build_gradients(keys, context, strategy);

@@ -7,6 +7,7 @@ using namespace rows;
 
 // Their product with the largest world still fits 64 bits.
 constexpr double kBatchLimit = 1e6;
+constexpr double kMeshLimit = 1e5;
 constexpr auto kPrecision =
     "where a file says neither fp16 nor bf16, a run takes bf16 or fp16, what its cluster's devices "
     "have, or fp32";
@@ -144,6 +145,10 @@ constexpr KeySpec kRows[] = {
     // zerolab's own
     applied("x-zerolab.name", text, "null"),
     applied("x-zerolab.recompute", text, "\"none\""),
+    applied("x-zerolab.parallel.pipeline", integer, "1").at_least(1).at_most(kMeshLimit),
+    applied("x-zerolab.parallel.virtual_stages", integer, "1").at_least(1).at_most(kMeshLimit),
+    applied("x-zerolab.parallel.schedule", text, "\"1f1b\""),
+    applied("x-zerolab.parallel.layers_per_stage", list | null, "null", "even"),
     applied("x-zerolab.delayed_param_update", integer | null, "null").at_least(0),
     applied("x-zerolab.stochastic_rounding", boolean, "false"),
     applied("x-zerolab.deepspeed_scale_order", boolean, "false"),

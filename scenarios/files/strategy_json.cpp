@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/deepspeed/fields.h"
+#include "scenarios/deepspeed/parallel.h"
 
 namespace zl {
 namespace {
@@ -161,6 +162,9 @@ Json strategy_to_json(const Strategy& s) {
                       {"recompute", recompute_text(s.recompute)},
                       {"stochastic_rounding", s.precision.stochastic_rounding},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
+  if (Json parallel = parallel_json(s.pipeline); !parallel.is_null()) {
+    out["x-zerolab"]["parallel"] = std::move(parallel);
+  }
   add_offload(s.offload, out);
   if (s.optimizer.kind == OptimizerKind::onebit_adam) {
     out["x-zerolab"]["deepspeed_compat"] = s.optimizer.onebit.deepspeed_compat;

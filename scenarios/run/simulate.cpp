@@ -21,6 +21,22 @@ void clear_answers(RunResult& result) {
   }
 }
 
+// Elements of the parameters that each rank of the pipeline holds.
+sim::StageCounts counts_of_ranks(const ModelConfig& model, const PipelineConfig& config) {
+  const ParameterTable table(model);
+  if (config.ranks * config.virtual_stages == 1) return {table.counts()};
+  const std::vector<UnitRange> units = split_units(model.layers, config);
+  const Pipeline shape{.kind = config.schedule,
+                       .shape = {.ranks = static_cast<int>(config.ranks),
+                                 .chunks = static_cast<int>(config.virtual_stages)},
+                       .work = {}};
+  sim::StageCounts counts;
+  for (int rank = 0; rank < shape.shape.ranks; ++rank) {
+    counts.push_back(table.part(units_of_rank(shape, units, rank, table.units())).counts());
+  }
+  return counts;
+}
+
 }  // namespace
 
 ProgramOptions program_options(const Scenario& scenario) {
@@ -40,12 +56,12 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   options.recorded_rounds = kSteadyRounds;
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
-  const Mesh mesh = Mesh::data_parallel(ranks);
+  const Mesh mesh = mesh_of(strategy, ranks);
   std::vector<sim::RankClass> classes =
       recorded == RecordedRanks::stages
           ? sim::stages_of(mesh)
-          : sim::classes_of(mesh, {ParameterTable(scenario.model).counts()});
-  sim::SimOptions sim{.answers = {}, .device = std::move(device), .recorded = {}};
+          : sim::classes_of(mesh, counts_of_ranks(scenario.model, strategy.pipeline));
+  sim::SimOptions sim{.answers = {}, .device = std::move(device), .mesh = mesh, .recorded = {}};
   sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
   for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());
   const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);

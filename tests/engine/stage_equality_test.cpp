@@ -31,6 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Models, StageEquality,
 TEST(StochasticRounding, AllStagesGiveTheSameBits) {
   const auto rounded = [](Strategy s, bool stochastic) {
     s.precision.stochastic_rounding = stochastic;
+    s.optimizer.lr = 4e-3;  // the steps stay near each other on every processor
     return run_cpu(3, tiny_gpt2(), s, steps(8));
   };
   const Finished reference = rounded(strategy(0, DType::bf16), true);

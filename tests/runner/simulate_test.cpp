@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/files/clusters.h"
@@ -112,6 +113,66 @@ TEST(Simulate, TheMemoryCurvePeaksAtTheLedgersPeak) {
     }
     EXPECT_EQ(live, point.total());
   }
+}
+
+Scenario untied_on_eight_gpus() {
+  ScenarioOverrides overrides;
+  overrides.cluster = "8xh100";
+  overrides.sequence_length = 1024;
+  return load_scenario("llama3-8b", overrides);
+}
+
+ImportedStrategy with_pipeline(const Scenario& scenario, PipelineKind kind, int chunks,
+                               std::int64_t micro_batches) {
+  ImportedStrategy one = scenario.strategies[1];  // ZeRO-1
+  one.strategy.pipeline = {.ranks = 4, .virtual_stages = chunks, .schedule = kind};
+  one.strategy.gradient_accumulation = micro_batches;
+  return one;
+}
+
+// One class a stage, priced together; all bytes that stages send each other are in the books.
+TEST(Simulate, APipelineHasAClassForEachStageAndABubbleThatMicroBatchesFill) {
+  const Scenario scenario = untied_on_eight_gpus();
+  double bubble_share = 1;
+  for (const std::int64_t micros : {4, 8, 16}) {
+    const ImportedStrategy s = with_pipeline(scenario, PipelineKind::one_f_one_b, 1, micros);
+    const Recording recording =
+        record_run(scenario, s.strategy, sim::device_properties(scenario_cluster(scenario)),
+                   program_options(scenario));
+    EXPECT_EQ(recording.others.size(), 3U);
+    EXPECT_EQ(recording.ranks.multiplicity(), 2);
+    const RunResult result = Runner().run(scenario, s, "sim");
+    ASSERT_EQ(result.outcome, Outcome::ok) << result.message;
+    // Of the rank at the peak, the first: it sends each micro-batch's stream behind.
+    const auto sent =
+        std::find_if(result.communication.begin(), result.communication.end(),
+                     [](const CollectiveTotals& each) { return each.collective == "send"; });
+    ASSERT_NE(sent, result.communication.end());
+    EXPECT_EQ(sent->group, "pipeline");
+    EXPECT_EQ(sent->count, micros * scenario.run.steps);
+    EXPECT_EQ(sent->bytes, sent->count * s.strategy.micro_batch * scenario.run.sequence_length *
+                               scenario.model.hidden * 2);
+    const double share = result.time.bubble / result.step_time.median;
+    EXPECT_LT(share, bubble_share);
+    EXPECT_GT(share, 0.02);
+    bubble_share = share;
+  }
+}
+
+TEST(Simulate, InterleavingHalvesTheBubbleAndHoldsMore) {
+  const Scenario scenario = untied_on_eight_gpus();
+  const auto run = [&](PipelineKind kind, int chunks) {
+    return Runner().run(scenario, with_pipeline(scenario, kind, chunks, 8), "sim");
+  };
+  const RunResult one = run(PipelineKind::one_f_one_b, 1);
+  const RunResult two = run(PipelineKind::interleaved, 2);
+  const RunResult all = run(PipelineKind::gpipe, 1);
+  EXPECT_LT(two.time.bubble, 0.75 * one.time.bubble);
+  const auto activations = [](const RunResult& result) {
+    return result.peak_device.tag[static_cast<std::size_t>(MemoryTag::activation)];
+  };
+  EXPECT_GT(activations(two), activations(one));
+  EXPECT_GT(activations(all), activations(two));
 }
 
 }  // namespace

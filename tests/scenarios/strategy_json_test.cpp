@@ -51,9 +51,13 @@ auto fields_of(const LossScalerConfig& l) {
   const auto& [a, b, c, d, e, f] = l;
   return std::tie(a, b, c, d, e, f);
 }
+auto fields_of(const PipelineConfig& p) {
+  const auto& [a, b, c, d] = p;
+  return std::tie(a, b, c, d);
+}
 auto fields_of(const Strategy& s) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = s;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
 }
 
 template <class T>
@@ -96,6 +100,10 @@ Strategy with_sgd() {
   s.precision = {.compute_dtype = DType::f16,
                  .grad_accum_dtype = DType::bf16,
                  .communication_dtype = DType::f16};
+  s.pipeline = {.ranks = 2,
+                .virtual_stages = 3,
+                .schedule = PipelineKind::breadth_first,
+                .layers_per_stage = {1, 2, 1, 1, 1, 2}};
   s.micro_batch = 3;
   s.gradient_accumulation = 2;
   s.optimizer.kind = OptimizerKind::sgd;
@@ -262,7 +270,7 @@ TEST(StrategyJson, EveryFieldIsCovered) {
   std::set<std::string> missing, covered;
   compare(Strategy{}, Strategy{}, "Strategy",
           [&missing](const std::string& path, bool) { missing.insert(path); });
-  EXPECT_EQ(missing.size(), 97u);
+  EXPECT_EQ(missing.size(), 101u);
   for (const Strategy& strategy : strategies()) covered.merge(differences(strategy, Strategy{}));
   for (const std::string& path : covered) missing.erase(path);
   // RecomputeConfig::blocks, which the runner fills in after the strategy is read.

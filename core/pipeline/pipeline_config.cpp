@@ -1,0 +1,68 @@
+#include "core/pipeline/pipeline_config.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace zl {
+namespace {
+
+[[noreturn]] void refuse_split(const std::string& what) { throw Error(ErrorCode::invalid, what); }
+
+void check_layers(std::int64_t layers, std::int64_t stages, const PipelineConfig& config) {
+  if (stages > layers) {
+    refuse_split("parallel.pipeline: " + std::to_string(config.ranks) + " ranks of " +
+                 std::to_string(config.virtual_stages) + " virtual stages make " +
+                 std::to_string(stages) + " stages, the model has " + std::to_string(layers) +
+                 " layers; use at most " + std::to_string(layers) + " stages");
+  }
+  const std::vector<std::int64_t>& list = config.layers_per_stage;
+  if (list.empty()) return;
+  const std::int64_t sum = std::accumulate(list.begin(), list.end(), std::int64_t{0});
+  if (static_cast<std::int64_t>(list.size()) == stages && sum == layers &&
+      *std::ranges::min_element(list) > 0) {
+    return;
+  }
+  refuse_split("parallel.layers_per_stage: " + std::to_string(list.size()) + " stages of " +
+               std::to_string(sum) + " layers together; give " + std::to_string(stages) +
+               " positive numbers that add up to " + std::to_string(layers));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> even_split(std::int64_t layers, int stages) {
+  std::vector<std::int64_t> split(stages, layers / stages);
+  for (std::int64_t i = 0; i < layers % stages; ++i) ++split[i];
+  return split;
+}
+
+std::vector<UnitRange> split_units(std::int64_t layers, const PipelineConfig& config) {
+  const std::int64_t stages = config.ranks * config.virtual_stages;
+  check_layers(layers, stages, config);
+  const std::vector<std::int64_t> counts = config.layers_per_stage.empty()
+                                               ? even_split(layers, static_cast<int>(stages))
+                                               : config.layers_per_stage;
+  std::vector<UnitRange> units;
+  int next = 1;
+  for (const std::int64_t count : counts) {
+    units.push_back({next, next + static_cast<int>(count)});
+    next = units.back().end;
+  }
+  units.front().begin = 0;
+  units.back().end += 1;
+  return units;
+}
+
+std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,
+                                int rank, int count) {
+  std::vector<bool> own(count, false);
+  for (int chunk = 0; chunk < pipeline.shape.chunks; ++chunk) {
+    const UnitRange& units = stages[pipeline.stage_of(rank, chunk)];
+    std::fill(own.begin() + units.begin, own.begin() + units.end, true);
+  }
+  return own;
+}
+
+}  // namespace zl

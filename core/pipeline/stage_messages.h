@@ -1,0 +1,54 @@
+// What goes between the stages of a pipeline: a micro-batch's stream forward, its gradient back.
+// Messages travel in the order of the calls on the communication stream; between stages of one rank
+// a tensor is handed over.
+// Ownership: owns tensors between their receive and their take, and between hand-over and release;
+// refers to the context and the pipeline. Threads: one rank's thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include "core/pipeline/pipeline.h"
+#include "core/rank/rank_context.h"
+
+namespace zl {
+
+// By the stage that takes it.
+struct StageMessage {
+  int stage = 0;
+  int micro = 0;
+  bool forward = false;
+
+  auto operator<=>(const StageMessage&) const = default;
+};
+
+class StageMessages {
+ public:
+  StageMessages(RankContext& context, const Pipeline& pipeline)
+      : context_(context), pipeline_(pipeline) {}
+
+  // Begins to receive [rows, hidden].
+  void receive(const StageMessage& message, DType dtype, std::int64_t rows, std::int64_t hidden);
+  // What arrived or was handed over; the compute stream waits for it.
+  Tensor take(const StageMessage& message);
+  // What this rank made: waits here for its stage of this rank, or for its send.
+  void hand_over(const StageMessage& message, Tensor tensor);
+  void send(const StageMessage& message);
+  // The compute stream waits until it was taken, and its buffer is free.
+  void release(const StageMessage& message);
+
+ private:
+  struct Held {
+    Tensor tensor;
+    EventId made = -1;   // of the compute stream, by this rank
+    EventId event = -1;  // of the communication stream; -1: none
+  };
+  void exchange(int peer, bool sends, const TensorView& tensor);
+
+  RankContext& context_;
+  const Pipeline& pipeline_;
+  std::map<StageMessage, Held> held_;
+};
+
+}  // namespace zl

@@ -1,0 +1,86 @@
+// What an engine does for its place in a pipeline: what its stages take from and leave for others.
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/ops/elementwise.h"
+#include "core/train/engine.h"
+
+namespace zl {
+
+void Engine::take_stream(const Chunk& chunk, int micro, MicroBatch& batch) {
+  if (is_first(chunk)) return;
+  batch.stream.owned = messages_.take({chunk.stage, micro, true});
+  batch.stream.x = batch.stream.owned;
+}
+
+void Engine::leave_stream(const Chunk& chunk, int micro, MicroBatch& batch) {
+  if (is_last(chunk)) return;
+  messages_.hand_over({chunk.stage + 1, micro, true},
+                      merged(context_, std::exchange(batch.stream, {}), batch.geometry,
+                             model_.dropout, chunk.last_unit));
+}
+
+void Engine::exchange(const Instruction& instruction) {
+  ScopeGuard scope(context_, Phase::other, -1);
+  const int stage = chunks_[instruction.chunk].stage, micro = instruction.micro;
+  const DType dtype = strategy_.precision.compute_dtype;
+  const std::int64_t rows = strategy_.micro_batch * sequence_length_;
+  switch (instruction.kind) {
+    case InstructionKind::receive_stream:
+      return messages_.receive({stage, micro, true}, dtype, rows, model_.hidden);
+    case InstructionKind::receive_gradient:
+      return messages_.receive({stage, micro, false}, dtype, rows, model_.hidden);
+    case InstructionKind::send_stream:
+      return messages_.send({stage + 1, micro, true});
+    case InstructionKind::send_gradient:
+      return messages_.send({stage - 1, micro, false});
+    case InstructionKind::release_stream:
+      return messages_.release({stage + 1, micro, true});
+    case InstructionKind::release_gradient:
+      return messages_.release({stage - 1, micro, false});
+    default:
+      ZL_CHECK(false, "load, forward and backward have calls of their own");
+  }
+}
+
+// First stage plus last stage, on both (SPECS_PARALLEL 3.7): each rank has the same chunk of it.
+void Engine::add_tied_gradients() {
+  const int last = context_.ranks(Axis::pipeline) - 1;
+  const bool embeds = context_.rank(Axis::pipeline) == 0;
+  if (!model_.tied_embeddings || last == 0 || table_.tied()) return;
+  if (!embeds && !has_tied_copy()) return;
+  const TensorView own = gradients_->owned(embeds ? table_.token_embedding : table_.head);
+  Tensor other = context_.allocate(own.dtype, own.shape, MemoryTag::communication,
+                                   {"gradient of the other stage"});
+  const int peer = embeds ? last : 0;
+  const Message both[] = {{.peer = peer, .sends = true, .tensor = own},
+                          {.peer = peer, .sends = false, .tensor = other}};
+  context_.exchange(StreamId::compute, Axis::pipeline, both);
+  context_.run(Axpy{.x = other, .y = own, .accumulate = true});
+}
+
+// Stage by stage: a chunk takes its stream, and the ranks behind wait for it.
+void Engine::evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor& loss) {
+  Chunk& own = chunks_[chunk];
+  Slot& place = own.slots.front();
+  if (is_first(own) || is_last(own)) upload(place, batch);
+  place.micro.geometry = geometry(0);
+  place.micro.geometry.train = false;
+  place.micro.loss.sum = loss;
+  place.micro.loss.weight = 1;
+  const auto remote = [&](int stage) {
+    return pipeline_.rank_of(stage) != context_.rank(Axis::pipeline);
+  };
+  const int index = static_cast<int>(chunk);
+  if (!is_first(own) && remote(own.stage - 1)) {
+    exchange({InstructionKind::receive_stream, 0, index});
+  }
+  take_stream(own, 0, place.micro);
+  stages_[chunk]->evaluate(place.micro);
+  leave_stream(own, 0, place.micro);
+  if (is_last(own) || !remote(own.stage + 1)) return;
+  exchange({InstructionKind::send_stream, 0, index});
+  exchange({InstructionKind::release_stream, 0, index});
+}
+
+}  // namespace zl
