@@ -15,7 +15,7 @@
 namespace zl {
 namespace {
 
-constexpr int kStepTrack = 0;  // streams come after it
+constexpr int kNoTrack = 0;  // of what belongs to the whole process; streams come after it
 
 int track_of(const TraceEvent& event) { return 1 + event.stream; }
 
@@ -33,13 +33,11 @@ class Process {
   Process(std::string& out, int id) : out_(out), id_(id) {}
 
   void write(const NamedTrace& named) {
-    metadata("process_name", 0, named.name);
-    metadata("thread_name", kStepTrack, "steps");
+    metadata("process_name", kNoTrack, named.name);
     for (const TraceEvent& event : named.trace->events()) add(event);
     for (const auto& [step, span] : steps_) {
-      begin("X", kStepTrack, span.start_ns);
-      out_ += fmt::format(R"(,"dur":{},"name":"{}"}})", microseconds(span.end_ns - span.start_ns),
-                          step == 0 ? "setup" : fmt::format("step {}", step));
+      step_bound("b", step, span.start_ns);
+      step_bound("e", step, span.end_ns);
     }
   }
 
@@ -48,6 +46,14 @@ class Process {
     if (out_.back() == '}') out_ += ",\n";
     out_ += fmt::format(R"({{"ph":"{}","pid":{},"tid":{},"ts":{})", type, id_, track,
                         microseconds(time));
+  }
+
+  // A step may begin before the one before it has ended (its gathers run ahead): slices that
+  // overlap on a track are dropped by readers, asynchronous ones, each with its own id, are not.
+  void step_bound(const char* type, std::int32_t step, std::int64_t time) {
+    begin(type, kNoTrack, time);
+    out_ += fmt::format(R"(,"cat":"step","id":"{}.step{}","name":"{}"}})", id_, step,
+                        step == 0 ? "setup" : fmt::format("step {}", step));
   }
 
   void metadata(const char* what, int track, const std::string& name) {
@@ -112,7 +118,7 @@ class Process {
   }
 
   void counter(const std::string& name, const TraceEvent& event, std::int64_t value) {
-    begin("C", 0, event.timing.start_ns);
+    begin("C", kNoTrack, event.timing.start_ns);
     out_ += fmt::format(R"(,"name":"{}","args":{{"bytes":{}}}}})", name, value);
   }
 

@@ -14,9 +14,9 @@ struct NamedTrace {
   const Trace* trace = nullptr;  // every event with its time, releases and allocations too
 };
 
-// Trace Event Format: a process per trace with a track of the steps and one per stream, counters of
-// the memory of each space, whole and by tag, and an arrow from what was recorded to what waited
-// for it on another stream. Times are microseconds with three decimals.
+// Trace Event Format: a process per trace with a track per stream, its steps as asynchronous slices
+// (they overlap), counters of the memory of each space, whole and by tag, and an arrow from what
+// was recorded to what waited for it on another stream. Times are microseconds with three decimals.
 std::string perfetto_json(std::span<const NamedTrace> traces);
 
 }  // namespace zl

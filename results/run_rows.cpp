@@ -2,113 +2,21 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
-#include <cmath>
+#include <map>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "results/checked_row.h"
+#include "results/note_rows.h"
+#include "results/run_fields.h"
 #include "results/stored_backend.h"
 
 namespace zl {
 namespace {
 
-constexpr double kPicosecondsPerSecond = 1e12;
-
 RowName name_of_run(const SQLite::Database& database, const char* table, std::int64_t id) {
   return {database.getFilename(), table, "of run " + std::to_string(id)};
 }
-
-// A field in seconds whose column is whole picoseconds.
-template <class Double>
-struct Seconds {
-  Double& value;
-};
-template <class Double>
-Seconds(Double&) -> Seconds<Double>;
-
-// Visits (column, field) of the table runs; Run is RunResult or const RunResult.
-template <class Run, class Visit>
-void visit_columns(Run& run, Visit&& visit) {
-  visit("strategy", run.strategy);
-  visit("backend", run.backend);
-  visit("precision", run.precision);
-  visit("outcome", run.outcome);
-  visit("message", run.message);
-  visit("ranks", run.ranks);
-  visit("steps", run.steps);
-  visit("first_step", run.first_step);
-  visit("skipped_steps", run.skipped_steps);
-  visit("tokens_per_second", run.tokens_per_second);
-  visit("step_time_median_ps", Seconds{run.step_time.median});
-  visit("step_time_min_ps", Seconds{run.step_time.min});
-  visit("step_time_max_ps", Seconds{run.step_time.max});
-  visit("step_time_low_ps", Seconds{run.step_time_low});
-  visit("step_time_high_ps", Seconds{run.step_time_high});
-  visit("model_flops_per_step", run.model_flops_per_step);
-  visit("mfu", run.mfu);
-  visit("mfu_convention", run.mfu_convention);
-  visit("reserved_device_bytes", run.reserved_device);
-  visit("reserved_host_bytes", run.reserved_host);
-  visit("wire_bytes_per_step", run.wire_bytes_per_step);
-  visit("op_count", run.op_count);
-  visit("op_sequence_hash", run.op_sequence_hash);
-}
-
-template <class Run, class Visit>
-void visit_series(Run& run, Visit&& visit) {  // table step_metrics
-  visit("loss", run.loss);
-  visit("grad_norm", run.grad_norm);
-  visit("learning_rate", run.learning_rate);
-  visit("step_seconds", run.step_seconds);
-  visit("loss_scale", run.loss_scale);
-}
-
-template <class Run, class Visit>
-void visit_peaks(Run& run, Visit&& visit) {  // table memory_peaks
-  visit("device", run.peak_device);
-  visit("host", run.peak_host);
-  visit("nvme", run.peak_nvme);
-}
-
-template <class Run, class Visit>
-void visit_phases(Run& run, Visit&& visit) {  // table phases
-  visit("compute", Seconds{run.time.compute});
-  visit("exposed_communication", Seconds{run.time.exposed_communication});
-  visit("offload_stall", Seconds{run.time.offload_stall});
-  visit("bubble", Seconds{run.time.bubble});
-  visit("optimizer", Seconds{run.time.optimizer});
-}
-
-// Binds the parameters of a statement from left to right. NaN becomes NULL.
-class Binder {
- public:
-  explicit Binder(SQLite::Statement& statement) : statement_(statement) {}
-
-  Binder& operator<<(const std::string& text) { return statement_.bind(++at_, text), *this; }
-  Binder& operator<<(const char* text) { return statement_.bind(++at_, text), *this; }
-  Binder& operator<<(int number) { return statement_.bind(++at_, number), *this; }
-  Binder& operator<<(std::int64_t number) { return statement_.bind(++at_, number), *this; }
-  Binder& operator<<(std::uint64_t bits) { return *this << static_cast<std::int64_t>(bits); }
-  Binder& operator<<(double number) { return statement_.bind(++at_, number), *this; }
-  Binder& operator<<(Outcome outcome) { return *this << name_of(outcome); }
-  template <class Double>
-  Binder& operator<<(Seconds<Double> seconds) {
-    const double picoseconds = std::round(seconds.value * kPicosecondsPerSecond);
-    // Beyond 64 bits (106 days) there is no whole number to store.
-    if (!(std::abs(picoseconds) < 9.2e18)) return statement_.bind(++at_), *this;
-    return *this << static_cast<std::int64_t>(picoseconds);
-  }
-  void execute() {
-    statement_.exec();
-    statement_.reset();
-    at_ = 0;
-  }
-
- private:
-  SQLite::Statement& statement_;
-  int at_ = 0;
-};
 
 // Reads the columns of a row by their names.
 class Reader {
@@ -128,47 +36,6 @@ class Reader {
  private:
   CheckedRow row_;
 };
-
-// "strategy, backend, ..." of the table runs.
-std::string run_columns() {
-  std::string names;
-  const RunResult run;
-  visit_columns(run, [&](const char* name, const auto&) {
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  });
-  return names;
-}
-
-std::int64_t insert_summary(SQLite::Database& database, const std::string& scenario,
-                            std::int64_t environment, const RunResult& run) {
-  std::string marks = "?, ?";
-  visit_columns(run, [&](const char*, const auto&) { marks += ", ?"; });
-  SQLite::Statement insert(database, "INSERT INTO runs (scenario, environment, " + run_columns() +
-                                         ") VALUES (" + marks + ")");
-  Binder row(insert);
-  row << scenario << environment;
-  visit_columns(run, [&](const char*, const auto& field) { row << field; });
-  row.execute();
-  return database.getLastInsertRowid();
-}
-
-void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& run) {
-  SQLite::Statement collective(database, "INSERT INTO collectives VALUES (?, ?, ?, ?, ?, ?, ?)");
-  Binder collective_row(collective);
-  std::int64_t position = 0;
-  for (const CollectiveTotals& totals : run.communication) {
-    collective_row << id << position++ << totals.collective << totals.group << totals.link
-                   << totals.count << totals.bytes;
-    collective_row.execute();
-  }
-  SQLite::Statement warning(database, "INSERT INTO warnings VALUES (?, ?, ?)");
-  Binder warning_row(warning);
-  position = 0;
-  for (const std::string& message : run.warnings) {
-    warning_row << id << position++ << message;
-    warning_row.execute();
-  }
-}
 
 // The rows of a run in one of its tables.
 class RunTable {
@@ -208,71 +75,52 @@ void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
             [&run](const Reader& row) { row.read("message", run.warnings.emplace_back()); });
 }
 
+// One statement a table, however many names it has.
 void read_series(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  const RunTable table(database, id, "step_metrics");
-  visit_series(run, [&](const char* name, std::vector<double>& values) {
-    table.read("value", "AND name = '" + std::string(name) + "' ORDER BY step",
-               [&values](const Reader& row) { row.read("value", values.emplace_back()); });
-  });
+  std::map<std::string, std::vector<double>*, std::less<>> series;
+  visit_series(run, [&](const char* name, auto& values) { series[name] = &values; });
+  RunTable(database, id, "step_metrics")
+      .read("name, value", "ORDER BY name, step", [&series](const Reader& row) {
+        std::string name;
+        row.read("name", name);
+        const auto found = series.find(name);
+        if (found != series.end()) row.read("value", found->second->emplace_back());
+      });
 }
 
 void read_peaks(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  const RunTable table(database, id, "memory_peaks");
+  std::map<std::pair<std::string, std::string>, std::int64_t*> bytes;
   visit_peaks(run, [&](const char* space, TaggedBytes& peak) {
     for (std::size_t i = 0; i < kMemoryTags; ++i) {
-      table.read("bytes",
-                 std::string("AND space = '") + space + "' AND tag = '" +
-                     name_of(static_cast<MemoryTag>(i)) + "'",
-                 [&](const Reader& row) { row.read("bytes", peak.tag[i]); });
+      bytes[{space, name_of(static_cast<MemoryTag>(i))}] = &peak.tag[i];
     }
+  });
+  RunTable(database, id, "memory_peaks").read("space, tag, bytes", "", [&bytes](const Reader& row) {
+    std::string space, tag;
+    row.read("space", space);
+    row.read("tag", tag);
+    const auto found = bytes.find({space, tag});
+    if (found != bytes.end()) row.read("bytes", *found->second);
   });
 }
 
 void read_phases(SQLite::Database& database, std::int64_t id, RunResult& run) {
-  const RunTable table(database, id, "phases");
-  visit_phases(run, [&](const char* name, Seconds<double> seconds) {
-    table.read("time_ps", "AND name = '" + std::string(name) + "'",
-               [&](const Reader& row) { row.read("time_ps", seconds); });
+  std::map<std::string, double*, std::less<>> phases;
+  visit_phases(run, [&](const char* name, Seconds<double> time) { phases[name] = &time.value; });
+  RunTable(database, id, "phases").read("name, time_ps", "", [&phases](const Reader& row) {
+    std::string name;
+    row.read("name", name);
+    const auto found = phases.find(name);
+    if (found != phases.end()) row.read("time_ps", Seconds<double>{*found->second});
   });
 }
 
 }  // namespace
 
-std::int64_t insert_run(SQLite::Database& database, const std::string& scenario,
-                        std::int64_t environment, const RunResult& run) {
-  const std::int64_t id = insert_summary(database, scenario, environment, run);
-  SQLite::Statement metric(database, "INSERT INTO step_metrics VALUES (?, ?, ?, ?)");
-  Binder metric_row(metric);
-  visit_series(run, [&](const char* name, const std::vector<double>& values) {
-    for (std::size_t step = 0; step < values.size(); ++step) {
-      metric_row << id << name << run.first_step + static_cast<std::int64_t>(step) << values[step];
-      metric_row.execute();
-    }
-  });
-  SQLite::Statement peak(database, "INSERT INTO memory_peaks VALUES (?, ?, ?, ?)");
-  Binder peak_row(peak);
-  visit_peaks(run, [&](const char* space, const TaggedBytes& bytes) {
-    for (std::size_t i = 0; i < kMemoryTags; ++i) {
-      peak_row << id << space << name_of(static_cast<MemoryTag>(i)) << bytes.tag[i];
-      peak_row.execute();
-    }
-  });
-  SQLite::Statement phase(database, "INSERT INTO phases VALUES (?, ?, ?)");
-  Binder phase_row(phase);
-  visit_phases(run, [&](const char* name, auto seconds) {
-    phase_row << id << name << seconds;
-    phase_row.execute();
-  });
-  insert_lists(database, id, run);
-  return id;
-}
-
 RunResult read_run(SQLite::Database& database, std::int64_t id) {
   SQLite::Statement select(database, "SELECT " + run_columns() + " FROM runs WHERE id = ?");
   select.bind(1, id);
-  if (!select.executeStep()) {
-    throw Error(ErrorCode::invalid, database.getFilename() + ": has no run " + std::to_string(id));
-  }
+  if (!select.executeStep()) require_runs(database, {&id, 1});
   RunResult run;
   run.run_id = id;
   const Reader row(CheckedRow(select, name_of_run(database, "runs", id)));
@@ -287,8 +135,7 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
 
 Outcome read_outcome(const CheckedRow& row) {
   const std::string name = row.text("outcome");
-  for (const Outcome outcome :
-       {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible, Outcome::failed}) {
+  for (const Outcome outcome : kOutcomes) {
     if (name == name_of(outcome)) return outcome;
   }
   row.fail("outcome", "\"" + shortened(name) + "\" is unknown");

@@ -86,6 +86,9 @@ void check_identity(SQLite::Database& database) {
 void migrate(SQLite::Database& database) {
   // Cheap look first: a current file needs no write lock.
   if (user_version(database) != newest_version()) {
+    // A table that is made anew is dropped first: what refers to its rows stays. Within a
+    // transaction this pragma does nothing.
+    database.exec("PRAGMA foreign_keys = OFF");
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
     const int version = user_version(database);  // another process may have migrated meanwhile
     refuse_newer(database.getFilename(), version);
@@ -93,6 +96,7 @@ void migrate(SQLite::Database& database) {
     for (int next = version; next < newest_version(); ++next) database.exec(migrations()[next]);
     database.exec(fmt::format("PRAGMA user_version = {}", newest_version()));
     transaction.commit();
+    database.exec("PRAGMA foreign_keys = ON");
   }
   if (database.execAndGet("PRAGMA journal_mode").getString() != "wal") use_wal(database);
 }

@@ -1,24 +1,21 @@
 #include "results/store.h"
 
+#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <cstring>
-#include <sstream>
+#include <utility>
 
 #include "core/base/error.h"
-#include "core/base/text.h"
-#include "results/checked_row.h"
+#include "results/guarded.h"
+#include "results/note_rows.h"
+#include "results/origin_rows.h"
 #include "results/run_rows.h"
 #include "results/schema.h"
 #include "results/summary_rows.h"
 
 namespace zl {
-namespace {
-
-constexpr int kBusyMilliseconds = 30'000;
-constexpr int kDeadSeconds = 600;
 
 Error translated(const SQLite::Exception& error, const std::string& path) {
   const auto make = [&](ErrorCode code, const char* text) {
@@ -47,14 +44,9 @@ Error translated(const SQLite::Exception& error, const std::string& path) {
   }
 }
 
-template <class Work>
-auto guarded(const std::string& path, Work&& work) {
-  try {
-    return work();
-  } catch (const SQLite::Exception& error) {
-    throw translated(error, path);
-  }
-}
+namespace {
+
+constexpr int kBusyMilliseconds = 30'000;
 
 void create_folder_of(const std::filesystem::path& path) {
   const auto folder = path.parent_path();
@@ -101,41 +93,23 @@ std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& 
   return database;
 }
 
-std::int64_t environment_row(SQLite::Database& database, const Environment& environment) {
-  const auto bind = [&](SQLite::Statement& statement) {
-    int at = 0;
-    for (const std::string* text :
-         {&environment.host, &environment.os, &environment.kernel, &environment.cpu,
-          &environment.gpu, &environment.driver, &environment.compiler, &environment.build,
-          &environment.commit}) {
-      statement.bind(++at, *text);
-    }
-    statement.bind(++at, environment.cores);
-    statement.bind(++at, environment.memory_bytes);
-  };
-  SQLite::Statement insert(database,
-                           "INSERT INTO environments (host, os, kernel, cpu, gpu, driver, compiler,"
-                           " build, git_commit, cores, memory_bytes)"
-                           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
-  bind(insert);
-  insert.exec();
-  SQLite::Statement select(database,
-                           "SELECT id FROM environments WHERE (host, os, kernel, cpu, gpu, driver,"
-                           " compiler, build, git_commit, cores, memory_bytes)"
-                           " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  bind(select);
-  select.executeStep();
-  return select.getColumn(0).getInt64();
+// `name`: what messages call it.
+std::unique_ptr<SQLite::Database> empty_in_memory(const std::string& name) {
+  return std::make_unique<SQLite::Database>(
+      name, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_MEMORY);
 }
 
-void insert_scenario(SQLite::Database& database, const ScenarioRecord& scenario) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO scenarios (hash, name, json) VALUES (?, ?, ?)"
-                           " ON CONFLICT (hash) DO NOTHING");
-  insert.bind(1, scenario.hash);
-  insert.bind(2, scenario.name);
-  insert.bind(3, scenario.json);
-  insert.exec();
+// Of whichever version the file is, the copy is of the newest.
+std::unique_ptr<SQLite::Database> copied(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) {
+    throw Error(ErrorCode::failed, path.string() + ": there is no such file");
+  }
+  const auto source = connect(path, SQLite::OPEN_READONLY);
+  auto copy = empty_in_memory(path.string());
+  SQLite::Backup(*copy, *source).executeStep();
+  migrate(*copy);
+  return copy;
 }
 
 }  // namespace
@@ -152,14 +126,29 @@ Store Store::open(const std::filesystem::path& path, Mode mode) {
   });
 }
 
+Store Store::in_memory() {
+  const std::string name = "in memory";
+  return guarded(name, [&] {
+    auto database = empty_in_memory(name);
+    migrate(*database);
+    return Store(std::move(database));
+  });
+}
+
+Store Store::open_copy(const std::filesystem::path& path) {
+  return guarded(path.string(), [&] { return Store(copied(path)); });
+}
+
 std::int64_t Store::save(const RunResult& run, const ScenarioRecord& scenario,
-                         const Environment& environment) {
+                         const Environment& environment, const RunLabels& labels) {
   return guarded(database_->getFilename(), [&] {
     // The write lock first: a transaction that begins by reading cannot wait for another writer.
     SQLite::Transaction transaction(*database_, SQLite::TransactionBehavior::IMMEDIATE);
-    insert_scenario(*database_, scenario);
-    const std::int64_t machine = environment_row(*database_, environment);
-    const std::int64_t id = insert_run(*database_, scenario.hash, machine, run);
+    const RunOrigin origin = write_origin_rows(*database_, scenario, environment, labels.saved_at);
+    const std::int64_t id = insert_run(*database_, origin, run);
+    if (!labels.note.empty() || !labels.tags.empty()) {
+      write_notes(*database_, id, {labels.note, labels.tags});
+    }
     transaction.commit();
     return id;
   });
@@ -191,81 +180,6 @@ std::string Store::scenario_json(const std::string& hash) {
 
 std::vector<Prediction> Store::predictions() {
   return guarded(database_->getFilename(), [&] { return read_predictions(*database_); });
-}
-
-void Store::annotate(std::int64_t id, const std::string& note, const std::string& tags) {
-  std::istringstream words(tags);
-  for (std::string tag; words >> tag;) require_name(tag, "tags");
-  guarded(database_->getFilename(), [&] {
-    SQLite::Statement write(*database_,
-                            "INSERT INTO notes (run, note, tags) VALUES (?1, ?2, ?3)"
-                            " ON CONFLICT (run) DO UPDATE SET note = ?2, tags = ?3");
-    write.bind(1, id);
-    write.bind(2, note);
-    write.bind(3, tags);
-    return write.exec();
-  });
-}
-
-std::int64_t Store::begin_live(const LiveRun& run) {
-  return guarded(database_->getFilename(), [&] {
-    SQLite::Statement dead(*database_, "DELETE FROM live_runs WHERE updated <= unixepoch() - ?1");
-    dead.bind(1, kDeadSeconds);
-    dead.exec();
-    SQLite::Statement write(*database_,
-                            "INSERT INTO live_runs (scenario, strategy, backend, steps, loss,"
-                            " updated) VALUES (?1, ?2, ?3, ?4, x'', unixepoch())");
-    write.bind(1, run.scenario);
-    write.bind(2, run.strategy);
-    write.bind(3, run.backend);
-    write.bind(4, run.steps);
-    write.exec();
-    return database_->getLastInsertRowid();
-  });
-}
-
-void Store::update_live(std::int64_t id, std::int64_t first_step, const std::vector<double>& loss) {
-  guarded(database_->getFilename(), [&] {
-    SQLite::Statement write(*database_,
-                            "UPDATE live_runs SET loss = ?2, first_step = ?3, updated = unixepoch()"
-                            " WHERE id = ?1");
-    write.bind(1, id);
-    write.bind(2, loss.data(), static_cast<int>(loss.size() * sizeof(double)));
-    write.bind(3, first_step);
-    return write.exec();
-  });
-}
-
-void Store::end_live(std::int64_t id) {
-  guarded(database_->getFilename(), [&] {
-    SQLite::Statement remove(*database_, "DELETE FROM live_runs WHERE id = ?1");
-    remove.bind(1, id);
-    return remove.exec();
-  });
-}
-
-std::vector<LiveRun> Store::live_runs() {
-  return guarded(database_->getFilename(), [&] {
-    std::vector<LiveRun> runs;
-    SQLite::Statement read(*database_,
-                           "SELECT id, scenario, strategy, backend, steps, loss, first_step"
-                           " FROM live_runs"
-                           " WHERE updated > unixepoch() - ?1 ORDER BY id");
-    read.bind(1, kDeadSeconds);
-    while (read.executeStep()) {
-      const std::string id = std::to_string(read.getColumn(0).getInt64());
-      const CheckedRow row(read, {database_->getFilename(), "live_runs", id});
-      LiveRun run{row.whole("id"),        row.text("scenario"), row.text("strategy"),
-                  row.text("backend"),    row.whole("steps"),   {},
-                  row.whole("first_step")};
-      const std::string loss = row.blob("loss");
-      run.loss.resize(loss.size() / sizeof(double));
-      if (!run.loss.empty())
-        std::memcpy(run.loss.data(), loss.data(), run.loss.size() * sizeof(double));
-      runs.push_back(std::move(run));
-    }
-    return runs;
-  });
 }
 
 std::int64_t Store::data_version() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,15 @@ struct RunFilter {
   std::string strategy;
   std::string backend;
   std::int64_t limit = 0;
+  std::string tag = {};
+  std::string since = {}, until = {};  // UTC, ISO 8601 or the front of it; both included
+  std::vector<std::int64_t> ids = {};
+};
+
+// What a run is saved with. The tags are names separated by spaces.
+struct RunLabels {
+  std::string note = {}, tags = {};
+  std::string saved_at = {};  // of a run that was saved elsewhere; empty: now
 };
 
 struct RunSummary {
@@ -42,14 +52,24 @@ struct RunSummary {
   std::string strategy, backend;
   bool predicted = false;  // RunResult's
   Outcome outcome = Outcome::ok;
+  std::string message;                                 // empty when ok
+  std::string model, cluster, stack, data, precision;  // empty: unknown; stack: this core's own
   int ranks = 0;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;          // that this run took
+  std::int64_t first_step = 0;     // that were taken before
+  std::int64_t planned_steps = 0;  // of the scenario; and so on: 0 is unknown
+  std::int64_t sequence_length = 0, micro_batch = 0, gradient_accumulation = 0;
   double final_loss = 0;  // NaN: none
   double tokens_per_second = 0;
   double step_time_median = 0;  // seconds
   std::int64_t peak_device_bytes = 0;
   std::int64_t wire_bytes_per_step = 0;
-  std::string note, tags;  // as annotate() set them
+  std::string note, tags;
+
+  // Of all ranks; 0: unknown.
+  std::int64_t tokens_per_step() const {
+    return ranks * micro_batch * gradient_accumulation * sequence_length;
+  }
 };
 
 // A prediction beside the measurement of the same scenario, a row of the view sim_vs_measured.
@@ -83,15 +103,23 @@ class Store {
   // a file that is no database, another program's database, a newer zerolab's.
   static Store open(const std::filesystem::path& path, Mode mode);
 
+  // Empty, without a file.
+  static Store in_memory();
+
+  // What the file holds now, of this or an older version, in memory; the file stays as it is.
+  // Throws as open() does.
+  static Store open_copy(const std::filesystem::path& path);
+
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
   // One transaction: all of the run or nothing. Returns its id; `run.run_id` is not read.
   std::int64_t save(const RunResult& run, const ScenarioRecord& scenario,
-                    const Environment& environment);
+                    const Environment& environment, const RunLabels& labels = {});
 
-  // Newest first. Damaged runs are passed over with a warning that names file, row and column.
+  // Newest first; with filter.ids in their order, Error{invalid} naming what is no run. Damaged
+  // runs are passed over with a warning that names file, row and column.
   std::vector<RunSummary> list(const RunFilter& filter = {});
 
   // All fields of a saved run; precision is empty and reserved_host 0 in runs that a zerolab saved
@@ -108,8 +136,25 @@ class Store {
   // Everything that was both predicted and measured, by scenario and strategy.
   std::vector<Prediction> predictions();
 
-  // Replaces a run's note and tags, names separated by spaces.
+  // The next five change all of the runs or, throwing Error{invalid} that names every id that no
+  // run has, none. Tags are names separated by spaces.
   void annotate(std::int64_t id, const std::string& note, const std::string& tags);
+  void note(std::span<const std::int64_t> ids, const std::string& text);
+  void tag(std::span<const std::int64_t> ids, const std::string& tags);
+  void untag(std::span<const std::int64_t> ids, const std::string& tags);
+  void remove(std::span<const std::int64_t> ids);  // their ids are not given again
+
+  // Adds the runs of another database that the filter takes, in one transaction. A run is the same
+  // when its scenario, its machine, the moment it was saved and its numbers are: what is here
+  // already stays as it is, but for the note and tags of a run that has none here. Damaged runs are
+  // passed over with a warning.
+  struct Merged {
+    std::int64_t added = 0, present = 0, passed_over = 0;
+  };
+  Merged merge(Store& from, const RunFilter& filter = {});
+
+  // Writes all of it as a new file. Throws Error{failed} when there is one.
+  void write_copy(const std::filesystem::path& path);
 
   // Runs under way: begin_live returns the id for the other two. A row that nobody updated for ten
   // minutes is of a program that died: live_runs leaves it out, begin_live removes it.
@@ -123,6 +168,10 @@ class Store {
 
  private:
   explicit Store(std::unique_ptr<SQLite::Database> database);
+  template <class Change>
+  void change_notes(std::span<const std::int64_t> ids, Change&& change);
+  bool merge_run(Store& from, const RunSummary& run);
+
   std::unique_ptr<SQLite::Database> database_;
 };
 

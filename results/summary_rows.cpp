@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "results/checked_row.h"
+#include "results/note_rows.h"
 #include "results/run_rows.h"
 #include "results/stored_backend.h"
 
@@ -23,6 +24,17 @@ RunSummary read_summary(const CheckedRow& row) {
   run.backend = row.text("backend");
   run.predicted = is_predicting(run.backend);
   run.outcome = read_outcome(row);
+  run.message = row.text("message");
+  run.model = row.text("model");
+  run.cluster = row.text("cluster");
+  run.stack = row.text("stack");
+  run.data = row.text("data");
+  run.precision = row.text("precision");
+  run.first_step = row.whole("first_step");
+  run.planned_steps = row.whole("planned_steps");
+  run.sequence_length = row.whole("sequence_length");
+  run.micro_batch = row.whole("micro_batch");
+  run.gradient_accumulation = row.whole("gradient_accumulation");
   run.ranks = row.count("ranks");
   run.steps = row.whole("steps");
   run.final_loss = row.number("final_loss");
@@ -38,18 +50,22 @@ RunSummary read_summary(const CheckedRow& row) {
 // `run` 0: all that the filter takes.
 void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int64_t run,
                    std::vector<RunSummary>& runs) {
-  SQLite::Statement select(database,
-                           "SELECT run_table.*, coalesce(note, '') AS note,"
-                           " coalesce(tags, '') AS tags"
-                           " FROM run_table LEFT JOIN notes USING (run)"
-                           " WHERE ?1 IN ('', scenario_hash)"
-                           " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
-                           " AND ?4 IN ('', backend) AND ?5 IN (0, run) ORDER BY run DESC");
+  SQLite::Statement select(
+      database,
+      "SELECT * FROM run_table WHERE ?1 IN ('', scenario_hash)"
+      " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
+      " AND ?4 IN ('', backend) AND ?5 IN (0, run)"
+      " AND (?6 = '' OR instr(' ' || tags || ' ', ' ' || ?6 || ' ') > 0)"
+      " AND ?7 <= saved_at AND (?8 = '' OR substr(saved_at, 1, length(?8)) <= ?8)"
+      " ORDER BY run DESC");
   select.bind(1, filter.scenario_hash);
   select.bind(2, filter.scenario_name);
   select.bind(3, filter.strategy);
   select.bind(4, filter.backend);
   select.bind(5, run);
+  select.bind(6, filter.tag);
+  select.bind(7, filter.since);
+  select.bind(8, filter.until);
   const auto wanted = [&] { return filter.limit <= 0 || std::ssize(runs) < filter.limit; };
   while (wanted() && select.executeStep()) {
     const std::string id = std::to_string(select.getColumn("run").getInt64());
@@ -101,6 +117,11 @@ Prediction read_prediction(const CheckedRow& row) {
 
 std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilter& filter) {
   std::vector<RunSummary> runs;
+  if (!filter.ids.empty()) {
+    require_runs(database, filter.ids);
+    for (const std::int64_t id : filter.ids) add_summaries(database, filter, id, runs);
+    return runs;
+  }
   try {
     add_summaries(database, filter, 0, runs);
   } catch (const SQLite::Exception& error) {
@@ -109,32 +130,6 @@ std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilt
     add_one_by_one(database, filter, runs);
   }
   return runs;
-}
-
-Environment read_environment(SQLite::Database& database, std::int64_t run) {
-  SQLite::Statement select(database,
-                           "SELECT e.* FROM runs r JOIN environments e ON e.id = r.environment"
-                           " WHERE r.id = ?");
-  select.bind(1, run);
-  const RowName name{database.getFilename(), "environments", "of run " + std::to_string(run)};
-  if (!select.executeStep()) {
-    throw Error(ErrorCode::invalid,
-                name.file + ": no run " + std::to_string(run) + " that has an environment");
-  }
-  const CheckedRow row(select, name);
-  Environment out;
-  out.host = row.text("host");
-  out.os = row.text("os");
-  out.kernel = row.text("kernel");
-  out.cpu = row.text("cpu");
-  out.cores = row.count("cores");
-  out.memory_bytes = row.whole("memory_bytes");
-  out.gpu = row.text("gpu");
-  out.driver = row.text("driver");
-  out.compiler = row.text("compiler");
-  out.build = row.text("build");
-  out.commit = row.text("git_commit");
-  return out;
 }
 
 std::vector<Prediction> read_predictions(SQLite::Database& database) {

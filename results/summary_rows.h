@@ -1,4 +1,4 @@
-// What lists show of the database, row by row: summaries of runs, predictions, machines.
+// What lists show of the database, row by row: summaries of runs, predictions.
 // Ownership: the caller owns the connection and the transaction. Threads: one connection per
 // thread.
 #pragma once
@@ -10,11 +10,10 @@
 
 namespace zl {
 
-// Newest first. Damaged runs are passed over, and said.
+// Newest first, with filter.ids in their order. Damaged runs are passed over, and said.
 std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilter& filter);
 
-// Both throw damaged_row(); the first Error{invalid} too when there is no such run.
-Environment read_environment(SQLite::Database& database, std::int64_t run);
+// Throws damaged_row().
 std::vector<Prediction> read_predictions(SQLite::Database& database);
 
 }  // namespace zl

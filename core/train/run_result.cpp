@@ -5,7 +5,7 @@
 namespace zl {
 
 const char* name_of(Outcome outcome) {
-  constexpr const char* kNames[] = {"ok", "out_of_memory", "infeasible", "failed"};
+  constexpr const char* kNames[] = {"ok", "out_of_memory", "infeasible", "failed", "interrupted"};
   return kNames[static_cast<std::size_t>(outcome)];
 }
 

@@ -11,7 +11,10 @@
 
 namespace zl {
 
-enum class Outcome : std::uint8_t { ok, out_of_memory, infeasible, failed };
+// `interrupted`: stopped on request; the steps until then are as those of a finished run.
+enum class Outcome : std::uint8_t { ok, out_of_memory, infeasible, failed, interrupted };
+inline constexpr Outcome kOutcomes[] = {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible,
+                                        Outcome::failed, Outcome::interrupted};
 const char* name_of(Outcome outcome);  // "ok", "out_of_memory", ...
 
 // Bytes by tag, index = static_cast<size_t>(MemoryTag).

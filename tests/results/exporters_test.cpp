@@ -86,7 +86,7 @@ TEST(Perfetto, SlicesAreInMicrosecondsOnTheTrackOfTheirStream) {
     }
   }
   const auto slices = of_type(events, "X");
-  ASSERT_EQ(slices.size(), 4u) << "a collective, two ops, a step";
+  ASSERT_EQ(slices.size(), 3u) << "a collective and two ops";
   EXPECT_EQ(slices[0]["ts"], 1.0);
   EXPECT_EQ(slices[0]["dur"], 2.5);
   EXPECT_EQ(slices[0]["name"], "all_gather");
@@ -94,10 +94,27 @@ TEST(Perfetto, SlicesAreInMicrosecondsOnTheTrackOfTheirStream) {
   const auto track = [&](const Json& slice) { return tracks.at({slice["pid"], slice["tid"]}); };
   EXPECT_EQ(track(slices[0]), "communication");
   EXPECT_EQ(track(slices[1]), "compute");
-  EXPECT_EQ(track(slices[3]), "steps");
-  EXPECT_EQ(slices[3]["name"], "step 1");
-  EXPECT_EQ(slices[3]["ts"], 1.0);
-  EXPECT_EQ(slices[3]["dur"], 5.0);
+}
+
+// Slices of one track that overlap without lying in each other are dropped by readers.
+TEST(Perfetto, StepsThatOverlapAreAsynchronousSlices) {
+  Trace trace;
+  trace.append(work(EventType::op, StreamId::compute, 1000, 6000));
+  TraceEvent early = work(EventType::collective, StreamId::communication, 4000, 9000);
+  early.scope.step = 2;
+  trace.append(early);
+  const Json events = events_of(trace);
+  const auto begins = of_type(events, "b"), ends = of_type(events, "e");
+  ASSERT_EQ(begins.size(), 2u);
+  ASSERT_EQ(ends.size(), 2u);
+  const double times[][2] = {{1.0, 6.0}, {4.0, 9.0}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(begins[i]["name"], "step " + std::to_string(i + 1));
+    for (const char* key : {"name", "id", "cat", "pid"}) EXPECT_EQ(begins[i][key], ends[i][key]);
+    EXPECT_EQ(begins[i]["ts"], times[i][0]);
+    EXPECT_EQ(ends[i]["ts"], times[i][1]);
+  }
+  EXPECT_NE(begins[0]["id"], begins[1]["id"]);
 }
 
 TEST(Perfetto, AnArrowLeadsFromTheCauseToWhatWaited) {

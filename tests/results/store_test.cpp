@@ -238,11 +238,12 @@ TEST_F(StoreTest, StrictTablesRejectTheWrongType) {
   EXPECT_THROW(database.exec("UPDATE memory_peaks SET bytes = 1.5"), SQLite::Exception);
   EXPECT_THROW(database.exec("INSERT INTO step_metrics VALUES (" + id + ", 'loss', 99, 'low')"),
                SQLite::Exception);
-  EXPECT_EQ(database
-                .execAndGet("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-                            " AND sql NOT LIKE '%STRICT%'")
-                .getInt(),
-            0);
+  EXPECT_EQ(
+      database
+          .execAndGet("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                      " AND sql NOT LIKE '%STRICT%' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+          .getInt(),
+      0);
 }
 
 TEST_F(StoreTest, DeletingARunDeletesItsRows) {

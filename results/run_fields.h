@@ -1,0 +1,85 @@
+// Which column holds which field of a run: what is written and what is read are one list.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/train/run_result.h"
+
+namespace zl {
+
+inline constexpr double kPicosecondsPerSecond = 1e12;
+
+// A field in seconds whose column is whole picoseconds.
+template <class Double>
+struct Seconds {
+  Double& value;
+};
+template <class Double>
+Seconds(Double&) -> Seconds<Double>;
+
+// Visits (column, field) of the table runs; Run is RunResult or const RunResult.
+template <class Run, class Visit>
+void visit_columns(Run& run, Visit&& visit) {
+  visit("strategy", run.strategy);
+  visit("backend", run.backend);
+  visit("precision", run.precision);
+  visit("outcome", run.outcome);
+  visit("message", run.message);
+  visit("ranks", run.ranks);
+  visit("steps", run.steps);
+  visit("first_step", run.first_step);
+  visit("skipped_steps", run.skipped_steps);
+  visit("tokens_per_second", run.tokens_per_second);
+  visit("step_time_median_ps", Seconds{run.step_time.median});
+  visit("step_time_min_ps", Seconds{run.step_time.min});
+  visit("step_time_max_ps", Seconds{run.step_time.max});
+  visit("step_time_low_ps", Seconds{run.step_time_low});
+  visit("step_time_high_ps", Seconds{run.step_time_high});
+  visit("model_flops_per_step", run.model_flops_per_step);
+  visit("mfu", run.mfu);
+  visit("mfu_convention", run.mfu_convention);
+  visit("reserved_device_bytes", run.reserved_device);
+  visit("reserved_host_bytes", run.reserved_host);
+  visit("wire_bytes_per_step", run.wire_bytes_per_step);
+  visit("op_count", run.op_count);
+  visit("op_sequence_hash", run.op_sequence_hash);
+}
+
+template <class Run, class Visit>
+void visit_series(Run& run, Visit&& visit) {  // table step_metrics
+  visit("loss", run.loss);
+  visit("grad_norm", run.grad_norm);
+  visit("learning_rate", run.learning_rate);
+  visit("step_seconds", run.step_seconds);
+  visit("loss_scale", run.loss_scale);
+}
+
+template <class Run, class Visit>
+void visit_peaks(Run& run, Visit&& visit) {  // table memory_peaks
+  visit("device", run.peak_device);
+  visit("host", run.peak_host);
+  visit("nvme", run.peak_nvme);
+}
+
+template <class Run, class Visit>
+void visit_phases(Run& run, Visit&& visit) {  // table phases
+  visit("compute", Seconds{run.time.compute});
+  visit("exposed_communication", Seconds{run.time.exposed_communication});
+  visit("offload_stall", Seconds{run.time.offload_stall});
+  visit("bubble", Seconds{run.time.bubble});
+  visit("optimizer", Seconds{run.time.optimizer});
+}
+
+// "strategy, backend, ..." of the table runs.
+inline std::string run_columns() {
+  std::string names;
+  const RunResult run;
+  visit_columns(run, [&](const char* name, const auto&) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  });
+  return names;
+}
+
+}  // namespace zl
