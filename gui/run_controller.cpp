@@ -79,9 +79,7 @@ void RunController::run_all(const Scenario& scenario, const std::string& backend
     };
     RunResult result = attempt_run(runner, scenario, strategy, backend, hooks);
     name_accelerator(runner.backends().capabilities(backend), environment);
-    if (store && !was_cut_short(scenario, result, hooks)) {
-      result.run_id = store_run(*store, scenario, strategy, result, environment);
-    }
+    if (store) result.run_id = store_run(*store, scenario, strategy, result, environment);
     post([this, index, result] { Q_EMIT strategy_finished(index, result); });
   }
 }

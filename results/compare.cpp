@@ -1,11 +1,18 @@
 #include "results/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "results/ratio_interval.h"
 
 namespace zl {
 namespace {
@@ -20,6 +27,12 @@ double relative_change(double a, double b, Worse worse) {
   if (a == 0) return b > 0 ? kInfinity : -kInfinity;
   return std::isinf(a) ? std::copysign(kInfinity, b - a) : (b - a) / std::abs(a);
 }
+
+// How the times of two sides scatter.
+struct Scatter {
+  bool is_measured = false;
+  std::optional<std::pair<double, double>> ratio;  // none: too few steps
+};
 
 class Deltas {
  public:
@@ -36,6 +49,19 @@ class Deltas {
   }
   void add_if_measured(const char* name, double a, double b, Worse worse) {
     if (a != 0 && b != 0) add(name, a, b, worse);
+  }
+  // A time that scatters as its steps do, or a rate, which is its reciprocal.
+  void add_measured(const char* name, double a, double b, Worse worse, const Scatter& scatter) {
+    const std::size_t before = deltas_.size();
+    add_if_measured(name, a, b, worse);
+    if (deltas_.size() == before || !scatter.is_measured) return;
+    MetricDelta& delta = deltas_.back();
+    delta.scatters = true;
+    if (!scatter.ratio) return;
+    const auto [low, high] = *scatter.ratio;
+    const bool rate = worse == Worse::less;
+    delta.low = (rate ? 1 / high : low) - 1;
+    delta.high = (rate ? 1 / low : high) - 1;
   }
   void add_peak(const std::string& name, const TaggedBytes& a, const TaggedBytes& b) {
     add(name, static_cast<double>(a.total()), static_cast<double>(b.total()), Worse::more);
@@ -63,11 +89,35 @@ class Deltas {
   std::vector<MetricDelta> deltas_;
 };
 
-void add_times(Deltas& deltas, const RunResult& a, const RunResult& b) {
-  deltas.add_if_measured("tokens_per_second", a.tokens_per_second, b.tokens_per_second,
-                         Worse::less);
-  deltas.add_if_measured("step_time_seconds", a.step_time.median, b.step_time.median, Worse::more);
-  deltas.add_if_measured("mfu", a.mfu, b.mfu, Worse::less);
+// The first step warms up.
+void add_steps(const RunResult& run, std::vector<double>& steps) {
+  const std::size_t first = run.step_seconds.size() > 1 ? 1 : 0;
+  steps.insert(steps.end(), run.step_seconds.begin() + static_cast<std::ptrdiff_t>(first),
+               run.step_seconds.end());
+}
+
+std::vector<double> samples_of(std::span<const RunResult> repeats, bool medians) {
+  std::vector<double> samples;
+  for (const RunResult& run : repeats) {
+    medians ? samples.push_back(run.step_time.median) : add_steps(run, samples);
+  }
+  std::erase_if(samples, [](double seconds) { return !(seconds > 0); });
+  return samples;
+}
+
+Scatter scatter_of(std::span<const RunResult> a, std::span<const RunResult> b) {
+  constexpr std::size_t kEnough = 4;
+  if (a.front().predicted || b.front().predicted) return {};
+  const bool medians = a.size() >= kEnough && b.size() >= kEnough;
+  return {true, ratio_interval(samples_of(a, medians), samples_of(b, medians))};
+}
+
+void add_times(Deltas& deltas, const RunResult& a, const RunResult& b, const Scatter& scatter) {
+  deltas.add_measured("tokens_per_second", a.tokens_per_second, b.tokens_per_second, Worse::less,
+                      scatter);
+  deltas.add_measured("step_time_seconds", a.step_time.median, b.step_time.median, Worse::more,
+                      scatter);
+  deltas.add_measured("mfu", a.mfu, b.mfu, Worse::less, scatter);
   const auto part = [&](const char* name, double TimeBreakdown::*seconds) {
     deltas.add(std::string("time.") + name, a.time.*seconds, b.time.*seconds, Worse::informative);
   };
@@ -78,17 +128,50 @@ void add_times(Deltas& deltas, const RunResult& a, const RunResult& b) {
   part("optimizer", &TimeBreakdown::optimizer);
 }
 
+// What was interrupted did what it was asked to until then.
+bool gave_up(const RunResult& run) {
+  return run.outcome != Outcome::ok && run.outcome != Outcome::interrupted;
+}
+
 }  // namespace
 
 bool has_numbers(const RunResult& run) { return run.outcome == Outcome::ok || run.steps > 0; }
 
+bool MetricDelta::is_worse(double threshold) const {
+  const double least = scatters ? (worse == Worse::less ? -high : low)
+                                : (worse == Worse::less ? -relative : relative);
+  return worse != Worse::informative && least > threshold;
+}
+
+bool MetricDelta::is_better(double threshold) const {
+  const double least = scatters ? (worse == Worse::less ? low : -high)
+                                : (worse == Worse::less ? relative : -relative);
+  return worse != Worse::informative && least > threshold;
+}
+
+const RunResult& representative(std::span<const RunResult> repeats) {
+  std::vector<const RunResult*> order;
+  for (const RunResult& run : repeats) order.push_back(&run);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::nth_element(order.begin(), middle, order.end(), [](const RunResult* x, const RunResult* y) {
+    return x->step_time.median < y->step_time.median;
+  });
+  return **middle;
+}
+
 std::vector<MetricDelta> compare(const RunResult& a, const RunResult& b) {
+  return compare(std::span(&a, 1), std::span(&b, 1));
+}
+
+std::vector<MetricDelta> compare(std::span<const RunResult> all_a,
+                                 std::span<const RunResult> all_b) {
+  const RunResult &a = representative(all_a), &b = representative(all_b);
   Deltas deltas(has_numbers(a), has_numbers(b));
-  deltas.add_failed(a.outcome != Outcome::ok, b.outcome != Outcome::ok);
+  deltas.add_failed(gave_up(a), gave_up(b));
   if (!a.loss.empty() && !b.loss.empty()) {
     deltas.add("final_loss", a.loss.back(), b.loss.back(), Worse::more);
   }
-  add_times(deltas, a, b);
+  add_times(deltas, a, b, scatter_of(all_a, all_b));
   deltas.add_peak("peak_device_bytes", a.peak_device, b.peak_device);
   deltas.add_peak("peak_host_bytes", a.peak_host, b.peak_host);
   deltas.add_peak("peak_nvme_bytes", a.peak_nvme, b.peak_nvme);
@@ -104,9 +187,7 @@ std::vector<MetricDelta> compare(const RunResult& a, const RunResult& b) {
 std::vector<MetricDelta> regressions(std::span<const MetricDelta> deltas, double threshold) {
   std::vector<MetricDelta> worse;
   for (const MetricDelta& delta : deltas) {
-    const bool more = delta.worse == Worse::more && delta.relative > threshold;
-    const bool less = delta.worse == Worse::less && -delta.relative > threshold;
-    if (more || less) worse.push_back(delta);
+    if (delta.is_worse(threshold)) worse.push_back(delta);
   }
   return worse;
 }
@@ -116,12 +197,18 @@ double parse_threshold(std::string_view text) {
   const std::string_view number = percent ? text.substr(0, text.size() - 1) : text;
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const std::string given = "\"" + shortened(text) + "\"";
   if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(value) ||
       value < 0) {
     throw Error(ErrorCode::usage,
-                "threshold: \"" + std::string(text) + "\" is not a share such as 5% or 0.05");
+                "threshold: " + given + " is no share in percent such as 5 or 5%");
   }
-  return percent ? value / 100 : value;
+  if (!percent && value > 0 && value < 1) {
+    throw Error(ErrorCode::usage, fmt::format("threshold: {} could be {:g} % or {:g} %; write it "
+                                              "with the sign, such as 5%",
+                                              given, value * 100, value));
+  }
+  return value / 100;
 }
 
 }  // namespace zl

@@ -1,5 +1,5 @@
-// Where a run comes from, as rows: its scenario and its machine, each once however many runs it has.
-// Ownership: the caller owns the connection and the transaction. Threads: one connection per
+// Where a run comes from, as rows: its scenario and its machine, each once however many runs it
+// has. Ownership: the caller owns the connection and the transaction. Threads: one connection per
 // thread.
 #pragma once
 

@@ -7,6 +7,7 @@
 
 #include "core/base/bytes.h"
 #include "results/run_tables.h"
+#include "results/stored_tables.h"
 
 namespace zl {
 namespace {
@@ -41,13 +42,6 @@ std::string best_text(const ReportScenario& scenario, bool predicted) {
                      format_bytes(smallest->result.peak_device.total()));
 }
 
-// "2026-11-21 13:46" of an ISO 8601 time.
-std::string minute_of(const std::string& time) {
-  std::string text = time.substr(0, 16);
-  std::replace(text.begin(), text.end(), 'T', ' ');
-  return text;
-}
-
 // Whether a run fitted is known of those that ran and of those that ran out of memory.
 bool judges_memory(const RunResult& run) {
   return is_ok(run) || run.outcome == Outcome::out_of_memory;
@@ -57,7 +51,6 @@ bool judges_memory(const RunResult& run) {
 
 std::string run_label(const RunResult& run) { return run.strategy + ", " + run.backend; }
 bool is_ok(const RunResult& run) { return run.outcome == Outcome::ok; }
-Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
 
 Table without_empty_columns(Table table) {
   const auto is_empty = [](const Cell& cell) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "results/cells.h"
 #include "results/report_data.h"
 
 namespace zl {
@@ -39,7 +40,6 @@ ReportSection accuracy_section(const ReportScenario& scenario);
 // What several of them need.
 std::string run_label(const RunResult& run);  // "zero-2, sim"
 bool is_ok(const RunResult& run);
-Cell positive(double value);  // none for 0, which is "not measured"
 // Columns in which every cell is 0, "" or no value say nothing.
 Table without_empty_columns(Table table);
 

@@ -43,12 +43,12 @@ std::int64_t insert_summary(SQLite::Database& database, const RunOrigin& origin,
                             const RunResult& run) {
   std::string marks;
   visit_columns(run, [&](const char*, const auto&) { marks += ", ?"; });
-  SQLite::Statement insert(
-      database, "INSERT INTO runs (scenario, scenario_name, environment, saved_at, " +
-                    run_columns() +
-                    ") VALUES (?, ?, ?,"
-                    " coalesce(nullif(?, ''), strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))" +
-                    marks + ")");
+  SQLite::Statement insert(database,
+                           "INSERT INTO runs (scenario, scenario_name, environment, saved_at, " +
+                               run_columns() +
+                               ") VALUES (?, ?, ?,"
+                               " coalesce(nullif(?, ''), strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))" +
+                               marks + ")");
   Binder row(insert);
   row << origin.scenario << origin.scenario_name << origin.environment << origin.saved_at;
   visit_columns(run, [&](const char*, const auto& field) { row << field; });

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "results/cells.h"
+
 namespace zl {
 namespace {
 
 bool ran(const RunResult& run) { return run.steps > 0; }
-
-Cell positive(double value) { return value > 0 ? Cell(value) : Cell(); }
 
 Cell last_loss(const RunResult& run) {
   return run.loss.empty() ? Cell() : Cell(fmt::format("{:.4f}", run.loss.back()));

@@ -101,6 +101,11 @@ void migrate(SQLite::Database& database) {
   if (database.execAndGet("PRAGMA journal_mode").getString() != "wal") use_wal(database);
 }
 
+bool is_older(SQLite::Database& database) {
+  const int version = user_version(database);
+  return 0 < version && version < newest_version();
+}
+
 void check_version(SQLite::Database& database) {
   const int version = user_version(database);
   refuse_newer(database.getFilename(), version);

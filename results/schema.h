@@ -27,6 +27,9 @@ void check_identity(SQLite::Database& database);
 // Throws Error{invalid} for a newer file, SQLite::Exception otherwise.
 void migrate(SQLite::Database& database);
 
+// Whether `migrate` would have something to do, but for an empty file.
+bool is_older(SQLite::Database& database);
+
 // For read-only opening. Throws Error{invalid} where `migrate` would have had something to do.
 void check_version(SQLite::Database& database);
 

@@ -82,12 +82,15 @@ std::unique_ptr<SQLite::Database> open_for_writing(const std::filesystem::path& 
   return database;
 }
 
-std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& path) {
+void require_file(const std::filesystem::path& path) {
   std::error_code status;
-  if (!std::filesystem::exists(path, status)) {
-    throw Error(ErrorCode::failed,
-                path.string() + ": there is no database yet: store a run with `zerolab run`");
-  }
+  if (std::filesystem::exists(path, status)) return;
+  throw Error(ErrorCode::failed,
+              path.string() + ": there is no database yet: store a run with `zerolab run`");
+}
+
+std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& path) {
+  require_file(path);
   auto database = connect(path, SQLite::OPEN_READONLY);
   check_version(*database);
   return database;
@@ -123,6 +126,14 @@ Store Store::open(const std::filesystem::path& path, Mode mode) {
   return guarded(path.string(), [&] {
     if (mode == Mode::read_write) create_folder_of(path);
     return Store(mode == Mode::read_write ? open_for_writing(path) : open_for_reading(path));
+  });
+}
+
+Store Store::open_any_version(const std::filesystem::path& path) {
+  return guarded(path.string(), [&] {
+    require_file(path);
+    return Store(is_older(*connect(path, SQLite::OPEN_READONLY)) ? copied(path)
+                                                                 : open_for_reading(path));
   });
 }
 

@@ -106,6 +106,9 @@ class Store {
   // Empty, without a file.
   static Store in_memory();
 
+  // To read: as read_only, but of an older version what open_copy() gives.
+  static Store open_any_version(const std::filesystem::path& path);
+
   // What the file holds now, of this or an older version, in memory; the file stays as it is.
   // Throws as open() does.
   static Store open_copy(const std::filesystem::path& path);

@@ -112,8 +112,7 @@ bool Store::merge_run(Store& from, const RunSummary& run) {
   const ScenarioRecord scenario{run.scenario_hash, run.scenario_name,
                                 from.scenario_json(run.scenario_hash)};
   const Environment environment = from.environment(run.id);
-  const RunOrigin origin =
-      write_origin_rows(*database_, scenario, environment, run.saved_at);
+  const RunOrigin origin = write_origin_rows(*database_, scenario, environment, run.saved_at);
   std::int64_t id = find_run(*database_, origin, result);
   const bool is_new = id == 0;
   if (is_new) id = insert_run(*database_, origin, result);

@@ -14,6 +14,7 @@ namespace zl::cli {
 // given, run by main once the whole line is known to be right.
 using Action = std::function<int()>;
 
+void add_runs(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);

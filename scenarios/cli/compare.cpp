@@ -6,112 +6,50 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
+#include "results/cells.h"
+#include "results/stored_tables.h"
 #include "scenarios/cli/commands.h"
+#include "scenarios/cli/compare_sides.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/cli/run_file.h"
 
 namespace zl::cli {
 namespace {
 
 struct CompareOptions {
-  std::string a, b;
-  std::string scenario, backend;
+  CompareQuestion question;
   std::string fail_above;
-  std::string database;
+  bool across = false;
   std::string format = "table";
 };
 
 struct Comparison {
-  RunResult a, b;
+  CompareSide a, b;
+  std::vector<ConfigurationDifference> configured;
   std::vector<MetricDelta> deltas, worse;
+
+  const RunResult& run_a() const { return representative(a.repeats); }
+  const RunResult& run_b() const { return representative(b.repeats); }
 };
 
-std::string label(const RunResult& run) {
+// "zero-1 on cpu (run 12 of demo, 2026-11-22 13:46)".
+std::string label(const CompareSide& side) {
+  const RunResult& run = representative(side.repeats);
   std::string text = readable(run.strategy, Unit::none) + " on " + run.backend;
   if (run.outcome != Outcome::ok) text += std::string(", ") + name_of(run.outcome);
-  return run.run_id != 0 ? fmt::format("{} (run {})", text, run.run_id) : text;
-}
-
-// "results.json" or "results.json:zero-2".
-std::vector<RunResult> from_file(const std::string& text, const CompareOptions& options) {
-  std::string path = text, strategy;
-  if (!is_file(path)) {
-    const std::size_t colon = text.rfind(':');
-    path = text.substr(0, colon);
-    strategy = text.substr(colon + 1);
+  if (run.run_id == 0) return text;
+  std::string ids;
+  for (const RunResult& each : side.repeats) {
+    ids += (ids.empty() ? "" : ", ") + std::to_string(each.run_id);
   }
-  std::vector<RunResult> runs = read_run_file(path);
-  std::erase_if(runs, [&](const RunResult& run) {
-    return (!strategy.empty() && run.strategy != strategy) ||
-           (!options.backend.empty() && run.backend != options.backend);
-  });
-  if (runs.empty()) {
-    throw Error(ErrorCode::invalid,
-                path + ": no result of that strategy and backend, " + strategy + options.backend);
-  }
-  return runs;
-}
-
-RunResult from_database(const std::string& text, const CompareOptions& options) {
-  const DatabaseOptions database{options.database, false};
-  Store store = Store::open(database.path(), Store::Mode::read_only);
-  const bool id = text.find_first_not_of("0123456789") == std::string::npos && text.size() < 19;
-  if (id) {
-    RunResult run = store.load(std::stoll(text));
-    run.run_id = std::stoll(text);
-    return run;
-  }
-  const auto found = store.list({"", options.scenario, text, options.backend, 1});
-  if (found.empty()) {
-    throw Error(ErrorCode::invalid,
-                "\"" + text + "\" is no run id, no file, and no strategy with a stored run" +
-                    (options.scenario.empty() ? "" : " of scenario " + options.scenario) + " in " +
-                    database.path().string());
-  }
-  RunResult run = store.load(found.front().id);
-  run.run_id = found.front().id;
-  return run;
-}
-
-std::vector<RunResult> find_runs(const std::string& text, const CompareOptions& options) {
-  const bool file = text.find(".json") != std::string::npos;
-  return file ? from_file(text, options) : std::vector{from_database(text, options)};
-}
-
-// Two single runs are a pair whatever they are; of two files, results of the same strategy and
-// backend are.
-std::vector<Comparison> pair_up(const CompareOptions& options) {
-  const std::vector<RunResult> all_a = find_runs(options.a, options);
-  const std::vector<RunResult> all_b = find_runs(options.b, options);
-  std::vector<Comparison> pairs;
-  if (all_a.size() == 1 && all_b.size() == 1) {
-    pairs.push_back({all_a[0], all_b[0], {}, {}});
-    return pairs;
-  }
-  for (const RunResult& a : all_a) {
-    const auto b = std::find_if(all_b.begin(), all_b.end(), [&](const RunResult& run) {
-      return run.strategy == a.strategy && run.backend == a.backend;
-    });
-    if (b != all_b.end()) {
-      pairs.push_back({a, *b, {}, {}});
-    } else {
-      log_warning(label(a) + " is only in " + options.a);
-    }
-  }
-  if (pairs.empty()) {
-    throw Error(ErrorCode::invalid, options.a + " and " + options.b +
-                                        " have no strategy and backend in common; choose one "
-                                        "result of each: FILE:STRATEGY");
-  }
-  return pairs;
+  return fmt::format("{} ({} {} of {}, {} UTC)", text, side.repeats.size() > 1 ? "runs" : "run",
+                     ids, readable(side.scenario, Unit::none), minute_of(side.saved_at));
 }
 
 Unit unit_of(const std::string& metric) {
@@ -121,20 +59,29 @@ Unit unit_of(const std::string& metric) {
   return time ? Unit::seconds : Unit::none;
 }
 
-const char* verdict(const Comparison& pair, const MetricDelta& delta) {
+std::string verdict(const Comparison& pair, const MetricDelta& delta) {
   const auto same = [&](const MetricDelta& other) { return other.name == delta.name; };
   if (std::any_of(pair.worse.begin(), pair.worse.end(), same)) return "worse";
-  return "";
+  if (delta.worse == Worse::informative || delta.absolute == 0 || !delta.is_noise()) return "";
+  return std::isnan(delta.low) ? "too few steps to say" : "within noise";
+}
+
+std::string interval(const MetricDelta& delta) {
+  if (std::isnan(delta.low)) return "";
+  return fmt::format("{:+.1f} .. {:+.1f} %", delta.low * 100, delta.high * 100);
 }
 
 Table table_of(const Comparison& pair, bool readable_numbers) {
+  const bool scatters = std::any_of(pair.deltas.begin(), pair.deltas.end(),
+                                    [](const MetricDelta& delta) { return delta.scatters; });
   Table table{{{"metric", Align::left},
                {"a"},
                {"b"},
                {"difference"},
-               {"relative", Align::right, Unit::fraction},
-               {"verdict", Align::left}},
+               {"relative", Align::right, Unit::fraction}},
               {}};
+  if (scatters) table.columns.push_back({"95 % interval"});
+  table.columns.push_back({"verdict", Align::left});
   for (const MetricDelta& delta : pair.deltas) {
     const Unit unit = unit_of(delta.name);
     const auto cell = [&](double value, bool there = true) {
@@ -142,35 +89,60 @@ Table table_of(const Comparison& pair, bool readable_numbers) {
       return readable_numbers ? Cell(readable(value, unit)) : Cell(value);
     };
     const bool outcome = delta.name == "failed";
-    const bool a = outcome || has_numbers(pair.a), b = outcome || has_numbers(pair.b);
-    table.rows.push_back({delta.name, cell(delta.a, a), cell(delta.b, b),
-                          cell(delta.absolute, a && b),
-                          std::isfinite(delta.relative) ? Cell(delta.relative) : Cell(),
-                          std::string(verdict(pair, delta))});
+    const bool a = outcome || has_numbers(pair.run_a()), b = outcome || has_numbers(pair.run_b());
+    auto& row = table.rows.emplace_back();
+    row = {delta.name, cell(delta.a, a), cell(delta.b, b), cell(delta.absolute, a && b),
+           std::isfinite(delta.relative) ? Cell(delta.relative) : Cell()};
+    if (scatters) row.push_back(known_text(interval(delta)));
+    row.emplace_back(verdict(pair, delta));
   }
   return table;
 }
 
-Json run_reference(const RunResult& run) {
+Table configured_table(const Comparison& pair) {
+  Table table{{{"configured differently", Align::left}, {"a", Align::left}, {"b", Align::left}},
+              {}};
+  for (const ConfigurationDifference& each : pair.configured) {
+    table.rows.push_back({each.key, each.a, each.b});
+  }
+  return table;
+}
+
+Json run_reference(const CompareSide& side) {
+  const RunResult& run = representative(side.repeats);
+  Json ids = Json::array();
+  for (const RunResult& each : side.repeats) {
+    if (each.run_id != 0) ids.push_back(each.run_id);
+  }
   return {{"strategy", run.strategy},
           {"backend", run.backend},
+          {"scenario", side.scenario.empty() ? Json() : Json(side.scenario)},
           {"run_id", run.run_id != 0 ? Json(run.run_id) : Json()},
+          {"runs", ids},
+          {"saved_at", side.saved_at.empty() ? Json() : Json(side.saved_at)},
           {"outcome", name_of(run.outcome)}};
 }
 
 Json json_of(const Comparison& pair) {
   const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  Json metrics = Json::array(), worse = Json::array();
+  Json metrics = Json::array(), worse = Json::array(), configured = Json::array();
+  for (const ConfigurationDifference& each : pair.configured) {
+    configured.push_back({{"key", each.key}, {"a", each.a}, {"b", each.b}});
+  }
   for (const MetricDelta& delta : pair.deltas) {
+    const bool known = std::isfinite(delta.low) && std::isfinite(delta.high);
     metrics.push_back({{"metric", delta.name},
                        {"a", finite(delta.a)},
                        {"b", finite(delta.b)},
                        {"difference", finite(delta.absolute)},
-                       {"relative", finite(delta.relative)}});
+                       {"relative", finite(delta.relative)},
+                       {"interval", known ? Json{delta.low, delta.high} : Json()},
+                       {"verdict", verdict(pair, delta)}});
   }
   for (const MetricDelta& delta : pair.worse) worse.push_back(delta.name);
   return {{"a", run_reference(pair.a)},
           {"b", run_reference(pair.b)},
+          {"configured_differently", configured},
           {"metrics", metrics},
           {"regressions", worse}};
 }
@@ -185,28 +157,79 @@ std::string text_of(const std::vector<Comparison>& pairs, Format format) {
   for (const Comparison& pair : pairs) {
     const bool csv = format == Format::csv;
     if (!text.empty()) text += "\n";
-    if (!csv) text += "a: " + label(pair.a) + "\nb: " + label(pair.b) + "\n\n";
+    if (!csv) {
+      text += "a: " + label(pair.a) + "\nb: " + label(pair.b) + "\n\n";
+      if (!pair.configured.empty()) text += render(configured_table(pair), format) + "\n";
+    }
     text += render(table_of(pair, !csv), format);
   }
   return text;
 }
 
+// "ranks 4 and 8, run.seed 1 and 2, and 3 more".
+std::string listed(const std::vector<ConfigurationDifference>& differences) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kNamed, differences.size()); ++i) {
+    const ConfigurationDifference& each = differences[i];
+    text += fmt::format("{}{} {} and {}", i == 0 ? "" : ", ", each.key, shortened(each.a),
+                        shortened(each.b));
+  }
+  if (differences.size() > kNamed)
+    text += fmt::format(", and {} more", differences.size() - kNamed);
+  return text;
+}
+
+// What is worse by how much, as people say it.
+std::string regression_text(const Comparison& pair, const MetricDelta& delta) {
+  std::string text = label(pair.b) + ": " + delta.name;
+  if (delta.name == "failed") return text + ": " + pair.run_b().message;
+  text += std::isfinite(delta.relative) ? fmt::format(" {:+.1f} %", delta.relative * 100)
+                                        : std::string(" is no longer a number, or is now one");
+  if (delta.scatters) text += " (95 %: " + interval(delta) + ")";
+  return text;
+}
+
+void judge(Comparison& pair, const CompareOptions& options, std::vector<std::string>& refusals) {
+  const double threshold = parse_threshold(options.fail_above);
+  if (!pair.configured.empty() && !options.across) {
+    refusals.push_back(label(pair.a) + " and " + label(pair.b) +
+                       " are configured differently: " + listed(pair.configured));
+    return;
+  }
+  pair.worse = regressions(pair.deltas, threshold);
+}
+
 int compare_runs(const CompareOptions& options) {
   const Format format = parse_format(options.format);
   const bool gated = !options.fail_above.empty();
-  const double threshold = gated ? parse_threshold(options.fail_above) : 0;
-  std::vector<Comparison> pairs = pair_up(options);
-  std::vector<std::string> worse;
-  for (Comparison& pair : pairs) {
-    pair.deltas = compare(pair.a, pair.b);
-    if (gated) pair.worse = regressions(pair.deltas, threshold);
-    for (const MetricDelta& delta : pair.worse) {
-      worse.push_back(
-          fmt::format("{}: {} {:+.1f} %", label(pair.b), delta.name, delta.relative * 100));
-    }
+  if (gated) parse_threshold(options.fail_above);  // before anything is read
+  std::vector<Comparison> pairs;
+  std::vector<std::string> worse, refusals;
+  for (auto& [a, b] : compare_sides(options.question)) {
+    Comparison pair{a, b, side_differences(a, b), compare(a.repeats, b.repeats), {}};
+    if (gated) judge(pair, options, refusals);
+    for (const MetricDelta& delta : pair.worse) worse.push_back(regression_text(pair, delta));
+    pairs.push_back(std::move(pair));
   }
   print(text_of(pairs, format));
   for (const std::string& line : worse) log_warning("regression: " + line);
+  const bool once = std::any_of(pairs.begin(), pairs.end(), [](const Comparison& pair) {
+    const auto scatters = [](const MetricDelta& delta) { return delta.scatters; };
+    return pair.a.repeats.size() + pair.b.repeats.size() < 4 &&
+           std::any_of(pair.worse.begin(), pair.worse.end(), scatters);
+  });
+  if (once) {
+    log_info(
+        "the interval is of the steps of these runs; what drifts between runs shows in repeats: "
+        "compare 12,13,14,15 16,17,18,19");
+  }
+  if (!refusals.empty()) {
+    throw Error(ErrorCode::usage,
+                refusals.front() +
+                    ". What is worse then is no regression: compare runs of one configuration, or "
+                    "add --across-configurations");
+  }
   return worse.empty() ? 0 : static_cast<int>(ErrorCode::regression);
 }
 
@@ -215,13 +238,21 @@ int compare_runs(const CompareOptions& options) {
 void add_compare(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("compare", "What changed between two runs");
   const auto options = std::make_shared<CompareOptions>();
-  const char* what = "Run id, strategy (its newest run), or FILE[:STRATEGY] of `run -o json`";
-  sub->add_option("a", options->a, what)->required();
-  sub->add_option("b", options->b, what)->required();
-  sub->add_option("--scenario", options->scenario, "Strategies: of this scenario");
-  sub->add_option("--backend", options->backend, "Strategies and files: only of this backend");
-  sub->add_option("--fail-above", options->fail_above, "Exit 6 when b is worse by more, as in 5%");
-  sub->add_option("--db", options->database, "Result database (see zerolab paths)");
+  CompareQuestion& question = options->question;
+  const char* what =
+      "Run id, or ids of repeats (12,13,14); strategy: its newest run; or FILE[:STRATEGY] of `run "
+      "-o "
+      "json`";
+  sub->add_option("a", question.a, what)->required();
+  sub->add_option("b", question.b, what)->required();
+  sub->add_option("--scenario", question.scenario, "Strategies: of this scenario");
+  sub->add_option("--backend", question.backend, "Strategies and files: only of this backend");
+  sub->add_option("--fail-above", options->fail_above,
+                  "Exit 6 when b is worse by more, in percent (5, or 5%), and beyond the noise of "
+                  "its steps");
+  sub->add_flag("--across-configurations", options->across,
+                "Let --fail-above judge runs that are configured differently");
+  sub->add_option("--db", question.database, "Result database (see zerolab paths)");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return compare_runs(*options); }; });

@@ -4,6 +4,8 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/run/live_report.h"
@@ -33,6 +35,8 @@ Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOp
       scenario_(std::move(scenario)),
       environment_(detect_environment()),
       stop_(stop_on_interrupt()) {
+  for (const std::string& tag : database.tags) require_name(tag, "--tag");
+  labels_.tags = join(database.tags, " ");
   if (database.is_used()) {
     database_ = database.path();
     store_ = Store::open(database_, Store::Mode::read_write);
@@ -60,14 +64,19 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
   RunResult result = attempt_run(runner_, scenario_, strategy, backend, hooks);
   name_accelerator(can, environment_);
   live.reset();
-  if (store_ && !was_cut_short(scenario_, result, hooks)) store(result, strategy);
+  if (store_) store(result, strategy);
+  if (result.outcome == Outcome::interrupted && !can.is_recording) {
+    log_info(hooks.checkpoint.folder.empty()
+                 ? "its weights are gone; with --checkpoint FOLDER it could go on"
+                 : "the same command with --resume goes on from there");
+  }
   return result;
 }
 
 // Results that cannot be stored are still printed.
 void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
   try {
-    result.run_id = store_run(*store_, scenario_, strategy, result, environment_);
+    result.run_id = store_run(*store_, scenario_, strategy, result, environment_, labels_);
   } catch (const std::exception& error) {
     store_failed_ = true;
     print_error(std::string("not stored: ") + error.what());
@@ -93,6 +102,8 @@ void announce(const RunResult& result) {
   for (const std::string& warning : result.warnings) log_warning(where + warning);
   if (result.outcome == Outcome::failed) {
     print_error(where + result.message);
+  } else if (result.outcome == Outcome::interrupted) {
+    log_warning(where + result.message);
   } else if (result.outcome != Outcome::ok) {
     log_warning(where + name_of(result.outcome) + ": " + result.message);
   }

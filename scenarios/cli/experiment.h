@@ -23,9 +23,9 @@ class Experiment {
   const Environment& environment() const { return environment_; }
   bool interrupted() const { return stop_.load(); }
 
-  // Prints nothing: see announce(). A failure of the machine is a result (`failed`), and so is a
-  // run that Ctrl-C cut short: it keeps its steps but is not stored. Throws Error for an invalid
-  // scenario or data and for a backend that cannot be used. hooks.stop is set here.
+  // Prints nothing: see announce(). A failure of the machine is a result (`failed`), and a run that
+  // Ctrl-C cut short is `interrupted`, stored with its steps. Throws Error for an invalid scenario
+  // or data and for a backend that cannot be used. hooks.stop is set here.
   RunResult run(const ImportedStrategy& strategy, const std::string& backend, RunHooks hooks);
 
   // 130 when interrupted, else 1 when a run failed or could not be stored, else 4 when one was
@@ -40,6 +40,7 @@ class Experiment {
   Environment environment_;
   std::optional<Store> store_;
   std::filesystem::path database_;
+  RunLabels labels_;
   bool store_failed_ = false;
   const std::atomic<bool>& stop_;
 };

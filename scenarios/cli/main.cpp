@@ -28,8 +28,9 @@ void describe(CLI::App& app, Action& action) {
       "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid scenario, 4 infeasible, 5 backend\n"
       "unavailable, 6 regression, 130 interrupted.");
   add_verbosity(app);
-  for (const auto add : {add_run, add_train, add_compare, add_show, add_import, add_calibrate,
-                         add_bench, add_devices, add_plan, add_paths, add_report, add_export}) {
+  for (const auto add :
+       {add_run, add_train, add_runs, add_compare, add_show, add_import, add_calibrate, add_bench,
+        add_devices, add_plan, add_paths, add_report, add_export}) {
     add(app, action);
   }
   collect_unknown(app);

@@ -57,7 +57,22 @@ void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
 
 void add_database_options(CLI::App& app, DatabaseOptions& options) {
   CLI::Option* file = app.add_option("--db", options.file, "Result database (see zerolab paths)");
-  app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
+  CLI::Option* off = app.add_flag("--no-db", options.off, "Do not store the runs")->excludes(file);
+  app.add_option("--tag", options.tags, "Words to find the stored runs by (zerolab runs --tag)")
+      ->delimiter(',')
+      ->excludes(off);
+}
+
+void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint) {
+  CLI::Option* folder =
+      app.add_option("--checkpoint", checkpoint.folder,
+                     "Keep the state of real runs in this folder, after the last step and when "
+                     "interrupted");
+  app.add_option("--checkpoint-every", checkpoint.every, "And every so many steps")
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount))
+      ->needs(folder);
+  app.add_flag("--resume", checkpoint.resume, "Go on from the newest checkpoint, if there is one")
+      ->needs(folder);
 }
 
 void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout) {

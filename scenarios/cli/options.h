@@ -31,6 +31,7 @@ struct ScenarioOptions {
 struct DatabaseOptions {
   std::string file;  // empty: the default path
   bool off = false;
+  std::vector<std::string> tags = {};  // of the runs that are stored
 
   bool is_used() const;  // of launched ranks the first one stores
   std::filesystem::path path() const;
@@ -39,6 +40,7 @@ struct DatabaseOptions {
 void add_scenario_options(CLI::App& app, ScenarioOptions& options);
 void add_database_options(CLI::App& app, DatabaseOptions& options);
 void add_collective_timeout(CLI::App& app, std::chrono::milliseconds& timeout);
+void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint);
 void add_keep_going(CLI::App& app, bool& keep_going);
 void add_format(CLI::App& app, std::string& format, const std::string& accepted);
 void add_verbosity(CLI::App& app);  // --quiet, --verbose

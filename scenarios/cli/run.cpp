@@ -13,6 +13,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
 namespace {
@@ -83,7 +84,9 @@ void say_where(const std::vector<RunResult>& results, const DatabaseOptions& dat
   for (const RunResult& run : results) {
     if (run.run_id != 0) ids += (ids.empty() ? "" : ", ") + std::to_string(run.run_id);
   }
-  if (!ids.empty()) log_info("stored as runs " + ids + " in " + database.path().string());
+  if (ids.empty()) return;
+  const char* runs = ids.find(',') == std::string::npos ? "run " : "runs ";
+  log_info(std::string("stored as ") + runs + ids + " in " + database.path().string());
 }
 
 // The second of two real backends would find the checkpoints of the first.
@@ -133,19 +136,9 @@ int run(const RunOptions& options) {
     print(tables_text(results, format));
   }
   say_where(results, options.database);
+  const std::string failure = failure_of_all(results);
+  if (!failure.empty()) print_error(failure);
   return experiment.exit_code(results);
-}
-
-void add_checkpoint(CLI::App& app, CheckpointConfig& checkpoint) {
-  CLI::Option* folder =
-      app.add_option("--checkpoint", checkpoint.folder,
-                     "Keep the state of real runs in this folder, after the last step and when "
-                     "interrupted");
-  app.add_option("--checkpoint-every", checkpoint.every, "And every so many steps")
-      ->check(CLI::Range(std::int64_t{1}, kMaxCount))
-      ->needs(folder);
-  app.add_flag("--resume", checkpoint.resume, "Go on from the newest checkpoint, if there is one")
-      ->needs(folder);
 }
 
 }  // namespace

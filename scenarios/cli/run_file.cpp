@@ -38,8 +38,7 @@ std::vector<double> numbers(const Json& list) {
 }
 
 Outcome outcome_of(const std::string& name) {
-  for (const Outcome outcome :
-       {Outcome::ok, Outcome::out_of_memory, Outcome::infeasible, Outcome::failed}) {
+  for (const Outcome outcome : kOutcomes) {
     if (name == name_of(outcome)) return outcome;
   }
   throw Error(ErrorCode::invalid, "outcome \"" + shortened(name) + "\" is unknown");
@@ -64,6 +63,7 @@ RunResult result_of(const Json& object, const std::string& backend) {
   run.ranks = static_cast<int>(whole(object.at("ranks"), "ranks"));
   run.steps = whole(object.at("steps"), "steps");
   run.loss = numbers(object.at("loss"));
+  if (object.contains("step_seconds")) run.step_seconds = numbers(object["step_seconds"]);
   run.tokens_per_second = number(object.at("tokens_per_second"));
   const Json& step = object.at("step_time_seconds");
   run.step_time = {number(step.at("median")), number(step.at("min")), number(step.at("max"))};

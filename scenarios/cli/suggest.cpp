@@ -77,7 +77,8 @@ void check_unknown(const CLI::App& app) {
   const std::vector<CLI::App*> given = app.get_subcommands();
   for (const CLI::App* sub : given) check_unknown(*sub);
   const std::vector<std::string> commands = subcommand_names(app);
-  if (given.empty() && !commands.empty()) {
+  const bool optional = app.get_require_subcommand_max() == 1;  // as `runs` says
+  if (given.empty() && !commands.empty() && !optional) {
     throw Error(ErrorCode::usage, full_name(app) +
                                       ": a command is missing. Commands: " + join(commands, ", ") +
                                       " (see " + full_name(app) + " --help)");

@@ -24,7 +24,7 @@ struct TrainOptions {
   std::string format = "table";
   std::int64_t log_every = 1;
   std::string save;
-  RunHooks hooks;  // the time-out and keep_going; the rest is added
+  RunHooks hooks;  // the checkpoint, the time-out and keep_going; the rest is added
 };
 
 // The line of a step. What it knows of the run is fixed before the first one.
@@ -106,8 +106,12 @@ std::string the_backend(const TrainOptions& options, const Scenario& scenario,
   if (backends.size() > 1) {
     throw Error(ErrorCode::usage, "--backend: train uses one; `zerolab run` compares several");
   }
-  if (runner.backends().capabilities(backends.front()).is_recording && !options.save.empty()) {
+  const bool predicted = runner.backends().capabilities(backends.front()).is_recording;
+  if (predicted && !options.save.empty()) {
     throw Error(ErrorCode::usage, "--save: the simulator has no weights; use --backend cpu");
+  }
+  if (predicted && !options.hooks.checkpoint.folder.empty()) {
+    throw Error(ErrorCode::usage, "--checkpoint: the simulator has no state; use --backend cpu");
   }
   return backends.front();
 }
@@ -168,6 +172,7 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--log-every", options->log_every, "Print every N-th step")
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
+  add_checkpoint(*sub, options->hooks.checkpoint);
   add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_keep_going(*sub, options->hooks.keep_going);
   add_format(*sub, options->format, "table, md, csv or json");

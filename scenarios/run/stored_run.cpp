@@ -1,5 +1,7 @@
 #include "scenarios/run/stored_run.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "scenarios/run/simulate.h"
 
@@ -17,6 +19,12 @@ RunResult without_numbers(const Scenario& scenario, const ImportedStrategy& stra
   return result;
 }
 
+bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks) {
+  // A run that was stopped has taken at least one step; one that failed has none.
+  return result.outcome == Outcome::ok && hooks.stop != nullptr && *hooks.stop &&
+         result.steps > 0 && result.first_step + result.steps < scenario.run.steps;
+}
+
 }  // namespace
 
 RunResult attempt_run(const Runner& runner, const Scenario& scenario,
@@ -28,10 +36,10 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
   };
   try {
     RunResult result = runner.run(scenario, strategy, backend, hooks);
-    if (was_cut_short(scenario, result, hooks) && result.outcome == Outcome::ok) {
-      result.outcome = Outcome::failed;
+    if (was_cut_short(scenario, result, hooks)) {
+      result.outcome = Outcome::interrupted;
       result.message = "interrupted after " + std::to_string(result.first_step + result.steps) +
-                       " of " + std::to_string(scenario.run.steps) + " steps; not stored";
+                       " of " + std::to_string(scenario.run.steps) + " steps";
     }
     return result;
   } catch (const Error& error) {
@@ -51,16 +59,33 @@ void name_accelerator(const BackendCapabilities& backend, Environment& environme
   environment.driver = accelerator.driver;
 }
 
-bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks) {
-  // A run that was stopped has taken at least one step; one that failed has none.
-  return hooks.stop != nullptr && *hooks.stop && result.steps > 0 &&
-         result.first_step + result.steps < scenario.run.steps;
+bool is_worth_storing(const RunResult& result) {
+  const bool ended_early =
+      result.outcome == Outcome::failed || result.outcome == Outcome::interrupted;
+  return result.predicted ? !ended_early : result.steps > 0;
 }
 
 std::int64_t store_run(Store& store, const Scenario& scenario, const ImportedStrategy& strategy,
-                       const RunResult& result, const Environment& environment) {
+                       const RunResult& result, const Environment& environment,
+                       const RunLabels& labels) {
+  if (!is_worth_storing(result)) return 0;
   const Scenario alone = with_one_strategy(scenario, strategy);
-  return store.save(result, {content_hash(alone), alone.name, canonical_json(alone)}, environment);
+  return store.save(result, {content_hash(alone), alone.name, canonical_json(alone)}, environment,
+                    labels);
+}
+
+std::string failure_of_all(std::span<const RunResult> results) {
+  std::string kinds;
+  for (const Outcome outcome : kOutcomes) {
+    const auto is = [outcome](const RunResult& result) { return result.outcome == outcome; };
+    const auto count = std::count_if(results.begin(), results.end(), is);
+    if (count == 0) continue;
+    if (outcome == Outcome::ok || outcome == Outcome::interrupted) return "";
+    kinds += (kinds.empty() ? "" : ", ") + std::to_string(count) + " " + name_of(outcome);
+  }
+  if (results.size() < 2) return "";
+  const std::string all = std::to_string(results.size());
+  return all + " of " + all + " failed: " + kinds;
 }
 
 }  // namespace zl

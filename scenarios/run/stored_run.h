@@ -3,6 +3,9 @@
 // Ownership: refers to what it is given. Threads: as Runner::run; one Store per thread.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "results/environment.h"
 #include "results/store.h"
 #include "scenarios/run/runner.h"
@@ -10,7 +13,7 @@
 namespace zl {
 
 // Runner::run, with failures of the machine and of memory as results (`failed`, `infeasible`). A
-// run that hooks.stop cut short keeps its steps and is `failed` too. Throws Error for an invalid
+// run that hooks.stop cut short keeps its steps and is `interrupted`. Throws Error for an invalid
 // scenario or data and for a backend that cannot be used.
 RunResult attempt_run(const Runner& runner, const Scenario& scenario,
                       const ImportedStrategy& strategy, const std::string& backend,
@@ -19,11 +22,18 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
 // Names what the backend's ranks computed on besides the processor; empties it for the processor.
 void name_accelerator(const BackendCapabilities& backend, Environment& environment);
 
-// Whether hooks.stop ended the run before its last step; such a run is not to be stored.
-bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks);
+// A real run that took a step, or a prediction that was made: that it does not fit is one. A run
+// that measured nothing is no row.
+bool is_worth_storing(const RunResult& result);
 
-// Saves the result under the scenario with this strategy alone; returns its id.
+// Saves the result under the scenario with this strategy alone; returns its id, 0 when it is not
+// worth storing.
 std::int64_t store_run(Store& store, const Scenario& scenario, const ImportedStrategy& strategy,
-                       const RunResult& result, const Environment& environment);
+                       const RunResult& result, const Environment& environment,
+                       const RunLabels& labels = {});
+
+// "9 of 9 failed: 8 out_of_memory, 1 failed" when there are several results and none of them gave
+// what was asked for; else empty.
+std::string failure_of_all(std::span<const RunResult> results);
 
 }  // namespace zl

@@ -73,17 +73,47 @@ TEST(Commands, CompareFailsAboveItsThreshold) {
   const Home home;
   ASSERT_EQ(zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"}).code, 0);
   // By closed form ZeRO-3 sends 3/2 of what ZeRO-0 sends.
-  const Output worse = zerolab(home, {"compare", "1", "4", "--fail-above", "5%", "-o", "json"});
+  const Output other = zerolab(home, {"compare", "1", "4", "--fail-above", "5"});
+  EXPECT_EQ(other.code, 2) << other.err;
+  EXPECT_CONTAINS(other.out, "configured differently");
+  EXPECT_CONTAINS(other.err, "strategy.zero_optimization.");
+  EXPECT_CONTAINS(other.err, "--across-configurations");
+  const Output worse = zerolab(
+      home, {"compare", "1", "4", "--fail-above", "5", "--across-configurations", "-o", "json"});
   EXPECT_EQ(worse.code, 6) << worse.err;
   const Json pair = Json::parse(worse.out)["comparisons"][0];
+  EXPECT_FALSE(pair["configured_differently"].empty());
   EXPECT_EQ(pair["b"]["strategy"], "zero-3");
   const auto& regressions = pair["regressions"];
   EXPECT_NE(std::find(regressions.begin(), regressions.end(), "wire_bytes_per_step"),
             regressions.end());
-  EXPECT_EQ(zerolab(home, {"compare", "1", "4", "--fail-above", "100%"}).code, 0);
+  EXPECT_EQ(
+      zerolab(home, {"compare", "1", "4", "--fail-above", "100%", "--across-configurations"}).code,
+      0);
   EXPECT_EQ(zerolab(home, {"compare", "zero-0", "zero-0", "--fail-above", "0%"}).code, 0);
   EXPECT_CONTAINS(refused(home, {"compare", "1", "99"}, 3), "99");
   EXPECT_CONTAINS(refused(home, {"compare", "1", "2", "--fail-above", "much"}, 2), "much");
+  EXPECT_CONTAINS(refused(home, {"compare", "1", "1", "--fail-above", "0.05"}, 2), "0.05 %");
+}
+
+// The newest run of a strategy, but for both sides on one backend; what was taken is said.
+TEST(Commands, CompareByNameTakesBothFromOneBackend) {
+  const Home home;
+  const auto run = [&](const char* backend, const char* strategy) {
+    EXPECT_EQ(
+        zerolab(home, {"run", data_file("tiny.json"), "--backend", backend, "--strategy", strategy})
+            .code,
+        0);
+  };
+  run("cpu", "zero-1");
+  run("cpu", "zero-3");
+  run("sim", "zero-3");
+  const Output output = zerolab(home, {"compare", "zero-1", "zero-3"});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_CONTAINS(output.out, "a: zero-1 on cpu (run 1 of tiny, 20");
+  EXPECT_CONTAINS(output.out, "b: zero-3 on cpu (run 2 of tiny, 20");
+  EXPECT_CONTAINS(zerolab(home, {"compare", "zero-1", "zero-3", "--backend", "sim"}).err,
+                  "no strategy with a stored run on sim");
 }
 
 TEST(Commands, CompareReadsWhatRunWrote) {

@@ -21,14 +21,22 @@ TEST(Interrupt, FinishedStrategiesAreStoredAndPrinted) {
   EXPECT_EQ(output.code, 130) << output.err;
   const Json runs = Json::parse(output.out);
   EXPECT_EQ(runs[0]["results"][0]["outcome"], "ok");
-  EXPECT_EQ(runs[1]["results"][0]["outcome"], "failed");
+  EXPECT_EQ(runs[1]["results"][0]["outcome"], "interrupted");
   EXPECT_CONTAINS(runs[1]["results"][0]["message"].get<std::string>(), "interrupted after");
   EXPECT_GE(runs[1]["results"][0]["loss"].size(), 2u);
   Store store = Store::open(home.path("zerolab/results.db"), Store::Mode::read_only);
   const auto stored = store.list();
-  ASSERT_EQ(stored.size(), 1u);
-  EXPECT_EQ(stored[0].backend, "sim");
-  EXPECT_EQ(stored[0].outcome, Outcome::ok);
+  ASSERT_EQ(stored.size(), 2u);
+  EXPECT_EQ(stored[1].backend, "sim");
+  EXPECT_EQ(stored[1].outcome, Outcome::ok);
+  // What was interrupted is kept with its steps, and marked.
+  EXPECT_EQ(stored[0].backend, "cpu");
+  EXPECT_EQ(stored[0].outcome, Outcome::interrupted);
+  EXPECT_EQ(stored[0].planned_steps, 20000);
+  const RunResult kept = store.load(stored[0].id);
+  EXPECT_EQ(kept.loss.size(), runs[1]["results"][0]["loss"].size());
+  EXPECT_EQ(kept.steps, stored[0].steps);
+  EXPECT_EQ(runs[1]["results"][0]["run_id"], stored[0].id);
 }
 
 TEST(Interrupt, AResumedRunCountsFromTheFirstStepOfAll) {
@@ -53,8 +61,34 @@ TEST(Interrupt, AResumedRunCountsFromTheFirstStepOfAll) {
   const Json result = Json::parse(output.out)["results"][0];
   EXPECT_EQ(result["first_step"], 8);
   const std::int64_t last = 8 + result["steps"].get<std::int64_t>();
-  EXPECT_EQ(result["message"],
-            "interrupted after " + std::to_string(last) + " of 20000 steps; not stored");
+  EXPECT_EQ(result["message"], "interrupted after " + std::to_string(last) + " of 20000 steps");
+}
+
+TEST(Interrupt, TrainingGoesOnFromItsCheckpoint) {
+  const Home home;
+  const auto arguments = [&](const char* steps) {
+    return std::vector<std::string>{
+        "train",        data_file("tiny.json"), "--strategy", "zero-2", "--steps", steps,
+        "--checkpoint", home.path("ck"),        "--resume",   "-o",     "json"};
+  };
+  Program program(home, arguments("20000"));
+  ASSERT_TRUE(program.wait_for_message("    2/20000  loss"));
+  program.send(SIGINT);
+  const Output cut = program.finish();
+  EXPECT_EQ(cut.code, 130) << cut.err;
+  EXPECT_CONTAINS(cut.err, "the same command with --resume goes on");
+  const std::int64_t taken = Json::parse(cut.out)["results"][0]["steps"];
+  const std::string last = std::to_string(taken + 3);
+  const Output rest = zerolab(home, arguments(last.c_str()));
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  const Json result = Json::parse(rest.out)["results"][0];
+  EXPECT_EQ(result["first_step"], taken);
+  EXPECT_EQ(result["steps"], 3);
+  EXPECT_CONTAINS(refused(home,
+                          {"train", data_file("tiny.json"), "--backend", "sim", "--checkpoint",
+                           home.path("sim")},
+                          2),
+                  "--checkpoint: the simulator has no state");
 }
 
 // As a full disk would.
