@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -190,6 +193,26 @@ TEST(OnednnGemm, MatchesDouble) {
     check_all(onednn_gemm, m, n, k, DType::bf16, DType::bf16);
     check_all(onednn_gemm, m, n, k, DType::bf16, DType::f32);
   }
+}
+
+// What the kernel says of the processor decides, nothing that could change from run to run.
+TEST(OnednnGemm, MultipliesBf16WhereTheProcessorDoes) {
+  if (!onednn_prefers({})) GTEST_SKIP() << "oneDNN is not built in";
+  if (std::getenv("DNNL_MAX_CPU_ISA") != nullptr) GTEST_SKIP() << "DNNL_MAX_CPU_ISA is set";
+  std::ifstream file("/proc/cpuinfo");
+  std::string flags;
+  while (std::getline(file, flags) && !flags.starts_with("flags")) {
+  }
+  const bool has_units = (flags + " ").find(" avx512_bf16 ") != std::string::npos;
+  const auto prefers = [](DType type) {
+    Gemm op;
+    op.a.dtype = type;
+    return onednn_prefers(op);
+  };
+  EXPECT_EQ(prefers(DType::bf16), has_units);
+  EXPECT_TRUE(prefers(DType::f32));
+  EXPECT_FALSE(prefers(DType::f16));
+  EXPECT_FALSE(prefers(DType::f64));
 }
 
 // Repeats, and buffers at other alignments, give the same bits.

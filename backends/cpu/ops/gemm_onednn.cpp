@@ -101,8 +101,13 @@ void run_sgemm(const Gemm& op, const ExecContext& context) {
 
 bool onednn_prefers(const Gemm& op) {
   if (op.a.dtype == DType::f32) return true;
-  static const bool has_tiles = dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
-  return op.a.dtype == DType::bf16 && has_tiles;
+  // The processor decides, not a clock: runs on one machine give the same bits. Each set of
+  // instructions has the bits of those that it contains.
+  static const bool multiplies_bf16 = [] {
+    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  }();
+  return op.a.dtype == DType::bf16 && multiplies_bf16;
 }
 
 void onednn_gemm(const Gemm& op, const ExecContext& context) {

@@ -8,8 +8,9 @@
 
 namespace zl::cpu {
 
-// fp32 always; bf16 on processors with AMX tiles (its AVX-512 bf16 kernels are slower than
-// converting to fp32); never f16 or f64. False when oneDNN is not built in.
+// fp32 always; bf16 on processors that multiply it (AVX512_BF16, AMX; elsewhere oneDNN emulates
+// that, slower than converting to fp32), unless oneDNN's DNNL_MAX_CPU_ISA forbids it; never f16 or
+// f64. False when oneDNN is not built in.
 bool onednn_prefers(const Gemm& op);
 
 // fp32 or bf16 inputs. Throws Error{failed} when oneDNN refuses the product.

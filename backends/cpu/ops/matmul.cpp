@@ -1,6 +1,7 @@
-// Matrix products: oneDNN where it is built in and fast (fp32; bf16 with AMX), Eigen for fp64 and
-// as the fp32 fallback, and the packed kernel for the 16-bit types that neither does well (Eigen's
-// bf16 product is scalar; oneDNN's without AMX is slower than converting while packing).
+// Matrix products: oneDNN where it is built in and fast (fp32; bf16 with AVX512_BF16 or AMX), Eigen
+// for fp64 and as the fp32 fallback, and the packed kernel for the 16-bit types that neither does
+// well (Eigen's bf16 product is scalar; oneDNN's emulated one is slower than converting while
+// packing).
 #include "core/ops/matmul.h"
 #include "backends/cpu/ops/gemm_eigen.h"
 #include "backends/cpu/ops/gemm_onednn.h"
