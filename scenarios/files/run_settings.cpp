@@ -1,6 +1,7 @@
 #include "scenarios/files/run_settings.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,48 +12,58 @@
 namespace zl {
 namespace {
 
-std::int64_t bounded(const Json& value, const std::string& where, run_value::Whole range) {
-  const std::int64_t number = integer_at(value, where);
-  if (number < range.minimum || number > range.maximum) {
-    throw Error(ErrorCode::invalid, where + ": " + std::to_string(number) + " is not in " +
-                                        std::to_string(range.minimum) + ".." +
-                                        std::to_string(range.maximum));
-  }
-  return number;
-}
-
-template <class Member>
-void read(const Json& value, const std::string& where, run_value::Whole range, Member& out) {
-  out = static_cast<Member>(bounded(value, where, range));
-}
-
-void read(const Json& value, const std::string& where, run_value::Bytes, std::int64_t& out) {
+std::int64_t whole(const Json& value, const std::string& where, std::int64_t kilo) {
+  if (!value.is_string()) return integer_at(value, where);
   try {
-    out = value.is_string() ? parse_bytes(value.get<std::string>())
-                            : bounded(value, where, {0, INT64_MAX});
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    throw Error(error.code(), message.starts_with(where) ? message : where + ": " + message);
-  }
-}
-
-void read(const Json& value, const std::string& where, run_value::Bandwidth, double& out) {
-  if (value.is_number() && value.get<double>() >= 0) {
-    out = value.get<double>();
-    return;
-  }
-  try {
-    out = parse_bandwidth(value.is_string() ? value.get<std::string>() : shown(value));
+    return parse_count(value.get<std::string>(), kilo);
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + error.what());
   }
 }
 
+template <class Member>
+void read(const Json& value, const std::string& where, run_value::Whole range, Member& out) {
+  const std::int64_t number = whole(value, where, range.kilo);
+  if (number < range.minimum || number > range.maximum) {
+    throw Error(ErrorCode::invalid, where + ": " + std::to_string(number) + " is not in " +
+                                        std::to_string(range.minimum) + ".." +
+                                        std::to_string(range.maximum));
+  }
+  out = static_cast<Member>(number);
+}
+
+// What `parse` makes of a text, or of a number too small to be one of bytes.
+template <class Parse>
+auto with_unit(const Json& value, const std::string& where, const Parse& parse) {
+  try {
+    return parse(value.is_string() ? value.get<std::string>() : shown(value));
+  } catch (const Error& error) {
+    throw Error(error.code(), where + ": " + error.what());
+  }
+}
+
+bool is_in_bytes(const Json& value) {
+  if (!value.is_number()) return false;
+  const auto number = value.get<double>();
+  return number == 0 || number >= run_value::kLeastBytes;
+}
+
+void read(const Json& value, const std::string& where, run_value::Bytes, std::int64_t& out) {
+  out = is_in_bytes(value) ? integer_at(value, where) : with_unit(value, where, parse_bytes);
+}
+
+void read(const Json& value, const std::string& where, run_value::Bandwidth, double& out) {
+  out = is_in_bytes(value) ? number_at(value, where) : with_unit(value, where, parse_bandwidth);
+}
+
 void read(const Json& value, const std::string& where, run_value::Precision,
           std::optional<DType>& out) {
   const std::string text = text_at(value, where);
+  std::string name = text;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   try {
-    out = parse_dtype(text);
+    out = parse_dtype(name);
   } catch (const Error&) {
     throw Error(ErrorCode::invalid,
                 where + ": \"" + shortened(text) + "\" is not one of fp32, bf16, fp16");
@@ -72,12 +83,17 @@ void read(const Json& value, const std::string& where, run_value::Flag, bool& ou
   out = boolean_at(value, where);
 }
 
-void write(const char* name, const std::optional<DType>& value, Json& out) {
-  if (value) out[name] = name_of(*value);
+template <class Rule, class Value>
+Json written(Rule, const Value& value) {
+  constexpr bool in_bytes =
+      std::is_same_v<Rule, run_value::Bytes> || std::is_same_v<Rule, run_value::Bandwidth>;
+  if constexpr (in_bytes) {
+    if (value != 0 && value < run_value::kLeastBytes) return to_text(Json(value)) + "B";
+  }
+  return value;
 }
-template <class Value>
-void write(const char* name, const Value& value, Json& out) {
-  out[name] = value;
+Json written(run_value::Precision, const std::optional<DType>& value) {
+  return value ? Json(name_of(*value)) : Json();
 }
 
 }  // namespace
@@ -123,11 +139,11 @@ void check_sequence_length(const RunSettings& run, const ModelConfig& model) {
 Json run_settings_to_json(const RunSettings& run) {
   const RunSettings defaults;
   Json out = Json::object();
-  visit_run_keys([&](const RunKey& key, auto member, auto, auto) {
+  visit_run_keys([&](const RunKey& key, auto member, auto, auto rule) {
     const bool said = run.*member != defaults.*member;
-    const bool written = key.written == RunKey::Written::always ||
-                         (key.written == RunKey::Written::when_not_default && said);
-    if (written) write(key.name, run.*member, out);
+    const bool is_written = key.written == RunKey::Written::always ||
+                            (key.written == RunKey::Written::when_not_default && said);
+    if (is_written) out[key.name] = written(rule, run.*member);
   });
   return out;
 }

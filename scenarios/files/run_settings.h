@@ -55,9 +55,13 @@ struct RunOverrides {
 namespace run_value {
 struct Whole {
   std::int64_t minimum, maximum;
+  std::int64_t kilo = 1000;  // what the k of a text such as "8k" stands for
 };
-struct Bytes {};      // a number or a text such as 16GiB
-struct Bandwidth {};  // a number or a text such as 4.1Gbit; 0: no limit
+// Texts with a unit, such as 16GiB and 4.1Gbit; a number is of bytes, a second, and no less than
+// kLeastBytes: below it somebody forgot the unit. 0: no limit.
+struct Bytes {};
+struct Bandwidth {};
+inline constexpr std::int64_t kLeastBytes = 1'000'000;
 struct Precision {};  // fp32, bf16, fp16
 struct Text {
   const char* choices = "";  // separated by ", "; empty: any text
@@ -100,7 +104,7 @@ void visit_run_keys(Visitor&& visit) {
   visit(key("gradient_accumulation", never, "Micro-batches per step"), &S::gradient_accumulation,
         &O::gradient_accumulation, Whole{1, kMillion});
   visit(key("sequence_length", always, "Tokens per sequence"), &S::sequence_length,
-        &O::sequence_length, Whole{1, 1 << 24});
+        &O::sequence_length, Whole{1, 1 << 24, 1024});
   visit(key("data", always, "Text file, .bin of uint16 tokens, bible, or synthetic"), &S::data,
         &O::data, Text{});
   visit(key("tokenizer", always, "byte, or a folder with vocab.json and merges.txt"), &S::tokenizer,

@@ -65,7 +65,7 @@ TEST(GpuTraining, EveryShapeIsPredictedAndOutOfMemoryIsAResult) {
     EXPECT_GT(result.at("reserved_bytes"), 0) << shape.name;
   }
   const Json small = run_zerolab(ZL_PROGRAM, kTrainingShapes[0], "sim", 1, 4, 60,
-                                 {"--cluster", "h200", "--device-memory", "1000000"});
+                                 {"--cluster", "h200", "--device-memory", "1000000B"});
   EXPECT_EQ(small.at("outcome"), "out_of_memory");
 }
 

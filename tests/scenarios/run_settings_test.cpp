@@ -4,13 +4,16 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+
+#include "core/base/error.h"
 
 namespace zl {
 namespace {
 
 // A value that is not the default of its key.
 Json another(const std::string& key, run_value::Whole) { return key == "seed" ? 7 : 3; }
-Json another(const std::string&, run_value::Bytes) { return 4096; }
+Json another(const std::string&, run_value::Bytes) { return 4 << 20; }
 Json another(const std::string&, run_value::Bandwidth) { return 1e9; }
 Json another(const std::string&, run_value::Precision) { return "bf16"; }
 Json another(const std::string&, run_value::Flag) { return false; }
@@ -54,6 +57,42 @@ TEST(RunSettings, OverridesReplaceWhatTheFileSays) {
   EXPECT_EQ(read.data, "a.txt");
   EXPECT_EQ(read.device_memory, 1024);
   EXPECT_FALSE(read.deterministic);
+}
+
+// The bytes of canonical files are whole numbers; who writes 80 forgot the unit.
+TEST(RunSettings, ABareNumberWhereAUnitBelongsIsRefused) {
+  const auto problem = [](const char* key, const Json& value) -> std::string {
+    try {
+      read_run_settings({{key, value}});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(problem("device_memory", 80), "run.device_memory: 80 has no unit; 80GiB?");
+  EXPECT_EQ(problem("device_memory", "80"), "run.device_memory: 80 has no unit; 80GiB?");
+  EXPECT_EQ(problem("host_memory", 512), "run.host_memory: 512 has no unit; 512GiB?");
+  EXPECT_EQ(problem("link_bandwidth", 100), "run.link_bandwidth: 100 has no unit; 100Gbit?");
+  EXPECT_EQ(problem("device_memory", 85899345920), "accepted");
+  EXPECT_EQ(problem("device_memory", 0), "accepted");
+  EXPECT_EQ(problem("link_bandwidth", 1.25e10), "accepted");
+}
+
+TEST(RunSettings, WhatIsLessThanAMillionBytesIsWrittenWithItsUnit) {
+  const RunSettings run =
+      read_run_settings({{"ranks", 2}, {"device_memory", "512KiB"}, {"link_bandwidth", "8bit"}});
+  const Json written = run_settings_to_json(run);
+  EXPECT_EQ(written["device_memory"], "524288B");
+  const RunSettings again = read_run_settings(written);
+  EXPECT_EQ(again.device_memory, 512 << 10);
+  EXPECT_EQ(again.link_bandwidth, 1);
+}
+
+TEST(RunSettings, ThousandsAreWrittenShort) {
+  const RunSettings run = read_run_settings({{"sequence_length", "8k"}, {"steps", "2k"}});
+  EXPECT_EQ(run.sequence_length, 8192);
+  EXPECT_EQ(run.steps, 2000);
 }
 
 TEST(RunSettings, OptionsAreTheKeysWithDashes) {
