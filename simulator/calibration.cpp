@@ -65,6 +65,10 @@ Traces without_files(Traces traces) {
   return traces;
 }
 
+struct HeldOutErrors {
+  double step = 0, own = 0;  // as Calibration's
+};
+
 double square_error(const Traces& runs, const ClusterSpec& cluster) {
   double sum = 0;
   for (const MeasuredTrace& measured : runs) {
@@ -104,12 +108,25 @@ Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
   return calibration;
 }
 
+// Pooled standard deviation of the groups around their means; 0 when each has one value.
+double spread_within(const std::map<int, std::vector<double>>& groups) {
+  double sum = 0;
+  std::size_t freedom = 0;
+  for (const auto& [key, values] : groups) {
+    const double center = mean(values);
+    for (const double value : values) sum += (value - center) * (value - center);
+    freedom += values.size() - 1;
+  }
+  return freedom == 0 ? 0 : std::sqrt(sum / static_cast<double>(freedom));
+}
+
 // Of each run, priced with what the other runs with as many ranks gave.
-double held_out_error(const Traces& traces, const ClusterSpec& machine,
-                      const Calibration& everything) {
+HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
+                              const Calibration& everything) {
   Traces runs = without_files(one_per_run(traces));
   if (runs.empty()) runs = one_per_run(traces);
   double sum = 0;
+  std::map<int, std::vector<double>> logarithms;  // by ranks
   for (const MeasuredTrace& left_out : runs) {
     Traces others = traces;
     std::erase_if(others, [&](const auto& other) {
@@ -117,9 +134,11 @@ double held_out_error(const Traces& traces, const ClusterSpec& machine,
     });
     ClusterSpec cluster = machine;
     cluster.calibration = others.empty() ? everything : fit_lines(others, machine);
-    sum += square_error({left_out}, cluster);
+    const double error = step_error(left_out, cluster);
+    sum += error * error;
+    logarithms[left_out.ranks].push_back(std::log1p(error));
   }
-  return std::sqrt(sum / static_cast<double>(runs.size()));
+  return {std::sqrt(sum / static_cast<double>(runs.size())), spread_within(logarithms)};
 }
 
 }  // namespace
@@ -145,7 +164,9 @@ Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& mac
   }
   Calibration calibration = fit_lines(usable, machine);
   calibration.runs = static_cast<int>(one_per_run(usable).size());
-  calibration.step_error = held_out_error(usable, machine, calibration);
+  const HeldOutErrors errors = held_out_errors(usable, machine, calibration);
+  calibration.step_error = errors.step;
+  calibration.own_error = errors.own;
   return calibration;
 }
 

@@ -36,9 +36,12 @@ Timeline Scheduler::finish() {
   const std::vector<StepSpan> spans = step_spans();
   const double error =
       cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
-  timeline_.steps =
-      account_steps(trace_, timeline_.events, std::move(held_), spans,
-                    {cluster_.spread[static_cast<std::size_t>(CostClass::host)], error});
+  KnownErrors errors{cluster_.spread[static_cast<std::size_t>(CostClass::host)], error, {}};
+  // The peaks of a shared machine were measured, or guessed: no law of nature.
+  for (std::size_t i = 0; i < kDTypes && cluster_.shared_cores == 0; ++i) {
+    errors.peaks[i] = cluster_.device.rates[i].peak;
+  }
+  timeline_.steps = account_steps(trace_, timeline_.events, std::move(held_), spans, errors);
   timeline_.total = spans.back().end;
   trace_back();
   return std::move(timeline_);

@@ -66,6 +66,7 @@ class StepAccounts {
     step_ = {.step = span.step, .duration = span.end - span.begin};
     covered_ = span.begin;
     std::int64_t communicating = 0, moving = 0;  // hidden or not
+    double least = 0;                            // seconds
     auto event = trace_.events().begin() + static_cast<std::ptrdiff_t>(span.first);
     EventCounts counts(trace_);
     for (std::size_t i = span.first; i < span.last; ++i, ++event) {
@@ -74,6 +75,7 @@ class StepAccounts {
       const std::int64_t duration = counts.of(i) * (times_[i].end - times_[i].start);
       if (is_on(StreamId::compute, *event)) {
         add_compute(times_[i], account_of(*event));
+        least += static_cast<double>(counts.of(i)) * least_seconds(*event);
       } else if (!is_on(StreamId::communication, *event)) {
         moving += event->type == EventType::op ? 0 : duration;
       } else if (communicates(*event)) {
@@ -82,6 +84,7 @@ class StepAccounts {
     }
     pass_round_edges(span.last);
     fill_until(span.end);
+    step_.least = static_cast<std::int64_t>(std::min(least * 1e12, 0x1p62));
     step_.spread = errors_.step > 0 ? std::hypot(errors_.step, spread_of_moves(span.doubt, moving))
                                     : spread(span.doubt, communicating);
     return step_;
@@ -161,6 +164,12 @@ class StepAccounts {
     }
   }
 
+  double least_seconds(const TraceEvent& event) const {
+    if (event.type != EventType::op) return 0;
+    const double peak = errors_.peaks[static_cast<std::size_t>(event.dtype)];
+    return peak > 0 ? event.flops / peak : 0;
+  }
+
   // What is hidden does not move the step's end.
   double spread_of_moves(const std::array<double, kCostClasses>& doubt, std::int64_t moving) const {
     if (moving == 0 || step_.duration == 0) return 0;
@@ -206,10 +215,15 @@ std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<Event
   return prices;
 }
 
-std::int64_t StepPrice::margin() const {
-  constexpr double kNineInTen = 1.645;
-  const double margin = kNineInTen * spread * static_cast<double>(duration);
-  return margin < static_cast<double>(duration) ? static_cast<std::int64_t>(margin) : duration;
+std::int64_t StepPrice::low() const {
+  const double low = static_cast<double>(duration) * std::exp(-kNineInTen * spread);
+  return std::max(static_cast<std::int64_t>(low), std::min(least, duration));
+}
+
+std::int64_t StepPrice::high() const {
+  constexpr double kMost = 0x1p62;
+  const double high = static_cast<double>(duration) * std::exp(kNineInTen * spread);
+  return static_cast<std::int64_t>(std::min(high, kMost));
 }
 
 }  // namespace zl::sim

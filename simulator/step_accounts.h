@@ -22,6 +22,7 @@ struct StepSpan {
 // known (0), a step's spread is what the doubts add up to; of copies and files none is known.
 struct KnownErrors {
   double host = 0, step = 0;
+  std::array<double, kDTypes> peaks{};  // FLOP/s that no op of a rank exceeds; 0: unknown
 };
 
 // `times` has one entry per event; steps follow each other in time. Between the compute stream's

@@ -28,14 +28,16 @@ struct StepPrice {
   std::int64_t bubble = 0;                 // it waits while a stream waits for other ranks
   std::int64_t host = 0;                   // it waits for the host, or copies
   double spread = 0;                       // relative standard deviation of duration
+  std::int64_t least = 0;                  // no device of these peak rates is faster; 0: unknown
 
-  // An interval that holds the true duration nine times out of ten, if errors are normal.
-  std::int64_t low() const { return duration - margin(); }
-  std::int64_t high() const { return duration + margin(); }
-
- private:
-  std::int64_t margin() const;
+  // An interval that holds the true duration nine times out of ten, if errors are lognormal: a step
+  // may take twice as long as was predicted, but not no time, and not less than the peaks allow.
+  std::int64_t low() const;
+  std::int64_t high() const;
 };
+
+// Of nine times out of ten, in standard deviations.
+inline constexpr double kNineInTen = 1.645;
 
 struct Timeline {
   std::vector<EventTime> events;  // index as in the trace; zero length for what takes no time

@@ -94,9 +94,10 @@ std::int64_t ModelConfig::embedding_parameters() const {
 }
 
 double ModelConfig::flops_per_token(std::int64_t sequence_length) const {
-  return 6.0 * static_cast<double>(parameters()) + 12.0 * static_cast<double>(layers) *
-                                                       static_cast<double>(hidden) *
-                                                       static_cast<double>(sequence_length);
+  const std::int64_t looked_up = tied_embeddings ? 0 : vocab * hidden;
+  return 6.0 * static_cast<double>(parameters() - looked_up) +
+         12.0 * static_cast<double>(layers) * static_cast<double>(hidden) *
+             static_cast<double>(sequence_length);
 }
 
 }  // namespace zl

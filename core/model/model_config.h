@@ -54,8 +54,9 @@ struct ModelConfig {
 
   std::int64_t parameters() const;            // exact count, tied weights once
   std::int64_t embedding_parameters() const;  // token + position tables (and an untied head's not)
-  // Training FLOPs per token, convention "6N+12Lhs": 6 N + 12 L h s, N = all parameters,
-  // attention not halved for causality (Megatron-LM, torchtitan; the PaLM paper's appendix B).
+  // Training FLOPs per token, convention "6N+12Lhs": 6 N + 12 L h s, N = all parameters but an
+  // untied token table, which is looked up and multiplies nothing; attention not halved for
+  // causality (Megatron-LM, torchtitan; the PaLM paper's appendix B).
   double flops_per_token(std::int64_t sequence_length) const;
 };
 

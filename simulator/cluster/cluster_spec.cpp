@@ -154,6 +154,7 @@ ClusterSpec parse_cluster(std::string_view json, const std::string& source) {
   cluster.overlap_loss = object.fraction("overlap_loss", 0.0);
   cluster.step_seconds = object.number("step_seconds", 0.0);
   cluster.step_error = object.number("step_error", kUncalibratedStepError);
+  cluster.own_step_error = object.number("own_step_error", kOwnStepError);
   cluster.compute_is_host = object.boolean("compute_is_host", false);
   cluster.shared_cores = object.count("shared_cores", 0);
   if (const Json* spread = object.find("spread")) {
@@ -183,6 +184,7 @@ std::string cluster_json(const ClusterSpec& cluster) {
                 {"overlap_loss", cluster.overlap_loss},
                 {"step_seconds", cluster.step_seconds},
                 {"step_error", cluster.step_error},
+                {"own_step_error", cluster.own_step_error},
                 {"compute_is_host", cluster.compute_is_host},
                 {"shared_cores", cluster.shared_cores}};
   for (std::size_t i = 0; i < kCostClasses; ++i) {

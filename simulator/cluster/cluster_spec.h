@@ -24,6 +24,11 @@ const char* name_of(CostClass cost_class);
 // square of measured over predicted step times, less one; tests/runner/published_test.cpp.
 inline constexpr double kUncalibratedStepError = 0.43;
 
+// Two predictions of one machine under one software err together; what is each one's own is less:
+// the standard deviation of ln(measured / predicted) around the mean of the published runs with as
+// many ranks of one source, whatever software; tests/runner/published_test.cpp.
+inline constexpr double kOwnStepError = 0.095;
+
 struct ClusterSpec {
   std::string name;
   DeviceSpec device;
@@ -51,6 +56,7 @@ struct ClusterSpec {
   // Relative root mean square error of step times; 0: what the prices' spreads add up to. A
   // calibration and a stack bring their own.
   double step_error = kUncalibratedStepError;
+  double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
   std::optional<Calibration> calibration;
 };
 

@@ -42,6 +42,9 @@ struct Calibration {
   double overlap_loss = 0;                 // see ClusterSpec
   double step_error = 0;  // relative root mean square error of step times of held-out runs
   int runs = 0;
+  // What of the errors' logarithms is each run's own: their standard deviation around the mean of
+  // the runs with as many ranks, which err together. 0: not known.
+  double own_error = 0;
 
   // The entry whose ranks are nearest.
   const RankCoefficients& nearest(int ranks) const;

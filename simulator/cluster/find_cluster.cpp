@@ -86,6 +86,7 @@ ClusterSpec uncalibrated_local(int cores) {
   cluster.shared_cores = cores;
   cluster.spread.fill(0.5);
   cluster.step_error = 0;
+  cluster.own_step_error = 0;
   return cluster;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -139,8 +141,9 @@ struct Checked {
   double bar;    // of the prediction, as printed
 };
 
-// Prints a row for each run.
-std::vector<Checked> check(const std::vector<Published>& runs, const std::string& stack) {
+// Prints a row for each run, where that is wanted.
+std::vector<Checked> check(const std::vector<Published>& runs, const std::string& stack,
+                           bool prints = true) {
   std::vector<Checked> checked;
   for (const Published& run : runs) {
     const Scenario scenario = scenario_of(run, stack);
@@ -148,6 +151,7 @@ std::vector<Checked> check(const std::vector<Published>& runs, const std::string
     EXPECT_EQ(result.outcome, Outcome::ok) << run.what << result.message;
     const double predicted = result.step_time.median;
     checked.push_back({&run, run.seconds / predicted - 1, result.step_time_high / predicted - 1});
+    if (!prints) continue;
     std::printf("| %s | %d | %d x %d | %.3f s | %.3f s | %+.0f %% |\n", run.what, run.ranks,
                 run.micro_batch, run.accumulation, run.seconds, predicted,
                 100 * (predicted / run.seconds - 1));
@@ -215,51 +219,77 @@ void expect_claimed_error(const std::vector<Published>& runs, const std::string&
 }
 
 // Kernels fused as this core's are: llm.c's README; torchtitan, compiled.
-TEST(Published, FusedKernelsAreThisCoresKind) {
-  expect_claimed_error(
-      {{"llm.c, GPT-2 124M", "gpt2-124m", "a100-80", 8, 1024, 64, 1, kZero1, 0.300},
-       {"llm.c, GPT-2 355M", "gpt2-355m", "a100-80", 8, 1024, 64, 1, kZero1, 0.820},
-       {"llm.c, GPT-2 774M", "gpt2-774m", "a100-80", 8, 1024, 32, 2, kZero1, 1.700},
-       titan("torchtitan, Llama 3 8B, compiled", 8, 6667),
-       titan("torchtitan, Llama 3 8B, compiled", 128, 6514)},
-      "");
+std::vector<Published> fused_runs() {
+  return {{"llm.c, GPT-2 124M", "gpt2-124m", "a100-80", 8, 1024, 64, 1, kZero1, 0.300},
+          {"llm.c, GPT-2 355M", "gpt2-355m", "a100-80", 8, 1024, 64, 1, kZero1, 0.820},
+          {"llm.c, GPT-2 774M", "gpt2-774m", "a100-80", 8, 1024, 32, 2, kZero1, 1.700},
+          titan("torchtitan, Llama 3 8B, compiled", 8, 6667),
+          titan("torchtitan, Llama 3 8B, compiled", 128, 6514)};
 }
 
 // None of these was fitted (see the stack's file).
-TEST(Published, MegatronDeepSpeed) {
-  expect_claimed_error({vtrain(1, 2, 0.1452),
-                        vtrain(1, 16, 1.0803),
-                        vtrain(2, 8, 0.6026),
-                        vtrain(4, 4, 0.4848),
-                        vtrain(8, 2, 0.4096),
-                        vtrain_64(8, 1, 3.5665),
-                        vtrain_64(4, 2, 3.6383),
-                        vtrain_64(2, 4, 3.7005),
-                        {"Narayanan et al., ZeRO-3, 175B", "megatron-175b", "a100-80", 384, 2048, 4,
-                         1, kZero3, at_rate(144, 4, 2048, 96, 12288)},
-                        {"DeepSpeed on Azure, 175B", "megatron-175b", "a100-80", 256, 512, 32, 1,
-                         kZero3Offload, at_rate(204.49, 32, 512, 96, 12288)},
-                        azure(512, 1, 70.7),
-                        azure(512, 2, 113.7),
-                        azure(512, 4, 150),
-                        azure(512, 8, 150.5),
-                        azure(1024, 1, 77),
-                        azure(1024, 2, 115.5),
-                        azure(1024, 4, 141),
-                        azure(1024, 8, 165.36),
-                        bert("Adam, BERT-Large", 1, kAdam, 90),
-                        bert("Adam, BERT-Large", 16, kAdam, 88),
-                        bert("Adam, BERT-Large", 32, kAdam, 132),
-                        bert("1-bit Adam, BERT-Large", 1, kOnebit, 98),
-                        bert("1-bit Adam, BERT-Large", 16, kOnebit, 452),
-                        bert("1-bit Adam, BERT-Large", 32, kOnebit, 870)},
-                       "megatron-deepspeed");
+std::vector<Published> megatron_runs() {
+  return {vtrain(1, 2, 0.1452),
+          vtrain(1, 16, 1.0803),
+          vtrain(2, 8, 0.6026),
+          vtrain(4, 4, 0.4848),
+          vtrain(8, 2, 0.4096),
+          vtrain_64(8, 1, 3.5665),
+          vtrain_64(4, 2, 3.6383),
+          vtrain_64(2, 4, 3.7005),
+          {"Narayanan et al., ZeRO-3, 175B", "megatron-175b", "a100-80", 384, 2048, 4, 1, kZero3,
+           at_rate(144, 4, 2048, 96, 12288)},
+          {"DeepSpeed on Azure, 175B", "megatron-175b", "a100-80", 256, 512, 32, 1, kZero3Offload,
+           at_rate(204.49, 32, 512, 96, 12288)},
+          azure(512, 1, 70.7),
+          azure(512, 2, 113.7),
+          azure(512, 4, 150),
+          azure(512, 8, 150.5),
+          azure(1024, 1, 77),
+          azure(1024, 2, 115.5),
+          azure(1024, 4, 141),
+          azure(1024, 8, 165.36),
+          bert("Adam, BERT-Large", 1, kAdam, 90),
+          bert("Adam, BERT-Large", 16, kAdam, 88),
+          bert("Adam, BERT-Large", 32, kAdam, 132),
+          bert("1-bit Adam, BERT-Large", 1, kOnebit, 98),
+          bert("1-bit Adam, BERT-Large", 16, kOnebit, 452),
+          bert("1-bit Adam, BERT-Large", 32, kOnebit, 870)};
 }
 
-TEST(Published, PytorchEager) {
-  expect_claimed_error({titan("torchtitan, Llama 3 8B, eager", 8, 5762),
-                        titan("torchtitan, Llama 3 8B, eager", 128, 5605)},
-                       "pytorch-eager");
+std::vector<Published> eager_runs() {
+  return {titan("torchtitan, Llama 3 8B, eager", 8, 5762),
+          titan("torchtitan, Llama 3 8B, eager", 128, 5605)};
+}
+
+TEST(Published, FusedKernelsAreThisCoresKind) { expect_claimed_error(fused_runs(), ""); }
+
+TEST(Published, MegatronDeepSpeed) { expect_claimed_error(megatron_runs(), "megatron-deepspeed"); }
+
+TEST(Published, PytorchEager) { expect_claimed_error(eager_runs(), "pytorch-eager"); }
+
+// What two predictions of one machine do not share: see sim::kOwnStepError. The runs with as many
+// ranks of one source, of any software.
+TEST(Published, RunsOfOneMachineErrTogether) {
+  std::map<std::string, std::vector<double>> groups;
+  for (const auto& [runs, stack] : {std::pair{fused_runs(), ""},
+                                    {megatron_runs(), "megatron-deepspeed"},
+                                    {eager_runs(), "pytorch-eager"}}) {
+    for (const Checked& each : check(runs, stack, false)) {
+      groups[source_of(each) + std::to_string(each.run->ranks)].push_back(std::log1p(each.error));
+    }
+  }
+  double squares = 0, freedom = 0;
+  for (const auto& [group, errors] : groups) {
+    const auto count = static_cast<double>(errors.size());
+    const double mean = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+    for (const double error : errors) squares += (error - mean) * (error - mean);
+    freedom += count - 1;
+  }
+  const double own = std::sqrt(squares / freedom);
+  std::printf("own part of the errors: %.3f from %.0f differences\n", own, freedom);
+  EXPECT_GE(freedom, 10);
+  EXPECT_LE(own, sim::kOwnStepError + 0.005);
 }
 
 }  // namespace

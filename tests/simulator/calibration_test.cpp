@@ -147,6 +147,8 @@ TEST(Calibration, RecoversKnownCoefficientsUnderNoise) {
   EXPECT_EQ(fitted.runs, 6);
   EXPECT_GT(fitted.step_error, 0);
   EXPECT_LT(fitted.step_error, 0.03);
+  EXPECT_GT(fitted.own_error, 0);
+  EXPECT_LE(fitted.own_error, 1.1 * fitted.step_error) << "what is shared is left out";
 }
 
 TEST(Calibration, FindsTheOverlapLoss) {
@@ -168,6 +170,8 @@ TEST(Calibration, PredictsARunItHasNotSeen) {
   const MeasuredTrace other = machine.run(99, 2.2, true, 0.1);
   EXPECT_LT(std::abs(step_error(other, calibrated)), 0.05);
   // Another process reads the same numbers.
+  EXPECT_EQ(parse_cluster(cluster_json(calibrated), "local.json").calibration->own_error,
+            calibrated.calibration->own_error);
   const ClusterSpec again = parse_cluster(cluster_json(calibrated), "local.json");
   EXPECT_EQ(price(*other.trace, again).total, price(*other.trace, calibrated).total);
   // The error bar is that of the held-out runs.

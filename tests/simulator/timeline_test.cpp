@@ -194,6 +194,35 @@ TEST(Timeline, ErrorsOfOneClassAddAndOfTwoAreIndependent) {
   EXPECT_NEAR(price(two.trace, cluster).steps[0].spread, std::hypot(0.3, 0.4) / 2, 1e-12);
 }
 
+// Lognormal: as likely twice as long as half as long; a spread of 2 leaves more than nothing.
+TEST(Timeline, BarsAreFactorsAndEndAtTheRoofline) {
+  StepPrice step{.duration = 1'000'000, .spread = 0.4};
+  EXPECT_NEAR(static_cast<double>(step.low()), 1e6 * std::exp(-1.645 * 0.4), 1);
+  EXPECT_NEAR(static_cast<double>(step.high()), 1e6 * std::exp(1.645 * 0.4), 1);
+  step.least = 700'000;
+  EXPECT_EQ(step.low(), 700'000);
+  step.least = 2'000'000;
+  EXPECT_EQ(step.low(), step.duration) << "a peak that is exceeded cuts nothing more";
+  step.spread = 100;
+  EXPECT_EQ(step.high(), std::int64_t{1} << 62);
+}
+
+// Of a device 0.5 of whose peak of 1 TFLOP/s is reached: half of the time is the least there is.
+TEST(Timeline, TheLeastTimeIsThatOfThePeaks) {
+  TraceBuilder builder;
+  TraceEvent& gemm = builder.op(kMain, 0);
+  gemm.kind = kOpKind<Gemm>;
+  gemm.m = gemm.n = gemm.k = 1000;
+  gemm.flops = 2e9;
+  ClusterSpec cluster = plain_cluster();
+  cluster.device.rates.fill({1e12, 0.5});
+  const StepPrice step = price(builder.trace, cluster).steps[0];
+  EXPECT_EQ(step.duration, 4 * kMs);
+  EXPECT_EQ(step.least, 2 * kMs);
+  cluster.shared_cores = 4;
+  EXPECT_EQ(price(builder.trace, cluster).steps[0].least, 0) << "a measured peak is no law";
+}
+
 TEST(Timeline, HiddenCommunicationBringsNoDoubt) {
   ClusterSpec cluster = plain_cluster(3);
   cluster.spread.fill(0);

@@ -1,0 +1,63 @@
+// The error bar of the ratio of two step times.
+#include "simulator/ratio.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "simulator/timeline.h"
+
+namespace zl::sim {
+namespace {
+
+RunResult predicted(double seconds, double whole, double own) {
+  RunResult run;
+  run.predicted = true;
+  run.priced_from = "data sheet";
+  run.ranks = 8;
+  run.setup.cluster = "8xh100";
+  run.step_time.median = seconds;
+  run.step_time_low = seconds * std::exp(-kNineInTen * whole);
+  run.step_time_high = seconds * std::exp(kNineInTen * whole);
+  run.own_step_error = own;
+  return run;
+}
+
+// By hand: ln of the bounds is ln(2) +- 1.645 * sqrt(0.03^2 + 0.04^2).
+TEST(StepRatio, KeepsWhatIsEachOnesOwn) {
+  const RunResult a = predicted(1, 0.43, 0.03), b = predicted(2, 0.43, 0.04);
+  const StepRatio ratio = step_ratio(a, b).value();
+  EXPECT_EQ(ratio.value, 2);
+  EXPECT_NEAR(ratio.low, 2 * std::exp(-1.645 * 0.05), 1e-12);
+  EXPECT_NEAR(ratio.high, 2 * std::exp(1.645 * 0.05), 1e-12);
+  EXPECT_TRUE(ratio.is_decided()) << "although each bar holds the other's time";
+  EXPECT_LT(b.step_time_low, a.step_time_high);
+  EXPECT_FALSE(step_ratio(a, predicted(1.05, 0.43, 0.04))->is_decided());
+}
+
+TEST(StepRatio, OfOtherMachinesSoftwareAndRanksNothingCancels) {
+  const RunResult a = predicted(1, 0.3, 0.03);
+  const double whole = std::exp(1.645 * std::hypot(0.3, 0.4));
+  const auto high = [&](const auto& change) {
+    RunResult b = predicted(1, 0.4, 0.04);
+    change(b);
+    return step_ratio(a, b)->high;
+  };
+  EXPECT_NEAR(high([](RunResult& b) { b.setup.cluster = "8xa100-80"; }), whole, 1e-12);
+  EXPECT_NEAR(high([](RunResult& b) { b.setup.stack = "pytorch-eager"; }), whole, 1e-12);
+  EXPECT_NEAR(high([](RunResult& b) { b.ranks = 16; }), whole, 1e-12);
+  EXPECT_NEAR(high([](RunResult& b) { b.priced_from = "calibration"; }), whole, 1e-12);
+  EXPECT_NEAR(high([](RunResult& b) { b.own_step_error = 0; }), whole, 1e-12);
+}
+
+TEST(StepRatio, APredictionBesideAMeasurementKeepsItsBar) {
+  RunResult measured;
+  measured.step_time.median = 1;
+  const StepRatio ratio = step_ratio(measured, predicted(1, 0.2, 0.03)).value();
+  EXPECT_NEAR(ratio.high, std::exp(1.645 * 0.2), 1e-12);
+  EXPECT_FALSE(step_ratio(measured, measured).has_value());
+  EXPECT_FALSE(step_ratio(measured, RunResult{}).has_value());
+}
+
+}  // namespace
+}  // namespace zl::sim
