@@ -75,6 +75,23 @@ Accelerator describe_accelerator() {
                                  ", attention: " + attention.substr(0, attention.find(" ("))};
 }
 
+// Of a catalogue's name: "H100-PCIE" H100 and PCIE, "A100-80" A100, whose memory is told by bytes.
+std::vector<std::string> words_of(const std::string& name) {
+  constexpr std::size_t kMemoryDigits = 3;
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '-') {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  std::erase_if(words, [](const std::string& word) {
+    return word.size() <= kMemoryDigits && word.find_first_not_of("0123456789") == word.npos;
+  });
+  return words;
+}
+
 }  // namespace
 
 void add_cuda(BackendRegistry& registry) {
@@ -90,11 +107,19 @@ void add_cuda(BackendRegistry& registry) {
 
 std::string catalogue_gpu(const std::string& device_name, std::int64_t memory) {
   const std::string name = upper(device_name);
-  if (!has_word(name, "A100") && (has_word(name, "PCIE") || has_word(name, "NVL"))) return "";
+  const bool has_variants = !has_word(name, "A100");
   std::string best;
   std::int64_t smallest = 0;
   for (const std::string& each : catalog_names("clusters")) {
-    if (!has_word(name, upper(each.substr(0, each.find('-'))))) continue;
+    const std::vector<std::string> words = words_of(upper(each));
+    const auto names = [&](const std::string& word) { return has_word(name, word); };
+    const auto is_named = [&](const std::string& word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (!std::all_of(words.begin(), words.end(), names)) continue;
+    const bool other_card =
+        (names("PCIE") && !is_named("PCIE")) || (names("NVL") && !is_named("NVL"));
+    if (has_variants && other_card) continue;
     const std::int64_t difference = std::abs(load_cluster(each).device.memory - memory);
     if (best.empty() || difference < smallest) {
       best = each;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_file.h"
@@ -123,10 +124,29 @@ TEST(Catalog, OffloadStrategiesSayWhere) {
   EXPECT_EQ(files.max_in_cpu, 0);
 }
 
+// Dense, as the data sheets have them: TFLOP/s of bf16, GB/s of memory, GiB.
+TEST(Catalog, GpusHaveThePeaksOfTheirDataSheets) {
+  struct Sheet {
+    const char* gpu;
+    double bf16, bandwidth, memory;
+  };
+  for (const Sheet& sheet : {Sheet{"l40s", 362, 864, 48}, Sheet{"a10g", 70, 600, 24},
+                             Sheet{"rtx-4090", 165.2, 1008, 24}, Sheet{"h100-pcie", 756, 2000, 80},
+                             Sheet{"h100-nvl", 835, 3900, 94}, Sheet{"gb200", 2500, 8000, 173.23},
+                             Sheet{"mi300x", 1307.4, 5300, 192}, Sheet{"h100", 989, 3350, 80}}) {
+    const sim::ClusterSpec cluster = load_cluster(std::string("8x") + sheet.gpu);
+    EXPECT_DOUBLE_EQ(cluster.device.rate(DType::bf16).peak, sheet.bf16 * 1e12) << sheet.gpu;
+    EXPECT_DOUBLE_EQ(cluster.device.memory_bandwidth, sheet.bandwidth * 1e9) << sheet.gpu;
+    EXPECT_NEAR(static_cast<double>(cluster.device.memory) / 0x1p30, sheet.memory, 0.01);
+    EXPECT_EQ(sim::default_precision(cluster), DType::bf16) << sheet.gpu;
+  }
+  EXPECT_EQ(canonical_cluster("8xRTX 4090"), "8xrtx-4090");
+}
+
 TEST(Catalog, UnknownNamesGetTheNearest) {
   EXPECT_NE(message_of([] { load_model("gtp2-124m"); }).find("nearest name is \"gpt2-124m\""),
             std::string::npos);
-  EXPECT_NE(message_of([] { load_strategy("zero3", {}); }).find("nearest name is \"zero-3\""),
+  EXPECT_NE(message_of([] { load_strategy("zeor-3", {}); }).find("nearest name is \"zero-3\""),
             std::string::npos);
 }
 
