@@ -59,16 +59,16 @@ std::string readable(const Cell& cell, Unit unit) {
   return kNoValue;
 }
 
-namespace {
-
 // Code points: every byte that does not continue one.
-std::size_t width(std::string_view text) {
+std::size_t text_width(std::string_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
+namespace {
+
 std::string padded(const std::string& text, std::size_t to, Align align) {
-  const std::string space(to - std::min(to, width(text)), ' ');
+  const std::string space(to - std::min(to, text_width(text)), ' ');
   return align == Align::left ? text + space : space + text;
 }
 
@@ -90,7 +90,8 @@ std::vector<TextRow> readable_rows(const Table& table) {
 std::vector<std::size_t> widths_of(const std::vector<TextRow>& rows) {
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const TextRow& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], text_width(row[i]));
   }
   return widths;
 }
@@ -190,11 +191,12 @@ std::string render_json(const Table& table) {
 
 Format parse_format(std::string_view text) {
   if (text == "table") return Format::table;
+  if (text == "wide") return Format::wide;
   if (text == "md") return Format::md;
   if (text == "csv") return Format::csv;
   if (text == "json") return Format::json;
   throw Error(ErrorCode::usage,
-              fmt::format("output format: \"{}\" is not one of table, md, csv, json", text));
+              fmt::format("output format: \"{}\" is not one of table, wide, md, csv, json", text));
 }
 
 std::string render(const Table& table, Format format) {
@@ -203,6 +205,7 @@ std::string render(const Table& table, Format format) {
   }
   switch (format) {
     case Format::table:
+    case Format::wide:
       return render_table(table);
     case Format::md:
       return render_markdown(table);

@@ -14,7 +14,7 @@
 
 namespace zl {
 
-enum class Format : std::uint8_t { table, md, csv, json };
+enum class Format : std::uint8_t { table, wide, md, csv, json };
 
 // Throws Error{usage} naming the accepted values.
 Format parse_format(std::string_view text);
@@ -43,14 +43,18 @@ struct Table {
 // visible() has it.
 std::string readable(const Cell& cell, Unit unit);
 
-// table: aligned by UTF-8 code points. md: GitHub's. csv: header line, quoting of RFC 4180, lines
-// end in \n, no value is an empty field. json: an array with one object per row and line; no value
-// and non-finite numbers are null. Ends in a newline. Throws Error{failed} on a row of other
-// length.
+// Columns of a terminal, as far as code points tell.
+std::size_t text_width(std::string_view text);
+
+// table: aligned by UTF-8 code points; wide: likewise, of a table with more columns. md: GitHub's.
+// csv: header line, quoting of RFC 4180, lines end in \n, no value is an empty field. json: an
+// array with one object per row and line; no value and non-finite numbers are null. Ends in a
+// newline. Throws Error{failed} on a row of other length.
 std::string render(const Table& table, Format format);
 
 // The run object (results/README.md): one line of JSON without a newline. Non-finite numbers, an
-// unknown MFU and the id of a run that is not stored are null; invalid UTF-8 is replaced.
+// unknown MFU, the id of a run that is not stored, and every number of a run that never began are
+// null; invalid UTF-8 is replaced.
 std::string run_json(const std::string& scenario_name, const std::string& backend,
                      const Environment& environment, std::span<const RunResult> results);
 

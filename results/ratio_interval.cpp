@@ -12,8 +12,8 @@ constexpr double kEachSide = 0.025;
 constexpr std::size_t kExact = 40;   // times in all, up to which counts are exact in a double
 constexpr std::size_t kMost = 1000;  // times of a set that are looked at: 1e6 ratios
 
-// How many orders of m + n times have the rank sum statistic U = u: the coefficients of the Gaussian
-// binomial.
+// How many orders of m + n times have the rank sum statistic U = u: the coefficients of the
+// Gaussian binomial.
 std::vector<double> counts_of_u(std::size_t m, std::size_t n) {
   std::vector<double> counts(m * n + 1, 0);
   counts[0] = 1;

@@ -42,6 +42,13 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("mfu_convention", run.mfu_convention);
   visit("reserved_device_bytes", run.reserved_device);
   visit("reserved_host_bytes", run.reserved_host);
+  visit("priced_from", run.priced_from);
+  visit("own_step_error", run.own_step_error);
+  visit("device_capacity_bytes", run.device_capacity);
+  visit("needed_in_use_bytes", run.need.in_use);
+  visit("needed_reserved_bytes", run.need.reserved);
+  visit("needed_host_bytes", run.need.host);
+  visit("needed_nvme_bytes", run.need.nvme);
   visit("wire_bytes_per_step", run.wire_bytes_per_step);
   visit("op_count", run.op_count);
   visit("op_sequence_hash", run.op_sequence_hash);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "results/compare.h"
 #include "results/format.h"
 #include "simulator/json/reading.h"
 
@@ -9,6 +10,16 @@ namespace zl {
 namespace {
 
 Json number_or_null(double value) { return value == 0 ? Json() : Json(value); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json whole_or_null(std::int64_t value) { return value == 0 ? Json() : Json(value); }
+
+// Null where the run has no numbers: who takes the least step time must not pick one that failed.
+template <class Value>
+Json of(const RunResult& run, const Value& value) {
+  return has_numbers(run) ? Json(value) : Json();
+}
 
 Json environment_json(const Environment& environment) {
   return {{"host", environment.host},         {"os", environment.os},
@@ -19,13 +30,40 @@ Json environment_json(const Environment& environment) {
           {"commit", environment.commit}};
 }
 
-Json peak_json(const TaggedBytes& peak) {
+Json peak_json(const RunResult& run, const TaggedBytes& peak) {
   Json object;
-  object["total"] = peak.total();
+  object["total"] = of(run, peak.total());
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    object[name_of(static_cast<MemoryTag>(i))] = peak.tag[i];
+    object[name_of(static_cast<MemoryTag>(i))] = of(run, peak.tag[i]);
   }
   return object;
+}
+
+Json need_json(const RunResult& run) {
+  const MemoryNeed& need = run.need;
+  if (need.reserved == 0) return {};
+  return {{"device_reserved", need.reserved},
+          {"device_in_use", need.in_use},
+          {"device_fragmentation", need.fragmentation()},
+          {"host", need.host},
+          {"nvme", need.nvme}};
+}
+
+// What was run, in every row: two rows that differ say in what.
+void add_setup(Json& object, const RunResult& run) {
+  const RunSetup& setup = run.setup;
+  object["model"] = text_or_null(setup.model);
+  object["cluster"] = text_or_null(setup.cluster);
+  object["stack"] = text_or_null(setup.stack);
+  object["data"] = text_or_null(setup.data);
+  object["sequence_length"] = whole_or_null(setup.sequence_length);
+  object["micro_batch"] = whole_or_null(setup.micro_batch);
+  object["gradient_accumulation"] = whole_or_null(setup.gradient_accumulation);
+  object["tokens_per_step"] = whole_or_null(setup.tokens_per_step);
+  object["priced_from"] = text_or_null(run.priced_from);
+  object["own_step_error"] = number_or_null(run.own_step_error);
+  object["device_capacity_bytes"] = whole_or_null(run.device_capacity);
+  object["needed_bytes"] = need_json(run);
 }
 
 Json communication_json(const std::vector<CollectiveTotals>& communication) {
@@ -50,40 +88,42 @@ void add_extra_keys(Json& object, const RunResult& run) {
   object["skipped_steps"] = run.skipped_steps;
   object["step_time_low"] = number_or_null(run.step_time_low);
   object["step_time_high"] = number_or_null(run.step_time_high);
-  object["reserved_bytes"] = run.reserved_device;
-  object["op_count"] = run.op_count;
-  object["op_sequence_hash"] = fmt::format("{:016x}", run.op_sequence_hash);
+  object["reserved_bytes"] = of(run, run.reserved_device);
+  object["op_count"] = of(run, run.op_count);
+  object["op_sequence_hash"] = of(run, fmt::format("{:016x}", run.op_sequence_hash));
   object["warnings"] = run.warnings;
+  add_setup(object, run);
 }
 
 Json result_json(const RunResult& run) {
-  Json object = {
-      {"strategy", run.strategy},
-      {"outcome", name_of(run.outcome)},
-      {"message", run.message},
-      {"ranks", run.ranks},
-      {"steps", run.steps},
-      {"run_id", run.run_id ? Json(run.run_id) : Json()},
-      {"loss", run.loss},
-      {"grad_norm", run.grad_norm},
-      {"tokens_per_second", run.tokens_per_second},
-      {"step_time_seconds",
-       {{"median", run.step_time.median}, {"min", run.step_time.min}, {"max", run.step_time.max}}},
-      {"model_flops_per_step", run.model_flops_per_step},
-      {"mfu", number_or_null(run.mfu)},
-      {"mfu_convention", run.mfu_convention},
-      {"peak_bytes",
-       {{"device", peak_json(run.peak_device)},
-        {"host", peak_json(run.peak_host)},
-        {"nvme", peak_json(run.peak_nvme)}}},
-      {"communication", communication_json(run.communication)},
-      {"wire_bytes_per_step", run.wire_bytes_per_step},
-      {"time_breakdown_seconds",
-       {{"compute", run.time.compute},
-        {"exposed_communication", run.time.exposed_communication},
-        {"offload_stall", run.time.offload_stall},
-        {"bubble", run.time.bubble},
-        {"optimizer", run.time.optimizer}}}};
+  Json object = {{"strategy", run.strategy},
+                 {"outcome", name_of(run.outcome)},
+                 {"message", run.message},
+                 {"ranks", run.ranks},
+                 {"steps", run.steps},
+                 {"run_id", run.run_id ? Json(run.run_id) : Json()},
+                 {"loss", run.loss},
+                 {"grad_norm", run.grad_norm},
+                 {"tokens_per_second", of(run, run.tokens_per_second)},
+                 {"step_time_seconds",
+                  {{"median", of(run, run.step_time.median)},
+                   {"min", of(run, run.step_time.min)},
+                   {"max", of(run, run.step_time.max)}}},
+                 {"model_flops_per_step", of(run, run.model_flops_per_step)},
+                 {"mfu", number_or_null(run.mfu)},
+                 {"mfu_convention", run.mfu_convention},
+                 {"peak_bytes",
+                  {{"device", peak_json(run, run.peak_device)},
+                   {"host", peak_json(run, run.peak_host)},
+                   {"nvme", peak_json(run, run.peak_nvme)}}},
+                 {"communication", communication_json(run.communication)},
+                 {"wire_bytes_per_step", of(run, run.wire_bytes_per_step)},
+                 {"time_breakdown_seconds",
+                  {{"compute", of(run, run.time.compute)},
+                   {"exposed_communication", of(run, run.time.exposed_communication)},
+                   {"offload_stall", of(run, run.time.offload_stall)},
+                   {"bubble", of(run, run.time.bubble)},
+                   {"optimizer", of(run, run.time.optimizer)}}}};
   add_extra_keys(object, run);
   return object;
 }

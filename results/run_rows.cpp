@@ -115,6 +115,36 @@ void read_phases(SQLite::Database& database, std::int64_t id, RunResult& run) {
   });
 }
 
+// What the view takes from the scenario; what its JSON does not say, or not in range, is unknown.
+void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
+  SQLite::Statement select(database,
+                           "SELECT model, cluster, stack, data, sequence_length, micro_batch,"
+                           " gradient_accumulation FROM run_table WHERE run = ?");
+  select.bind(1, id);
+  if (!select.executeStep()) return;
+  const auto text = [&](const char* column) { return select.getColumn(column).getString(); };
+  const auto count = [&](const char* column) -> std::int64_t {
+    constexpr std::int64_t kMost = 1 << 30;
+    const std::int64_t number = select.getColumn(column).getInt64();
+    return number > 0 && number <= kMost ? number : 0;
+  };
+  RunSetup& setup = run.setup;
+  setup = {text("model"),
+           text("cluster"),
+           text("stack"),
+           text("data"),
+           count("sequence_length"),
+           count("micro_batch"),
+           count("gradient_accumulation"),
+           0};
+  double tokens = run.ranks;
+  for (const std::int64_t factor :
+       {setup.sequence_length, setup.micro_batch, setup.gradient_accumulation}) {
+    tokens *= static_cast<double>(factor);
+  }
+  if (tokens > 0 && tokens < 0x1p62) setup.tokens_per_step = static_cast<std::int64_t>(tokens);
+}
+
 }  // namespace
 
 RunResult read_run(SQLite::Database& database, std::int64_t id) {
@@ -130,6 +160,7 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
   read_peaks(database, id, run);
   read_phases(database, id, run);
   read_lists(database, id, run);
+  read_setup(database, id, run);
   return run;
 }
 

@@ -12,74 +12,9 @@ namespace {
 
 bool ran(const RunResult& run) { return run.steps > 0; }
 
-Cell last_loss(const RunResult& run) {
-  return run.loss.empty() ? Cell() : Cell(fmt::format("{:.4f}", run.loss.back()));
-}
-
-Cell error_bar(const RunResult& run) {
-  const double median = run.step_time.median;
-  if (!run.predicted || median <= 0) return {};
-  const double half = (run.step_time_high - run.step_time_low) / 2;
-  return fmt::format("±{:.0f} %", half / median * 100);
-}
-
-std::vector<MemoryTag> used_tags(std::span<const RunResult> results) {
-  std::vector<MemoryTag> tags;
-  for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    const auto uses = [i](const RunResult& run) { return run.peak_device.tag[i] != 0; };
-    if (std::any_of(results.begin(), results.end(), uses)) {
-      tags.push_back(static_cast<MemoryTag>(i));
-    }
-  }
-  return tags;
-}
-
 Cell bytes(const RunResult& run, std::int64_t count) { return ran(run) ? Cell(count) : Cell(); }
 
 }  // namespace
-
-Table summary_table(std::span<const RunResult> results) {
-  const std::vector<MemoryTag> tags = used_tags(results);
-  const bool any_simulated = std::any_of(results.begin(), results.end(),
-                                         [](const RunResult& run) { return run.predicted; });
-  Table table{{{"strategy", Align::left},
-               {"backend", Align::left},
-               {"outcome", Align::left},
-               {"loss"},
-               {"tokens/s"},
-               {"step time", Align::right, Unit::seconds}},
-              {}};
-  if (any_simulated) table.columns.push_back({"error bar"});
-  table.columns.push_back({"peak memory", Align::right, Unit::bytes});
-  for (const MemoryTag tag : tags) {
-    table.columns.push_back({name_of(tag), Align::right, Unit::bytes});
-  }
-  const auto any = [&](auto member) {
-    return std::any_of(results.begin(), results.end(),
-                       [&](const RunResult& run) { return (run.*member).total() > 0; });
-  };
-  const bool host = any(&RunResult::peak_host), files = any(&RunResult::peak_nvme);
-  if (host) table.columns.push_back({"host memory", Align::right, Unit::bytes});
-  if (files) table.columns.push_back({"files", Align::right, Unit::bytes});
-  table.columns.push_back({"wire/step", Align::right, Unit::bytes});
-  for (const RunResult& run : results) {
-    auto& row = table.rows.emplace_back();
-    row = {run.strategy, run.backend, std::string(name_of(run.outcome)), last_loss(run)};
-    row.push_back(run.tokens_per_second > 0
-                      ? Cell(std::llround(std::min(run.tokens_per_second, 9e18)))
-                      : Cell());
-    row.push_back(positive(run.step_time.median));
-    if (any_simulated) row.push_back(error_bar(run));
-    row.push_back(bytes(run, run.peak_device.total()));
-    for (const MemoryTag tag : tags) {
-      row.push_back(bytes(run, run.peak_device.tag[static_cast<std::size_t>(tag)]));
-    }
-    if (host) row.push_back(bytes(run, run.peak_host.total()));
-    if (files) row.push_back(bytes(run, run.peak_nvme.total()));
-    row.push_back(bytes(run, run.wire_bytes_per_step));
-  }
-  return table;
-}
 
 Table flat_table(std::span<const RunResult> results) {
   Table table;
@@ -91,7 +26,13 @@ Table flat_table(std::span<const RunResult> results) {
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
     table.columns.push_back({std::string(name_of(static_cast<MemoryTag>(i))) + "_bytes"});
   }
-  table.columns.push_back({"wire_bytes_per_step"});
+  for (const char* name :
+       {"wire_bytes_per_step", "host_bytes", "nvme_bytes", "reserved_bytes",
+        "needed_reserved_bytes", "needed_in_use_bytes", "needed_host_bytes", "needed_nvme_bytes",
+        "device_capacity_bytes", "model", "cluster", "stack", "precision", "sequence_length",
+        "micro_batch", "gradient_accumulation", "tokens_per_step", "data", "priced_from"}) {
+    table.columns.push_back({name});
+  }
   for (const RunResult& run : results) {
     auto& row = table.rows.emplace_back();
     row = {run.strategy,
@@ -110,6 +51,26 @@ Table flat_table(std::span<const RunResult> results) {
            bytes(run, run.peak_device.total())};
     for (const std::int64_t tag_bytes : run.peak_device.tag) row.push_back(bytes(run, tag_bytes));
     row.push_back(bytes(run, run.wire_bytes_per_step));
+    for (const std::int64_t held :
+         {run.peak_host.total(), run.peak_nvme.total(), run.reserved_device}) {
+      row.push_back(bytes(run, held));
+    }
+    const RunSetup& setup = run.setup;
+    const bool needs = run.need.reserved > 0;
+    for (const std::int64_t need :
+         {run.need.reserved, run.need.in_use, run.need.host, run.need.nvme}) {
+      row.push_back(needs ? Cell(need) : Cell());
+    }
+    row.push_back(known_count(run.device_capacity));
+    for (const std::string* text : {&setup.model, &setup.cluster, &setup.stack, &run.precision}) {
+      row.push_back(known_text(*text));
+    }
+    for (const std::int64_t count : {setup.sequence_length, setup.micro_batch,
+                                     setup.gradient_accumulation, setup.tokens_per_step}) {
+      row.push_back(known_count(count));
+    }
+    row.push_back(known_text(setup.data));
+    row.push_back(known_text(run.priced_from));
   }
   return table;
 }

@@ -27,8 +27,8 @@ std::string minute_of(const std::string& time) {
 
 std::string steps_text(const RunSummary& run) {
   const std::int64_t last = run.first_step + run.steps;
-  std::string text = run.first_step > 0 ? fmt::format("{} to {}", run.first_step + 1, last)
-                                        : std::to_string(last);
+  std::string text =
+      run.first_step > 0 ? fmt::format("{} to {}", run.first_step + 1, last) : std::to_string(last);
   if (last < run.planned_steps) text += fmt::format(" of {}", run.planned_steps);
   return text;
 }
@@ -68,12 +68,34 @@ Table stored_runs_table(std::span<const RunSummary> runs) {
 
 Table stored_runs_flat_table(std::span<const RunSummary> runs) {
   Table table;
-  for (const char* name :
-       {"run", "saved_at", "scenario", "scenario_hash", "model", "cluster", "stack", "strategy",
-        "backend", "outcome", "message", "precision", "ranks", "sequence_length", "micro_batch",
-        "gradient_accumulation", "tokens_per_step", "data", "steps", "first_step", "planned_steps",
-        "final_loss", "tokens_per_second", "step_time_seconds", "peak_device_bytes",
-        "wire_bytes_per_step", "tags", "note"}) {
+  for (const char* name : {"run",
+                           "saved_at",
+                           "scenario",
+                           "scenario_hash",
+                           "model",
+                           "cluster",
+                           "stack",
+                           "strategy",
+                           "backend",
+                           "outcome",
+                           "message",
+                           "precision",
+                           "ranks",
+                           "sequence_length",
+                           "micro_batch",
+                           "gradient_accumulation",
+                           "tokens_per_step",
+                           "data",
+                           "steps",
+                           "first_step",
+                           "planned_steps",
+                           "final_loss",
+                           "tokens_per_second",
+                           "step_time_seconds",
+                           "peak_device_bytes",
+                           "wire_bytes_per_step",
+                           "tags",
+                           "note"}) {
     table.columns.push_back({name});
   }
   for (const RunSummary& run : runs) {
@@ -109,8 +131,7 @@ Table stored_runs_flat_table(std::span<const RunSummary> runs) {
   return table;
 }
 
-Table stored_run_table(const RunSummary& run, const RunResult& result,
-                       const Environment& machine) {
+Table stored_run_table(const RunSummary& run, const RunResult& result, const Environment& machine) {
   Table table{{{"what", Align::left}, {"value", Align::left}}, {}};
   const auto add = [&table](const char* what, const Cell& value, Unit unit = Unit::none) {
     if (value != Cell()) table.rows.push_back({what, readable(value, unit)});

@@ -53,6 +53,28 @@ struct StepTime {
   bool operator==(const StepTime&) const = default;
 };
 
+// What a run was a run of, besides its strategy, ranks and precision: what tells two rows apart.
+// Empty and 0: unknown.
+struct RunSetup {
+  std::string model, cluster;
+  std::string stack;  // whose speed a simulated GPU has; empty: this core's own
+  std::string data;
+  std::int64_t sequence_length = 0, micro_batch = 0, gradient_accumulation = 0;
+  std::int64_t tokens_per_step = 0;  // of all ranks: the global batch
+
+  bool operator==(const RunSetup&) const = default;
+};
+
+// What a run that did not fit would take of memory without limits; bytes of one rank, 0: unknown.
+struct MemoryNeed {
+  std::int64_t in_use = 0;    // of the device, at the peak
+  std::int64_t reserved = 0;  // what its pool reserves for that: this must fit
+  std::int64_t host = 0, nvme = 0;
+
+  std::int64_t fragmentation() const { return reserved - in_use; }
+  bool operator==(const MemoryNeed&) const = default;
+};
+
 struct RunResult {
   std::string strategy;
   std::string backend;     // cpu | cuda | sim
@@ -75,12 +97,18 @@ struct RunResult {
   double tokens_per_second = 0;  // all ranks
   StepTime step_time;
   double step_time_low = 0, step_time_high = 0;  // error bar of a predicted time; 0: measured
-  double model_flops_per_step = 0;               // all ranks
-  double mfu = 0;                                // 0: peak unknown
+  double own_step_error = 0;  // of its logarithm, what other strategies there do not share; 0: all
+  // What predicted times rest on: "calibration" of this machine with as many ranks, "other ranks",
+  // "data sheet", or "guess" of a machine that nobody calibrated. Empty: they were measured.
+  std::string priced_from;
+  double model_flops_per_step = 0;  // all ranks
+  double mfu = 0;                   // 0: peak unknown
   std::string mfu_convention = "6N+12Lhs";
 
   TaggedBytes peak_device, peak_host, peak_nvme;
   std::int64_t reserved_device = 0, reserved_host = 0;
+  std::int64_t device_capacity = 0;  // bytes that a rank may reserve of its device; 0: no limit
+  MemoryNeed need;
   std::vector<CollectiveTotals> communication;
   std::int64_t wire_bytes_per_step = 0;
   TimeBreakdown time;
@@ -88,6 +116,7 @@ struct RunResult {
   std::int64_t op_count = 0;           // ops of one rank over the whole run
   std::uint64_t op_sequence_hash = 0;  // order, kinds, shapes and dtypes of the ops of one rank
   std::vector<std::string> warnings;
+  RunSetup setup;
 
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };

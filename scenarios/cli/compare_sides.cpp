@@ -38,11 +38,10 @@ std::vector<CompareSide> from_file(const std::string& text, const CompareQuestio
     sides.push_back({{std::move(run)}, "", "", "", ""});
   }
   if (sides.empty()) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: no result{}{}", path,
-                                                strategy.empty() ? "" : " of strategy " + strategy,
-                                                question.backend.empty()
-                                                    ? ""
-                                                    : " on backend " + question.backend));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: no result{}{}", path, strategy.empty() ? "" : " of strategy " + strategy,
+                    question.backend.empty() ? "" : " on backend " + question.backend));
   }
   return sides;
 }
@@ -51,8 +50,8 @@ bool is_over(const RunSummary& run) {
   return run.outcome != Outcome::failed && run.outcome != Outcome::interrupted;
 }
 
-// What a text may mean: runs by their ids are one meaning; of a strategy each run is one, those that
-// ended as they should first, the newest first.
+// What a text may mean: runs by their ids are one meaning; of a strategy each run is one, those
+// that ended as they should first, the newest first.
 std::vector<Runs> meanings(Store& store, const std::string& text, const CompareQuestion& question,
                            const std::string& database) {
   constexpr std::int64_t kMost = 500;
@@ -62,12 +61,12 @@ std::vector<Runs> meanings(Store& store, const std::string& text, const CompareQ
                           .backend = question.backend,
                           .limit = kMost});
   if (runs.empty()) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("\"{}\" is no run id, no file, and no strategy with a stored run{}{} in "
-                            "{}; `zerolab runs` lists what is stored",
-                            text,
-                            question.scenario.empty() ? "" : " of scenario " + question.scenario,
-                            question.backend.empty() ? "" : " on " + question.backend, database));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("\"{}\" is no run id, no file, and no strategy with a stored run{}{} in "
+                    "{}; `zerolab runs` lists what is stored",
+                    text, question.scenario.empty() ? "" : " of scenario " + question.scenario,
+                    question.backend.empty() ? "" : " on " + question.backend, database));
   }
   std::stable_partition(runs.begin(), runs.end(), is_over);
   std::vector<Runs> all;

@@ -33,7 +33,9 @@ std::filesystem::path database_of(const RunsOptions& options) {
   return DatabaseOptions{options.database, false}.path();
 }
 
-Store store_to_read(const RunsOptions& options) { return Store::open_any_version(database_of(options)); }
+Store store_to_read(const RunsOptions& options) {
+  return Store::open_any_version(database_of(options));
+}
 Store store_to_write(const RunsOptions& options) {
   const std::filesystem::path path = database_of(options);
   Store::open_any_version(path);  // what is not there is not made
@@ -60,14 +62,15 @@ int list_runs(const RunsOptions& options) {
 
 Json stored_run_json(Store& store, const RunSummary& run) {
   RunResult result = store.load(run.id);
-  Json object = Json::parse(run_json(run.scenario_name, run.backend, store.environment(run.id),
-                                     {&result, 1}));
+  Json object = Json::parse(
+      run_json(run.scenario_name, run.backend, store.environment(run.id), {&result, 1}));
   object["run"] = {{"id", run.id},
                    {"saved_at", run.saved_at},
                    {"scenario_hash", run.scenario_hash},
                    {"tags", run.tags},
                    {"note", run.note}};
-  object["configuration"] = parse_json(store.scenario_json(run.scenario_hash), "the stored scenario");
+  object["configuration"] =
+      parse_json(store.scenario_json(run.scenario_hash), "the stored scenario");
   return object;
 }
 
@@ -150,11 +153,9 @@ int import_runs(const RunsOptions& options) {
   Store store = Store::open(database_of(options), Store::Mode::read_write);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Store::Merged merged = store.merge(sources[i]);
-    log_info(fmt::format("{}: {} runs added, {} were here already{}", options.words[i],
-                         merged.added, merged.present,
-                         merged.passed_over > 0
-                             ? fmt::format(", {} passed over", merged.passed_over)
-                             : ""));
+    log_info(fmt::format(
+        "{}: {} runs added, {} were here already{}", options.words[i], merged.added, merged.present,
+        merged.passed_over > 0 ? fmt::format(", {} passed over", merged.passed_over) : ""));
   }
   return 0;
 }
@@ -167,7 +168,8 @@ void add_filters(CLI::App& app, RunsOptions& options) {
   app.add_option("--strategy", filter.strategy, "Only of this strategy");
   app.add_option("--backend", filter.backend, "Only of this backend: cpu, cuda or sim");
   app.add_option("--tag", filter.tag, "Only with this tag");
-  CLI::Option* since = app.add_option("--since", filter.since, "Saved then or later (UTC): 2026-11-22, or with T13:46");
+  CLI::Option* since = app.add_option("--since", filter.since,
+                                      "Saved then or later (UTC): 2026-11-22, or with T13:46");
   CLI::Option* until = app.add_option("--until", filter.until, "Saved then or before");
   app.add_option("--date", options.on, "Saved on this day, or in this month: 2026-11")
       ->excludes(since)
@@ -202,7 +204,8 @@ void add_words(CLI::App& runs, Action& action, const char* name, const char* wha
 
 void add_show_of_runs(CLI::App& runs, Action& action) {
   const Options options = new_options();
-  CLI::App* sub = add_one(runs, action, "show", "What a run was, and what came of it", show_runs, options);
+  CLI::App* sub =
+      add_one(runs, action, "show", "What a run was, and what came of it", show_runs, options);
   sub->add_option("runs", options->runs, kRuns)->required();
   add_format(*sub, options->format, "table, md, csv or json");
 }
@@ -216,7 +219,8 @@ void add_list_of_runs(CLI::App& sub, const Options& options) {
 
 void add_files(CLI::App& runs, Action& action) {
   const Options to = new_options(), from = new_options();
-  CLI::App* sub = add_one(runs, action, "export", "Write runs as a database of their own", export_runs, to);
+  CLI::App* sub =
+      add_one(runs, action, "export", "Write runs as a database of their own", export_runs, to);
   sub->add_option("file", to->words, "File to write")->required()->expected(1);
   sub->add_option("--runs", to->runs, kRuns);
   add_filters(*sub, *to);
@@ -230,13 +234,15 @@ void add_files(CLI::App& runs, Action& action) {
 }  // namespace
 
 void add_runs(CLI::App& app, Action& action) {
-  CLI::App* runs = app.add_subcommand("runs", "List the stored runs; tag, note, delete, export, import them");
+  CLI::App* runs =
+      app.add_subcommand("runs", "List the stored runs; tag, note, delete, export, import them");
   runs->require_subcommand(0, 1);
   const Options options = new_options();
   runs->add_option("--db", options->database, "Result database (see zerolab paths)");
   add_list_of_runs(*runs, options);
   add_verbosity(*runs);
-  add_list_of_runs(*add_one(*runs, action, "list", "The same as `zerolab runs`", list_runs, options), options);
+  add_list_of_runs(
+      *add_one(*runs, action, "list", "The same as `zerolab runs`", list_runs, options), options);
   add_show_of_runs(*runs, action);
   add_words(*runs, action, "tag", "Add tags to runs", tag_runs, "Tags: words to find them by");
   add_words(*runs, action, "untag", "Take tags from runs", untag_runs, "Tags to take away");

@@ -74,11 +74,14 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
   out.memory =
       sim::memory_over_time(out.recording->trace, out.timeline.events, MemorySpace::device);
   write_origin(scenario, imported, "sim", out.result);
+  out.result.device_capacity = study.budget;
   if (known.value_or(verdict.fits())) return out;
   out.result.outcome = Outcome::out_of_memory;
-  out.result.message =
-      known ? shortage_text(*out.recording, out.memory, device, scenario.run.host_memory)
-            : verdict.refusal;
+  out.result.need = memory_need(boundless, resolved.strategy, device, program_options(boundless),
+                                out.recording->books);
+  out.result.message = known ? shortage_text(*out.recording, out.memory, device,
+                                             scenario.run.host_memory, out.result.need)
+                             : verdict.refusal;
   return out;
 }
 

@@ -27,11 +27,9 @@ std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(
 }
 
 std::string of_device(const Recording& recording, const std::vector<sim::MemoryPoint>& curve,
-                      std::int64_t budget) {
-  const std::int64_t needed = recording.books.peak_device.total();
-  std::string text = "needs " + format_bytes(needed) + " at its peak, " +
-                     format_bytes(needed - budget) + " more than the " + format_bytes(budget) +
-                     " of the device";
+                      std::int64_t budget, const MemoryNeed& need) {
+  std::string text = need_text(need, budget) + "; " + format_bytes(need.reserved - budget) +
+                     " more than the " + format_bytes(budget) + " of the device";
   const auto holders = holders_at_peak(recording.trace, curve);
   for (std::size_t i = 0; i < std::min<std::size_t>(3, holders.size()); ++i) {
     text +=
@@ -43,10 +41,11 @@ std::string of_device(const Recording& recording, const std::vector<sim::MemoryP
 }  // namespace
 
 std::string shortage_text(const Recording& unlimited, const std::vector<sim::MemoryPoint>& curve,
-                          const DeviceProperties& device, std::int64_t host_budget) {
+                          const DeviceProperties& device, std::int64_t host_budget,
+                          const MemoryNeed& need) {
   const RunResult& books = unlimited.books;
   if (!within_limit(books.peak_device.total(), device.memory)) {
-    return of_device(unlimited, curve, device.memory);
+    return of_device(unlimited, curve, device.memory, need);
   }
   if (!within_limit(books.peak_host.total(), host_budget)) {
     return "needs " + format_bytes(books.peak_host.total()) + " of host memory, " +

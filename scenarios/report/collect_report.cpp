@@ -162,7 +162,10 @@ ReportScenario collect_scenario(Store& store, std::vector<StoredRun> runs) {
     row.result = std::move(stored.result);
     row.saved_at = run.saved_at;
     row.scenario_hash = run.scenario_hash;
-    if (run.outcome == Outcome::out_of_memory) row.needed = found->second;
+    const std::int64_t stored_need = row.result.need.reserved;  // 0: of an older version
+    if (run.outcome == Outcome::out_of_memory) {
+      row.needed = stored_need > 0 ? stored_need : found->second;
+    }
   }
   return out;
 }

@@ -28,6 +28,26 @@ Verdict judge(const Scenario& scenario, const Strategy& strategy, const DevicePr
   }
 }
 
+MemoryNeed memory_need(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
+                       ProgramOptions options, const RunResult& unlimited) {
+  MemoryNeed need = memory_need(unlimited);
+  const std::int64_t close = need.in_use / 64;
+  if (need.fragmentation() <= close) return need;
+  options.on_step = nullptr;
+  options.host_memory = 0;
+  device.host_memory = 0;
+  std::int64_t refused = need.in_use - 1;
+  while (need.reserved - refused > close + 1) {
+    device.memory = refused + (need.reserved - refused) / 2;
+    if (judge(scenario, strategy, device, options).fits()) {
+      need.reserved = device.memory;
+    } else {
+      refused = device.memory;
+    }
+  }
+  return need;
+}
+
 std::optional<bool> foreseen(const RunResult& unlimited, const DeviceProperties& device,
                              std::int64_t host_budget) {
   const auto in_share = [&](std::int64_t of_host, std::int64_t of_device) {

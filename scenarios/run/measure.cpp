@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/device/device.h"
+#include "core/ops/op.h"
 #include "simulator/step_accounts.h"
 
 namespace zl {
@@ -94,10 +95,16 @@ void write_measured_times(const Trace& trace, RunResult& result) {
 }
 
 double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {
-  // The rates of a machine that was never measured are guesses: no peak is better than a wrong MFU.
-  if (cluster.shared_cores > 0 && !cluster.calibration) return 0;
   const double peak = cluster.device.rate(dtype).peak;
-  return cluster.shared_cores > 0 ? peak : peak * cluster.devices;
+  if (cluster.shared_cores == 0) return peak * cluster.devices;
+  // The rates of a machine whose products of this type were never measured are guesses: no peak is
+  // better than a wrong MFU.
+  if (!cluster.calibration) return 0;
+  const auto& fitted = cluster.calibration->by_ranks;
+  const auto has_products = [dtype](const sim::RankCoefficients& entry) {
+    return entry.ops[kOpKind<Gemm>][static_cast<std::size_t>(dtype)].samples > 0;
+  };
+  return std::any_of(fitted.begin(), fitted.end(), has_products) ? peak : 0;
 }
 
 }  // namespace zl

@@ -7,8 +7,10 @@
 
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/data/token_source.h"
 #include "results/environment.h"
+#include "scenarios/files/file_kind.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/run/corpus.h"
@@ -43,6 +45,18 @@ CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strateg
   return config;
 }
 
+// Weights and archives train without a word and mean nothing.
+void require_text_or_tokens(const std::string& path) {
+  if (path.ends_with(".bin")) return;
+  const InputFile file(path);
+  std::string begin(std::min<std::int64_t>(file.size(), 4096), '\0');
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  const std::string kind = binary_kind(begin);
+  if (kind.empty()) return;
+  throw Error(ErrorCode::invalid, "run.data: " + path + ": this is " + kind +
+                                      ", not a text; give one, or a .bin of 16-bit tokens");
+}
+
 // What a run needs besides its world, and what its ranks agree on.
 struct Preparation {
   Strategy strategy;
@@ -61,6 +75,7 @@ void prepare(const World& world, const Scenario& scenario, const Resolve& resolv
     made.data = TokenSource::synthetic(scenario.model.vocab, run.seed);
   } else {
     const std::string path = run.data == "bible" ? king_james_bible() : run.data;
+    require_text_or_tokens(path);
     const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
     made.data = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
     made.data->require(run.sequence_length);

@@ -12,7 +12,8 @@ struct Replay {
   Recording recording;
   sim::Timeline timeline;
 
-  std::int64_t needed() const { return recording.books.peak_device.total(); }
+  // Of the device, reserved: what decides whether it fits.
+  std::int64_t needed() const { return memory_need(recording.books).reserved; }
 };
 
 // Throws Error as Runner::run does.

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/cpu_backend.h"
 #include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/real_run.h"
+#include "scenarios/run/replay.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/simulate.h"
 #include "simulator/world.h"
@@ -71,9 +74,30 @@ DeviceProperties planning_device(const Scenario& scenario, const BackendCapabili
   return device;
 }
 
+// Bytes that a rank may reserve of the device; 0: no limit.
+std::int64_t capacity_of(const DeviceProperties& device) {
+  const std::int64_t share = device.memory_is_host ? device.host_memory : 0;
+  if (device.memory == 0 || share == 0) return std::max(device.memory, share);
+  return std::min(device.memory, share);
+}
+
 void add_recording(BackendRegistry& registry) {
   registry.add("sim", [](const WorldOptions& options) { return sim::make_world(options, {}); }, {},
                {.is_recording = true, .takes_link_bandwidth = true});
+}
+
+// What the program takes of a machine without limits, in the message, too; nothing where that
+// cannot be recorded.
+void add_need(const Scenario& scenario, const ImportedStrategy& imported, RunResult& result) {
+  try {
+    const Replay unlimited = replay(scenario, imported);
+    result.need = memory_need(scenario, unlimited.recording.strategy,
+                              simulated_device(scenario, scenario_cluster(scenario)),
+                              program_options(scenario), unlimited.recording.books);
+    result.message += "; it " + need_text(result.need, result.device_capacity);
+  } catch (const Error& error) {
+    log_debug(imported.strategy.name + ": what it needs is not known: " + error.what());
+  }
 }
 
 }  // namespace
@@ -102,6 +126,8 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
     result = out_of_memory(error.what());
   }
   result.predicted = can.is_recording;
+  result.device_capacity = capacity_of(planning_device(scenario, can));
+  if (result.outcome == Outcome::out_of_memory) add_need(scenario, imported, result);
   write_origin(scenario, imported, backend, result);
   return result;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/data/token_source.h"
 #include "core/model/parameters.h"
 #include "scenarios/run/measure.h"
@@ -86,6 +87,9 @@ RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
   RunResult result = recording.books;
   result.predicted = true;
+  result.priced_from = price_basis(cluster);
+  result.own_step_error =
+      cluster.calibration ? cluster.calibration->own_error : cluster.own_step_error;
   std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
   for (const ClassRecording& other : recording.others) {
     traces.push_back({&other.trace, other.ranks.ranks});
@@ -105,9 +109,9 @@ void write_rates(const Scenario& scenario, const Strategy& strategy, double peak
       tokens * scenario.model.flops_per_token(scenario.run.sequence_length);
   if (result.step_time.median <= 0) return;
   result.tokens_per_second = tokens / result.step_time.median;
-  if (peak_flops > 0) {
-    result.mfu = result.model_flops_per_step / result.step_time.median / peak_flops;
-  }
+  if (peak_flops <= 0) return;
+  const double mfu = result.model_flops_per_step / result.step_time.median / peak_flops;
+  if (mfu <= 1) result.mfu = mfu;  // a peak that is exceeded was none
 }
 
 void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
@@ -116,8 +120,48 @@ void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
   result.backend = backend;
   result.precision = name_of(imported.strategy.precision.compute_dtype);
   result.ranks = static_cast<int>(scenario.run.ranks);
+  result.setup = {.model = scenario.model.name,
+                  .cluster = scenario.cluster,
+                  .stack = scenario.run.stack,
+                  .data = scenario.run.data,
+                  .sequence_length = scenario.run.sequence_length,
+                  .micro_batch = imported.strategy.micro_batch,
+                  .gradient_accumulation = imported.strategy.gradient_accumulation,
+                  .tokens_per_step = tokens_per_step(scenario, imported.strategy)};
   result.warnings.insert(result.warnings.begin(), imported.warnings.begin(),
                          imported.warnings.end());
+}
+
+MemoryNeed memory_need(const RunResult& unlimited) {
+  return {.in_use = unlimited.peak_device.total(),
+          .reserved = unlimited.reserved_device,
+          .host = unlimited.reserved_host,
+          .nvme = unlimited.peak_nvme.total()};
+}
+
+std::string need_text(const MemoryNeed& need, std::int64_t capacity) {
+  if (need.reserved == 0) return "";
+  std::string text = "needs " + format_bytes(need.reserved) +
+                     " reserved: " + format_bytes(need.in_use) + " in use at the peak";
+  if (need.fragmentation() > 0) {
+    text += " and " + format_bytes(need.fragmentation()) + " lost to fragmentation";
+  }
+  if (capacity > 0 && need.in_use <= capacity && need.reserved > capacity) {
+    text +=
+        ", which decides: an allocator with expandable segments (PyTorch: "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) would lose hardly any";
+  }
+  if (need.host > 0) text += "; " + format_bytes(need.host) + " of host memory";
+  if (need.nvme > 0) text += "; " + format_bytes(need.nvme) + " in files";
+  return text;
+}
+
+const char* price_basis(const sim::ClusterSpec& cluster) {
+  if (cluster.calibration) {
+    const bool as_many = cluster.calibration->nearest(cluster.devices).ranks == cluster.devices;
+    return as_many ? "calibration" : "other ranks";
+  }
+  return cluster.shared_cores > 0 ? "guess" : "data sheet";
 }
 
 }  // namespace zl

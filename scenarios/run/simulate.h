@@ -3,6 +3,8 @@
 // from several threads at once.
 #pragma once
 
+#include <string>
+
 #include "core/train/rank_program.h"
 #include "scenarios/files/scenario.h"
 #include "simulator/cluster/cluster_spec.h"
@@ -53,5 +55,16 @@ void write_rates(const Scenario& scenario, const Strategy& strategy, double peak
 // What a result says about where it comes from.
 void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
                   const std::string& backend, RunResult& result);
+
+// What a program takes of memory without limits, from the books of a recording that had none; see
+// judge.h where slabs are large beside it.
+MemoryNeed memory_need(const RunResult& unlimited);
+
+// "needs 81.00 GiB reserved: 72.46 GiB in use at the peak and 8.54 GiB lost to fragmentation"; with
+// what that says beside a device of `capacity` bytes, and the host memory and files besides.
+std::string need_text(const MemoryNeed& need, std::int64_t capacity);
+
+// RunResult::priced_from of a cluster's predictions.
+const char* price_basis(const sim::ClusterSpec& cluster);
 
 }  // namespace zl

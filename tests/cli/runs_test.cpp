@@ -78,15 +78,18 @@ TEST_F(RunsCommand, TagsNotesAndDeletes) {
   EXPECT_EQ(json({"runs"}).size(), 2u);
   EXPECT_EQ(run({"runs", "delete", "1"}).code, 0);
   EXPECT_EQ(json({"runs"}).size(), 1u);
-  EXPECT_CONTAINS(refused(home_, {"run", "tiny-gpt2", "--tag", "-x", "--backend", "sim"}, 3), "tag");
+  EXPECT_CONTAINS(refused(home_, {"run", "tiny-gpt2", "--tag", "-x", "--backend", "sim"}, 3),
+                  "tag");
 }
 
 TEST_F(RunsCommand, DatabasesMerge) {
   const std::string exported = home_.path("exported.db"), other = home_.path("other.db");
   EXPECT_EQ(run({"runs", "export", exported, "--strategy", "zero-3"}).code, 0);
   EXPECT_CONTAINS(refused(home_, {"runs", "export", exported}, 1), "is there already");
-  EXPECT_CONTAINS(run({"runs", "import", exported, "--db", other}).err, "1 runs added, 0 were here");
-  EXPECT_CONTAINS(run({"runs", "import", exported, "--db", other}).err, "0 runs added, 1 were here");
+  EXPECT_CONTAINS(run({"runs", "import", exported, "--db", other}).err,
+                  "1 runs added, 0 were here");
+  EXPECT_CONTAINS(run({"runs", "import", exported, "--db", other}).err,
+                  "0 runs added, 1 were here");
   EXPECT_CONTAINS(run({"runs", "import", exported}).err, "0 runs added, 1 were here");
   const Json there = json({"runs", "--db", other});
   ASSERT_EQ(there.size(), 1u);

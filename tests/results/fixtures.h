@@ -47,7 +47,10 @@ inline void write_bytes(const std::filesystem::path& path, const std::string& by
 }
 
 inline ScenarioRecord a_scenario() {
-  return {.hash = "5ce0a210", .name = "demo", .json = R"({"schema":1,"model":"gpt2-tiny"})"};
+  return {.hash = "5ce0a210", .name = "demo", .json = R"({"schema":1,"model":{"name":"gpt2-tiny"},
+    "cluster":"8xh100","strategies":[{"train_micro_batch_size_per_gpu":3,
+    "gradient_accumulation_steps":5}],"run":{"ranks":4,"sequence_length":7,"data":"bible",
+    "stack":"pytorch-eager"}})"};
 }
 
 inline Environment an_environment() {
@@ -87,6 +90,8 @@ inline RunResult a_full_run() {
   run.step_time = {.median = 0.25, .min = 0.125, .max = 0.5};
   run.step_time_low = 0.2;
   run.step_time_high = 0.3;
+  run.own_step_error = 0.09;
+  run.priced_from = "data sheet";
   run.model_flops_per_step = 1.5e18;
   run.mfu = 0.43;
   run.mfu_convention = "6N";
@@ -98,6 +103,8 @@ inline RunResult a_full_run() {
   }
   run.reserved_device = 9'000'000'000'001;
   run.reserved_host = 8'000'000'000'003;
+  run.device_capacity = 7'000'000'000'004;
+  run.need = {.in_use = 81, .reserved = 82, .host = 83, .nvme = 84};
   run.communication = {{"reduce_scatter", "data", "threads", 40, 123456},
                        {"all_reduce", "control", "nvlink", 20, 80}};
   run.wire_bytes_per_step = 987654321;
@@ -109,6 +116,14 @@ inline RunResult a_full_run() {
   run.op_count = 4711;
   run.op_sequence_hash = 0xfedcba9876543210u;
   run.warnings = {"first", "second, with ünicode"};
+  run.setup = {.model = "gpt2-tiny",  // as a_scenario() has it
+               .cluster = "8xh100",
+               .stack = "pytorch-eager",
+               .data = "bible",
+               .sequence_length = 7,
+               .micro_batch = 3,
+               .gradient_accumulation = 5,
+               .tokens_per_step = 420};
   return run;
 }
 

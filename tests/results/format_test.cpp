@@ -76,7 +76,7 @@ TEST(Format, RejectsRaggedRowsAndUnknownFormats) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
-    EXPECT_NE(std::string(error.what()).find("table, md, csv, json"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("table, wide, md, csv, json"), std::string::npos);
   }
 }
 
@@ -149,12 +149,35 @@ TEST(RunJson, Values) {
   EXPECT_EQ(result["communication"][1]["link"], "nvlink");
   EXPECT_EQ(result["time_breakdown_seconds"]["bubble"], 0.04);
   EXPECT_EQ(result["op_sequence_hash"], "fedcba9876543210");
+  EXPECT_EQ(result["needed_bytes"]["device_fragmentation"], 1);
+  EXPECT_EQ(result["model"], "gpt2-tiny");
+  EXPECT_EQ(result["tokens_per_step"], 420);
+  EXPECT_EQ(result["priced_from"], "data sheet");
   const Json& empty = object["results"][1];
   EXPECT_TRUE(empty["run_id"].is_null());
   EXPECT_TRUE(empty["mfu"].is_null());
   EXPECT_EQ(empty["loss"], Json::array());
   EXPECT_EQ(empty["communication"], Json::array());
   EXPECT_EQ(Json::parse(run_json("none", "sim", {}, {}))["results"], Json::array());
+}
+
+// A script that takes the least step time must not find the one that never ran.
+TEST(RunJson, WhatNeverRanHasNoNumbers) {
+  RunResult run;
+  run.outcome = Outcome::out_of_memory;
+  run.need = {.in_use = 70, .reserved = 90, .host = 0, .nvme = 0};
+  const RunResult runs[] = {run};
+  const Json result = Json::parse(run_json("demo", "sim", an_environment(), runs))["results"][0];
+  for (const char* key : {"tokens_per_second", "mfu", "model_flops_per_step", "wire_bytes_per_step",
+                          "reserved_bytes", "op_count"}) {
+    EXPECT_TRUE(result[key].is_null()) << key;
+  }
+  EXPECT_TRUE(result["step_time_seconds"]["median"].is_null());
+  EXPECT_TRUE(result["peak_bytes"]["device"]["total"].is_null());
+  EXPECT_TRUE(result["time_breakdown_seconds"]["compute"].is_null());
+  EXPECT_EQ(result["needed_bytes"],
+            Json::parse(R"({"device_reserved": 90, "device_in_use": 70, "device_fragmentation": 20,
+                            "host": 0, "nvme": 0})"));
 }
 
 }  // namespace

@@ -29,16 +29,29 @@ class StoreTest : public ::testing::Test {
 auto fields(const RunResult& run) {
   const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step,
                run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
-               tokens_per_second, step_time, step_time_low, step_time_high, model_flops_per_step,
-               mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
-               reserved_host, communication, wire_bytes_per_step, time, op_count, op_sequence_hash,
-               warnings] = run;
+               tokens_per_second, step_time, step_time_low, step_time_high, own_step_error,
+               priced_from, model_flops_per_step, mfu, mfu_convention, peak_device, peak_host,
+               peak_nvme, reserved_device, reserved_host, device_capacity, need, communication,
+               wire_bytes_per_step, time, op_count, op_sequence_hash, warnings, setup] = run;
   return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
                   first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
                   skipped_steps, tokens_per_second, step_time, step_time_low, step_time_high,
-                  model_flops_per_step, mfu, mfu_convention, peak_device, peak_host, peak_nvme,
-                  reserved_device, reserved_host, communication, wire_bytes_per_step, time,
-                  op_count, op_sequence_hash, warnings);
+                  own_step_error, priced_from, model_flops_per_step, mfu, mfu_convention,
+                  peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
+                  device_capacity, need, communication, wire_bytes_per_step, time, op_count,
+                  op_sequence_hash, warnings, setup);
+}
+
+auto fields(const MemoryNeed& need) {
+  const auto& [in_use, reserved, host, nvme] = need;
+  return std::tie(in_use, reserved, host, nvme);
+}
+
+auto fields(const RunSetup& setup) {
+  const auto& [model, cluster, stack, data, sequence_length, micro_batch, gradient_accumulation,
+               tokens_per_step] = setup;
+  return std::tie(model, cluster, stack, data, sequence_length, micro_batch, gradient_accumulation,
+                  tokens_per_step);
 }
 
 auto fields(const StepTime& time) {
@@ -163,8 +176,9 @@ TEST_F(StoreTest, ScenarioAndEnvironmentAreStoredOnce) {
                             "concat FROM environments WHERE id = 1)")
                 .getString(),
             "box|Debian 12|Linux 6.1|Xeon|2|8000000000|H200|570|GNU 12.2|Release|abc123");
-  EXPECT_EQ(database.execAndGet("SELECT name || (json ->> 'model') FROM scenarios").getString(),
-            "demogpt2-tiny");
+  EXPECT_EQ(
+      database.execAndGet("SELECT name || (json ->> '$.model.name') FROM scenarios").getString(),
+      "demogpt2-tiny");
 }
 
 TEST_F(StoreTest, ListFiltersNewestFirst) {
