@@ -26,10 +26,9 @@ sim::ClusterSpec with_memory_of_now(sim::ClusterSpec machine) {
 
 }  // namespace
 
-sim::ClusterSpec load_cluster(const std::string& name_or_path) {
-  if (name_or_path.ends_with(".json")) {
-    return sim::parse_cluster(read_file(name_or_path), name_or_path);
-  }
+sim::ClusterSpec load_cluster(const std::string& given) {
+  if (given.ends_with(".json")) return sim::parse_cluster(read_file(given), given);
+  const std::string name_or_path = canonical_cluster(given);
   if (name_or_path == "local-cuda") {
     const std::string file = local_cluster_path(name_or_path);
     if (std::filesystem::exists(file)) {
@@ -51,7 +50,7 @@ sim::ClusterSpec load_cluster(const std::string& name_or_path) {
 
 std::string stack_text(const std::string& name_or_path) {
   if (name_or_path.ends_with(".json")) return read_file(name_or_path);
-  return std::string(catalog_text("stacks", name_or_path));
+  return std::string(catalog_text("stacks", name_or_path));  // in any case
 }
 
 sim::Stack load_stack(const std::string& name_or_path) {

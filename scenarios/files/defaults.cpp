@@ -7,11 +7,15 @@
 
 namespace zl {
 
+std::int64_t devices_in_name(const std::string& cluster) {
+  const std::size_t digits = cluster.find_first_not_of("0123456789");
+  const bool counted =
+      digits > 0 && digits < 8 && digits != std::string::npos && cluster[digits] == 'x';
+  return counted ? std::stoll(cluster.substr(0, digits)) : 0;
+}
+
 std::int64_t devices_in_name(const Scenario& scenario) {
-  const std::size_t digits = scenario.cluster.find_first_not_of("0123456789");
-  const bool counted = scenario.cluster_json.empty() && digits > 0 && digits < 8 &&
-                       digits != std::string::npos && scenario.cluster[digits] == 'x';
-  return counted ? std::stoll(scenario.cluster.substr(0, digits)) : 0;
+  return scenario.cluster_json.empty() ? devices_in_name(scenario.cluster) : 0;
 }
 
 std::int64_t default_ranks(const Scenario& scenario) {
@@ -26,6 +30,17 @@ std::int64_t default_ranks(const Scenario& scenario) {
 std::int64_t default_sequence_length(const ModelConfig& model) {
   return model.sliding_window > 0 ? std::min(model.sliding_window, model.max_sequence)
                                   : model.max_sequence;
+}
+
+bool is_long_by_default(const ModelConfig& model) {
+  constexpr std::int64_t kUsual = 16384;
+  return default_sequence_length(model) > kUsual;
+}
+
+std::string long_default_text(const ModelConfig& model) {
+  return "without --sequence-length, sequences are of " +
+         std::to_string(default_sequence_length(model)) + " tokens, the longest of " + model.name +
+         "; most training is on shorter ones, such as --sequence-length 8k";
 }
 
 }  // namespace zl

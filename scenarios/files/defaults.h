@@ -8,7 +8,8 @@
 
 namespace zl {
 
-// "1024xh100" 1024; 0 of a name without a count and of a file.
+// "1024xh100" 1024; 0 of a name without a count, and of a file.
+std::int64_t devices_in_name(const std::string& cluster);
 std::int64_t devices_in_name(const Scenario& scenario);
 
 // The devices a cluster name promises: "1024xh100" 1024, "h200" 1, "local" 4 threads. Throws
@@ -17,5 +18,9 @@ std::int64_t default_ranks(const Scenario& scenario);
 
 // The model's longest, within its sliding window.
 std::int64_t default_sequence_length(const ModelConfig& model);
+
+// Newer models take more tokens than people train on at once: who says no length should know.
+bool is_long_by_default(const ModelConfig& model);
+std::string long_default_text(const ModelConfig& model);
 
 }  // namespace zl

@@ -1,8 +1,11 @@
 #include "scenarios/files/file_kind.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
+#include "core/base/files.h"
 #include "scenarios/deepspeed/keys.h"
 
 namespace zl {
@@ -25,6 +28,33 @@ FileKind file_kind(const Json& file) {
     if (!item.key().starts_with("x-") && !is_known_path(item.key())) return FileKind::unknown;
   }
   return FileKind::strategy;
+}
+
+std::string binary_kind(std::string_view bytes) {
+  constexpr std::size_t kSniffed = 4096;
+  const std::string_view begin = bytes.substr(0, kSniffed);
+  if (begin.starts_with("PK\x03\x04")) return "a zip archive, as PyTorch's checkpoints are";
+  if (begin.starts_with("GGUF")) return "a GGUF file";
+  if (begin.find('\0') == std::string_view::npos) return "";
+  // Eight bytes of length, then the header.
+  return begin.size() > 8 && begin[8] == '{' ? "a safetensors file" : "binary data";
+}
+
+void require_strategy(std::string_view text, const std::string& path) {
+  const auto refuse = [&path](const std::string& what) {
+    throw Error(ErrorCode::invalid, path + ": this is " + what);
+  };
+  if (const std::string kind = binary_kind(text); !kind.empty()) {
+    refuse(kind + ", not a strategy, which is a DeepSpeed JSON file");
+  }
+  const FileKind kind = file_kind(json_or_null(text));
+  if (kind == FileKind::model) refuse("a model, not a strategy; use --model " + path);
+  if (kind == FileKind::scenario) refuse("a scenario, not a strategy; `zerolab run " + path + "`");
+}
+
+std::string model_path(const std::string& path) {
+  const std::string config = (std::filesystem::path(path) / "config.json").string();
+  return !is_file(path) && is_file(config) ? config : path;
 }
 
 }  // namespace zl

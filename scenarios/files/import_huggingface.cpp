@@ -201,7 +201,11 @@ std::string model_type(const Config& config) {
 std::string model_name(const Config& config, std::string_view source) {
   const std::string path = config.text_or("_name_or_path", "");
   if (!path.empty()) return std::filesystem::path(path).filename().string();
-  return std::filesystem::path(source).stem().string();
+  // Every model's file is called config.json: its folder is its name.
+  const std::filesystem::path file(source);
+  const std::string folder =
+      std::filesystem::absolute(file).lexically_normal().parent_path().filename().string();
+  return file.filename() == "config.json" && !folder.empty() ? folder : file.stem().string();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/file_kind.h"
+#include "scenarios/files/model_file.h"
 #include "scenarios/files/resolve.h"
 
 namespace zl {
@@ -25,13 +26,19 @@ namespace {
 
 Json bare_model(const std::string& model) { return {{"schema", 1}, {"model", model}}; }
 
+// What to call a scenario of a model alone.
+std::string name_for(const std::string& model) {
+  const std::string path = model_path(model);
+  if (catalog_has("models", model) || !is_file(path)) {
+    return catalog_canonical_name("models", model);
+  }
+  const std::string name = name_of_file(path);
+  return name == "config" ? load_model(path).name : name;
+}
+
 // People give `run` the file they have: what else it is, is said with the line that takes it.
 void require_scenario(const Json& file, const std::string& path) {
   const FileKind kind = file_kind(file);
-  if (kind == FileKind::model) {
-    throw Error(ErrorCode::invalid,
-                path + ": this is a model, not a scenario; use --model " + path);
-  }
   if (kind == FileKind::strategy) {
     throw Error(ErrorCode::invalid,
                 path + ": this is a DeepSpeed strategy, not a scenario; use --model MODEL " +
@@ -41,7 +48,14 @@ void require_scenario(const Json& file, const std::string& path) {
 
 Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& overrides) {
   const std::string text = read_file(path);
-  require_scenario(parse_json(text, path), path);
+  if (const std::string kind = binary_kind(text); !kind.empty()) {
+    throw Error(ErrorCode::invalid, path + ": this is " + kind + ", not a scenario, a JSON file");
+  }
+  const Json file = parse_json(text, path);
+  if (file_kind(file) == FileKind::model) {
+    return resolve_scenario(bare_model(path), name_for(path), "", overrides);
+  }
+  require_scenario(file, path);
   try {
     return scenario_from_json(text, path, overrides);
   } catch (const Error& error) {
@@ -56,7 +70,7 @@ Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& ov
 Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides& overrides) {
   if (name_or_path.empty() && overrides.model) {
     const std::string& model = *overrides.model;
-    return resolve_scenario(bare_model(model), name_of_file(model), "", overrides);
+    return resolve_scenario(bare_model(model), name_for(model), "", overrides);
   }
   if (catalog_has("studies", name_or_path)) {
     const Json document = parse_json(catalog_text("studies", name_or_path), name_or_path);
@@ -65,7 +79,12 @@ Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides&
   if (catalog_has("models", name_or_path)) {
     return resolve_scenario(bare_model(name_or_path), name_or_path, "", overrides);
   }
-  if (is_file(name_or_path)) return load_scenario_file(name_or_path, overrides);
+  const std::string path = model_path(name_or_path);
+  if (is_file(path)) return load_scenario_file(path, overrides);
+  for (const char* folder : {"studies", "models"}) {
+    const std::string alike = catalog_canonical_name(folder, name_or_path);
+    if (alike != name_or_path) return load_scenario(alike, overrides);
+  }
   std::vector<std::string> known = catalog_names("studies");
   const std::vector<std::string> models = catalog_names("models");
   const std::string studies = join(known, ", ");

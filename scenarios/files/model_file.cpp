@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/file_kind.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/rope_scaling.h"
 
@@ -135,16 +136,22 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
 }
 
 ModelConfig load_model(const std::string& name_or_path) {
-  if (!catalog_has("models", name_or_path) && is_file(name_or_path)) {
-    const std::string text = read_file(name_or_path);
-    const Json object = parse_json(text, name_or_path);
-    if (object.contains("architectures") || object.contains("model_type")) {
-      return import_huggingface(text, name_or_path);
+  const std::string path = model_path(name_or_path);
+  if (!catalog_has("models", name_or_path) && is_file(path)) {
+    const std::string text = read_file(path);
+    if (const std::string kind = binary_kind(text); !kind.empty()) {
+      throw Error(ErrorCode::invalid, path + ": this is " + kind +
+                                          ", not a model, which is a JSON file of its sizes, such "
+                                          "as the config.json beside the weights");
     }
-    return model_from_json(object, std::filesystem::path(name_or_path).stem().string());
+    const Json object = parse_json(text, path);
+    if (object.contains("architectures") || object.contains("model_type")) {
+      return import_huggingface(text, path);
+    }
+    return model_from_json(object, std::filesystem::path(path).stem().string());
   }
-  return model_from_json(parse_json(catalog_text("models", name_or_path), name_or_path),
-                         name_or_path);
+  const std::string name = catalog_canonical_name("models", name_or_path);
+  return model_from_json(parse_json(catalog_text("models", name), name), name);
 }
 
 Json model_to_json(const ModelConfig& model) {

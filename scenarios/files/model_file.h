@@ -14,7 +14,8 @@ namespace zl {
 // the family implies; the other keys override it. Throws Error{invalid} naming the key.
 ModelConfig model_from_json(const Json& object, std::string_view source);
 
-// A catalogue name, or the path of a model file (zerolab's own or a Hugging Face config.json).
+// A catalogue name, or the path of a model file (zerolab's own or a Hugging Face config.json) or of
+// a folder with a config.json.
 ModelConfig load_model(const std::string& name_or_path);
 
 // Every key in a fixed order; model_from_json gives the same model back.

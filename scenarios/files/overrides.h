@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/files/run_settings.h"
+#include "scenarios/files/strategy_edits.h"
 
 namespace zl {
 
@@ -14,6 +15,7 @@ namespace zl {
 struct ScenarioOverrides : RunOverrides {
   std::optional<std::string> model, cluster;
   std::vector<std::string> strategies;
+  StrategyEdits edits;  // of every strategy
 };
 
 // The document of a scenario with the overrides in place of what it says.

@@ -37,7 +37,7 @@ void resolve_cluster(const Json& value, const fs::path& folder, Scenario& out) {
   }
   const std::string name = text_at(value, "cluster");
   const std::string path = located(name, folder);
-  out.cluster = name;
+  out.cluster = is_file(path) ? name : canonical_cluster(name);
   if (!catalog_has("clusters", name) && is_file(path)) {
     out.cluster = fs::path(path).stem().string();
     out.cluster_json = to_text(parse_json(read_file(path), path));
@@ -45,32 +45,36 @@ void resolve_cluster(const Json& value, const fs::path& folder, Scenario& out) {
 }
 
 ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs::path& folder,
-                                  const ImportContext& context) {
+                                  const StrategyEdits& edits, const ImportContext& context) {
+  StrategyText file;
   if (value.is_object()) {
-    return import_deepspeed(to_text(value), "strategy-" + std::to_string(index + 1), context);
+    file = {to_text(value), "strategy-" + std::to_string(index + 1)};
+  } else {
+    const std::string name = text_at(value, "strategies");
+    file = read_strategy(catalog_has("strategies", name) ? name : located(name, folder));
   }
-  const std::string name = text_at(value, "strategies");
-  return load_strategy(catalog_has("strategies", name) ? name : located(name, folder), context);
+  return import_deepspeed(edited_strategy(file.text, file.source, edits), file.source, context);
 }
 
-void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_default,
+void resolve_strategies(const Json& list, const fs::path& folder, const ScenarioOverrides& given,
                         const sim::ClusterSpec& cluster, Scenario& out) {
   if (!list.is_array() || list.empty()) {
     throw Error(ErrorCode::invalid, "strategies: " + shown(list) +
                                         " is not a list of names or objects, such as [\"zero-2\"]");
   }
   const RunSettings& run = out.run;
-  const ImportContext context{.ranks = run.ranks,
-                              .model = &out.model,
-                              .precision = run.precision,
-                              .micro_batch = run.micro_batch,
-                              .gradient_accumulation = run.gradient_accumulation,
-                              .steps = run.steps,
-                              .batch_is_default = batch_is_default,
-                              .default_precision = sim::default_precision(cluster)};
+  const ImportContext context{
+      .ranks = run.ranks,
+      .model = &out.model,
+      .precision = run.precision,
+      .micro_batch = run.micro_batch,
+      .gradient_accumulation = run.gradient_accumulation,
+      .steps = run.steps,
+      .batch_is_default = !given.micro_batch && !given.gradient_accumulation,
+      .default_precision = sim::default_precision(cluster)};
   std::set<std::string> names;
   for (std::size_t index = 0; index < list.size(); ++index) {
-    ImportedStrategy strategy = resolve_strategy(list[index], index, folder, context);
+    ImportedStrategy strategy = resolve_strategy(list[index], index, folder, given.edits, context);
     require_runnable(strategy);
     warn_of_precision(cluster, out.cluster, strategy);
     if (!names.insert(strategy.strategy.name).second) {
@@ -83,6 +87,23 @@ void resolve_strategies(const Json& list, const fs::path& folder, bool batch_is_
   }
 }
 
+// Another cluster than the file's has other ranks: those of the file would leave some of its GPUs
+// idle, or want more than there are. Returns what was done about it.
+std::string follow_cluster(const ScenarioOverrides& overrides, Json& document) {
+  if (!overrides.cluster || overrides.ranks) return "";
+  const std::string cluster = canonical_cluster(*overrides.cluster);
+  if (document.value("cluster", Json("local")) == cluster || devices_in_name(cluster) == 0) {
+    return "";
+  }
+  const auto run = document.find("run");
+  if (run == document.end() || !run->is_object() || !run->contains("ranks")) return "";
+  const std::string before = shown((*run)["ranks"]);
+  run->erase("ranks");
+  if (before == std::to_string(devices_in_name(cluster))) return "";
+  return "ranks: all " + std::to_string(devices_in_name(cluster)) + " of --cluster " + cluster +
+         ", not the " + before + " of the file; --ranks " + before + " keeps them";
+}
+
 }  // namespace
 
 Scenario resolve_scenario(Json document, const std::string& name,
@@ -91,6 +112,7 @@ Scenario resolve_scenario(Json document, const std::string& name,
   if (document.contains("schema") && document["schema"] != 1) {
     throw Error(ErrorCode::invalid, "schema: " + shown(document["schema"]) + " is not 1");
   }
+  std::string followed = follow_cluster(overrides, document);
   apply_overrides(overrides, document);
   if (!document.contains("model")) {
     throw Error(ErrorCode::invalid, "model: missing; give a name, a path or an object");
@@ -111,11 +133,13 @@ Scenario resolve_scenario(Json document, const std::string& name,
   if (!own_length) out.run.sequence_length = default_sequence_length(out.model);
   check_sequence_length(out.run, out.model);
   const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
-  const bool batch_is_default = !overrides.micro_batch && !overrides.gradient_accumulation;
   const sim::ClusterSpec cluster = checked_cluster(out);
-  resolve_strategies(document.value("strategies", all), folder, batch_is_default, cluster, out);
+  resolve_strategies(document.value("strategies", all), folder, overrides, cluster, out);
   std::vector<std::string> cuts = memory_cut(out, cluster);
+  for (std::string& cut : beyond_model(out)) cuts.push_back(std::move(cut));
+  if (!followed.empty()) cuts.push_back(std::move(followed));
   if (!own_length) {
+    if (is_long_by_default(out.model)) cuts.push_back(long_default_text(out.model));
     for (std::string& cut : sequence_cut(out)) cuts.push_back(std::move(cut));
   }
   for (ImportedStrategy& each : out.strategies) {

@@ -27,6 +27,15 @@ std::vector<std::string> memory_cut(const Scenario& scenario, const sim::Cluster
           ", which simulated runs keep to"};
 }
 
+std::vector<std::string> beyond_model(const Scenario& scenario) {
+  const std::int64_t length = scenario.run.sequence_length, most = scenario.model.max_sequence;
+  if (length <= most) return {};
+  return {"sequences of " + std::to_string(length) + " are longer than the " +
+          std::to_string(most) + " (max_sequence) that " + scenario.model.name +
+          " is made for: rotary positions go on, but a model trained on " + std::to_string(most) +
+          " has not seen them"};
+}
+
 std::vector<std::string> sequence_cut(const Scenario& scenario) {
   const std::int64_t length = scenario.run.sequence_length, most = scenario.model.max_sequence;
   if (length >= most) return {};

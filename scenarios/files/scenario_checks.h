@@ -17,6 +17,10 @@ sim::ClusterSpec checked_cluster(const Scenario& scenario);
 // A warning where the device has less memory than run.device_memory; else nothing.
 std::vector<std::string> memory_cut(const Scenario& scenario, const sim::ClusterSpec& cluster);
 
+// A warning where sequences are longer than the model's max_sequence, which learned positions
+// forbid and rotary ones do not; else nothing.
+std::vector<std::string> beyond_model(const Scenario& scenario);
+
 // A warning where the default sequence length is a sliding window; else nothing.
 std::vector<std::string> sequence_cut(const Scenario& scenario);
 

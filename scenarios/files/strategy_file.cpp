@@ -2,23 +2,19 @@
 
 #include "core/base/files.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/file_kind.h"
 
 namespace zl {
-namespace {
-
-struct StrategyText {
-  std::string text, source;
-};
 
 StrategyText read_strategy(const std::string& name_or_path) {
   if (!catalog_has("strategies", name_or_path) && is_file(name_or_path)) {
-    return {read_file(name_or_path), name_or_path};
+    StrategyText file{read_file(name_or_path), name_or_path};
+    require_strategy(file.text, name_or_path);
+    return file;
   }
   return {std::string(catalog_text("strategies", name_or_path)),
           catalog_canonical_name("strategies", name_or_path)};
 }
-
-}  // namespace
 
 ImportedStrategy load_strategy(const std::string& name_or_path, const ImportContext& context) {
   const StrategyText file = read_strategy(name_or_path);

@@ -20,5 +20,12 @@ TEST(FileKind, IsToldByTheKeys) {
   EXPECT_EQ(kind_of("[1]"), FileKind::unknown);
 }
 
+TEST(FileKind, BytesThatAreNoText) {
+  EXPECT_EQ(binary_kind("In the beginning"), "");
+  EXPECT_EQ(binary_kind(""), "");
+  EXPECT_EQ(binary_kind(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 15)), "a safetensors file");
+  EXPECT_EQ(binary_kind(std::string(9, '\0')), "binary data");
+}
+
 }  // namespace
 }  // namespace zl

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
@@ -316,20 +317,100 @@ TEST(Scenario, ASlidingWindowIsTheDefaultLength) {
   EXPECT_CONTAINS(message_of([&] { load_scenario("mistral-7b", o); }), "sliding_window");
 }
 
+TEST(Scenario, LongerThanTheModelIsMadeForIsSaid) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  o.sequence_length = 300;
+  const Scenario longer = load_scenario("llama-tiny", o);
+  ASSERT_EQ(longer.strategies[0].warnings.size(), 1u);
+  EXPECT_CONTAINS(longer.strategies[0].warnings[0], "sequences of 300 are longer than the ");
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }), "learned positions");
+}
+
 TEST(Scenario, OtherFilesAreNamedWithTheLineThatTakesThem) {
   const std::string folder = testing::TempDir();
   const auto refusal = [&](const char* name, const char* text) {
     std::ofstream(folder + name) << text;
     return message_of([&] { load_scenario(folder + name); });
   };
-  EXPECT_CONTAINS(
-      refusal("mine.json", R"({"name": "mine", "family": "llama", "layers": 2})"),
-      "mine.json: this is a model, not a scenario; use --model " + folder + "mine.json");
+  EXPECT_CONTAINS(refusal("weights.json", "PK\x03\x04"), "weights.json: this is a zip archive");
   EXPECT_CONTAINS(refusal("ds.json", R"({"zero_optimization": {"stage": 2}})"),
                   "--strategy " + folder + "ds.json");
   EXPECT_CONTAINS(refusal("s.json", R"({"model": "gpt2-tiny", "run": {"rank": 4}})"),
                   folder + "s.json: run.rank: unknown key");
   EXPECT_CONTAINS(message_of([] { load_scenario("nothing"); }), "`zerolab show models`");
+}
+
+TEST(Scenario, AModelsFileOrFolderIsAScenarioOfItAlone) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "my-llama";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json")
+      << R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+             "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 256,
+             "max_position_embeddings": 131072})";
+  for (const std::string& path : {folder.string(), (folder / "config.json").string()}) {
+    const Scenario scenario = load_scenario(path);
+    EXPECT_EQ(scenario.name, "my-llama") << "not config";
+    EXPECT_EQ(scenario.model.name, "my-llama");
+    EXPECT_EQ(scenario.strategies.size(), 5u);
+    ASSERT_FALSE(scenario.strategies[0].warnings.empty());
+    EXPECT_CONTAINS(scenario.strategies[0].warnings[0], "131072 tokens, the longest of my-llama");
+    EXPECT_CONTAINS(scenario.strategies[0].warnings[0], "--sequence-length 8k");
+  }
+  EXPECT_EQ(load_model(folder.string()).layers, 2);
+  ScenarioOverrides o;
+  o.strategies = {(folder / "config.json").string()};
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
+                  "config.json: this is a model, not a strategy; use --model ");
+}
+
+TEST(Scenario, NamesAreFoundInAnyCase) {
+  ScenarioOverrides o;
+  o.cluster = "8xH100";
+  o.precision = "BF16";
+  o.strategies = {"ZeRO-2"};
+  const Scenario loose = load_scenario("Llama-3-8B", o);
+  o.cluster = "8xh100";
+  o.precision = "bf16";
+  o.strategies = {"zero-2"};
+  const Scenario exact = load_scenario("llama3-8b", o);
+  EXPECT_EQ(canonical_json(loose), canonical_json(exact));
+  EXPECT_EQ(canonical_cluster("LOCAL"), "local");
+  EXPECT_EQ(canonical_cluster("8xa100"), "8xa100") << "two of them";
+}
+
+TEST(Scenario, AnotherClusterHasItsOwnRanks) {
+  const std::string file = testing::TempDir() + "eight.json";
+  std::ofstream(file) << R"({"schema": 1, "model": "gpt2-124m", "cluster": "8xh100",
+                             "strategies": ["zero-2"], "run": {"ranks": 8}})";
+  ScenarioOverrides o;
+  EXPECT_EQ(load_scenario(file, o).run.ranks, 8);
+  o.cluster = "16xh100";
+  const Scenario followed = load_scenario(file, o);
+  EXPECT_EQ(followed.run.ranks, 16);
+  ASSERT_EQ(followed.strategies[0].warnings.size(), 1u);
+  EXPECT_CONTAINS(followed.strategies[0].warnings[0], "all 16 of --cluster 16xh100, not the 8");
+  o.ranks = 8;
+  EXPECT_EQ(load_scenario(file, o).run.ranks, 8) << "pinned";
+}
+
+TEST(Scenario, EditsAreOfEveryStrategy) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-2", "zero-3"};
+  o.edits = {.recompute = "full", .offload = "cpu", .lr = 1e-4};
+  const Scenario scenario = load_scenario("gpt2-tiny", o);
+  const Strategy &two = scenario.strategies[0].strategy, &three = scenario.strategies[1].strategy;
+  EXPECT_EQ(two.name, "zero-2+recompute-full+offload-cpu+lr-0.0001");
+  for (const Strategy* each : {&two, &three}) {
+    EXPECT_EQ(each->recompute.mode, RecomputeMode::full);
+    EXPECT_EQ(each->offload.optimizer, Tier::cpu);
+    EXPECT_EQ(each->optimizer.lr, 1e-4);
+  }
+  EXPECT_EQ(two.offload.parameters, Tier::device) << "only stage 3 has weights to offload";
+  EXPECT_EQ(three.offload.parameters, Tier::cpu);
+  o.edits = {.recompute = {}, .offload = "disk", .lr = {}};
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
+                  "offload: \"disk\" is not one of none, cpu, nvme");
 }
 
 TEST(Scenario, HashDependsOnContentOnly) {
@@ -355,7 +436,8 @@ TEST(Show, Model) {
   EXPECT_EQ(shown["parameters"], 8'030'261'248);
   EXPECT_EQ(shown["sequence_length"], 8192);
   EXPECT_EQ(shown["bytes"]["states_mixed_adam"], (2 + 4 + 12) * model.parameters());
-  EXPECT_DOUBLE_EQ(shown["flops_per_token"], 6.0 * 8030261248 + 12.0 * 32 * 4096 * 8192);
+  EXPECT_DOUBLE_EQ(shown["flops_per_token"],
+                   6.0 * (8030261248 - 128256 * 4096) + 12.0 * 32 * 4096 * 8192);
   for (const std::string name : {"llama3-8b", "gpt2-124m", "qwen2.5-0.5b"}) {
     const Json units = show_model(load_model(name))["units"];
     std::int64_t sum = 0;

@@ -1,0 +1,88 @@
+#include "scenarios/files/strategy_edits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "simulator/json/reading.h"
+
+namespace zl {
+namespace {
+
+// The object under a key, made where there is none; what else stands there is left to the import.
+Json* object_at(Json& parent, const char* key) {
+  Json& value = parent[key];
+  if (value.is_null()) value = Json::object();
+  return value.is_object() ? &value : nullptr;
+}
+
+// A schedule that names a peak of its own would win over the optimizer's.
+void edit_lr(double lr, Json& strategy) {
+  Json* optimizer = object_at(strategy, "optimizer");
+  if (optimizer == nullptr) return;
+  if (!optimizer->contains("type")) (*optimizer)["type"] = "AdamW";
+  if (Json* params = object_at(*optimizer, "params")) (*params)["lr"] = lr;
+  if (!strategy.contains("scheduler")) return;
+  Json* scheduler = object_at(strategy, "scheduler");
+  Json* params = scheduler == nullptr ? nullptr : object_at(*scheduler, "params");
+  for (const char* peak : {"warmup_max_lr", "cycle_max_lr"}) {
+    if (params != nullptr && params->contains(peak)) (*params)[peak] = lr;
+  }
+}
+
+void edit_offload(const std::string& to, Json& strategy) {
+  Json* zero = object_at(strategy, "zero_optimization");
+  if (zero == nullptr) return;
+  for (const char* key :
+       {"offload_optimizer", "offload_param", "cpu_offload", "cpu_offload_params"}) {
+    zero->erase(key);
+  }
+  if (to == "none") return;
+  Json tier = {{"device", to}, {"pin_memory", true}};
+  if (to == "nvme") tier["nvme_path"] = "/tmp";  // as the catalogue's; --nvme-path names another
+  (*zero)["offload_optimizer"] = tier;
+  if (zero->value("stage", Json()) == 3) (*zero)["offload_param"] = tier;
+}
+
+std::string tag_of(std::string text) {
+  const auto breaks = [](char c) { return c == ':' || c == ','; };
+  std::replace_if(text.begin(), text.end(), breaks, '-');
+  return text;
+}
+
+}  // namespace
+
+std::string edited_strategy(const std::string& text, const std::string& source,
+                            const StrategyEdits& edits) {
+  if (!edits.any()) return text;
+  Json strategy = parse_json(text, source);
+  if (!strategy.is_object()) return text;  // the import says so
+  Json* own = object_at(strategy, "x-zerolab");
+  if (own == nullptr) return text;
+  const Json given = own->value("name", Json());
+  std::string name = given.is_string() ? given.get<std::string>() : name_of_file(source);
+  if (edits.recompute) {
+    (*own)["recompute"] = *edits.recompute;
+    name += "+recompute-" + tag_of(*edits.recompute);
+  }
+  if (edits.offload) {
+    const std::string& to = *edits.offload;
+    if (to != "none" && to != "cpu" && to != "nvme") {
+      throw Error(ErrorCode::invalid,
+                  "offload: \"" + shortened(to) + "\" is not one of none, cpu, nvme");
+    }
+    edit_offload(to, strategy);
+    name += "+offload-" + to;
+  }
+  if (edits.lr) {
+    edit_lr(*edits.lr, strategy);
+    name += fmt::format("+lr-{:g}", *edits.lr);
+  }
+  strategy["x-zerolab"]["name"] = name;
+  return to_text(strategy);
+}
+
+}  // namespace zl
