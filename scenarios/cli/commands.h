@@ -27,5 +27,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_paths(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
 
 }  // namespace zl::cli

@@ -1,7 +1,9 @@
 #include "scenarios/cli/experiment.h"
 
 #include <algorithm>
+#include <set>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/nearest.h"
@@ -9,6 +11,7 @@
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/run/live_report.h"
+#include "scenarios/run/simulate.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
@@ -30,7 +33,8 @@ void say_notes(const ImportedStrategy& imported) {
 
 }  // namespace
 
-Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database)
+Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database,
+                       bool says_notes)
     : runner_(runner),
       scenario_(std::move(scenario)),
       environment_(detect_environment()),
@@ -41,6 +45,7 @@ Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOp
     database_ = database.path();
     store_ = Store::open(database_, Store::Mode::read_write);
   }
+  if (!says_notes) return;
   for (const ImportedStrategy& strategy : scenario_.strategies) say_notes(strategy);
 }
 
@@ -83,29 +88,65 @@ void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
   }
 }
 
+void Experiment::add_to(Ending& ending) const {
+  ending.interrupted |= interrupted();
+  ending.store_failed |= store_failed_;
+}
+
 int Experiment::exit_code(std::span<const RunResult> results) const {
-  if (interrupted()) return static_cast<int>(ErrorCode::interrupted);
+  Ending ending;
+  add_to(ending);
+  return cli::exit_code(ending, results, true);
+}
+
+int exit_code(const Ending& ending, std::span<const RunResult> results, bool require_fit) {
+  if (ending.interrupted) return static_cast<int>(ErrorCode::interrupted);
   const auto any = [&](auto... outcomes) {
     return std::any_of(results.begin(), results.end(), [&](const RunResult& result) {
       return ((result.outcome == outcomes) || ...);
     });
   };
-  if (store_failed_ || any(Outcome::failed)) return static_cast<int>(ErrorCode::failed);
-  if (any(Outcome::out_of_memory, Outcome::infeasible)) {
+  if (ending.store_failed || any(Outcome::failed)) return static_cast<int>(ErrorCode::failed);
+  const bool refused = any(Outcome::out_of_memory, Outcome::infeasible);
+  if (refused && (require_fit || !any(Outcome::ok))) {
     return static_cast<int>(ErrorCode::infeasible);
   }
   return 0;
 }
 
+namespace {
+
+// Strategies of one scenario share most of what is said about them.
+bool is_new(const std::string& warning) {
+  static std::set<std::string> said;
+  return said.insert(warning).second;
+}
+
+// The pool's own words, with its largest holders, are in -o json and under -v.
+std::string reason(const RunResult& result) {
+  const std::string need = need_text(result.need, result.device_capacity);
+  if (need.empty() || result.outcome != Outcome::out_of_memory) {
+    return std::string(name_of(result.outcome)) + ": " + result.message;
+  }
+  log_debug(result.strategy + " on " + result.backend + ": " + result.message);
+  const std::string of =
+      result.device_capacity > 0 ? " into " + format_bytes(result.device_capacity) : std::string();
+  return "does not fit" + of + ": it " + need;
+}
+
+}  // namespace
+
 void announce(const RunResult& result) {
   const std::string where = result.strategy + " on " + result.backend + ": ";
-  for (const std::string& warning : result.warnings) log_warning(where + warning);
+  for (const std::string& warning : result.warnings) {
+    if (is_new(warning)) log_warning(where + warning);
+  }
   if (result.outcome == Outcome::failed) {
     print_error(where + result.message);
   } else if (result.outcome == Outcome::interrupted) {
     log_warning(where + result.message);
   } else if (result.outcome != Outcome::ok) {
-    log_warning(where + name_of(result.outcome) + ": " + result.message);
+    log_warning(where + reason(result));
   }
 }
 

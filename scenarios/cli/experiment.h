@@ -14,10 +14,21 @@
 
 namespace zl::cli {
 
+// How runs of one scenario or several ended, besides their outcomes.
+struct Ending {
+  bool interrupted = false, store_failed = false;
+};
+
+// 130 when interrupted, else 1 when a run failed or could not be stored, else 4 when none fits, or
+// not every one does that must, else 0.
+int exit_code(const Ending& ending, std::span<const RunResult> results, bool require_fit);
+
 class Experiment {
  public:
   // Opens the database, so that one that cannot be written is refused before the first step.
-  Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database);
+  // `says_notes`: what strategy files leave open is said aloud.
+  Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database,
+             bool says_notes = true);
 
   const Scenario& scenario() const { return scenario_; }
   const Environment& environment() const { return environment_; }
@@ -28,9 +39,8 @@ class Experiment {
   // or data and for a backend that cannot be used. hooks.stop is set here.
   RunResult run(const ImportedStrategy& strategy, const std::string& backend, RunHooks hooks);
 
-  // 130 when interrupted, else 1 when a run failed or could not be stored, else 4 when one was
-  // infeasible, else 0.
-  int exit_code(std::span<const RunResult> results) const;
+  void add_to(Ending& ending) const;
+  int exit_code(std::span<const RunResult> results) const;  // of its runs alone
 
  private:
   void store(RunResult& result, const ImportedStrategy& strategy);

@@ -9,6 +9,8 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
+#include "scenarios/files/defaults.h"
+#include "scenarios/files/file_kind.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
@@ -33,7 +35,9 @@ void save(const ImportOptions& options, const Json& object) {
 
 int import_hf(const ImportOptions& options) {
   const Format format = parse_format(options.format);
-  const ModelConfig model = import_huggingface(read_file(options.file), options.file);
+  const std::string path = model_path(options.file);
+  const ModelConfig model = import_huggingface(read_file(path), path);
+  if (is_long_by_default(model)) log_warning(long_default_text(model));
   save(options, model_to_json(model));
   const Json shown = show_model(model);
   print(format == Format::json ? pretty(shown) : render(leaves(shown), format));
@@ -77,8 +81,8 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App* import = app.add_subcommand("import", "Read a Hugging Face model or DeepSpeed file");
   const auto hf = std::make_shared<ImportOptions>();
   hf->format = "table";
-  add_one(*import, action, "hf", "config.json of a GPT-2, Llama, Mistral or Qwen2 model", import_hf,
-          hf);
+  add_one(*import, action, "hf",
+          "config.json of a GPT-2, Llama, Mistral or Qwen2 model, or its folder", import_hf, hf);
   const auto deepspeed = std::make_shared<ImportOptions>();
   deepspeed->format = "json";
   CLI::App& sub = add_one(*import, action, "deepspeed",

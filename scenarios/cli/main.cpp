@@ -19,6 +19,31 @@
 namespace zl::cli {
 namespace {
 
+// Of the commands that people begin with.
+void add_examples(CLI::App& app) {
+  const auto add = [&app](const char* command, const char* lines) {
+    app.get_subcommand(command)->footer(std::string("Examples:\n") + lines);
+  };
+  add("run",
+      "  zerolab run demo\n"
+      "  zerolab run llama3-8b --cluster 8xh100\n"
+      "  zerolab run llama3-8b --cluster 8xh100,8xa100-80 --micro-batch 1,2,4 --strategy zero-3\n"
+      "  zerolab run --model my-model/ --cluster 64xh100 --strategy ds_config.json -o csv\n"
+      "  zerolab run llama3-8b --cluster 8xa100-80 --recompute none,full --sequence-length 8k");
+  add("train",
+      "  zerolab train gpt2-3m --data book.txt --steps 200 --lr 1e-3 --save weights.safetensors");
+  add("show",
+      "  zerolab show clusters\n"
+      "  zerolab show model llama3-8b --sequence-length 8192\n"
+      "  zerolab show strategy ds_config.json --ranks 8");
+  add("import",
+      "  zerolab import hf my-model/ --save my-model.json\n"
+      "  zerolab import deepspeed ds_config.json --ranks 8");
+  add("compare", "  zerolab compare 12 15 --fail-above 5%");
+  add("plan", "  zerolab plan gpt2-3m --device-memory 2GiB");
+  add("export", "  zerolab export llama3-8b-node --perfetto trace.json");
+}
+
 void describe(CLI::App& app, Action& action) {
   app.name("zerolab");
   app.set_version_flag("--version", [] {
@@ -30,9 +55,10 @@ void describe(CLI::App& app, Action& action) {
   add_verbosity(app);
   for (const auto add :
        {add_run, add_train, add_runs, add_compare, add_show, add_import, add_calibrate, add_bench,
-        add_devices, add_plan, add_paths, add_report, add_export}) {
+        add_devices, add_plan, add_paths, add_report, add_export, add_completion, add_help}) {
     add(app, action);
   }
+  add_examples(app);
   collect_unknown(app);
 }
 

@@ -2,26 +2,116 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "backends/bootstrap/launch.h"
+#include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "results/paths.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/defaults.h"
 #include "scenarios/files/load_scenario.h"
 
 namespace zl::cli {
 namespace {
 
-void add_run_option(CLI::App& app, const RunKey& key, auto& value, auto) {
-  app.add_option(option_of(key), value, key.help);
+// More than a table can show.
+constexpr std::size_t kMostCombinations = 1000;
+
+// "selective:attention,mlp" is one value.
+void join_selective(std::vector<std::string>& values) {
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] != "mlp" || values[i - 1] != "selective:attention") continue;
+    values[i - 1] += ",mlp";
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
-void add_run_option(CLI::App& app, const RunKey& key, std::optional<bool>& value, run_value::Flag) {
+
+// Paths stay whole.
+std::vector<std::string> values_of(const std::string& text) {
+  if (is_file(text)) return {text};
+  std::vector<std::string> values{""};
+  for (const char c : text) {
+    if (c == ',') {
+      values.emplace_back();
+    } else {
+      values.back() += c;
+    }
+  }
+  join_selective(values);
+  return values;
+}
+
+// An option that takes one value, or a list to sweep over.
+void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
+               const std::string& help,
+               std::function<void(const std::string&, ScenarioOverrides&)> set) {
+  app.add_option_function<std::string>(
+         name,
+         [&options, name, set = std::move(set)](const std::string& text) {
+           if (text.empty()) return;  // check_values() says so
+           const std::vector<std::string> values = values_of(text);
+           if (values.size() == 1) return set(text, options.overrides);
+           options.sweeps.push_back({name, values, set});
+         },
+         help)
+      ->type_name("VALUE[,VALUE..]");
+}
+
+void set_lr(const std::string& text, ScenarioOverrides& overrides) {
+  double lr = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), lr);
+  if (status != std::errc() || end != text.data() + text.size() || !(lr >= 0 && lr < 1e38)) {
+    throw Error(ErrorCode::usage,
+                "--lr: \"" + shortened(text) + "\" is not a learning rate, such as 3e-4");
+  }
+  overrides.edits.lr = lr;
+}
+
+// What people vary most of a strategy, whatever its file says.
+void add_edits(CLI::App& app, ScenarioOptions& options) {
+  add_swept(app, options, "--recompute",
+            "Of every strategy: none, full, every:K, selective:attention, auto, ...",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
+  add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });
+  add_swept(app, options, "--lr", "Learning rate of every strategy", set_lr);
+}
+
+void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
+                    std::optional<std::int64_t> RunOverrides::*member, run_value::Whole rule) {
+  const std::string name = option_of(key);
+  add_swept(app, options, name, key.help,
+            [name, member, rule](const std::string& text, ScenarioOverrides& overrides) {
+              try {
+                overrides.*member = parse_count(text, rule.kilo);
+              } catch (const Error& error) {
+                throw Error(ErrorCode::usage, name + ": " + error.what());
+              }
+            });
+}
+void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
+                    std::optional<bool> RunOverrides::*member, run_value::Flag) {
   const std::string option = option_of(key);
   // As a variable the flag would be set to false by nobody saying anything.
   app.add_flag_function(
-      option + ",!--no-" + option.substr(2), [&value](std::int64_t said) { value = said > 0; },
-      key.help);
+      option + ",!--no-" + option.substr(2),
+      [&options, member](std::int64_t said) { options.overrides.*member = said > 0; }, key.help);
+}
+// Paths may hold commas.
+void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
+                    std::optional<std::string> RunOverrides::*member, run_value::Text) {
+  app.add_option(option_of(key), options.overrides.*member, key.help);
+}
+void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
+                    std::optional<std::string> RunOverrides::*member, auto) {
+  add_swept(app, options, option_of(key), key.help,
+            [member](const std::string& text, ScenarioOverrides& overrides) {
+              overrides.*member = text;
+            });
 }
 
 // Who trains with PyTorch should know that its speed is another.
@@ -44,14 +134,17 @@ std::filesystem::path DatabaseOptions::path() const {
 void add_scenario_options(CLI::App& app, ScenarioOptions& options) {
   ScenarioOverrides& o = options.overrides;
   app.add_option("scenario", options.scenario, "Study, model or scenario file; see zerolab show");
-  app.add_option("--model", o.model, "Model of the catalogue, or a model file");
-  app.add_option("--cluster", o.cluster, "Cluster: local, h200, 8xh100, ... or a file");
+  add_swept(app, options, "--model", "Model of the catalogue, model file or folder of one",
+            [](const std::string& text, ScenarioOverrides& into) { into.model = text; });
+  add_swept(app, options, "--cluster", "Cluster: local, h200, 8xh100, ... or a file",
+            [](const std::string& text, ScenarioOverrides& into) { into.cluster = text; });
   app.add_option("--strategy", o.strategies, "Strategies or DeepSpeed files, separated by commas")
       ->delimiter(',');
+  add_edits(app, options);
   app.add_option("--backend", options.backends, "cpu, cuda or sim, or several: cpu,sim")
       ->delimiter(',');
   visit_run_keys([&](const RunKey& key, auto, auto given, auto rule) {
-    add_run_option(app, key, o.*given, rule);
+    add_run_option(app, options, key, given, rule);
   });
 }
 
@@ -100,16 +193,50 @@ void add_verbosity(CLI::App& app) {
       "-v,--verbose", [] { set_log_level(LogLevel::debug); }, "More messages");
 }
 
-Scenario load(const ScenarioOptions& options) {
-  if (options.scenario.empty() && !options.overrides.model) {
+namespace {
+
+Scenario load_one(const std::string& scenario, ScenarioOverrides overrides) {
+  if (scenario.empty() && !overrides.model) {
     throw Error(ErrorCode::usage,
                 "no scenario: name a study, a model or a file, such as `zerolab run demo`, or give "
                 "--model");
   }
-  ScenarioOverrides overrides = options.overrides;
   const auto& launch = this_launch();
   if (launch && !overrides.ranks) overrides.ranks = launch->ranks;
-  return load_scenario(options.scenario, overrides);
+  return load_scenario(scenario, overrides);
+}
+
+}  // namespace
+
+Scenario load(const ScenarioOptions& options) {
+  if (!options.sweeps.empty()) {
+    throw Error(ErrorCode::usage,
+                options.sweeps.front().option + ": several values are for `zerolab run`; give one");
+  }
+  return load_one(options.scenario, options.overrides);
+}
+
+std::vector<Scenario> load_all(const ScenarioOptions& options) {
+  std::vector<ScenarioOverrides> points{options.overrides};
+  for (const Sweep& sweep : options.sweeps) {
+    std::vector<ScenarioOverrides> longer;
+    for (const ScenarioOverrides& before : points) {
+      for (const std::string& value : sweep.values) {
+        sweep.set(value, longer.emplace_back(before));
+      }
+    }
+    points = std::move(longer);
+    if (points.size() > kMostCombinations) {
+      throw Error(ErrorCode::usage, sweep.option + ": more than " +
+                                        std::to_string(kMostCombinations) +
+                                        " combinations of values; leave some out");
+    }
+  }
+  std::vector<Scenario> scenarios;
+  for (ScenarioOverrides& each : points) {
+    scenarios.push_back(load_one(options.scenario, std::move(each)));
+  }
+  return scenarios;
 }
 
 void require_backend(const Runner& runner, const std::string& backend) {
@@ -157,8 +284,19 @@ std::vector<std::string> choose_backends(const std::vector<std::string>& given,
                whose_speed(scenario));
     }
   }
-  for (const std::string& backend : backends) check_backend(backend, scenario, runner);
+  check_backends(backends, scenario, runner);
   return backends;
+}
+
+void check_backends(const std::vector<std::string>& backends, const Scenario& scenario,
+                    const Runner& runner) {
+  for (const std::string& backend : backends) check_backend(backend, scenario, runner);
+  const std::int64_t devices = devices_in_name(scenario), ranks = scenario.run.ranks;
+  if (ranks < devices) {
+    log_warning(std::to_string(ranks) + " of the " + std::to_string(devices) + " GPUs of " +
+                scenario.cluster + " are used; --ranks " + std::to_string(devices) +
+                " takes all of them");
+  }
 }
 
 Format table_or_json(const std::string& format) {

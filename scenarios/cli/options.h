@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +23,17 @@ namespace zl::cli {
 // Of options that count ranks or steps: CLI11's own check of positive numbers prints 309 digits.
 inline constexpr std::int64_t kMaxCount = 1'000'000;
 
+// An option with several values: "--micro-batch 1,2,4".
+struct Sweep {
+  std::string option;
+  std::vector<std::string> values;
+  std::function<void(const std::string&, ScenarioOverrides&)> set;
+};
+
 struct ScenarioOptions {
   std::string scenario;  // empty: --model alone
   ScenarioOverrides overrides;
+  std::vector<Sweep> sweeps;
   std::vector<std::string> backends;
 };
 
@@ -45,14 +54,22 @@ void add_keep_going(CLI::App& app, bool& keep_going);
 void add_format(CLI::App& app, std::string& format, const std::string& accepted);
 void add_verbosity(CLI::App& app);  // --quiet, --verbose
 
-// The scenario the options name. Throws Error{usage} when they name none, else as load_scenario.
+// The scenario the options name. Throws Error{usage} when they name none or give an option several
+// values, else as load_scenario.
 Scenario load(const ScenarioOptions& options);
+
+// One for each combination of the options' values; the last option varies first. Throws as load().
+std::vector<Scenario> load_all(const ScenarioOptions& options);
 
 // --backend, else cpu on "local" and sim, said aloud, on any other cluster. Throws
 // Error{unavailable} or Error{usage} for a backend that cannot be used, Error{invalid} for ranks
 // that a real one cannot run.
 std::vector<std::string> choose_backends(const std::vector<std::string>& given,
                                          const Scenario& scenario, const Runner& runner);
+
+// That the backends can run the scenario, as choose_backends() makes sure of.
+void check_backends(const std::vector<std::string>& backends, const Scenario& scenario,
+                    const Runner& runner);
 
 // Throws Error{unavailable} with the reason, or Error{usage} with the known names.
 void require_backend(const Runner& runner, const std::string& backend);

@@ -1,7 +1,13 @@
 #include "scenarios/cli/output.h"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -48,10 +54,59 @@ void print_error(std::string_view message) {
 
 std::string pretty(const Json& value) { return to_text(value, 2) + "\n"; }
 
+std::size_t terminal_width() {
+  constexpr std::size_t kLeast = 20;
+  const char* columns = std::getenv("COLUMNS");
+  std::size_t width = columns == nullptr ? 0 : std::strtoul(columns, nullptr, 10);
+  winsize size{};
+  if (width == 0 && isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    width = size.ws_col;
+  }
+  return width == 0 ? 0 : std::max(width, kLeast);
+}
+
 Table leaves(const Json& object) {
   Table table{{{"key", Align::left}, {"value", Align::left}}, {}};
   add_leaves(object, "", table);
   return table;
+}
+
+namespace {
+
+std::string with_prefix(double value, const char* unit) {
+  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  std::size_t prefix = 0;
+  for (; value >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix) value /= 1000;
+  return fmt::format("{:.4g} {}{}", value, kPrefixes[prefix], unit);
+}
+
+std::string in_unit(const std::string& key, double value) {
+  const auto has = [&key](const char* part) { return key.find(part) != std::string::npos; };
+  if (has("bandwidth") || key.ends_with("bytes_per_second")) return with_prefix(value, "B/s");
+  if (has("peak_flops")) return with_prefix(value, "FLOP/s");
+  if (key.ends_with("flops_per_token")) return with_prefix(value, "FLOP");
+  if (has("efficiency") || has("spread") || has("_error")) return readable(value, Unit::fraction);
+  if (has("_seconds")) return readable(value, Unit::seconds);
+  const bool bytes = has("memory") || key.starts_with("bytes") || key.ends_with("workspace");
+  return bytes ? readable(value, Unit::bytes) : "";
+}
+
+}  // namespace
+
+void name_units(Table& table) {
+  for (auto& row : table.rows) {
+    const std::string key = std::get<std::string>(row[0]);
+    double value = 0;
+    if (const auto* number = std::get_if<double>(&row[1])) {
+      value = *number;
+    } else if (const auto* whole = std::get_if<std::int64_t>(&row[1])) {
+      value = static_cast<double>(*whole);
+    } else {
+      continue;
+    }
+    const std::string text = in_unit(key, value);
+    if (!text.empty()) row[1] = text;
+  }
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -20,8 +20,15 @@ void print_error(std::string_view message);
 // A newline at the end, invalid UTF-8 replaced.
 std::string pretty(const Json& value);
 
+// Columns that stdout shows: COLUMNS where it is set, else those of the terminal; 0: no limit.
+std::size_t terminal_width();
+
 // Two columns, "key" and "value": one row per leaf, nested keys joined by dots.
 Table leaves(const Json& object);
+
+// For people: the values of leaves() in the units that their keys name (memory, bandwidths, FLOPs,
+// seconds, shares).
+void name_units(Table& table);
 
 // Written whole or not at all.
 void write_file(const std::string& path, std::string_view text);

@@ -30,26 +30,40 @@ ProgressBar::ProgressBar(std::string label, std::int64_t total)
     : label_(std::move(label)),
       total_(std::max<std::int64_t>(1, total)),
       start_(std::chrono::steady_clock::now()),
+      said_(start_),
       shown_(isatty(STDERR_FILENO) == 1 && log_level() != LogLevel::quiet),
       colour_(!set("NO_COLOR")) {}
 
+std::string ProgressBar::left_text(std::int64_t done) const {
+  if (done <= 0 || done >= total_) return "";
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return ", " +
+         clock_text(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
+         " left";
+}
+
+void ProgressBar::say(std::int64_t done, const std::string& note) {
+  const auto now = std::chrono::steady_clock::now();
+  if (done >= total_ || now - said_ < kInterval) return;
+  said_ = now;
+  log_info(fmt::format("{}: {} of {}{}{}", label_, done, total_, left_text(done),
+                       note.empty() ? "" : ", " + note));
+}
+
+void ProgressBar::update_if_slow(std::int64_t done, const std::string& note) {
+  if (std::chrono::steady_clock::now() - start_ >= kSlow) update(done, note);
+}
+
 void ProgressBar::update(std::int64_t done, const std::string& note) {
-  if (!shown_) return;
   done = std::clamp<std::int64_t>(done, 0, total_);
+  if (!shown_) return say(done, note);
   const std::int64_t full = done * kWidth / total_;
   std::string bar;
   for (std::int64_t i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
   if (colour_) bar = "\033[36m" + bar + "\033[0m";
-  const double elapsed =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  std::string left = "";
-  if (done > 0 && done < total_) {
-    left = ", " +
-           clock_text(elapsed / static_cast<double>(done) * static_cast<double>(total_ - done)) +
-           " left";
-  }
-  fmt::print(stderr, "\r\033[K{} {} {}/{}{} {}", visible(label_), bar, done, total_, left,
-             visible(note));
+  fmt::print(stderr, "\r\033[K{} {} {}/{}{} {}", visible(label_), bar, done, total_,
+             left_text(done), visible(note));
   std::fflush(stderr);
   drawn_ = true;
 }

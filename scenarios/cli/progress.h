@@ -1,4 +1,5 @@
-// A progress bar on the last line of a terminal; nothing at all where stderr is not one.
+// A progress bar on the last line of a terminal, with the time that is left; elsewhere a line from
+// time to time.
 // Ownership: clears its line when it dies. Threads: one at a time.
 #pragma once
 
@@ -16,15 +17,22 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Redraws; `note` stands behind the bar.
+  // Redraws; `note` stands behind the bar. Where stderr is no terminal, a message every kInterval.
   void update(std::int64_t done, const std::string& note = "");
+  // The same once kSlow has passed: what is over at a glance needs no bar.
+  void update_if_slow(std::int64_t done, const std::string& note = "");
   // Takes the bar off the screen, for a line of text to come.
   void clear();
 
  private:
+  static constexpr std::chrono::seconds kSlow{2}, kInterval{15};
+
+  std::string left_text(std::int64_t done) const;  // ", 0:12 left"
+  void say(std::int64_t done, const std::string& note);
+
   std::string label_;
   std::int64_t total_;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point start_, said_;
   bool shown_, colour_;
   bool drawn_ = false;
 };

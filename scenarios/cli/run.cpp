@@ -23,16 +23,25 @@ struct RunOptions {
   DatabaseOptions database;
   RunHooks hooks;  // the checkpoint, the time-out, and whether to keep going
   std::string format = "table";
+  bool require_fit = false;
+};
+
+// Where a sweep is: of so many runs.
+struct Place {
+  std::size_t at = 0, of = 1;
 };
 
 // `real`: what real runs of the scenario gave so far.
 RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend, RunHooks hooks, const std::vector<RunResult>& real) {
+                  const std::string& backend, RunHooks hooks, const std::vector<RunResult>& real,
+                  Place place) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
-  log_info(fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
-                       name_of(strategy.strategy.precision.compute_dtype),
-                       settings.stack.empty() ? "" : ", as fast as " + settings.stack));
+  const std::string text =
+      fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
+                  name_of(strategy.strategy.precision.compute_dtype),
+                  settings.stack.empty() ? "" : ", as fast as " + settings.stack);
+  place.of > 1 ? log_debug(text) : log_info(text);
   ProgressBar bar(label, settings.steps);
   if (!runner.backends().capabilities(backend).is_recording) {
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
@@ -53,23 +62,42 @@ RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedSt
   return result;
 }
 
-// One object per backend, as the contract has it; several backends: an array of them.
-std::string json_text(const Experiment& experiment, const std::vector<std::string>& backends,
-                      const std::vector<RunResult>& results) {
+// The results of one scenario.
+struct Finished {
+  std::string scenario;
+  Environment environment;
+  std::vector<RunResult> results;
+};
+
+// One object per scenario and backend, as the contract has it; several: an array of them.
+std::string json_text(const std::vector<Finished>& all, const std::vector<std::string>& backends) {
   std::string text;
-  for (const std::string& backend : backends) {
-    std::vector<RunResult> of_backend;
-    for (const RunResult& run : results) {
-      if (run.backend == backend) of_backend.push_back(run);
+  for (const Finished& each : all) {
+    for (const std::string& backend : backends) {
+      std::vector<RunResult> of_backend;
+      for (const RunResult& run : each.results) {
+        if (run.backend == backend) of_backend.push_back(run);
+      }
+      text += (text.empty() ? "" : ",\n ") +
+              run_json(each.scenario, backend, each.environment, of_backend);
     }
-    text += (text.empty() ? "" : ",\n ") +
-            run_json(experiment.scenario().name, backend, experiment.environment(), of_backend);
   }
-  return (backends.size() == 1 ? text : "[" + text + "]") + "\n";
+  return (all.size() * backends.size() == 1 ? text : "[" + text + "]") + "\n";
+}
+
+std::string table_text(const std::vector<RunResult>& results, Format format) {
+  if (format != Format::table) return render(wide_table(results), format);
+  const Fitted shown = fitted(summary_table(results), terminal_width());
+  if (shown.left_out > 0) {
+    log_info(std::to_string(shown.left_out) + " columns are left out at this width; -o wide");
+  }
+  return render(shown.table, format);
 }
 
 std::string tables_text(const std::vector<RunResult>& results, Format format) {
-  std::string text = render(summary_table(results), format);
+  const std::string gap = format == Format::md ? "\n" : "";
+  std::string text = setup_line(results) + "\n" + gap + table_text(results, format);
+  if (const std::string basis = basis_line(results); !basis.empty()) text += gap + basis + "\n";
   const Table predictions = prediction_table(results);
   if (!predictions.rows.empty()) {
     text += "\nPredicted against measured step time:\n";
@@ -113,32 +141,68 @@ std::vector<std::string> in_order(std::vector<std::string> backends, const Strat
   return backends;
 }
 
-int run(const RunOptions& options) {
-  const Format format = parse_format(options.format);
-  const Runner runner;
-  Scenario scenario = load(options.scenario);
-  const std::vector<std::string> backends =
-      choose_backends(options.scenario.backends, scenario, runner);
-  check_checkpoint(runner, options.hooks.checkpoint, backends);
-  Experiment experiment(runner, std::move(scenario), options.database);
+// Every strategy of the experiment's scenario on every backend, in the order of the table.
+std::vector<RunResult> run_all(const Runner& runner, Experiment& experiment,
+                               const RunOptions& options, const std::vector<std::string>& backends,
+                               Place place, ProgressBar& bar) {
   std::vector<RunResult> results;
   for (const ImportedStrategy& strategy : experiment.scenario().strategies) {
     for (const std::string& backend : in_order(backends, strategy.strategy, runner)) {
       if (experiment.interrupted()) break;
-      results.push_back(run_one(runner, experiment, strategy, backend, options.hooks, results));
+      bar.clear();
+      results.push_back(
+          run_one(runner, experiment, strategy, backend, options.hooks, results, place));
     }
   }
+  bar.update_if_slow(static_cast<std::int64_t>(place.at) + 1);
+  return results;
+}
+
+void print_results(const std::vector<Finished>& all, const std::vector<std::string>& backends,
+                   const std::vector<RunResult>& results, Format format) {
   if (format == Format::json) {
-    print(json_text(experiment, backends, results));
+    print(json_text(all, backends));
   } else if (format == Format::csv) {
     print(render(flat_table(results), format));
   } else {
     print(tables_text(results, format));
   }
+}
+
+// A checkpoint is of one run.
+void check_sweep(const RunOptions& options, std::size_t scenarios) {
+  if (scenarios < 2 || options.hooks.checkpoint.folder.empty()) return;
+  throw Error(ErrorCode::usage, "--checkpoint: of one run; give every option one value");
+}
+
+int run(const RunOptions& options) {
+  const Format format = parse_format(options.format);
+  const Runner runner;
+  std::vector<Scenario> scenarios = load_all(options.scenario);
+  const std::vector<std::string> backends =
+      choose_backends(options.scenario.backends, scenarios.front(), runner);
+  for (std::size_t i = 1; i < scenarios.size(); ++i) check_backends(backends, scenarios[i], runner);
+  check_checkpoint(runner, options.hooks.checkpoint, backends);
+  check_sweep(options, scenarios.size());
+  ProgressBar bar("combinations", static_cast<std::int64_t>(scenarios.size()));
+  std::vector<Finished> all;
+  std::vector<RunResult> results;
+  Ending ending;
+  for (std::size_t i = 0; i < scenarios.size() && !ending.interrupted; ++i) {
+    Experiment experiment(runner, std::move(scenarios[i]), options.database, i == 0);
+    Finished& done = all.emplace_back();
+    done.results = run_all(runner, experiment, options, backends, {i, scenarios.size()}, bar);
+    done.scenario = experiment.scenario().name;
+    done.environment = experiment.environment();
+    results.insert(results.end(), done.results.begin(), done.results.end());
+    experiment.add_to(ending);
+  }
+  bar.clear();
+  print_results(all, backends, results, format);
   say_where(results, options.database);
   const std::string failure = failure_of_all(results);
   if (!failure.empty()) print_error(failure);
-  return experiment.exit_code(results);
+  return exit_code(ending, results, options.require_fit);
 }
 
 }  // namespace
@@ -151,7 +215,9 @@ void add_run(CLI::App& app, Action& action) {
   add_checkpoint(*sub, options->hooks.checkpoint);
   add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_keep_going(*sub, options->hooks.keep_going);
-  add_format(*sub, options->format, "table, md, csv or json");
+  sub->add_flag("--require-fit", options->require_fit,
+                "Exit with 4 when any strategy does not fit, not only when none does");
+  add_format(*sub, options->format, "table, wide (every column), md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -1,5 +1,6 @@
 #include "scenarios/cli/run_file.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -20,8 +21,9 @@ double number(const Json& value) {
 
 double number_or_zero(const Json& value) { return value.is_null() ? 0 : value.get<double>(); }
 
-// Sums of a few of them are numbers, too.
+// Sums of a few of them are numbers, too. Null is of a run that has none.
 std::int64_t whole(const Json& value, const char* key) {
+  if (value.is_null()) return 0;
   const std::int64_t number = integer_at(value, key);
   if (number >= 0 && number <= std::int64_t{1} << 60) return number;
   throw Error(ErrorCode::invalid, std::string(key) + ": " + shown(value) + " is not in 0..2^60");
@@ -29,6 +31,26 @@ std::int64_t whole(const Json& value, const char* key) {
 
 std::int64_t whole_or_zero(const Json& object, const char* key) {
   return object.contains(key) ? whole(object[key], key) : 0;
+}
+
+double number_or_none(const Json& object, const char* key) {
+  return object.contains(key) ? number_or_zero(object[key]) : 0;
+}
+
+std::string text_or_empty(const Json& object, const char* key) {
+  return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
+}
+
+// Older files have none of it.
+RunSetup setup_of(const Json& object) {
+  return {.model = text_or_empty(object, "model"),
+          .cluster = text_or_empty(object, "cluster"),
+          .stack = text_or_empty(object, "stack"),
+          .data = text_or_empty(object, "data"),
+          .sequence_length = whole_or_zero(object, "sequence_length"),
+          .micro_batch = whole_or_zero(object, "micro_batch"),
+          .gradient_accumulation = whole_or_zero(object, "gradient_accumulation"),
+          .tokens_per_step = whole_or_zero(object, "tokens_per_step")};
 }
 
 std::vector<double> numbers(const Json& list) {
@@ -64,22 +86,43 @@ RunResult result_of(const Json& object, const std::string& backend) {
   run.steps = whole(object.at("steps"), "steps");
   run.loss = numbers(object.at("loss"));
   if (object.contains("step_seconds")) run.step_seconds = numbers(object["step_seconds"]);
-  run.tokens_per_second = number(object.at("tokens_per_second"));
+  run.tokens_per_second = number_or_zero(object.at("tokens_per_second"));
   const Json& step = object.at("step_time_seconds");
-  run.step_time = {number(step.at("median")), number(step.at("min")), number(step.at("max"))};
+  run.step_time = {number_or_zero(step.at("median")), number_or_zero(step.at("min")),
+                   number_or_zero(step.at("max"))};
   run.mfu = number_or_zero(object.at("mfu"));
   run.peak_device = tagged(object.at("peak_bytes").at("device"));
   run.peak_host = tagged(object.at("peak_bytes").at("host"));
   run.peak_nvme = tagged(object.at("peak_bytes").at("nvme"));
   run.wire_bytes_per_step = whole(object.at("wire_bytes_per_step"), "wire_bytes_per_step");
   const Json& time = object.at("time_breakdown_seconds");
-  run.time = {number(time.at("compute")), number(time.at("exposed_communication")),
-              number(time.at("offload_stall")), number(time.at("bubble")),
-              number(time.at("optimizer"))};
+  run.time = {number_or_zero(time.at("compute")), number_or_zero(time.at("exposed_communication")),
+              number_or_zero(time.at("offload_stall")), number_or_zero(time.at("bubble")),
+              number_or_zero(time.at("optimizer"))};
   run.reserved_device = whole_or_zero(object, "reserved_bytes");
+  run.device_capacity = whole_or_zero(object, "device_capacity_bytes");
+  run.priced_from = text_or_empty(object, "priced_from");
+  run.step_time_low = number_or_none(object, "step_time_low");
+  run.step_time_high = number_or_none(object, "step_time_high");
+  run.own_step_error = number_or_none(object, "own_step_error");
+  run.precision = text_or_empty(object, "precision");
+  run.setup = setup_of(object);
   run.first_step = whole_or_zero(object, "first_step");
   run.skipped_steps = whole_or_zero(object, "skipped_steps");
   return run;
+}
+
+// Says what is missing in words of its own.
+void require_run_objects(const Json& document, const std::string& path) {
+  const Json list = document.is_array() ? document : Json::array({document});
+  const auto is_run = [](const Json& object) {
+    return object.is_object() && object.contains("backend") && object.contains("results");
+  };
+  if (!list.empty() && std::all_of(list.begin(), list.end(), is_run)) return;
+  throw Error(ErrorCode::invalid,
+              path +
+                  ": not what `zerolab run -o json` writes: an object with \"backend\" and "
+                  "\"results\", or a list of them");
 }
 
 }  // namespace
@@ -87,6 +130,7 @@ RunResult result_of(const Json& object, const std::string& backend) {
 std::vector<RunResult> read_run_file(const std::string& path) {
   const Json document = parse_json(read_file(path), path);
   std::vector<RunResult> runs;
+  require_run_objects(document, path);
   try {
     for (const Json& object : document.is_array() ? document : Json::array({document})) {
       const auto backend = object.at("backend").get<std::string>();

@@ -31,12 +31,20 @@ struct ShowOptions {
 
 void print_object(const Json& object, const std::string& format_text) {
   const Format format = parse_format(format_text);
-  print(format == Format::json ? pretty(object) : render(leaves(object), format));
+  Table table = leaves(object);
+  if (format != Format::csv) name_units(table);
+  print(format == Format::json ? pretty(object) : render(table, format));
 }
 
 int model(const ShowOptions& options) {
   print_object(show_model(load_model(options.name), options.sequence_length), options.format);
   return 0;
+}
+
+// Null where the devices are no faster in the type than in fp32: V100 has no bf16.
+Json tensor_peak(const sim::ClusterSpec& cluster, DType dtype, double count) {
+  if (!cluster.compute_is_host && !sim::has_tensor_peak(cluster.device, dtype)) return {};
+  return cluster.device.rate(dtype).peak * count;
 }
 
 int cluster(const ShowOptions& options) {
@@ -52,8 +60,8 @@ int cluster(const ShowOptions& options) {
                        {"memory_bytes_per_second", spec.device.memory_bandwidth * count},
                        {"peak_flops",
                         {{"fp32", spec.device.rate(DType::f32).peak * count},
-                         {"bf16", spec.device.rate(DType::bf16).peak * count},
-                         {"fp16", spec.device.rate(DType::f16).peak * count}}}};
+                         {"bf16", tensor_peak(spec, DType::bf16, count)},
+                         {"fp16", tensor_peak(spec, DType::f16, count)}}}};
   print_object(object, options.format);
   return 0;
 }

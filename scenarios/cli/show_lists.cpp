@@ -1,5 +1,7 @@
 #include "scenarios/cli/show_lists.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/nearest.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
@@ -14,6 +16,20 @@ namespace {
 Cell or_none(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
 
 Cell known(double value) { return value > 0 ? Cell(value) : Cell(); }
+
+// Only where the device computes in the type faster than in fp32.
+Cell tensor_peak(const sim::DeviceSpec& device, DType dtype) {
+  return sim::has_tensor_peak(device, dtype) ? Cell(device.rate(dtype).peak) : Cell();
+}
+
+// The first sentence of what the file says about itself.
+Cell comment_of(const char* folder, const std::string& name) {
+  const Json file = parse_json(catalog_text(folder, name), name);
+  const auto comment = file.find("x-comment");
+  if (comment == file.end() || !comment->is_string()) return {};
+  const auto text = comment->get<std::string>();
+  return text.substr(0, text.find(". "));
+}
 
 }  // namespace
 
@@ -42,6 +58,7 @@ Table list_clusters() {
                {"memory", Align::right, Unit::bytes},
                {"bytes/s", Align::right, Unit::bytes},
                {"bf16 FLOP/s"},
+               {"fp16 FLOP/s"},
                {"in node", Align::left},
                {"between nodes", Align::left}},
               {}};
@@ -53,8 +70,8 @@ Table list_clusters() {
     table.rows.push_back(
         {name, cluster.device.name, local ? Cell() : Cell(std::int64_t{cluster.node_devices}),
          known(static_cast<double>(cluster.device.memory)), known(cluster.device.memory_bandwidth),
-         known(cluster.device.rate(DType::bf16).peak), cluster.intra.name,
-         local ? Cell() : Cell(cluster.inter.name)});
+         tensor_peak(cluster.device, DType::bf16), tensor_peak(cluster.device, DType::f16),
+         cluster.intra.name, local ? Cell() : Cell(cluster.inter.name)});
   }
   return table;
 }
@@ -82,14 +99,15 @@ Table list_strategies() {
                {"zero_stage"},
                {"overlap_comm", Align::left},
                {"recompute", Align::left},
-               {"aliases", Align::left}},
+               {"aliases", Align::left},
+               {"what", Align::left}},
               {}};
   for (const std::string& name : catalog_names("strategies")) {
     const Strategy s = load_strategy(name, {}).strategy;
     const bool ddp = catalog_canonical_name("strategies", "ddp") == name;
-    table.rows.push_back({name, std::int64_t{s.zero.stage},
-                          std::string(s.zero.overlap_comm ? "yes" : "no"),
-                          recompute_text(s.recompute), ddp ? Cell("ddp") : Cell()});
+    table.rows.push_back(
+        {name, std::int64_t{s.zero.stage}, std::string(s.zero.overlap_comm ? "yes" : "no"),
+         recompute_text(s.recompute), ddp ? Cell("ddp") : Cell(), comment_of("strategies", name)});
   }
   return table;
 }
@@ -100,7 +118,8 @@ Table list_studies() {
                {"cluster", Align::left},
                {"ranks"},
                {"steps"},
-               {"strategies", Align::left}},
+               {"strategies", Align::left},
+               {"what", Align::left}},
               {}};
   for (const std::string& name : catalog_names("studies")) {
     const Scenario scenario = load_scenario(name);
@@ -109,7 +128,7 @@ Table list_studies() {
       strategies.push_back(each.strategy.name);
     }
     table.rows.push_back({name, scenario.model.name, scenario.cluster, scenario.run.ranks,
-                          scenario.run.steps, join(strategies, ", ")});
+                          scenario.run.steps, join(strategies, ", "), comment_of("studies", name)});
   }
   return table;
 }

@@ -30,9 +30,14 @@ std::string full_name(const CLI::App& app) {
                                      : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
+// What an error begins with: nothing of the program itself, whose name every error has.
+std::string before(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "" : full_name(app) + ": ";
+}
+
 [[noreturn]] void refuse(const CLI::App& app, const std::string& what, const std::string& word,
                          const std::vector<std::string>& known) {
-  std::string message = full_name(app) + ": unknown " + what + " \"" + word + "\"";
+  std::string message = before(app) + "unknown " + what + " \"" + word + "\"";
   if (!known.empty()) message += "; the nearest is \"" + nearest(word, known) + "\"";
   if (what == "command") message += ". Commands: " + join(known, ", ");
   throw Error(ErrorCode::usage, message + " (see " + full_name(app) + " --help)");
@@ -43,7 +48,7 @@ void check_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& value : option->results()) {
       if (!value.empty()) continue;
-      throw Error(ErrorCode::usage, full_name(app) + ": " + option->get_name() +
+      throw Error(ErrorCode::usage, before(app) + option->get_name() +
                                         ": \"\" is no value; write one, or leave it out (see " +
                                         full_name(app) + " --help)");
     }
@@ -79,8 +84,8 @@ void check_unknown(const CLI::App& app) {
   const std::vector<std::string> commands = subcommand_names(app);
   const bool optional = app.get_require_subcommand_max() == 1;  // as `runs` says
   if (given.empty() && !commands.empty() && !optional) {
-    throw Error(ErrorCode::usage, full_name(app) +
-                                      ": a command is missing. Commands: " + join(commands, ", ") +
+    throw Error(ErrorCode::usage, before(app) +
+                                      "a command is missing. Commands: " + join(commands, ", ") +
                                       " (see " + full_name(app) + " --help)");
   }
 }
