@@ -9,6 +9,7 @@
 #include "results/report_markdown.h"
 #include "scenarios/report/collect_report.h"
 #include "scenarios/run/replay.h"
+#include "scenarios/run/trace_run.h"
 
 namespace zl::gui {
 namespace {

@@ -17,6 +17,8 @@
 
 namespace zl {
 
+namespace {
+
 Error translated(const SQLite::Exception& error, const std::string& path) {
   const auto make = [&](ErrorCode code, const char* text) {
     return Error(code, fmt::format("{}: {} (SQLite: {})", path, text, error.what()));
@@ -41,6 +43,16 @@ Error translated(const SQLite::Exception& error, const std::string& path) {
       return make(ErrorCode::failed, "the disk is full");
     default:
       return make(ErrorCode::failed, "the database does not work");
+  }
+}
+
+}  // namespace
+
+void rethrow_translated(const std::string& path) {
+  try {
+    throw;
+  } catch (const SQLite::Exception& error) {
+    throw translated(error, path);
   }
 }
 

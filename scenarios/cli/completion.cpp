@@ -45,8 +45,8 @@ struct Command {
   std::string all_names(bool only_long) const {
     std::string text;
     for (const Flag& flag : flags) {
-      for (const std::string& name : flag.names) {
-        if (!only_long || name.starts_with("--")) text += (text.empty() ? "" : " ") + name;
+      for (const std::string& each : flag.names) {
+        if (!only_long || each.starts_with("--")) text += (text.empty() ? "" : " ") + each;
       }
     }
     return text;

@@ -10,7 +10,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/run/replay.h"
+#include "scenarios/run/trace_run.h"
 
 namespace zl::cli {
 namespace {

@@ -3,7 +3,6 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "scenarios/run/runner.h"
 #include "scenarios/run/simulate.h"
 
 namespace zl {
@@ -22,14 +21,5 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported);
 // The trace with `times`, one per event in picoseconds, in its timings: a block of memory changes
 // hands when the compute stream gets there.
 Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
-
-// Rank 0's trace of a run on a backend; "sim": of a replay. Throws Error as Runner::run does, and
-// Error{infeasible} when a real run is out of memory.
-Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
-                const std::string& backend);
-
-// What to call it: "zero-3 on sim, ranks 0-7".
-std::string trace_name(const Scenario& scenario, const ImportedStrategy& imported,
-                       const std::string& backend);
 
 }  // namespace zl

@@ -80,8 +80,10 @@ TEST(RunSettings, ABareNumberWhereAUnitBelongsIsRefused) {
 }
 
 TEST(RunSettings, WhatIsLessThanAMillionBytesIsWrittenWithItsUnit) {
-  const RunSettings run =
-      read_run_settings({{"ranks", 2}, {"device_memory", "512KiB"}, {"link_bandwidth", "8bit"}});
+  const RunSettings run = read_run_settings({{"ranks", 2},
+                                             {"sequence_length", 64},
+                                             {"device_memory", "512KiB"},
+                                             {"link_bandwidth", "8bit"}});
   const Json written = run_settings_to_json(run);
   EXPECT_EQ(written["device_memory"], "524288B");
   const RunSettings again = read_run_settings(written);

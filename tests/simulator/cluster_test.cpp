@@ -14,7 +14,8 @@ const std::string kFolder = std::string(ZL_SOURCE_DIR) + "/scenarios/catalog/clu
 
 ClusterSources catalogue() {
   ClusterSources sources;
-  sources.gpus = {"v100", "v100-ethernet", "a100-40", "a100-80", "h100", "h200", "b200"};
+  sources.gpus = {"v100",  "v100-ethernet", "a100-40",   "a100-80", "h100", "h200",     "b200",
+                  "gb200", "h100-nvl",      "h100-pcie", "l40s",    "a10g", "rtx-4090", "mi300x"};
   sources.text = [](const std::string& gpu) { return read_file(kFolder + gpu + ".json"); };
   return sources;
 }
