@@ -71,6 +71,34 @@ void set_lr(const std::string& text, ScenarioOverrides& overrides) {
   overrides.edits.lr = lr;
 }
 
+void add_count_edit(CLI::App& app, ScenarioOptions& options, const std::string& name,
+                    const std::string& help, std::optional<std::int64_t> StrategyEdits::*member) {
+  add_swept(app, options, name, help,
+            [name, member](const std::string& text, ScenarioOverrides& o) {
+              try {
+                o.edits.*member = parse_count(text, 1000);
+              } catch (const Error& error) {
+                throw Error(ErrorCode::usage, name + ": " + error.what());
+              }
+            });
+}
+
+void add_pipeline_edits(CLI::App& app, ScenarioOptions& options) {
+  add_count_edit(app, options, "--pipeline",
+                 "Of every strategy: ranks that share the model's layers; it divides --ranks",
+                 &StrategyEdits::pipeline);
+  add_count_edit(app, options, "--virtual-stages",
+                 "Of every strategy: parts of the model on each rank of a pipeline",
+                 &StrategyEdits::virtual_stages);
+  add_swept(app, options, "--schedule",
+            "Of every strategy: 1f1b, gpipe, interleaved or breadth-first",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.schedule = text; });
+  app.add_option("--layers-per-stage", options.overrides.edits.layers_per_stage,
+                 "Of every strategy: layers of each stage of a pipeline")
+      ->delimiter(',')
+      ->type_name("N,N..");
+}
+
 // What people vary most of a strategy, whatever its file says.
 void add_edits(CLI::App& app, ScenarioOptions& options) {
   add_swept(app, options, "--recompute",
@@ -78,6 +106,7 @@ void add_edits(CLI::App& app, ScenarioOptions& options) {
             [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
   add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });
+  add_pipeline_edits(app, options);
   add_swept(app, options, "--lr", "Learning rate of every strategy", set_lr);
 }
 

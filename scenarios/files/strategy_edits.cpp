@@ -47,6 +47,32 @@ void edit_offload(const std::string& to, Json& strategy) {
   if (zero->value("stage", Json()) == 3) (*zero)["offload_param"] = tier;
 }
 
+// Returns what the strategy is called after it.
+std::string edit_parallel(const StrategyEdits& edits, Json& own) {
+  Json* parallel = object_at(own, "parallel");
+  if (parallel == nullptr) return "";
+  std::string tags;
+  if (edits.pipeline) {
+    (*parallel)["pipeline"] = *edits.pipeline;
+    tags += fmt::format("+pp{}", *edits.pipeline);
+  }
+  if (edits.virtual_stages) {
+    (*parallel)["virtual_stages"] = *edits.virtual_stages;
+    tags += fmt::format("+v{}", *edits.virtual_stages);
+    const bool named = edits.schedule || parallel->contains("schedule");
+    if (*edits.virtual_stages > 1 && !named) (*parallel)["schedule"] = "interleaved";
+  }
+  if (edits.schedule) {
+    (*parallel)["schedule"] = *edits.schedule;
+    tags += "+" + *edits.schedule;
+  }
+  if (!edits.layers_per_stage.empty()) {
+    (*parallel)["layers_per_stage"] = edits.layers_per_stage;
+    tags += fmt::format("+layers-{}", fmt::join(edits.layers_per_stage, "-"));
+  }
+  return tags;
+}
+
 std::string tag_of(std::string text) {
   const auto breaks = [](char c) { return c == ':' || c == ','; };
   std::replace_if(text.begin(), text.end(), breaks, '-');
@@ -81,6 +107,7 @@ std::string edited_strategy(const std::string& text, const std::string& source,
     edit_lr(*edits.lr, strategy);
     name += fmt::format("+lr-{:g}", *edits.lr);
   }
+  if (edits.cuts()) name += edit_parallel(edits, *own);
   strategy["x-zerolab"]["name"] = name;
   return to_text(strategy);
 }

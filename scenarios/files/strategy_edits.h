@@ -2,8 +2,10 @@
 // Ownership: values. Threads: pure function.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace zl {
 
@@ -11,8 +13,13 @@ struct StrategyEdits {
   std::optional<std::string> recompute;  // as x-zerolab.recompute
   std::optional<std::string> offload;    // none, cpu, nvme: the optimizer; of stage 3 also weights
   std::optional<double> lr;
+  // As x-zerolab.parallel. Virtual stages without a schedule are interleaved.
+  std::optional<std::int64_t> pipeline, virtual_stages;
+  std::optional<std::string> schedule;
+  std::vector<std::int64_t> layers_per_stage;
 
-  bool any() const { return recompute || offload || lr; }
+  bool cuts() const { return pipeline || virtual_stages || schedule || !layers_per_stage.empty(); }
+  bool any() const { return recompute || offload || lr || cuts(); }
 };
 
 // The text of a strategy (a DeepSpeed file) with the edits in it, called "NAME+offload-cpu" and so

@@ -413,6 +413,29 @@ TEST(Scenario, EditsAreOfEveryStrategy) {
                   "offload: \"disk\" is not one of none, cpu, nvme");
 }
 
+TEST(Scenario, EditsCutEveryStrategyOverAPipeline) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  o.ranks = 8;
+  o.gradient_accumulation = 8;
+  o.edits.pipeline = 2;
+  const Strategy plain = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(plain.name, "zero-1+pp2");
+  EXPECT_EQ(plain.pipeline, (PipelineConfig{.ranks = 2}));
+  o.edits.virtual_stages = 2;
+  const Strategy two = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(two.name, "zero-1+pp2+v2");
+  EXPECT_EQ(two.pipeline.schedule, PipelineKind::interleaved);
+  o.edits.schedule = "breadth-first";
+  o.edits.layers_per_stage = {1, 1, 1, 1};
+  const Strategy named = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(named.name, "zero-1+pp2+v2+breadth-first+layers-1-1-1-1");
+  EXPECT_EQ(named.pipeline, (PipelineConfig{.ranks = 2,
+                                            .virtual_stages = 2,
+                                            .schedule = PipelineKind::breadth_first,
+                                            .layers_per_stage = {1, 1, 1, 1}}));
+}
+
 TEST(Scenario, HashDependsOnContentOnly) {
   const Scenario plain = load_text(kTiny);
   Scenario renamed = plain;
