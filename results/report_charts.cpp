@@ -14,7 +14,7 @@ const TaggedBytes& peak_device(const ReportRun& run) { return run.result.peak_de
 
 // Of a run that did not fit, only what it would have needed in all is known.
 ChartBar memory_bar(const ReportRun& run) {
-  ChartBar bar{run_label(run.result), {}, 0, 0, 0, "", false};
+  ChartBar bar{run_label(run), {}, 0, 0, 0, "", false};
   for (const std::int64_t bytes : peak_device(run).tag) {
     bar.values.push_back(static_cast<double>(bytes));
   }
@@ -43,7 +43,7 @@ Table memory_table(const ReportScenario& scenario) {
   for (const ReportRun& run : scenario.runs) {
     if (!is_ok(run.result)) continue;
     auto& row = table.rows.emplace_back();
-    row = {run.result.strategy, run.result.backend, run.result.peak_device.total()};
+    row = {name_of(run), run.result.backend, run.result.peak_device.total()};
     for (const std::int64_t bytes : run.result.peak_device.tag) row.emplace_back(bytes);
     row.emplace_back(run.result.reserved_device);
     row.emplace_back(run.result.peak_host.total());
@@ -161,8 +161,8 @@ ReportSection step_time_section(const ReportScenario& scenario) {
     const double low = predicted ? result.step_time_low : result.step_time.min;
     const double high = predicted ? result.step_time_high : result.step_time.max;
     auto& row = table.rows.emplace_back();
-    row = {result.strategy, result.backend, result.step_time.median, positive(low), positive(high)};
-    ChartBar bar{run_label(result), {}, low, high, 0, "", false};
+    row = {name_of(run), result.backend, result.step_time.median, positive(low), positive(high)};
+    ChartBar bar{run_label(run), {}, low, high, 0, "", false};
     for (const TimePart& part : kTimeParts) {
       bar.values.push_back(result.time.*part.seconds);
       row.emplace_back(result.time.*part.seconds);
@@ -198,9 +198,9 @@ ReportSection throughput_section(const ReportScenario& scenario) {
     const auto [low, high] = rate_interval(result);
     const double flops =
         result.model_flops_per_step / result.step_time.median / std::max(1, result.ranks) / 1e12;
-    table.rows.push_back({result.strategy, result.backend, result.tokens_per_second, positive(low),
+    table.rows.push_back({name_of(run), result.backend, result.tokens_per_second, positive(low),
                           positive(high), positive(flops), positive(result.mfu)});
-    chart.bars.push_back({run_label(result),
+    chart.bars.push_back({run_label(run),
                           {result.tokens_per_second},
                           low,
                           high,
@@ -230,10 +230,10 @@ ReportSection communication_section(const ReportScenario& scenario) {
   for (const ReportRun& run : scenario.runs) {
     const RunResult& result = run.result;
     if (!is_ok(result)) continue;
-    ChartBar bar{run_label(result), {}, 0, 0, 0, "", false};
+    ChartBar bar{run_label(run), {}, 0, 0, 0, "", false};
     for (const CollectiveTotals& totals : result.communication) {
       const double bytes = per_step(totals, result);
-      table.rows.push_back({result.strategy, result.backend, totals.collective, totals.group,
+      table.rows.push_back({name_of(run), result.backend, totals.collective, totals.group,
                             totals.link, totals.count, totals.bytes, bytes});
       const auto name = std::find(chart.series.begin(), chart.series.end(), series_name(totals));
       const std::size_t at = name - chart.series.begin();

@@ -17,8 +17,17 @@ struct ReportRun {
   RunResult result;  // run_id set
   std::string saved_at;
   std::string scenario_hash;  // runs with the same one are the same scenario and strategy
-  std::int64_t needed = 0;    // device bytes without a limit, of a run that did not fit; 0: unknown
+  std::int64_t needed = 0;    // device bytes that its pools reserve without a limit, of a run that
+                              // did not fit; 0: unknown
+  std::int64_t capacity = 0;  // device bytes of a rank; 0: the scenario's
+  std::string name = {};      // of its strategy, and what tells it from others; empty: just that
+  std::string tags = {};
+  std::vector<std::pair<std::string, std::string>> facts = {};  // that not all of the scenario have
 };
+
+// "zero-2 (bf16)"; "zero-2 (bf16), sim".
+std::string name_of(const ReportRun& run);
+std::string run_label(const ReportRun& run);
 
 // One simulated step of a strategy, as the timeline shows it.
 struct ReportStep {
@@ -28,10 +37,11 @@ struct ReportStep {
   std::string problem;           // why there is none
 };
 
-// Runs that differ in nothing but the strategy and the backend.
+// Runs side by side: of one scenario they differ in the strategy, the backend, and the software
+// that is simulated; chosen ones in anything.
 struct ReportScenario {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> facts;  // model, cluster, ranks, ...
+  std::vector<std::pair<std::string, std::string>> facts;  // that all have: model, cluster, ...
   std::int64_t capacity = 0;                               // device bytes of a rank; 0: unlimited
   std::vector<ReportRun> runs;                             // by strategy, then backend
   std::vector<ReportStep> steps;                           // one per strategy

@@ -33,13 +33,14 @@ th, td { padding: 3px 8px; border-bottom: 1px solid var(--grid); text-align: lef
 td.long { white-space: normal; min-width: 26ch; }
 th { background: var(--head); font-weight: 600; }
 .number { text-align: right; }
-svg.chart { display: block; width: 100%; height: auto; margin: 8px 0; }
+svg.chart { display: block; width: 100%; min-width: 720px; height: auto; margin: 8px 0; }
 svg.hatches { position: absolute; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--ink); paint-order: stroke;
   stroke: var(--page); stroke-width: 3px; }
 svg text.faint { fill: var(--faint); font-size: 11px; }
 svg text.bad { fill: var(--bad); font-weight: 600; }
 svg .grid { stroke: var(--grid); }
+svg .cut { stroke: var(--page); stroke-width: 3; }
 svg .limit { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 6 3; }
 svg .bar { stroke: var(--page); stroke-width: 0.5; }
 svg .whisker { stroke: var(--ink); stroke-width: 1.5; }
@@ -49,17 +50,10 @@ svg .mark { fill: var(--page); stroke: var(--ink); stroke-width: 2; }
   body { max-width: none; padding: 0; font-size: 11px; } nav { display: none; }
   .scroll { overflow: visible; } table { font-size: 8px; } th, td { padding: 2px 4px; }
   th, td, td.long { white-space: normal; min-width: 0; }
-  h3, h4 { break-after: avoid; } svg.chart, tr { break-inside: avoid; }
+  h2, h3, h4 { break-after: avoid; } .keep, tr { break-inside: avoid; }
+  svg.chart { min-width: 0; } thead { display: table-header-group; }
   section.scenario + section.scenario { break-before: page; } }
 )css";
-
-std::string series_style() {
-  std::string out;
-  for (std::size_t i = 0; i < kSeries; ++i) {
-    out += fmt::format("svg .s{0} {{ fill: url(#hatch-{0}); }}\n", i);
-  }
-  return out;
-}
 
 // The exact number behind what people read; the shortest text that reads back as the same.
 std::string exact(const Cell& cell) {
@@ -99,22 +93,39 @@ std::string table_html(const Table& table, const std::string& caption) {
   return out + "</tbody>\n</table></div>\n";
 }
 
-std::string section_html(const ReportSection& section) {
-  std::string out = "<h3>" + xml_escaped(section.title) + "</h3>\n";
+// A heading stays on the page of what it is of: text and chart, or else the table.
+std::string part_html(const ReportPart& part, const std::string& above,
+                      const std::string& caption) {
+  const std::string table = table_html(part.table, caption);
+  std::string out = "<div class=\"keep\">\n" + above;
+  if (!part.heading.empty()) out += "<h4>" + xml_escaped(part.heading) + "</h4>\n";
+  if (!part.text.empty()) out += "<p>" + xml_escaped(part.text) + "</p>\n";
+  if (part.svg.empty()) {
+    constexpr std::size_t kFewRows = 20;
+    const bool few = part.table.rows.size() <= kFewRows;
+    return out + (few ? table + "</div>\n" : "</div>\n" + table);
+  }
+  return out + "<div class=\"scroll\">" + part.svg + "</div>\n</div>\n" + table;
+}
+
+std::string section_html(const ReportSection& section, const std::string& above) {
+  std::string heading = above + "<h3>" + xml_escaped(section.title) + "</h3>\n";
+  std::string out;
   for (const ReportPart& part : section.parts) {
-    if (!part.heading.empty()) out += "<h4>" + xml_escaped(part.heading) + "</h4>\n";
-    if (!part.text.empty()) out += "<p>" + xml_escaped(part.text) + "</p>\n";
-    out += part.svg;
-    out += table_html(part.table,
-                      part.heading.empty() ? section.title : section.title + ": " + part.heading);
+    out += part_html(part, heading,
+                     part.heading.empty() ? section.title : section.title + ": " + part.heading);
+    heading.clear();
   }
   return out;
 }
 
 std::string scenario_html(const ReportScenario& scenario, std::size_t number) {
-  std::string out = fmt::format("<section class=\"scenario\" id=\"scenario-{}\">\n<h2>{}</h2>\n",
-                                number, xml_escaped(scenario.name));
-  for (const ReportSection& section : report_sections(scenario)) out += section_html(section);
+  std::string out = fmt::format("<section class=\"scenario\" id=\"scenario-{}\">\n", number);
+  std::string heading = "<h2>" + xml_escaped(scenario.name) + "</h2>\n";
+  for (const ReportSection& section : report_sections(scenario)) {
+    out += section_html(section, heading);
+    heading.clear();
+  }
   return out + "</section>\n";
 }
 
@@ -124,9 +135,10 @@ std::string contents_html(const Report& report) {
     const ReportScenario& scenario = report.scenarios[i];
     std::string facts;
     for (const auto& [name, value] : scenario.facts) {
-      const bool tells_apart = name == "ranks" || name == "steps" || name == "seed";
-      if (name == "cluster") facts += ", " + value;
-      if (tells_apart) facts += ", " + name + " " + value;
+      const bool speaks = name == "model" || name == "cluster" || name == "precision";
+      const bool brief = name == "ranks" || name == "sequence length" || name == "steps";
+      if (speaks) facts += ", " + value;
+      if (brief) facts += ", " + name + " " + value;
     }
     out += fmt::format("<li><a href=\"#scenario-{}\">{}</a><span class=\"faint\">{}</span></li>\n",
                        i, xml_escaped(scenario.name), xml_escaped(facts));
@@ -142,7 +154,7 @@ std::string report_html(const Report& report) {
       "<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<title>zerolab report</title>\n<style>";
-  out += kStyle + series_style() + "</style>\n</head>\n<body>\n" + svg_hatches();
+  out += kStyle + svg_style() + "</style>\n</head>\n<body>\n" + svg_hatches();
   out += fmt::format("<h1>zerolab report</h1>\n<p class=\"faint\">{} · {} · {}</p>\n",
                      xml_escaped(report.database), xml_escaped(report.written_at),
                      xml_escaped(report.written_by));

@@ -37,8 +37,8 @@ std::string best_text(const ReportScenario& scenario, bool predicted) {
   });
   if (fastest == nullptr || fastest->result.tokens_per_second <= 0) return "";
   return fmt::format(" {}: fastest is {} with {:.0f} tokens/s, smallest is {} with {}.",
-                     predicted ? "Simulated" : "Measured", fastest->result.strategy,
-                     fastest->result.tokens_per_second, smallest->result.strategy,
+                     predicted ? "Simulated" : "Measured", name_of(*fastest),
+                     fastest->result.tokens_per_second, name_of(*smallest),
                      format_bytes(smallest->result.peak_device.total()));
 }
 
@@ -49,7 +49,10 @@ bool judges_memory(const RunResult& run) {
 
 }  // namespace
 
-std::string run_label(const RunResult& run) { return run.strategy + ", " + run.backend; }
+std::string name_of(const ReportRun& run) {
+  return run.name.empty() ? run.result.strategy : run.name;
+}
+std::string run_label(const ReportRun& run) { return name_of(run) + ", " + run.result.backend; }
 bool is_ok(const RunResult& run) { return run.outcome == Outcome::ok; }
 
 Table without_empty_columns(Table table) {
@@ -66,58 +69,119 @@ Table without_empty_columns(Table table) {
   return table;
 }
 
-ReportSection summary_section(const ReportScenario& scenario) {
-  Table table{{{"strategy", Align::left},
-               {"backend", Align::left},
-               {"outcome", Align::left},
-               {"steps"},
-               {"loss"},
-               {"tokens/s"},
-               {"step time", Align::right, Unit::seconds},
-               {"peak memory", Align::right, Unit::bytes},
-               {"wire/step", Align::right, Unit::bytes},
-               {"run"},
-               {"saved at", Align::left}},
-              {}};
+namespace {
+
+// What tells the rows apart, a column each.
+std::vector<std::string> telling_facts(const ReportScenario& scenario) {
+  std::vector<std::string> names;
+  for (const ReportRun& run : scenario.runs) {
+    for (const auto& [name, value] : run.facts) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+Cell fact_of(const ReportRun& run, const std::string& name) {
+  for (const auto& [each, value] : run.facts) {
+    if (each == name) return known_text(value);
+  }
+  return {};
+}
+
+bool has_tags(const ReportScenario& scenario) {
+  return std::any_of(scenario.runs.begin(), scenario.runs.end(),
+                     [](const ReportRun& run) { return !run.tags.empty(); });
+}
+
+Table runs_table(const ReportScenario& scenario) {
+  Table table{{{"strategy", Align::left}, {"backend", Align::left}, {"outcome", Align::left}}, {}};
+  const std::vector<std::string> facts = telling_facts(scenario);
+  const bool tags = has_tags(scenario);
+  for (const std::string& fact : facts) table.columns.push_back({fact, Align::left});
+  for (const Column& column :
+       std::initializer_list<Column>{{"steps"},
+                                     {"loss"},
+                                     {"tokens/s"},
+                                     {"step time", Align::right, Unit::seconds},
+                                     {"peak memory", Align::right, Unit::bytes},
+                                     {"wire/step", Align::right, Unit::bytes},
+                                     {"run"},
+                                     {"saved at", Align::left}}) {
+    table.columns.push_back(column);
+  }
+  if (tags) table.columns.push_back({"tags", Align::left});
   for (const ReportRun& run : scenario.runs) {
     const RunResult& result = run.result;
     const bool ran = result.steps > 0;
     const bool has_loss = !result.predicted && !result.loss.empty();
-    table.rows.push_back(
-        {result.strategy, result.backend, std::string(name_of(result.outcome)), result.steps,
-         has_loss ? Cell(result.loss.back()) : Cell(), positive(result.tokens_per_second),
-         positive(result.step_time.median), ran ? Cell(result.peak_device.total()) : Cell(),
-         ran ? Cell(result.wire_bytes_per_step) : Cell(), result.run_id, minute_of(run.saved_at)});
+    auto& row = table.rows.emplace_back();
+    row = {name_of(run), result.backend, std::string(name_of(result.outcome))};
+    for (const std::string& fact : facts) row.push_back(fact_of(run, fact));
+    for (Cell cell :
+         {ran ? Cell(result.steps) : Cell(), has_loss ? Cell(result.loss.back()) : Cell(),
+          positive(result.tokens_per_second), positive(result.step_time.median),
+          ran ? Cell(result.peak_device.total()) : Cell(),
+          ran ? Cell(result.wire_bytes_per_step) : Cell(), Cell(result.run_id),
+          Cell(minute_of(run.saved_at))}) {
+      row.push_back(std::move(cell));
+    }
+    if (tags) row.push_back(known_text(run.tags));
   }
-  std::string text =
-      fmt::format("The newest run of each strategy and backend, {} in all.", scenario.runs.size());
-  text += best_text(scenario, false) + best_text(scenario, true);
-  return {"Summary", {{"Scenario", "", "", facts_table(scenario)}, {"Runs", text, "", table}}};
+  return table;
 }
 
+// Of the runs that did not get as far as they should.
+std::string unfinished_text(const ReportScenario& scenario) {
+  std::string text;
+  for (const ReportRun& run : scenario.runs) {
+    if (run.result.outcome == Outcome::interrupted) {
+      text += fmt::format(" {} was {}.", run_label(run), run.result.message);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+ReportSection summary_section(const ReportScenario& scenario) {
+  const std::string text = fmt::format("{} runs.", scenario.runs.size()) +
+                           best_text(scenario, false) + best_text(scenario, true) +
+                           unfinished_text(scenario);
+  return {"Summary",
+          {{"Scenario", "", "", facts_table(scenario)}, {"Runs", text, "", runs_table(scenario)}}};
+}
+
+// What decides is what the pools reserve, in whole slabs; what they reserve beyond what is in use
+// at the peak is fragmentation.
 ReportSection fits_section(const ReportScenario& scenario) {
   Table table{{{"strategy", Align::left},
                {"backend", Align::left},
                {"fits", Align::left},
                {"needs", Align::right, Unit::bytes},
+               {"in use of it", Align::right, Unit::bytes},
                {"capacity", Align::right, Unit::bytes},
                {"headroom", Align::right, Unit::bytes},
                {"why not", Align::left}},
               {}};
-  const std::int64_t capacity = scenario.capacity;
   for (const ReportRun& run : scenario.runs) {
     if (!judges_memory(run.result)) continue;
     const bool fits = is_ok(run.result);
-    const std::int64_t needed = fits ? run.result.peak_device.total() : run.needed;
+    const std::int64_t capacity = run.capacity > 0 ? run.capacity : scenario.capacity;
+    const std::int64_t needed = fits ? run.result.reserved_device : run.needed;
     const bool known = needed > 0;
-    table.rows.push_back({run.result.strategy, run.result.backend, std::string(fits ? "yes" : "NO"),
-                          known ? Cell(needed) : Cell(), capacity > 0 ? Cell(capacity) : Cell(),
-                          known && capacity > 0 ? Cell(capacity - needed) : Cell(),
-                          run.result.message});
+    table.rows.push_back(
+        {name_of(run), run.result.backend, std::string(fits ? "yes" : "NO"),
+         known ? Cell(needed) : Cell(), fits ? Cell(run.result.peak_device.total()) : Cell(),
+         capacity > 0 ? Cell(capacity) : Cell(),
+         known && capacity > 0 ? Cell(capacity - needed) : Cell(), run.result.message});
   }
-  std::string text = capacity > 0
-                         ? "A rank has " + format_bytes(capacity) + " of device memory."
-                         : "No limit of device memory is known, so every strategy that runs fits.";
+  std::string text = scenario.capacity > 0
+                         ? "A rank has " + format_bytes(scenario.capacity) + " of device memory."
+                         : "Without a capacity no limit of device memory is known.";
+  text +=
+      " A strategy needs what its memory pools reserve; what is reserved and not in use is lost to "
+      "fragmentation.";
   return {"What fits", {{"", text, "", without_empty_columns(std::move(table))}}};
 }
 
@@ -137,7 +201,8 @@ ReportSection accuracy_section(const ReportScenario& scenario) {
       part.table.columns = pair.columns;
       for (const auto& row : pair.rows) {
         part.table.rows.push_back(row);
-        chart.bars.push_back({run_label(run.result),
+        part.table.rows.back()[0] = name_of(run);
+        chart.bars.push_back({run_label(run),
                               {twin.step_time.median},
                               twin.step_time_low,
                               twin.step_time_high,
@@ -163,10 +228,14 @@ ReportSection accuracy_section(const ReportScenario& scenario) {
 }
 
 std::vector<ReportSection> report_sections(const ReportScenario& scenario) {
-  return {summary_section(scenario),    fits_section(scenario),
-          memory_section(scenario),     step_time_section(scenario),
-          throughput_section(scenario), communication_section(scenario),
-          timeline_section(scenario),   accuracy_section(scenario)};
+  std::vector<ReportSection> sections;
+  for (const auto section :
+       {summary_section, training_section, fits_section, memory_section, step_time_section,
+        throughput_section, communication_section, timeline_section, accuracy_section}) {
+    sections.push_back(section(scenario));
+    if (sections.back().parts.empty()) sections.pop_back();
+  }
+  return sections;
 }
 
 Table environment_table(const std::vector<ReportEnvironment>& environments) {

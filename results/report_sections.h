@@ -22,7 +22,8 @@ struct ReportSection {
   std::vector<ReportPart> parts;
 };
 
-// Summary, fits, memory, step time, throughput, communication, timeline, simulated and measured.
+// Summary, training, fits, memory, step time, throughput, communication, timeline, simulated and
+// measured; those that have something to say.
 std::vector<ReportSection> report_sections(const ReportScenario& scenario);
 
 Table environment_table(const std::vector<ReportEnvironment>& environments);
@@ -34,11 +35,11 @@ ReportSection memory_section(const ReportScenario& scenario);
 ReportSection step_time_section(const ReportScenario& scenario);
 ReportSection throughput_section(const ReportScenario& scenario);
 ReportSection communication_section(const ReportScenario& scenario);
+ReportSection training_section(const ReportScenario& scenario);  // no parts: nothing was trained
 ReportSection timeline_section(const ReportScenario& scenario);
 ReportSection accuracy_section(const ReportScenario& scenario);
 
 // What several of them need.
-std::string run_label(const RunResult& run);  // "zero-2, sim"
 bool is_ok(const RunResult& run);
 // Columns in which every cell is 0, "" or no value say nothing.
 Table without_empty_columns(Table table);

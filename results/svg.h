@@ -3,6 +3,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,15 +55,36 @@ struct LaneChart {
   std::vector<ChartLane> lanes;
 };
 
-// Bar lengths are proportional to their values; the axis begins at 0.
+struct ChartCurve {
+  std::string name;
+  std::int64_t first = 1;      // step of the first value
+  std::vector<double> values;  // one a step; what is not finite is a gap
+};
+
+struct CurveChart {
+  ChartText text;
+  std::vector<ChartCurve> curves;
+};
+
+// Bar lengths are proportional to their values; the axis begins at 0. A limit far beyond all bars
+// is named at the end of the axis; a bar that is a warning and far longer than all else is cut off,
+// with two strokes across it.
 std::string svg_bars(const BarChart& chart);
 
 // Neighbours of one series closer than a pixel are drawn as one block, as high as the share of its
 // width that they fill: areas are proportional to busy time.
 std::string svg_lanes(const LaneChart& chart);
 
+// Values over steps; on a logarithmic axis, and said, where a linear one would squeeze them. Of
+// more steps than the plot has columns each shows its lowest and highest value.
+std::string svg_curves(const CurveChart& chart);
+
 // The fills "url(#hatch-0)" ... of the series: a colour and a pattern each, so that colour is never
 // the only difference. Once per page.
 std::string svg_hatches();
+
+// Their style: a hatch on a screen; on paper, where every hatch becomes a font, the colours alone,
+// with lines of its own in each bar. Curves have a colour and a dash each.
+std::string svg_style();
 
 }  // namespace zl

@@ -37,4 +37,22 @@ std::string svg_hatches() {
   return out + "</defs></svg>\n";
 }
 
+std::string svg_style() {
+  constexpr std::array<const char*, kSeries> kDashes{"none", "8 3",  "2 2",     "10 3 2 3",
+                                                     "5 5",  "12 4", "4 2 1 2", "1 3"};
+  std::string screen, paper;
+  for (std::size_t i = 0; i < kSeries; ++i) {
+    screen += fmt::format("svg .s{0} {{ fill: url(#hatch-{0}); }}\n", i);
+    screen += fmt::format("svg .c{} {{ stroke: {}; stroke-dasharray: {}; }}\n", i, kColours[i],
+                          kDashes[i]);
+    paper += fmt::format(" svg .s{} {{ fill: {}; }}\n", i, kColours[i]);
+  }
+  return screen +
+         "svg .curve { fill: none; stroke-width: 1.6; stroke-linecap: round; stroke-linejoin: "
+         "round; }\nsvg .paper { display: none; }\n@media print {\n" +
+         paper +
+         " svg.hatches { display: none; }\n svg .paper { display: inline; fill: none; stroke: "
+         "#000; stroke-opacity: 0.5; stroke-width: 0.7; }\n}\n";
+}
+
 }  // namespace zl

@@ -19,7 +19,7 @@ std::size_t characters(std::string_view text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
-std::string shortened(std::string_view text, std::size_t most) {
+std::string cut_short(std::string_view text, std::size_t most) {
   if (characters(text) <= most) return std::string(text);
   std::size_t end = 0, seen = 0;
   while (end < text.size() && seen < most) {
@@ -52,11 +52,35 @@ std::string tick_text(double value, Unit unit) {
   return number + text.substr(space);
 }
 
+// Lines at these distances across a bar, as few as tell the series apart: "/", "\\", "|", "-".
+std::string paper_hatch(double x, double y, double width, double height, std::size_t series) {
+  constexpr double kApart = 8;
+  constexpr const char* kDirections[kSeries] = {"", "/", "\\", "|", "-", "/\\", "|-", ""};
+  std::string path;
+  for (const char* direction = kDirections[series]; *direction != 0; ++direction) {
+    if (*direction == '-') {
+      path += fmt::format("M{:.1f} {:.1f}h{:.1f}", x, y + height / 2, width);
+      continue;
+    }
+    const double slope = *direction == '|' ? 0 : height;
+    for (double at = kApart / 2; at + slope <= width; at += kApart) {
+      path += *direction == '/'
+                  ? fmt::format("M{:.1f} {:.1f}l{:.0f}-{:.0f}", x + at, y + height, slope, height)
+                  : fmt::format("M{:.1f} {:.1f}l{:.0f} {:.0f}", x + at, y, slope, height);
+    }
+  }
+  return path;
+}
+
 }  // namespace
+
+double Svg::width(std::string_view text) {
+  return kCharacter * static_cast<double>(characters(text));
+}
 
 void Svg::label(double y, std::string_view label) {
   const auto most = static_cast<std::size_t>((kChartLeft - 14) / kCharacter);
-  text(kChartLeft - 8, y, shortened(label, most), Anchor::end);
+  text(kChartLeft - 8, y, cut_short(label, most), Anchor::end);
 }
 
 void Svg::text(double x, double y, std::string_view text, Anchor anchor, const char* style) {
@@ -73,10 +97,13 @@ void Svg::line(double x1, double y1, double x2, double y2, const char* style) {
 }
 
 void Svg::rectangle(double x, double y, double width, double height, std::size_t series) {
+  series %= kSeries;
   body_ +=
       fmt::format(R"(<rect x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{:.1f}" class="bar s{}"/>)",
-                  x, y, width, height, series % kSeries) +
+                  x, y, width, height, series) +
       "\n";
+  const std::string lines = paper_hatch(x, y, width, height, series);
+  if (!lines.empty()) body_ += "<path d=\"" + lines + "\" class=\"paper\"/>\n";
 }
 
 void Svg::diamond(double x, double y) {
@@ -93,28 +120,59 @@ void Svg::axis(const Scale& scale, double top, double bottom, Unit unit) {
   }
 }
 
-double Svg::legend(double y, const std::vector<std::string>& series, const std::string& mark) {
-  constexpr double kLegendRow = 20;
-  double x = kChartLeft;
-  const auto place = [&](const std::string& name) {
-    const double width = 26 + kCharacter * static_cast<double>(characters(name)) + 14;
-    if (x > kChartLeft && x + width > kChartWidth) {
-      x = kChartLeft;
-      y += kLegendRow;
+namespace {
+
+constexpr double kLegendRow = 20;
+
+// Where the entries of a legend go: from left to right, in as many rows as it takes.
+class LegendRows {
+ public:
+  LegendRows(double left, double y) : left_(left), x_(left), y_(y) {}
+  // The x of an entry with so many characters; y() is its row.
+  double place(std::size_t count) {
+    const double width = 26 + kCharacter * static_cast<double>(count) + 14;
+    if (x_ > left_ && x_ + width > kChartWidth) {
+      x_ = left_;
+      y_ += kLegendRow;
     }
-    text(x + 18, y + 11, name, Anchor::start);
-    return std::exchange(x, x + width);
+    return std::exchange(x_, x_ + width);
+  }
+  double y() const { return y_; }
+
+ private:
+  double left_, x_, y_;
+};
+
+}  // namespace
+
+double Svg::legend(double y, const std::vector<std::string>& series, const std::string& mark) {
+  LegendRows rows(kChartLeft, y);
+  const auto place = [&](const std::string& name) {
+    const double x = rows.place(characters(name));
+    text(x + 18, rows.y() + 11, name, Anchor::start);
+    return x;
   };
   for (std::size_t i = 0; i < series.size(); ++i) {
     if (series[i].empty()) continue;
     const double at = place(series[i]);
-    rectangle(at, y, 13, 13, i);
+    rectangle(at, rows.y(), 13, 13, i);
   }
   if (!mark.empty()) {
     const double at = place(mark);
-    diamond(at + 7, y + 7);
+    diamond(at + 7, rows.y() + 7);
   }
-  return y + kLegendRow + 6;
+  return rows.y() + kLegendRow + 6;
+}
+
+double Svg::curve_legend(double y, const std::vector<std::string>& curves, double left) {
+  LegendRows rows(left, y);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const double x = rows.place(characters(curves[i]) + 2);
+    append(fmt::format("<path d=\"M{:.1f} {:.1f}h24\" class=\"curve c{}\"/>\n", x, rows.y() + 7,
+                       i % kSeries));
+    text(x + 30, rows.y() + 11, curves[i], Anchor::start);
+  }
+  return rows.y() + kLegendRow + 6;
 }
 
 std::string Svg::finish(const ChartText& text, double height) const {

@@ -34,6 +34,8 @@ class Svg {
  public:
   enum class Anchor : std::uint8_t { start, middle, end };
 
+  static double width(std::string_view text);  // about, in pixels
+
   // Shortened to what fits beside the plot area.
   void label(double y, std::string_view text);
   void text(double x, double y, std::string_view text, Anchor anchor, const char* style = "");
@@ -45,6 +47,9 @@ class Svg {
   // Swatches of the series that have a name and, if it has one, the diamond, from `y` down; returns
   // the y below.
   double legend(double y, const std::vector<std::string>& series, const std::string& mark);
+
+  // The same for curves, from `left` on; lines in place of swatches.
+  double curve_legend(double y, const std::vector<std::string>& curves, double left);
 
   void append(std::string_view markup) { body_ += markup; }
   std::string finish(const ChartText& text, double height) const;

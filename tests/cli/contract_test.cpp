@@ -87,7 +87,7 @@ TEST(Contract, WhatWasNotMeasuredIsEmptyInCsvAndInTheDatabase) {
   EXPECT_CONTAINS(memory.out, ",,,,,,,,,,,,,,,");
   EXPECT_CONTAINS(memory.out, ",1048576,gpt2-tiny,local,,fp32,");
   const Output compared = zerolab(home, {"compare", "zero-2", "zero-0"});
-  EXPECT_CONTAINS(compared.out, "b: zero-0 on sim, out_of_memory (run 2)");
+  EXPECT_CONTAINS(compared.out, "b: zero-0 on sim, out_of_memory (run 2 of tiny-gpt2, ");
   EXPECT_EQ(compared.out.find("-100"), std::string::npos) << compared.out;
   EXPECT_EQ(compared.out.find("nan"), std::string::npos) << compared.out;
   const Output back = zerolab(home, {"compare", "zero-0", "zero-2"});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "tests/cli/program.h"
 #include "tests/results/xml_reader.h"
@@ -90,7 +91,8 @@ TEST(ReportCommand, ScenariosHaveSectionsAndFiltersChoose) {
   const test::Element all = page_of(home, {});
   const auto sections = all.all("h2");
   ASSERT_EQ(sections.size(), 4u) << "three scenarios and the environment";
-  EXPECT_EQ(sections[0]->text, "tiny-gpt2") << "the last one first";
+  EXPECT_EQ(sections[0]->text, "tiny-gpt2 (ranks 4)") << "the last one first";
+  EXPECT_EQ(sections[2]->text, "tiny-gpt2 (ranks 2)");
   EXPECT_EQ(sections[1]->text, "tiny-llama");
   const test::Element one =
       page_of(home, {"--scenario", "tiny-llama", "--strategy", "zero-1,zero-3"});
@@ -98,6 +100,71 @@ TEST(ReportCommand, ScenariosHaveSectionsAndFiltersChoose) {
   EXPECT_EQ(test::table_rows(one, "Summary: Runs").size(), 3u);
   EXPECT_CONTAINS(refused(home, {"report", "--scenario", "tiny-lama"}, 3), "\"tiny-llama\"");
   EXPECT_CONTAINS(refused(home, {"report", "--strategy", "zero-9"}, 3), "zero-9");
+}
+
+// Runs that differ in software, precision or batch stand side by side and are told apart.
+TEST(ReportCommand, NoTwoRowsAreEqual) {
+  const Home home;
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-2",
+                               "--cluster", "8xh100"});
+    const Output output = zerolab(home, more);
+    EXPECT_EQ(output.code, 0) << output.err;
+  };
+  run({});
+  run({"--stack", "pytorch-eager"});
+  run({"--precision", "fp16"});
+  run({"--gradient-accumulation", "8"});
+  run({"--seed", "99"});
+  const test::Element page = page_of(home, {});
+  const auto headings = page.all("h2");
+  ASSERT_EQ(headings.size(), 3u);
+  EXPECT_EQ(headings[0]->text, "tiny-gpt2 (run.seed 99)");
+  EXPECT_EQ(headings[1]->text, "tiny-gpt2 (run.seed 1234)");
+  std::set<std::string> names;
+  for (const auto& row : test::table_rows(*page.all("section").at(1), "Summary: Runs")) {
+    names.insert(row.at(0).text);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"strategy", "zero-2 (bf16, accumulation 1)",
+                                          "zero-2 (as pytorch-eager, bf16, accumulation 1)",
+                                          "zero-2 (fp16, accumulation 1)",
+                                          "zero-2 (bf16, accumulation 8)"}));
+}
+
+// A study of another name than its twin in content has a section of its own.
+TEST(ReportCommand, StudiesKeepTheirNames) {
+  const Home home;
+  const std::string study =
+      home.file("mine.json", R"({"schema": 1, "model": "gpt2-tiny", "strategies": ["zero-1"]})");
+  const std::string twin =
+      home.file("twin.json", R"({"schema": 1, "model": "gpt2-tiny", "strategies": ["zero-1"]})");
+  for (const std::string& file : {study, twin}) {
+    EXPECT_EQ(zerolab(home, {"run", file, "--backend", "sim"}).code, 0);
+  }
+  const test::Element page = page_of(home, {});
+  ASSERT_EQ(page.all("h2").size(), 3u);
+  EXPECT_EQ(page.all("h2")[0]->text, "twin");
+  EXPECT_EQ(page.all("h2")[1]->text, "mine");
+  EXPECT_EQ(page_of(home, {"--scenario", "mine"}).all("h2").size(), 2u);
+}
+
+TEST(ReportCommand, ChosenRunsStandSideBySide) {
+  const Home home;
+  zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-1,zero-3"});
+  zerolab(home, {"run", "tiny-llama", "--backend", "cpu", "--strategy", "zero-1", "--steps", "5",
+                 "--tag", "mine"});
+  const test::Element page = page_of(home, {"--runs", "3,1"});
+  EXPECT_EQ(page.all("h2").at(0)->text, "Chosen runs");
+  const auto runs = test::table_rows(page, "Summary: Runs");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(number(runs, 1, "run"), 3);
+  EXPECT_EQ(number(runs, 2, "run"), 1);
+  EXPECT_EQ(test::table_rows(page, "Training").size(), 2u);
+  const test::Element tagged = page_of(home, {"--tag", "mine"});
+  EXPECT_EQ(tagged.all("h2").at(0)->text, "Runs tagged mine");
+  EXPECT_EQ(test::table_rows(tagged, "Summary: Runs").size(), 2u);
+  EXPECT_CONTAINS(refused(home, {"report", "--runs", "1,8"}, 3), "has no run 8");
+  EXPECT_CONTAINS(refused(home, {"report", "--tag", "none"}, 3), "no run has the tag");
 }
 
 TEST(ReportCommand, ACrashDoesNotHideAResult) {

@@ -152,8 +152,8 @@ TEST(Compare, MeasuredTimesAreJudgedByTheirInterval) {
   EXPECT_DOUBLE_EQ(step->low, 1.4 / 1.3 - 1);
   EXPECT_DOUBLE_EQ(step->high, 0.7);
   const auto* rate = find(deltas, "tokens_per_second");
-  EXPECT_DOUBLE_EQ(rate->low, 1 / 1.7 - 1);
-  EXPECT_DOUBLE_EQ(rate->high, 1.3 / 1.4 - 1);
+  EXPECT_NEAR(rate->low, 1 / 1.7 - 1, 1e-15);
+  EXPECT_NEAR(rate->high, 1.3 / 1.4 - 1, 1e-15);
   EXPECT_EQ(regressions(deltas, 0.05).size(), 2u);
   EXPECT_EQ(regressions(deltas, 0.075).size(), 1u);  // 7.7 % for the time, 7.1 % for the rate
   EXPECT_TRUE(regressions(deltas, 0.08).empty());    // although both changed by a third

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <regex>
 
+#include "results/distinct_names.h"
 #include "results/format.h"
 #include "results/report_html.h"
 #include "results/report_markdown.h"
@@ -126,9 +127,11 @@ TEST(Report, SummaryHoldsTheStoredNumbers) {
 TEST(Report, FitsTableSubtracts) {
   const Stored data = stored();
   const Page page(data.report);
-  const std::int64_t peak = data.runs[0].peak_device.total();
+  const std::int64_t reserved = data.runs[0].reserved_device;
   EXPECT_EQ(page.cell("What fits", 0, "fits").text, "yes");
-  EXPECT_EQ(page.number("What fits", 0, "headroom"), (16LL << 40) - peak);
+  EXPECT_EQ(page.number("What fits", 0, "needs"), reserved) << "what the pools reserve decides";
+  EXPECT_EQ(page.number("What fits", 0, "in use of it"), data.runs[0].peak_device.total());
+  EXPECT_EQ(page.number("What fits", 0, "headroom"), (16LL << 40) - reserved);
   EXPECT_EQ(page.cell("What fits", 2, "fits").text, "NO");
   EXPECT_EQ(page.number("What fits", 2, "needs"), 20LL << 40);
   EXPECT_EQ(page.number("What fits", 2, "headroom"), -(4LL << 40));
@@ -241,7 +244,131 @@ TEST(Report, ChartsAreNamedAndDescribed) {
     EXPECT_EQ(svg->all("title").at(0)->text, svg->attribute("aria-label"));
     EXPECT_FALSE(svg->all("desc").at(0)->text.empty());
   }
-  EXPECT_EQ(charts, 6u) << "memory, step time, throughput, communication, a step, accuracy";
+  EXPECT_EQ(charts, 9u) << "loss, norm, learning rate, memory, step time, throughput, "
+                           "communication, a step, accuracy";
+}
+
+TEST(Report, WhatTellsRowsApartIsAColumn) {
+  Stored data = stored();
+  data.report.scenarios[0].runs[0].name = "zero-2 (bf16)";
+  data.report.scenarios[0].runs[0].facts = {{"precision", "bf16"}};
+  data.report.scenarios[0].runs[1].facts = {{"precision", "fp32"}};
+  data.report.scenarios[0].runs[1].tags = "base";
+  const Page page(data.report);
+  EXPECT_EQ(page.cell("Summary: Runs", 0, "strategy").text, "zero-2 (bf16)");
+  EXPECT_EQ(page.cell("Summary: Runs", 0, "precision").text, "bf16");
+  EXPECT_EQ(page.cell("Summary: Runs", 1, "precision").text, "fp32");
+  EXPECT_EQ(page.cell("Summary: Runs", 2, "precision").text, "-");
+  EXPECT_EQ(page.cell("Summary: Runs", 1, "tags").text, "base");
+  for (const char* table : {"Training", "What fits", "Memory", "Step time", "Throughput",
+                            "Communication", "Simulated and measured"}) {
+    EXPECT_EQ(page.cell(table, 0, "strategy").text, "zero-2 (bf16)") << table;
+  }
+}
+
+TEST(Report, TrainingHasTheEndsOfTheLossesAndTheirCurves) {
+  Stored data = stored();
+  RunResult& run = data.report.scenarios[0].runs[0].result;
+  run.loss = {5.5, 3.0, 4.25, 4.0};
+  run.outcome = Outcome::interrupted;
+  run.message = "interrupted after 16 of 60 steps";
+  const Page page(data.report);
+  EXPECT_EQ(table_rows(page.root(), "Training").size(), 2u) << "a simulated run trains nothing";
+  EXPECT_EQ(page.cell("Training", 0, "outcome").text, "interrupted");
+  EXPECT_EQ(page.number("Training", 0, "first step"), 13);
+  EXPECT_EQ(page.number("Training", 0, "first loss"), 5.5);
+  EXPECT_EQ(page.number("Training", 0, "last loss"), 4.0);
+  EXPECT_EQ(page.number("Training", 0, "lowest loss"), 3.0);
+  EXPECT_NE(page.root().text.find("zero-2, cpu was interrupted after 16 of 60 steps."),
+            std::string::npos);
+  const std::size_t timed = table_rows(page.root(), "Step time").size();
+  EXPECT_EQ(timed, 2u) << "of what was interrupted no times are shown";
+}
+
+// A heading and what it is of are one block that a page does not break; charts scroll on a phone.
+TEST(Report, HeadingsStayWithTheirCharts) {
+  const std::string html = report_html(stored().report);
+  const Element root = XmlReader::read(html);
+  std::size_t kept = 0;
+  for (const Element* block : root.all("div")) {
+    if (block->attribute("class") != "keep") continue;
+    kept += block->all("h2").size() + block->all("h3").size() + block->all("h4").size();
+    for (const Element* svg : block->all("svg")) EXPECT_EQ(svg->attribute("class"), "chart");
+  }
+  const std::size_t headings =
+      root.all("h2").size() - 1 + root.all("h3").size() + root.all("h4").size();
+  EXPECT_EQ(kept, headings) << "all but the heading of the environment";
+  EXPECT_NE(html.find(".keep, tr { break-inside: avoid; }"), std::string::npos);
+  EXPECT_NE(html.find("min-width: 720px"), std::string::npos);
+}
+
+// On paper patterns become fonts by the thousand: bars have a colour and lines of their own there.
+TEST(Report, PaperHasNoPatterns) {
+  const std::string html = report_html(stored().report);
+  const std::string style = html.substr(html.find("<style>"), html.find("</style>"));
+  const std::string paper = style.substr(style.rfind("@media print"));
+  EXPECT_EQ(paper.substr(0, paper.find("</style>")).find("url("), std::string::npos);
+  for (std::size_t i = 0; i < kSeries; ++i) {
+    EXPECT_NE(paper.find("svg .s" + std::to_string(i) + " { fill: #"), std::string::npos) << i;
+  }
+}
+
+std::vector<std::string> curve_paths(const CurveChart& chart) {
+  std::vector<std::string> paths;
+  const Element svg = XmlReader::read(svg_curves(chart));
+  for (const Element* path : svg.all("path")) {
+    if (path->attribute("class").rfind("curve", 0) == 0) paths.push_back(path->attribute("d"));
+  }
+  return paths;
+}
+
+TEST(Curves, PointsAreAtTheirValues) {
+  const auto paths = curve_paths({{"t", "d"}, {{"a", 1, {1, 3, 2}}, {"b", 2, {1}}}});
+  ASSERT_EQ(paths.size(), 4u) << "two in the legend";
+  // From x 80 to 930 over steps 1 to 3; from the top at 40 down to 300 over values 3 to 1.
+  EXPECT_EQ(paths[2], "M80.0 300.0h0L505.0 40.0L930.0 170.0");
+  EXPECT_EQ(paths[3], "M505.0 300.0h0");
+}
+
+TEST(Curves, WhatIsNotFiniteIsAGapAndWideRangesAreLogarithmic) {
+  const double nan = std::nan("");
+  const auto paths = curve_paths({{"t", "d"}, {{"a", 1, {1, nan, 1000, 1}}}});
+  EXPECT_EQ(paths.at(1), "M80.0 300.0h0M646.7 40.0h0L930.0 300.0");
+  const std::string svg = svg_curves({{"t", "d"}, {{"a", 1, {1, 10, 1000}}}});
+  EXPECT_NE(svg.find("logarithmic"), std::string::npos);
+  EXPECT_NE(svg.find("L505.0 213.3"), std::string::npos) << "a third of the way up";
+  XmlReader::read(svg_curves({{"t", "d"}, {{"a", 1, {}}, {"b", 1, {nan}}}}));
+}
+
+TEST(Curves, ManyStepsStaySmallAndKeepTheirExtremes) {
+  std::vector<double> values(100'000, 1.0);
+  values[54'321] = 9;
+  const std::string svg = svg_curves({{"t", "d"}, {{"a", 1, values}}});
+  EXPECT_LT(svg.size(), 20'000u);
+  EXPECT_NE(svg.find(" 40.0L"), std::string::npos) << "the peak is there";
+}
+
+NameWithFacts named(const std::string& name, const std::string& precision, const std::string& batch,
+                    const std::string& last, const char* group = "") {
+  return {
+      name, {{"precision", precision, precision}, {"batch", batch, "batch " + batch}}, last, group};
+}
+
+TEST(DistinctNames, TellApartByWhatDiffers) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(distinct_names({named("z", "bf16", "1", "run 1"), named("y", "fp16", "2", "run 2")}),
+            (Names{"z", "y"}));
+  EXPECT_EQ(distinct_names({named("z", "bf16", "1", "run 1"), named("z", "fp16", "1", "run 2"),
+                            named("z", "fp16", "2", "run 3")}),
+            (Names{"z (bf16, batch 1)", "z (fp16, batch 1)", "z (fp16, batch 2)"}));
+  EXPECT_EQ(distinct_names({named("z", "bf16", "1", "run 1"), named("z", "fp16", "2", "run 2")}),
+            (Names{"z (bf16)", "z (fp16)"}))
+      << "no more than it takes";
+  EXPECT_EQ(distinct_names({named("z", "bf16", "1", "run 1"), named("z", "bf16", "1", "run 2")}),
+            (Names{"z, run 1", "z, run 2"}));
+  EXPECT_EQ(distinct_names(
+                {named("z", "bf16", "1", "run 1", "cpu"), named("z", "bf16", "1", "run 2", "sim")}),
+            (Names{"z", "z"}));
 }
 
 // Cells of the Markdown table under a heading.

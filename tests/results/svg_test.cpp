@@ -66,6 +66,42 @@ TEST(Svg, TheLimitIsOnTheScaleOfTheBars) {
   EXPECT_NEAR(limit - zero, 8 * unit, 0.2);
 }
 
+TEST(Svg, ALimitFarBeyondTheBarsLeavesThemTheirRoom) {
+  BarChart chart = two_bars();
+  chart.limit = 4000;
+  chart.limit_text = "capacity 4000";
+  const std::string svg = svg_bars(chart);
+  EXPECT_NEAR(widths(XmlReader::read(svg), "s1")[0], 620 * 3 / (4 * 1.02), 0.1);
+  EXPECT_NE(svg.find("capacity 4000, beyond this axis"), std::string::npos);
+  EXPECT_EQ(svg.find("\"limit\""), std::string::npos);
+}
+
+TEST(Svg, AGiantThatDoesNotFitIsCutOff) {
+  BarChart chart = two_bars();
+  chart.bars.push_back({"giant", {4000}, 0, 0, 0, "4000", true});
+  const Element svg = XmlReader::read(svg_bars(chart));
+  EXPECT_NEAR(widths(svg, "s1")[0], 620 * 3 / (4 * 1.3 * 1.02), 0.1);
+  EXPECT_NEAR(widths(svg, "s0").back(), 620, 0.1) << "to the end of the axis";
+  std::size_t cuts = 0;
+  for (const Element* line : svg.all("line")) cuts += line->attribute("class") == "cut";
+  EXPECT_EQ(cuts, 2u);
+}
+
+TEST(Svg, TheLimitCrossesNoNumber) {
+  BarChart chart = two_bars();
+  chart.bars[0].note = "a long note of what it is";
+  chart.limit = 4.5;
+  const Element svg = XmlReader::read(svg_bars(chart));
+  double line = 0, note = 0;
+  for (const Element* each : svg.all("line")) {
+    if (each->attribute("class") == "limit") line = std::stod(each->attribute("x1"));
+  }
+  for (const Element* each : svg.all("text")) {
+    if (each->text == chart.bars[0].note) note = std::stod(each->attribute("x"));
+  }
+  EXPECT_NEAR(note, line + 6, 0.1);
+}
+
 TEST(Svg, TheLegendNamesWhatIsShown) {
   const std::string svg = svg_bars(two_bars());
   EXPECT_NE(svg.find(">second<"), std::string::npos);
