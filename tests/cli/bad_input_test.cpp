@@ -152,6 +152,30 @@ TEST(BadInput, AMachineTooSmallForAllRanksIsAResultAndNoStoredRun) {
   EXPECT_CONTAINS(message, "largest holders: ");
 }
 
+TEST(BadInput, ABareNumberWhereAUnitBelongs) {
+  const Home home;
+  const auto run = [&](const char* option, const char* value) {
+    return refused(home, {"run", "llama3-8b", "--cluster", "8xh100", option, value}, 3);
+  };
+  EXPECT_CONTAINS(run("--device-memory", "80"), "run.device_memory: 80 has no unit; 80GiB?");
+  EXPECT_CONTAINS(run("--link-bandwidth", "100"), "run.link_bandwidth: 100 has no unit; 100Gbit?");
+}
+
+TEST(BadInput, FilesOfAnotherKindAreToldByWhatIsInThem) {
+  const Home home;
+  const std::string weights =
+      home.file("weights.txt", std::string("\x40\0\0\0\0\0\0\0{\"a\":{}}", 17));
+  EXPECT_CONTAINS(refused_data(home, weights), "this is a safetensors file, not a text");
+  const std::string config =
+      home.file("config.json", R"({"model_type": "llama", "hidden_size": 64, "eos_token_id": 2})");
+  EXPECT_CONTAINS(refused(home, {"run", "gpt2-tiny", "--strategy", config}, 3),
+                  "this is a model, not a strategy; use --model");
+  EXPECT_CONTAINS(refused(home, {"run", "gpt2-tiny", "--strategy", weights}, 3),
+                  "this is a safetensors file, not a strategy");
+  EXPECT_CONTAINS(refused(home, {"run", "gpt2-tiny", "--model", weights}, 3),
+                  "this is a safetensors file, not a model");
+}
+
 TEST(BadInput, ABackendOfNoNameAndACountOfNone) {
   const Home home;
   EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--backend", "gpu"}, 2),

@@ -215,6 +215,40 @@ TEST(Commands, HelpAndVersionSucceed) {
   EXPECT_CONTAINS(zerolab(home, {"--version"}).out, "zerolab 0.");
 }
 
+TEST(Commands, HelpIsACommandTooAndHasExamples) {
+  const Home home;
+  const Output help = zerolab(home, {"help", "run"});
+  EXPECT_EQ(help.code, 0) << help.err;
+  EXPECT_EQ(help.out, zerolab(home, {"run", "--help"}).out);
+  EXPECT_CONTAINS(help.out, "Examples:\n  zerolab run demo\n");
+  EXPECT_EQ(zerolab(home, {"help", "show", "model"}).out,
+            zerolab(home, {"show", "model", "--help"}).out);
+  EXPECT_CONTAINS(refused(home, {"help", "rnu"}, 2), "there is no command \"rnu\"");
+}
+
+TEST(Commands, CompletionIsOfWhatTheParserKnows) {
+  const Home home;
+  const auto of = [&](const char* shell) { return zerolab(home, {"completion", shell}).out; };
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_CONTAINS(of(shell), "require-fit");
+    EXPECT_CONTAINS(of(shell), "zerolab show");
+  }
+  EXPECT_CONTAINS(of("bash"), "--model) list=$(_zerolab_names models) ;;");
+  EXPECT_CONTAINS(of("fish"), "-a run -d 'Run a scenario\\'s strategies and compare them'");
+  EXPECT_CONTAINS(of("zsh"), "'run:Run a scenario'\\''s strategies and compare them'");
+  EXPECT_CONTAINS(refused(home, {"completion", "tcsh"}, 2), "is not one of bash, zsh, fish");
+}
+
+TEST(Commands, WhatTimesRestOnIsInEveryResult) {
+  const Home home;
+  const std::vector<std::string> local{"run", "tiny-gpt2", "--backend", "sim", "--no-db"};
+  EXPECT_CONTAINS(zerolab(home, local).out, "Times are guesses: this machine is not calibrated");
+  EXPECT_EQ(json_of(home, local)["results"][0]["priced_from"], "guess");
+  EXPECT_EQ(json_of(home, {"run", "gpt2-124m", "--cluster", "h200", "--strategy", "zero-0",
+                           "--no-db"})["results"][0]["priced_from"],
+            "data sheet");
+}
+
 TEST(Commands, QuietLeavesOnlyData) {
   const Home home;
   const Output output = zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--quiet"});
@@ -224,6 +258,7 @@ TEST(Commands, QuietLeavesOnlyData) {
 
 TEST(WrongCommandLine, NamesTheNearest) {
   const Home home;
+  EXPECT_EQ(refused(home, {}, 2).find("zerolab: error: a command is missing. Commands: "), 0u);
   EXPECT_CONTAINS(refused(home, {"rnu", "demo"}, 2), "the nearest is \"run\"");
   EXPECT_CONTAINS(refused(home, {"show", "modle", "x"}, 2), "the nearest is \"model\"");
   EXPECT_CONTAINS(refused(home, {"run", "demo", "--stpes", "3"}, 2), "the nearest is \"--steps\"");

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "core/ops/op.h"
+#include "scenarios/files/load_scenario.h"
+#include "scenarios/run/simulate.h"
+#include "simulator/cluster/find_cluster.h"
+
 namespace zl {
 namespace {
 
@@ -61,6 +66,30 @@ TEST(Measure, SplitsTheMedianAsTheTracedStepsAreSplit) {
   EXPECT_DOUBLE_EQ(result.step_time.median, 0.1);
   EXPECT_NEAR(result.time.compute, (0.020 + 0.030 + 0.040) / 0.6 * 0.1, 1e-9);
   EXPECT_EQ(result.time.exposed_communication, 0);
+}
+
+// fp32 alone was calibrated: of bf16 no peak is known, whatever stands in for its rate.
+TEST(Measure, MfuIsOfAPeakThatWasMeasured) {
+  sim::ClusterSpec machine = sim::uncalibrated_local(2);
+  EXPECT_EQ(cluster_peak_flops(machine, DType::f32), 0) << "guessed";
+  sim::RankCoefficients entry;
+  entry.ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::f32)].samples = 9;
+  machine.calibration.emplace().by_ranks = {entry};
+  EXPECT_EQ(cluster_peak_flops(machine, DType::f32), machine.device.rate(DType::f32).peak);
+  EXPECT_EQ(cluster_peak_flops(machine, DType::bf16), 0);
+}
+
+TEST(Measure, APeakThatIsExceededWasNone) {
+  const Scenario scenario = load_scenario("gpt2-tiny");
+  const Strategy& strategy = scenario.strategies[0].strategy;
+  RunResult result;
+  result.step_time.median = 1;
+  write_rates(scenario, strategy, 1, result);
+  const double flops = result.model_flops_per_step;
+  EXPECT_GT(flops, 0);
+  EXPECT_EQ(result.mfu, 0);
+  write_rates(scenario, strategy, 4 * flops, result);
+  EXPECT_DOUBLE_EQ(result.mfu, 0.25);
 }
 
 TEST(Measure, TheStepTimeLeavesTheFirstStepOut) {
