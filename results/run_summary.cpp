@@ -31,7 +31,11 @@ constexpr std::array kShared = {
     Shared{"cluster", Align::left, [](const RunResult& r) { return known_text(r.setup.cluster); }},
     Shared{"ranks", Align::right, [](const RunResult& r) { return Cell(std::int64_t{r.ranks}); }},
     Shared{"precision", Align::left, [](const RunResult& r) { return known_text(r.precision); }},
-    Shared{"software", Align::left, [](const RunResult& r) { return known_text(r.setup.stack); }},
+    Shared{"software", Align::left,
+           [](const RunResult& r) {
+             const bool own = r.setup.stack.empty() && r.priced_from == "data sheet";
+             return own ? Cell(std::string("own kernels")) : known_text(r.setup.stack);
+           }},
     Shared{"sequence", Align::right,
            [](const RunResult& r) { return known_count(r.setup.sequence_length); }},
     Shared{"micro-batch", Align::right,

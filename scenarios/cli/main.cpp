@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 
 #include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
@@ -19,12 +20,33 @@
 namespace zl::cli {
 namespace {
 
+// CLI11's own names the checks of values, what excludes what, and what flags are set to.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    std::string text = " " + type.substr(0, type.find(':'));
+    if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    return text + (option->get_required() ? " (required)" : "");
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    for (std::size_t at = 0; (at = name.find('{')) != std::string::npos;) {
+      name.erase(at, name.find('}', at) + 1 - at);
+    }
+    return name;
+  }
+};
+
 // Of the commands that people begin with.
 void add_examples(CLI::App& app) {
   const auto add = [&app](const char* command, const char* lines) {
     app.get_subcommand(command)->footer(std::string("Examples:\n") + lines);
   };
   add("run",
+      "  (each VALUE may be a list: every combination is run)\n"
       "  zerolab run demo\n"
       "  zerolab run llama3-8b --cluster 8xh100\n"
       "  zerolab run llama3-8b --cluster 8xh100,8xa100-80 --micro-batch 1,2,4 --strategy zero-3\n"
@@ -46,6 +68,7 @@ void add_examples(CLI::App& app) {
 
 void describe(CLI::App& app, Action& action) {
   app.name("zerolab");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", [] {
     return fmt::format("zerolab {} ({})", ZL_VERSION, detect_environment().commit);
   });

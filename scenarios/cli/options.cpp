@@ -58,7 +58,7 @@ void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
            options.sweeps.push_back({name, values, set});
          },
          help)
-      ->type_name("VALUE[,VALUE..]");
+      ->type_name("VALUE");
 }
 
 void set_lr(const std::string& text, ScenarioOverrides& overrides) {
@@ -133,6 +133,12 @@ void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
 // Paths may hold commas.
 void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
                     std::optional<std::string> RunOverrides::*member, run_value::Text) {
+  if (member == &RunOverrides::stack) {
+    return add_swept(app, options, option_of(key), key.help,
+                     [](const std::string& text, ScenarioOverrides& overrides) {
+                       overrides.stack = text == "none" ? "" : text;  // this core's own
+                     });
+  }
   app.add_option(option_of(key), options.overrides.*member, key.help);
 }
 void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,

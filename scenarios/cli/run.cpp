@@ -13,6 +13,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/cli/ratio_line.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
@@ -97,7 +98,9 @@ std::string table_text(const std::vector<RunResult>& results, Format format) {
 std::string tables_text(const std::vector<RunResult>& results, Format format) {
   const std::string gap = format == Format::md ? "\n" : "";
   std::string text = setup_line(results) + "\n" + gap + table_text(results, format);
-  if (const std::string basis = basis_line(results); !basis.empty()) text += gap + basis + "\n";
+  for (const std::string& line : {ratio_line(results), basis_line(results)}) {
+    if (!line.empty()) text += gap + line + "\n";
+  }
   const Table predictions = prediction_table(results);
   if (!predictions.rows.empty()) {
     text += "\nPredicted against measured step time:\n";

@@ -127,6 +127,7 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   }
   result.predicted = can.is_recording;
   result.device_capacity = capacity_of(planning_device(scenario, can));
+  if (result.predicted) result.priced_from = price_basis(scenario_cluster(scenario));
   if (result.outcome == Outcome::out_of_memory) add_need(scenario, imported, result);
   write_origin(scenario, imported, backend, result);
   return result;

@@ -139,6 +139,8 @@ TEST(Contract, WhatDoesNotFitIsNoFailureOfTheComparison) {
   EXPECT_CONTAINS(all.out, "65536 tokens a step");
   EXPECT_CONTAINS(all.out, "-89.18 GiB") << "headroom";
   EXPECT_CONTAINS(all.out, "data sheets");
+  EXPECT_CONTAINS(all.out, "Fastest: zero-2. Step times beside it (errors that both share cancel)");
+  EXPECT_CONTAINS(all.out, "zero-3 1.01x, 0.8");
   EXPECT_CONTAINS(all.err, "zero-0 on sim: does not fit into 80.00 GiB: it needs 169.18 GiB");
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), five.begin(), five.end());
@@ -178,6 +180,15 @@ TEST(Contract, ListsOfValuesAreOneTable) {
                   "--micro-batch: several values are for `zerolab run`; give one");
 }
 
+TEST(Contract, SoftwareIsSweptLikeTheRest) {
+  const Home home;
+  const Output table = zerolab(home, {"run", "gpt2-124m", "--cluster", "h200", "--strategy",
+                                      "zero-0", "--stack", "none,pytorch-eager", "--no-db"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_CONTAINS(table.out, "zero-0    own kernels ");
+  EXPECT_CONTAINS(table.out, "zero-0    pytorch-eager");
+}
+
 TEST(Contract, TablesFitTheTerminal) {
   const Home home;
   setenv("COLUMNS", "80", 1);
@@ -189,7 +200,7 @@ TEST(Contract, TablesFitTheTerminal) {
   unsetenv("COLUMNS");
   std::istringstream lines(narrow.out.substr(narrow.out.find('\n') + 1));  // below what was run
   std::string line;
-  while (std::getline(lines, line) && !line.starts_with("Times"))
+  while (std::getline(lines, line) && !line.starts_with("Fastest"))
     EXPECT_LE(line.size(), 80u) << line;
   EXPECT_CONTAINS(narrow.out, "MFU");
   EXPECT_CONTAINS(narrow.out, "headroom");
