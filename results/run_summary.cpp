@@ -26,6 +26,8 @@ struct Shared {
   Cell (*of)(const RunResult&);
 };
 
+constexpr auto kOwnKernels = "own kernels";
+
 constexpr std::array kShared = {
     Shared{"model", Align::left, [](const RunResult& r) { return known_text(r.setup.model); }},
     Shared{"cluster", Align::left, [](const RunResult& r) { return known_text(r.setup.cluster); }},
@@ -34,7 +36,7 @@ constexpr std::array kShared = {
     Shared{"software", Align::left,
            [](const RunResult& r) {
              const bool own = r.setup.stack.empty() && r.priced_from == "data sheet";
-             return own ? Cell(std::string("own kernels")) : known_text(r.setup.stack);
+             return own ? Cell(std::string(kOwnKernels)) : known_text(r.setup.stack);
            }},
     Shared{"sequence", Align::right,
            [](const RunResult& r) { return known_count(r.setup.sequence_length); }},
@@ -191,7 +193,7 @@ std::string setup_line(Results results) {
   add("micro-batch ", shared("micro-batch"));
   if (shared("accumulation") != "1") add("accumulation ", shared("accumulation"));
   add("", shared("tokens/step"), " tokens a step");
-  add("as fast as ", shared("software"));
+  if (shared("software") != kOwnKernels) add("as fast as ", shared("software"));
   return line;
 }
 

@@ -50,12 +50,22 @@ bool is_over(const RunSummary& run) {
   return run.outcome != Outcome::failed && run.outcome != Outcome::interrupted;
 }
 
+// A list passes over a damaged run, which here is an error: load() says it.
+Runs runs_of(Store& store, const std::vector<std::int64_t>& ids) {
+  Runs runs = store.list({.ids = ids});
+  for (const std::int64_t id : ids) {
+    const bool listed = std::ranges::any_of(runs, [&](const auto& run) { return run.id == id; });
+    if (!listed) store.load(id);
+  }
+  return runs;
+}
+
 // What a text may mean: runs by their ids are one meaning; of a strategy each run is one, those
 // that ended as they should first, the newest first.
 std::vector<Runs> meanings(Store& store, const std::string& text, const CompareQuestion& question,
                            const std::string& database) {
   constexpr std::int64_t kMost = 500;
-  if (are_ids(text)) return {store.list({.ids = run_ids(text)})};
+  if (are_ids(text)) return {runs_of(store, run_ids(text))};
   Runs runs = store.list({.scenario_name = question.scenario,
                           .strategy = text,
                           .backend = question.backend,

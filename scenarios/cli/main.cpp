@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "backends/bootstrap/launch.h"
 #include "core/base/error.h"
@@ -100,6 +103,19 @@ void hush() {
   set_log_level(LogLevel::quiet);
 }
 
+// `help COMMAND` is `COMMAND --help`, which CLI11 would take for the command itself.
+std::vector<const char*> arguments_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<const char*> arguments(argv, argv + argc);
+  if (argc < 3 || std::string_view(argv[1]) != "help") return arguments;
+  const std::vector<const CLI::App*> commands = app.get_subcommands({});
+  if (std::ranges::none_of(commands, [&](auto* each) { return each->get_name() == argv[2]; })) {
+    return arguments;  // the command `help` says so
+  }
+  arguments.erase(arguments.begin() + 1);
+  arguments.push_back("--help");
+  return arguments;
+}
+
 // Sets is_silent when another rank tells what all agree on.
 int run(int argc, char** argv, bool& is_silent) {
   CLI::App app(
@@ -107,7 +123,8 @@ int run(int argc, char** argv, bool& is_silent) {
   Action action;
   describe(app, action);
   try {
-    app.parse(argc, argv);
+    const std::vector<const char*> arguments = arguments_of(app, argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     return parse_failed(app, error);
   }
