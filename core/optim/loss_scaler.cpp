@@ -24,9 +24,9 @@ void check(const LossScalerConfig& config) {
   require(config.initial_scale_power >= 0 && config.initial_scale_power <= 126,
           "initial_scale_power", config.initial_scale_power, "in 0..126");
   require(config.window > 0, "loss_scale_window", config.window, "positive");
-  require(config.hysteresis > 0, "hysteresis", config.hysteresis, "positive");
-  require(std::isfinite(config.min_scale) && config.min_scale > 0, "min_loss_scale",
-          config.min_scale, "positive");
+  require(config.hysteresis >= 0, "hysteresis", config.hysteresis, "at least 0");
+  require(std::isfinite(config.min_scale) && config.min_scale >= 0, "min_loss_scale",
+          config.min_scale, "at least 0");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ struct LossScalerConfig {
   double static_scale = 0.0;  // > 0: static
   std::int64_t initial_scale_power = 16;
   std::int64_t window = 1000;
-  std::int64_t hysteresis = 2;
+  std::int64_t hysteresis = 2;  // 0: the scale never falls
   bool consecutive_hysteresis = false;
   double min_scale = 1.0;
 

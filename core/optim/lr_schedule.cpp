@@ -29,7 +29,9 @@ void check(const ScheduleConfig& config) {
       require_positive("total_num_steps", config.total_num_steps);
       [[fallthrough]];
     case ScheduleKind::warmup_lr:
-      require_positive("warmup_num_steps", config.warmup_num_steps);
+      if (config.warmup_num_steps != 0) {  // 0, 1: two, as DeepSpeed has it
+        require_positive("warmup_num_steps", config.warmup_num_steps);
+      }
       break;
     case ScheduleKind::one_cycle:
       require_positive("cycle_first_step_size", config.cycle_first_step_size);
@@ -100,12 +102,19 @@ double LrSchedule::cosine_ratio() const {
   return config_.cos_min_ratio + (1.0 - config_.cos_min_ratio) * wave;
 }
 
-// 0 at both ends of the cycle, 1 at its peak.
+// 0 at both ends of the cycle, 1 at its peak; stairs hold it until the next is reached.
 double LrSchedule::cycle_fraction() const {
   const std::int64_t position = (index_ + 1) % cycle_steps_;
   const std::int64_t first = config_.cycle_first_step_size;
-  if (position <= first) return static_cast<double>(position) / static_cast<double>(first);
-  return static_cast<double>(cycle_steps_ - position) / static_cast<double>(cycle_steps_ - first);
+  const bool rising = position <= first;
+  const std::int64_t done = rising ? position : cycle_steps_ - position;
+  const std::int64_t half = rising ? first : cycle_steps_ - first;
+  const std::int64_t stairs =
+      rising ? config_.cycle_first_stair_count : config_.cycle_second_stair_count;
+  const double fraction = static_cast<double>(done) / static_cast<double>(half);
+  if (stairs <= 0) return fraction;
+  const auto count = static_cast<double>(stairs);
+  return std::floor(static_cast<double>(done) * count / static_cast<double>(half)) / count;
 }
 
 double LrSchedule::one_cycle_lr() const {
@@ -120,6 +129,7 @@ double LrSchedule::one_cycle_lr() const {
 
 std::optional<double> LrSchedule::beta1() const {
   if (config_.kind != ScheduleKind::one_cycle || !config_.cycle_momentum) return std::nullopt;
+  if (index_ < 0) return config_.cycle_min_mom;
   if (index_ < cycle_steps_) {
     return config_.cycle_max_mom -
            (config_.cycle_max_mom - config_.cycle_min_mom) * cycle_fraction();

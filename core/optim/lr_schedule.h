@@ -14,9 +14,9 @@ namespace zl {
 // (deepspeed/runtime/lr_schedules.py; SPECS 1.6), and a constant rate.
 //
 // The state is one integer: the index starts at -1 and counts the optimizer steps that were not
-// skipped. Two of DeepSpeed's properties are kept on purpose: WarmupLR runs the first two steps at
-// warmup_min_lr (linear and log alike), and WarmupCosineLR runs the first at 0. One is not: during
-// step 1 OneCycle uses cycle_max_mom, the inverse of the rate, where DeepSpeed uses cycle_min_mom.
+// skipped. Three of DeepSpeed's properties are kept on purpose: WarmupLR runs the first two steps
+// at warmup_min_lr (linear and log alike), WarmupCosineLR runs the first at 0, and OneCycle runs it
+// at cycle_min_mom, though the rate is at its least too.
 class LrSchedule {
  public:
   // Throws Error{invalid} naming the scheduler key, its value and the accepted range.

@@ -29,7 +29,9 @@ struct ScheduleConfig {
   double cycle_max_lr = 0.0;
   double decay_lr_rate = 0.0;
   std::int64_t cycle_first_step_size = 2000;
-  std::int64_t cycle_second_step_size = 0;  // 0: equal to the first
+  std::int64_t cycle_second_step_size = 0;   // 0: equal to the first
+  std::int64_t cycle_first_stair_count = 0;  // 0: no stairs
+  std::int64_t cycle_second_stair_count = 0;
   std::int64_t decay_step_size = 0;
   bool cycle_momentum = true;
   double cycle_min_mom = 0.8;

@@ -64,10 +64,23 @@ std::string nearest_solutions(const Triangle& given, std::int64_t ranks) {
   return join(texts, " or ");
 }
 
+// The ranks for which all three sizes are right; 0: none, or not all three are given.
+std::int64_t implied_ranks(const Triangle& t) {
+  if (!t.total || !t.micro || !t.accumulation) return 0;
+  const std::int64_t of_a_rank = *t.micro * *t.accumulation;
+  return *t.total % of_a_rank == 0 ? *t.total / of_a_rank : 0;
+}
+
+// What the run gives where the file gives no batch.
+void note_missing(Keys& keys) {
+  const std::string why = "the file gives no batch; 1 unless the run gives one (--micro-batch)";
+  keys.effects().record(kMicro, 1, EffectStatus::defaulted, why);
+  keys.effects().warn(std::string(kMicro) + ": " + why);
+}
+
 }  // namespace
 
 Batch build_batch(Keys& keys, const ImportContext& context) {
-  const std::int64_t ranks = context.ranks;
   Triangle wished;
   bool any_auto = false;
   for (const auto& [path, size] : {std::pair{kTotal, &wished.total},
@@ -88,23 +101,18 @@ Batch build_batch(Keys& keys, const ImportContext& context) {
     if (context.gradient_accumulation > 0) solved.accumulation = context.gradient_accumulation;
     if (solved.micro) solved.total.reset();
   }
-  if (!solved.total && !solved.micro) {
-    const GivenKey* elastic = keys.given("elasticity.enabled");
-    if (!any_auto && !overridden && (elastic == nullptr || *elastic->value != true)) {
-      keys.effects().reject(
-          kMicro,
-          "missing; give train_batch_size or train_micro_batch_size_per_gpu, a number or "
-          "\"auto\"");
-      return {};
-    }
-    solved.micro = 1;
-  }
+  const std::int64_t implied = implied_ranks(wished);
+  const std::int64_t ranks = context.infer_ranks && implied > 0 ? implied : context.ranks;
+  const bool missing = !solved.total && !solved.micro;
+  if (missing) solved.micro = 1;
   const Triangle asked = solved;
   derive(solved, ranks);
   const std::int64_t product = *solved.micro * *solved.accumulation * ranks;
   if (*solved.micro < 1 || *solved.accumulation < 1 || product != *solved.total) {
     keys.effects().reject(
-        kTotal, mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks));
+        kTotal,
+        mismatch(solved, ranks) + ". Nearest valid: " + nearest_solutions(asked, ranks) +
+            (implied > 0 ? "; the file is one for " + std::to_string(implied) + " ranks" : ""));
     return {};
   }
   // What follows from the total has the limit of what is written.
@@ -119,17 +127,22 @@ Batch build_batch(Keys& keys, const ImportContext& context) {
     return {};
   }
   const std::string with = "from " + std::to_string(ranks) + " ranks";
+  const std::string for_ranks =
+      ranks == context.ranks ? "" : "as written, a batch of " + std::to_string(ranks) + " ranks";
   for (const auto& [path, wish, value] :
        {std::tuple{kTotal, wished.total, *solved.total},
         {kMicro, wished.micro, *solved.micro},
         {kAccumulation, wished.accumulation, *solved.accumulation}}) {
     const bool kept = wish == value;
     keys.effects().record(path, value, kept ? EffectStatus::honoured : EffectStatus::defaulted,
-                          kept   ? ""
+                          kept   ? (std::string_view(path) == kTotal ? for_ranks : "")
                           : wish ? "the run's batch wins, " + with
                                  : "derived, " + with);
   }
-  return {*solved.micro, *solved.accumulation};
+  const GivenKey* elastic = keys.given("elasticity.enabled");
+  const bool is_elastic = elastic != nullptr && *elastic->value == true;
+  if (missing && !any_auto && !is_elastic) note_missing(keys);
+  return {*solved.micro, *solved.accumulation, ranks};
 }
 
 }  // namespace zl

@@ -10,6 +10,7 @@ namespace zl {
 
 struct Batch {
   std::int64_t micro = 1, accumulation = 1;  // of one rank
+  std::int64_t ranks = 1;                    // that it was made for
 };
 
 Batch build_batch(Keys& keys, const ImportContext& context);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/nearest.h"
 #include "core/base/text.h"
 
 namespace zl {
@@ -60,6 +61,11 @@ void Effects::refuse(const std::string& path, const std::string& why) {
 
 void Effects::warn(const std::string& text) { warnings_.push_back("strategy." + text); }
 
+void Effects::warn_ignored(const std::string& key, const std::string& why) {
+  ignored_.push_back(key);
+  ignored_why_ = why;
+}
+
 void Effects::mark_unused(std::string_view prefix, const std::string& why) {
   for (const GivenKey& key : keys_) {
     if (key.rejection.empty() && key.path.starts_with(prefix) && row_of(key) == nullptr) {
@@ -73,6 +79,11 @@ void Effects::move_to(ImportedStrategy& out) {
     if (const Effect* row = row_of(key)) out.effects.push_back(*row);
   }
   for (const std::string& key : default_order_) out.effects.push_back(rows_.at(key));
+  if (!ignored_.empty()) {
+    const std::string why =
+        ignored_.size() == 1 ? ignored_why_ : "`zerolab show strategy` says why";
+    warn(join(ignored_, ", ") + ": no effect here: " + why);
+  }
   out.warnings = std::move(warnings_);
   out.refusals = std::move(refusals_);
   out.rejections = std::move(rejections_);

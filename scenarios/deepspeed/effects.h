@@ -27,6 +27,8 @@ class Effects {
   void refuse(const std::string& path, const std::string& why);
   // `text` begins with the key: it stands behind "strategy.".
   void warn(const std::string& text);
+  // A key as written that has no effect here: all of them make one warning.
+  void warn_ignored(const std::string& key, const std::string& why);
   // Given keys below the prefix that have no row yet.
   void mark_unused(std::string_view prefix, const std::string& why);
 
@@ -39,6 +41,8 @@ class Effects {
   std::map<std::string, Effect> rows_;
   std::vector<std::string> default_order_;
   std::vector<std::string> warnings_, refusals_, rejections_;
+  std::vector<std::string> ignored_;  // keys
+  std::string ignored_why_;           // of the last
 };
 
 }  // namespace zl

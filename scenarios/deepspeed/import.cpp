@@ -13,6 +13,7 @@
 #include "scenarios/deepspeed/parallel.h"
 #include "scenarios/deepspeed/precision.h"
 #include "scenarios/deepspeed/recompute.h"
+#include "scenarios/deepspeed/release.h"
 #include "scenarios/deepspeed/remaining.h"
 #include "scenarios/deepspeed/schedule.h"
 #include "scenarios/deepspeed/zero.h"
@@ -23,9 +24,12 @@ namespace {
 
 // It becomes the name of a folder of checkpoints. An error of the import, not a rejected key:
 // nothing may be shown under such a name.
-std::string name_of_strategy(Keys& keys, std::string_view source_name) {
+std::string name_of_strategy(Keys& keys, const ImportContext& context,
+                             std::string_view source_name) {
   const bool given = keys.is_set("x-zerolab.name");
-  const std::string name = given ? keys.text("x-zerolab.name") : name_of_file(source_name);
+  const std::string name = given                  ? keys.text("x-zerolab.name")
+                           : context.name.empty() ? name_of_file(source_name)
+                                                  : context.name;
   require_name(name, given ? "strategy.x-zerolab.name"
                            : "strategy: the file's name, without x-zerolab.name");
   return name;
@@ -38,22 +42,26 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   Keys keys(effects);
   ImportedStrategy out;
   Strategy& strategy = out.strategy;
-  strategy.name = name_of_strategy(keys, source_name);
+  strategy.name = name_of_strategy(keys, context, source_name);
+  const Release release = read_release(keys);
   strategy.pipeline = build_pipeline(keys);
-  context.ranks = static_cast<int>(data_parallel_ranks(keys, strategy.pipeline, context.ranks));
+  const bool divides = context.ranks % strategy.pipeline.ranks == 0;
+  if (context.infer_ranks && !divides) context.ranks = strategy.pipeline.ranks;
+  context.ranks = data_parallel_ranks(keys, strategy.pipeline, context.ranks);
   const Batch batch = build_batch(keys, context);
+  out.ranks = batch.ranks * strategy.pipeline.ranks;
   strategy.micro_batch = batch.micro;
   strategy.gradient_accumulation = batch.accumulation;
   check_schedule(keys, strategy.pipeline, batch.accumulation);
   strategy.zero = build_zero(keys, context);
   build_precision(keys, context, strategy);
-  build_gradients(keys, context, strategy);
+  build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);
-  strategy.optimizer = build_optimizer(keys, context);
+  strategy.optimizer = build_optimizer(keys, context, release);
   check_onebit(keys, strategy);
-  strategy.offload = build_offload(keys, strategy.recompute, strategy.optimizer);
+  strategy.offload = build_offload(keys, strategy);
   check_offload_keys(keys, strategy);
-  strategy.schedule = build_schedule(keys, context, strategy.optimizer.lr);
+  strategy.schedule = build_schedule(keys, context, release, strategy.optimizer.lr);
   build_checks(keys, strategy);
   finish_remaining(keys);
   effects.move_to(out);

@@ -5,6 +5,7 @@
 // known key (SPECS section 1). The keys are in deepspeed_keys*.cpp; zerolab's own are under
 // "x-zerolab":
 //   name        the strategy's name in results (default: the file's name)
+//   deepspeed_version       the release whose behaviour the file has (default: 0.19.8)
 //   recompute   none | full | every:K | selective:attention | selective:mlp |
 //               selective:attention,mlp | auto
 //   deepspeed_scale_order   true: unscale with the updated loss scale, for parity studies

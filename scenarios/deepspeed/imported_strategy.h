@@ -34,12 +34,17 @@ struct ImportContext {
   std::int64_t steps = 0;
   // micro_batch and gradient_accumulation yield to a file that states a batch.
   bool batch_is_default = false;
-  // Of files that say neither fp16 nor bf16; none: DeepSpeed's, fp32.
+  // Of files that leave it open; none: no cluster is known yet, and "auto" stays.
   std::optional<DType> default_precision = {};
+  // `ranks` yields to those that a file's three batch sizes imply: where nothing runs.
+  bool infer_ranks = false;
+  // Of files without x-zerolab.name; empty: the file's.
+  std::string name = {};
 };
 
 struct ImportedStrategy {
   Strategy strategy;
+  std::int64_t ranks = 1;               // the context's, or those that the file implies
   std::vector<Effect> effects;          // the file's keys in its order, then the defaults
   std::vector<std::string> warnings;    // differences that do not change what is trained
   std::vector<std::string> refusals;    // recognised, not implemented yet: do not run

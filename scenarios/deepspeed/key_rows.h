@@ -22,6 +22,9 @@ constexpr KeySpec moot(std::string_view path, unsigned types, std::string_view w
 constexpr KeySpec detail(std::string_view path, unsigned types = any) {
   return {path, types, "", Handling::detail};
 }
+constexpr KeySpec ignored(std::string_view path, std::string_view why) {
+  return {path, any, "", Handling::ignored, Consequence::warn, why};
+}
 constexpr KeySpec rejected(std::string_view path, std::string_view why) {
   return {path, any, "", Handling::rejected, Consequence::refuse, why};
 }

@@ -87,7 +87,9 @@ std::vector<std::string> keys_under(std::string_view section) {
   for (const auto table : {training_keys(), zero_keys(), surrounding_keys()}) {
     for (const KeySpec& spec : table) {
       std::string_view row = spec.path;
-      if (spec.handling == Handling::rejected || !strip_prefix(row, canonical) || row.empty()) {
+      const bool wrong_here =
+          spec.handling == Handling::rejected || spec.handling == Handling::ignored;
+      if (wrong_here || !strip_prefix(row, canonical) || row.empty()) {
         continue;
       }
       add(std::string(first_component(row)));

@@ -22,6 +22,7 @@ enum class Handling : std::uint8_t {
   fixed,     // zerolab always behaves like `standard`; another value is not implemented
   moot,      // accepted: the training is the same whatever the value
   detail,    // belongs to an optional feature; follows that feature's switch
+  ignored,   // DeepSpeed ignores it here, said aloud; `why` says what to write instead
   rejected,  // known, but wrong here; `why` says what to write instead
 };
 

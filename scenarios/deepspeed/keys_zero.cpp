@@ -63,6 +63,9 @@ constexpr KeySpec kRows[] = {
          "linear layers keep only their input here"),
     moot("zero_optimization.override_module_apply", boolean, "concerns PyTorch modules only"),
     moot("zero_optimization.log_trace_cache_warnings", boolean, "concerns logging only"),
+    moot("zero_optimization.save_muon_momentum_buffer_in_memory", boolean,
+         "only matters with Muon"),
+    moot("zero_optimization.leaf_module.*", any, "parameters are gathered per transformer block"),
     fixed("zero_optimization.pipeline_loading_checkpoint", boolean, "false", quiet,
           "checkpoints are read before the first step"),
     fixed("zero_optimization.enable_sanity_checks", boolean, "false", quiet,
@@ -121,13 +124,10 @@ constexpr KeySpec kRows[] = {
     rejected("zero_optimization.verbose", "not a DeepSpeed key; remove it"),
     rejected("zero_optimization.scheduler.type", "scheduler belongs at the top level"),
     rejected("zero_optimization.scheduler.params.*", "scheduler belongs at the top level"),
-    rejected("allgather_bucket_size",
-             "DeepSpeed ignores it here; write zero_optimization.allgather_bucket_size"),
-    rejected("allgather_partitions",
-             "DeepSpeed ignores it here; write zero_optimization.allgather_partitions"),
-    rejected("reduce_bucket_size",
-             "DeepSpeed ignores it here; write zero_optimization.reduce_bucket_size"),
-    rejected("reduce_scatter", "DeepSpeed ignores it here; write zero_optimization.reduce_scatter"),
+    ignored("allgather_bucket_size", "write zero_optimization.allgather_bucket_size"),
+    ignored("allgather_partitions", "write zero_optimization.allgather_partitions"),
+    ignored("reduce_bucket_size", "write zero_optimization.reduce_bucket_size"),
+    ignored("reduce_scatter", "write zero_optimization.reduce_scatter"),
 };
 
 }  // namespace

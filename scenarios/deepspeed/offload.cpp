@@ -35,16 +35,37 @@ Tier read_tier(Keys& keys, const std::string& section, const std::vector<std::st
   return tier_of(keys.text(section + "device"));
 }
 
+// Accepted, as DeepSpeed does, and said to be in vain.
+void ignore(Keys& keys, const std::string& path, const Json& effective, const std::string& why) {
+  keys.effects().record(path, effective, EffectStatus::honoured, "no effect: " + why);
+  keys.effects().warn_ignored(path, why);
+}
+
 void build_activation_tier(Keys& keys, const RecomputeConfig& recompute, OffloadConfig& offload) {
   const std::string path = "activation_checkpointing.cpu_checkpointing";
   offload.activations = keys.boolean(path);
   const RecomputeMode mode = recompute.mode;
   if (!offload.activations) return;
   if (mode == RecomputeMode::none || mode == RecomputeMode::selective) {
-    keys.effects().reject(
-        path,
-        "there are no checkpointed block inputs to offload; recompute whole blocks "
-        "(gradient_checkpointing: true)");
+    offload.activations = false;
+    ignore(keys, path, false,
+           "there are no checkpointed block inputs to offload; recompute whole blocks "
+           "(gradient_checkpointing: true)");
+  }
+}
+
+// The tiers that the stage has a use for.
+void build_tiers(Keys& keys, int stage, OffloadConfig& offload) {
+  offload.optimizer = read_tier(keys, kOptimizer, {"cpu_offload"});
+  offload.parameters = read_tier(keys, kParameters, {"cpu_offload_param", "cpu_offload_params"});
+  const std::string found = ", not " + std::to_string(stage);
+  if (offload.optimizer != Tier::device && stage == 0) {
+    offload.optimizer = Tier::device;
+    ignore(keys, kOptimizer + "device", "none", "offloading needs stage 1, 2 or 3" + found);
+  }
+  if (offload.parameters != Tier::device && stage != 3) {
+    offload.parameters = Tier::device;
+    ignore(keys, kParameters + "device", "none", "only stage 3 offloads weights" + found);
   }
 }
 
@@ -120,13 +141,11 @@ void build_aio(Keys& keys, AioConfig& aio) {
 
 }  // namespace
 
-OffloadConfig build_offload(Keys& keys, const RecomputeConfig& recompute,
-                            const OptimizerConfig& optimizer) {
+OffloadConfig build_offload(Keys& keys, const Strategy& strategy) {
   OffloadConfig offload;
-  offload.optimizer = read_tier(keys, kOptimizer, {"cpu_offload"});
-  offload.parameters = read_tier(keys, kParameters, {"cpu_offload_param", "cpu_offload_params"});
-  build_activation_tier(keys, recompute, offload);
-  build_host_step(keys, optimizer, offload);
+  build_tiers(keys, strategy.zero.stage, offload);
+  build_activation_tier(keys, strategy.recompute, offload);
+  build_host_step(keys, strategy.optimizer, offload);
   build_parameter_tier(keys, offload);
   if (offload.files()) {
     build_aio(keys, offload.aio);
@@ -138,6 +157,13 @@ OffloadConfig build_offload(Keys& keys, const RecomputeConfig& recompute,
 
 void check_offload_keys(Keys& keys, const Strategy& strategy) {
   if (keys.effects().any_rejected()) return;
+  const OffloadConfig& offload = strategy.offload;
+  if (offload.parameters != Tier::device && offload.optimizer == Tier::device) {
+    keys.effects().refuse(kParameters + "device",
+                          "weights on the host are updated there; set offload_optimizer.device to "
+                          "\"cpu\" or \"nvme\" too");
+    return;
+  }
   try {
     check_offload(strategy);
   } catch (const Error& error) {

@@ -7,10 +7,10 @@
 
 namespace zl {
 
-OffloadConfig build_offload(Keys& keys, const RecomputeConfig& recompute,
-                            const OptimizerConfig& optimizer);
+// After stage, recomputation and optimizer; what these leave without effect is said.
+OffloadConfig build_offload(Keys& keys, const Strategy& strategy);
 
-// Rejects what check_offload of the core finds, unless something is rejected already.
+// Rejects or refuses what check_offload of the core finds, unless something is rejected already.
 void check_offload_keys(Keys& keys, const Strategy& strategy);
 
 }  // namespace zl

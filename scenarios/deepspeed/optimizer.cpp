@@ -172,7 +172,7 @@ void build_params(Keys& keys, const ImportContext& context, const std::string& t
 
 }  // namespace
 
-OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context) {
+OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context, const Release& release) {
   OptimizerConfig o;
   const bool missing = !keys.is_set("optimizer.type");
   const std::string given_type = keys.text("optimizer.type");
@@ -201,6 +201,10 @@ OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context) {
   reject_others(keys, kParams, type->params, std::string(type->spelling));
   o.kind = type->kind;
   build_params(keys, context, name, o);
+  if (is_onebit(o.kind) && release >= kWithoutOnebit) {
+    keys.effects().record("optimizer.type", std::string(type->spelling), EffectStatus::honoured,
+                          "by zerolab's own; DeepSpeed has none since 0.19.7");
+  }
   return o;
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "core/train/strategy.h"
-#include "scenarios/deepspeed/values.h"
+#include "scenarios/deepspeed/release.h"
 
 namespace zl {
 
-OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context);
+OptimizerConfig build_optimizer(Keys& keys, const ImportContext& context, const Release& release);
 
 // Rejects what the optimizer, where it is a one-bit one, cannot run with.
 void check_onebit(Keys& keys, const Strategy& strategy);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/train/strategy.h"
-#include "scenarios/deepspeed/values.h"
+#include "scenarios/deepspeed/release.h"
 
 namespace zl {
 
@@ -12,6 +12,7 @@ void build_precision(Keys& keys, const ImportContext& context, Strategy& strateg
 
 // Fills in gradient_clipping, the other types of strategy.precision, and how strategy.zero reduces;
 // after zero.stage and the compute type.
-void build_gradients(Keys& keys, const ImportContext& context, Strategy& strategy);
+void build_gradients(Keys& keys, const ImportContext& context, const Release& release,
+                     Strategy& strategy);
 
 }  // namespace zl

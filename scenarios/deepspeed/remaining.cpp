@@ -34,8 +34,7 @@ void finish_fixed(Keys& keys, const GivenKey& key) {
   keys.effects().record(key.path, standard, EffectStatus::not_implemented,
                         std::string(key.spec->why));
   if (key.spec->consequence == Consequence::warn) {
-    keys.effects().warn(key.key + ": " + shown(*key.value) +
-                        " is not implemented yet and has no effect: " + std::string(key.spec->why));
+    keys.effects().warn_ignored(key.key, std::string(key.spec->why));
   }
 }
 
@@ -62,6 +61,11 @@ void finish_remaining(Keys& keys) {
   for (const GivenKey& key : keys.effects().keys()) {
     if (!key.rejection.empty() || keys.effects().row_of(key) != nullptr) continue;
     if (key.spec->handling == Handling::fixed) finish_fixed(keys, key);
+    if (key.spec->handling == Handling::ignored) {
+      const std::string why = "DeepSpeed ignores it here; " + std::string(key.spec->why);
+      keys.effects().record(key.path, nullptr, EffectStatus::honoured, "no effect: " + why);
+      keys.effects().warn_ignored(key.key, why);
+    }
     if (key.spec->handling == Handling::moot) {
       keys.effects().record(key.path, *key.value, EffectStatus::honoured,
                             "no effect: " + std::string(key.spec->why));

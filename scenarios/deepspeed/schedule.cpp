@@ -38,12 +38,35 @@ constexpr std::array kTypes = {
                  "lr_range_test_staircase last_batch_iteration"},
 };
 
+// What DeepSpeed takes from torch.optim.lr_scheduler where it has none of that name.
+constexpr std::array kTorchTypes = {"CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+                                    "CyclicLR",          "ConstantLR",
+                                    "ExponentialLR",     "LambdaLR",
+                                    "LinearLR",          "MultiStepLR",
+                                    "OneCycleLR",        "PolynomialLR",
+                                    "ReduceLROnPlateau", "StepLR"};
+
+void build_unknown(Keys& keys, const std::string& name) {
+  std::vector<std::string> known;
+  for (const ScheduleType& t : kTypes) known.emplace_back(t.name);
+  if (std::find(kTorchTypes.begin(), kTorchTypes.end(), name) != kTorchTypes.end()) {
+    keys.effects().refuse("scheduler.type", "one of PyTorch's; available are " + join(known, ", "));
+  } else {
+    const std::string near = name.starts_with("Cosine") ? "WarmupCosineLR" : nearest(name, known);
+    keys.effects().reject("scheduler.type", "\"" + shortened(name) + "\" is not one of " +
+                                                join(known, ", ") + "; the nearest is \"" + near +
+                                                "\"");
+  }
+  keys.effects().mark_unused(kParams, "a parameter of " + shortened(name));
+}
+
 void build_warmup(Keys& keys, const ImportContext& context, const std::string& type, double lr,
                   ScheduleConfig& s) {
   const auto steps = static_cast<double>(std::max<std::int64_t>(context.steps, 1));
-  const AutoRule warmup{std::clamp(steps / 10, 1.0, 1000.0), "a tenth of run.steps, at most 1000"};
-  s.warmup_num_steps =
-      keys.integer(kParams + "warmup_num_steps", context.steps > 0 ? &warmup : nullptr);
+  const bool is_open = context.steps == 0;
+  const AutoRule warmup{is_open ? 1000 : std::clamp(steps / 10, 1.0, 1000.0),
+                        "a tenth of run.steps, at most 1000", is_open};
+  s.warmup_num_steps = keys.integer(kParams + "warmup_num_steps", &warmup);
   const std::string shape = keys.text(kParams + "warmup_type");
   s.warmup_log = shape == "log" || shape == "LOG" || shape == "Log";
   if (s.kind == ScheduleKind::warmup_cosine_lr) {
@@ -68,22 +91,47 @@ void build_warmup(Keys& keys, const ImportContext& context, const std::string& t
     keys.effects().reject(total, "missing, but " + type + " needs it; give a number or \"auto\"");
     return;
   }
-  const AutoRule rule{steps, "run.steps"};
+  const AutoRule rule{steps, "run.steps", is_open};
   s.total_num_steps = keys.integer(total, &rule);
 }
 
-void build_one_cycle(Keys& keys, ScheduleConfig& s) {
+// Whoever writes 0 or 1 gets two steps, and must know.
+void note_short_warmup(Keys& keys, const Release& release, const ScheduleConfig& s) {
+  const std::string path = kParams + "warmup_num_steps";
+  if (!keys.is_set(path) || s.warmup_num_steps >= 2) return;
+  const bool refused = s.warmup_num_steps == 0 && release >= kRefusesZeroWarmup;
+  keys.effects().record(path, 2, EffectStatus::honoured,
+                        std::string("DeepSpeed warms up for two steps at least") +
+                            (refused ? ", and refuses 0 since 0.19.3" : ""));
+}
+
+void build_stairs(Keys& keys, const Release& release, ScheduleConfig& s) {
+  const std::string first = kParams + "cycle_first_stair_count";
+  const std::string second = kParams + "cycle_second_stair_count";
+  if (release < kTakesStairs) {
+    keys.effects().mark_unused(first, "no effect: DeepSpeed uses it since 0.19.4");
+    keys.effects().mark_unused(second, "no effect: DeepSpeed uses it since 0.19.4");
+    return;
+  }
+  s.cycle_first_stair_count = keys.integer(first);
+  s.cycle_second_stair_count = keys.integer(second);
+  if (!keys.is_set(second)) s.cycle_second_stair_count = s.cycle_first_stair_count;
+}
+
+void build_one_cycle(Keys& keys, const Release& release, ScheduleConfig& s) {
   for (const char* name : {"cycle_min_lr", "cycle_max_lr"}) {
     if (!keys.is_set(kParams + name))
       keys.effects().reject(kParams + name, "missing, but OneCycle needs it; give a number");
   }
   if (!keys.is_set(kParams + "cycle_min_lr") || !keys.is_set(kParams + "cycle_max_lr")) return;
   fields::visit_one_cycle(s, reading(keys, kParams));
+  build_stairs(keys, release, s);
 }
 
 }  // namespace
 
-ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double lr) {
+ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, const Release& release,
+                              double lr) {
   ScheduleConfig s;
   if (!keys.is_set("scheduler.type")) {
     keys.effects().record("scheduler.type", "constant", EffectStatus::defaulted,
@@ -99,24 +147,18 @@ ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double l
   const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                  [&name](const ScheduleType& t) { return t.name == name; });
   if (type == kTypes.end()) {
-    std::vector<std::string> known;
-    for (const ScheduleType& t : kTypes) known.emplace_back(t.name);
-    const bool cosine = name.starts_with("Cosine");
-    keys.effects().reject("scheduler.type", "\"" + shortened(name) + "\" is not one of " +
-                                                join(known, ", ") + "; the nearest is \"" +
-                                                (cosine ? "WarmupCosineLR" : nearest(name, known)) +
-                                                "\"");
-    keys.effects().mark_unused(kParams, "a parameter of " + shortened(name));
+    build_unknown(keys, name);
     return s;
   }
   reject_others(keys, kParams, type->params, name);
   s.kind = type->kind;
   if (type->kind == ScheduleKind::one_cycle) {
-    build_one_cycle(keys, s);
+    build_one_cycle(keys, release, s);
   } else if (type->kind == ScheduleKind::lr_range_test) {
     fields::visit_range_test(s, reading(keys, kParams));
   } else {
     build_warmup(keys, context, name, lr, s);
+    note_short_warmup(keys, release, s);
   }
   return s;
 }

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "core/optim/schedule_config.h"
-#include "scenarios/deepspeed/values.h"
+#include "scenarios/deepspeed/release.h"
 
 namespace zl {
 
 // `lr`: the optimizer's.
-ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, double lr);
+ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, const Release& release,
+                              double lr);
 
 }  // namespace zl

@@ -22,7 +22,8 @@ Json Keys::value(const std::string& path, const AutoRule* rule) {
   if (key != nullptr && key->is_auto && rule != nullptr) {
     const bool whole = spec->types & json_type::integer;
     const Json value = whole ? Json(static_cast<std::int64_t>(rule->value)) : Json(rule->value);
-    effects_.record(path, value, EffectStatus::defaulted, "\"auto\": " + rule->why);
+    effects_.record(path, rule->is_open ? Json("auto") : value, EffectStatus::defaulted,
+                    "\"auto\": " + rule->why);
     return value;
   }
   const Json value = Json::parse(spec->standard);

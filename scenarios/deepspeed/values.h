@@ -15,6 +15,7 @@ namespace zl {
 struct AutoRule {
   double value = 0;
   std::string why;
+  bool is_open = false;  // the run that would decide is not known: "auto" stays, `value` stands in
 };
 
 class Keys {

@@ -23,7 +23,12 @@ constexpr SizeByHidden kSizes[] = {{"reduce_bucket_size", 2, 1.0, "hidden * hidd
 
 std::int64_t sized_by_hidden(Keys& keys, const ImportContext& context, const std::string& name) {
   for (const SizeByHidden& size : kSizes) {
-    if (size.name != name || context.model == nullptr) continue;
+    if (size.name != name) continue;
+    if (context.model == nullptr) {
+      const AutoRule open{std::stod(std::string(find_key(kZero + name)->standard)),
+                          std::string(size.formula) + " of the run's model (--model)", true};
+      return keys.integer(kZero + name, &open);
+    }
     const std::int64_t hidden = context.model->hidden;
     const AutoRule rule{size.factor * std::pow(static_cast<double>(hidden), size.power),
                         std::string(size.formula) + ", model.hidden = " + std::to_string(hidden)};
@@ -81,10 +86,6 @@ ZeroConfig build_zero(Keys& keys, const ImportContext& context) {
   if (keys.boolean(kZero + "legacy_stage1")) {
     keys.effects().reject(kZero + "legacy_stage1",
                           "true is no longer supported by DeepSpeed; remove it");
-  }
-  if (stage3 && keys.is_set(kZero + "elastic_checkpoint") &&
-      keys.given(kZero + "elastic_checkpoint")->value->get<bool>()) {
-    keys.effects().reject(kZero + "elastic_checkpoint", "true is not possible with stage 3");
   }
   build_quantized(keys, zero);
   fields::visit_stage3(zero, [&](const char* name, std::int64_t& size) {

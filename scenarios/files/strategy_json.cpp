@@ -1,8 +1,11 @@
 #include "scenarios/files/strategy_json.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/deepspeed/fields.h"
+#include "scenarios/deepspeed/keys.h"
 #include "scenarios/deepspeed/parallel.h"
 
 namespace zl {
@@ -63,6 +66,10 @@ Json one_cycle_json(const ScheduleConfig& s) {
   // Only where it is said, and last: scenarios of before keep their hash.
   params.erase("cycle_second_step_size");
   if (s.cycle_second_step_size > 0) params["cycle_second_step_size"] = s.cycle_second_step_size;
+  if (s.cycle_first_stair_count > 0 || s.cycle_second_stair_count > 0) {
+    params["cycle_first_stair_count"] = s.cycle_first_stair_count;
+    params["cycle_second_stair_count"] = s.cycle_second_stair_count;
+  }
   return {{"type", "OneCycle"}, {"params", params}};
 }
 
@@ -135,6 +142,12 @@ void add_offload(const OffloadConfig& offload, Json& out) {
   }
 }
 
+// Top-level keys whose values follow from the run where the file does not give them.
+constexpr std::array<std::string_view, 4> kOfTypes = {"fp16", "bf16", "data_types",
+                                                      "communication_data_type"};
+constexpr std::array<std::string_view, 3> kOfBatch = {
+    "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"};
+
 Json fp16_json(const Strategy& s) {
   if (s.precision.compute_dtype != DType::f16) return {{"enabled", false}};
   Json fp16 = {{"enabled", true}};
@@ -169,6 +182,29 @@ Json strategy_to_json(const Strategy& s) {
   if (s.optimizer.kind == OptimizerKind::onebit_adam) {
     out["x-zerolab"]["deepspeed_compat"] = s.optimizer.onebit.deepspeed_compat;
     fields::visit_automatic_freeze(s.optimizer.onebit, into(out["x-zerolab"]));
+  }
+  return out;
+}
+
+Json strategy_file_json(const ImportedStrategy& imported, bool with_batch) {
+  Json out = strategy_to_json(imported.strategy);
+  for (const std::string_view key : kOfTypes) out.erase(std::string(key));
+  for (const std::string_view key : kOfBatch) {
+    if (!with_batch) out.erase(std::string(key));
+  }
+  for (const Effect& effect : imported.effects) {
+    const std::string path = canonical_path(effect.key);
+    const KeySpec* spec = find_key(path);
+    if (effect.given.empty() || spec == nullptr || spec->handling != Handling::applied) continue;
+    const std::string_view section = std::string_view(path).substr(0, path.find('.'));
+    const bool of_batch = std::count(kOfBatch.begin(), kOfBatch.end(), section) > 0;
+    const bool of_types = std::count(kOfTypes.begin(), kOfTypes.end(), section) > 0;
+    const bool is_auto = effect.given == "\"auto\"" && !of_batch;
+    if (is_auto || of_types || (of_batch && !with_batch) || path == "x-zerolab.deepspeed_version") {
+      std::string pointer = "/" + path;
+      std::replace(pointer.begin(), pointer.end(), '.', '/');
+      out[Json::json_pointer(pointer)] = Json::parse(effect.given);
+    }
   }
   return out;
 }

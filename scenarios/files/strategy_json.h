@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/train/strategy.h"
+#include "scenarios/deepspeed/imported_strategy.h"
 #include "simulator/json/reading.h"
 
 namespace zl {
@@ -12,6 +12,11 @@ namespace zl {
 // A DeepSpeed configuration with every value spelled out and keys in a fixed order; importing it
 // for the same number of ranks gives the same Strategy.
 Json strategy_to_json(const Strategy& strategy);
+
+// The file that was imported as zerolab writes it: every value spelled out but those that wait for
+// the run. "auto" stays, and types and, unless `with_batch`, batch sizes are there only where the
+// file has them.
+Json strategy_file_json(const ImportedStrategy& imported, bool with_batch);
 
 // "none", "full", "every:4", "selective:attention,mlp", "auto".
 std::string recompute_text(const RecomputeConfig& recompute);

@@ -25,14 +25,25 @@ Variation combined(const StrategyStudy& strategy, const std::vector<const Change
   return variation;
 }
 
+// Where offloading has no effect, the change would name what is not there.
+bool offloads_as_asked(const Strategy& strategy, const Json& asked) {
+  const Json zero = asked.value("zero_optimization", Json::object());
+  const auto is_asked = [&zero](const char* section) {
+    return zero.contains(section) && zero[section].value("device", "none") != "none";
+  };
+  return (strategy.offload.optimizer != Tier::device) == is_asked("offload_optimizer") &&
+         (strategy.offload.parameters != Tier::device) == is_asked("offload_param");
+}
+
 bool is_accepted(const Study& study, const Variation& variation) {
   try {
     ImportContext context;
     context.ranks = study.scenario.run.ranks;
     context.model = &study.scenario.model;
     context.steps = study.scenario.run.steps;
-    require_runnable(import_deepspeed(variation.json, variation.name, context));
-    return true;
+    const ImportedStrategy imported = import_deepspeed(variation.json, variation.name, context);
+    require_runnable(imported);
+    return offloads_as_asked(imported.strategy, Json::parse(variation.json));
   } catch (const Error&) {
     return false;
   }

@@ -63,8 +63,10 @@ TEST(LrSchedule, WarmupLinear) {
 TEST(LrSchedule, WarmupStartsAtTheMinimumAndTakesAtLeastTwoSteps) {
   ScheduleConfig config = warmup(ScheduleKind::warmup_lr, false, 0);
   config.warmup_min_lr = 0.5;
-  config.warmup_num_steps = 1;
-  expect_lrs(LrSchedule(config, {}), {0.5, 0.5, 0.75, 1, 1});
+  for (const std::int64_t steps : {0, 1, 2}) {
+    config.warmup_num_steps = steps;
+    expect_lrs(LrSchedule(config, {}), {0.5, 0.5, 0.75, 1, 1});
+  }
 }
 
 TEST(LrSchedule, WarmupDecay) {
@@ -99,11 +101,27 @@ TEST(LrSchedule, OneCycleWithUnequalHalvesAndNoDecay) {
   expect_lrs(LrSchedule(config, {}), {.1, .55, 1, .7, .4, .1, .1, .1});
 }
 
+// DeepSpeed 0.19.8's rates of cycles of 6 + 6 and 6 + 4 steps, in units of 1e-4.
+TEST(LrSchedule, OneCycleTakesStairs) {
+  ScheduleConfig config = one_cycle();
+  config.cycle_min_lr = 1e-4;
+  config.cycle_max_lr = 1e-3;
+  config.cycle_first_step_size = 6;
+  config.cycle_first_stair_count = config.cycle_second_stair_count = 3;
+  expect_lrs(LrSchedule(config, {}),
+             {1e-4, 1e-4, 4e-4, 4e-4, 7e-4, 7e-4, 1e-3, 7e-4, 7e-4, 4e-4, 4e-4, 1e-4, 1e-4});
+  config.cycle_second_step_size = 4;
+  config.cycle_second_stair_count = 2;
+  expect_lrs(LrSchedule(config, {}),
+             {1e-4, 1e-4, 4e-4, 4e-4, 7e-4, 7e-4, 1e-3, 5.5e-4, 5.5e-4, 1e-4, 1e-4});
+}
+
+// Its first step alone takes the momentum of the peak, as DeepSpeed's does.
 TEST(LrSchedule, OneCycleMomentumRunsInversely) {
   ScheduleConfig config = one_cycle();
   config.decay_mom_rate = 0.5;
   LrSchedule schedule(config, {});
-  for (const double golden : {.9, .85, .8, .85, .9, .9 * 1.5, .9 * 2.0}) {
+  for (const double golden : {.8, .85, .8, .85, .9, .9 * 1.5, .9 * 2.0}) {
     ASSERT_TRUE(schedule.beta1().has_value());
     EXPECT_NEAR(*schedule.beta1(), golden, 1e-12);
     EXPECT_EQ(schedule.beta2(), 0.99);
@@ -151,7 +169,7 @@ void expect_schedule_error(const ScheduleConfig& config, const std::string& key)
 
 TEST(LrSchedule, RejectsBadStepCounts) {
   ScheduleConfig config = warmup(ScheduleKind::warmup_lr, true, 0);
-  config.warmup_num_steps = 0;
+  config.warmup_num_steps = -1;
   expect_schedule_error(config, "warmup_num_steps");
   expect_schedule_error(warmup(ScheduleKind::warmup_decay_lr, true, 0), "total_num_steps");
   expect_schedule_error(warmup(ScheduleKind::warmup_cosine_lr, true, -1), "total_num_steps");
@@ -232,6 +250,21 @@ TEST(LossScaler, HalvingStopsAtAMinimumThatIsNoPowerOfTwo) {
   expect_scales(config, "XX", {4, 3});
 }
 
+// As DeepSpeed's: what is counted down to 1 begins below it.
+TEST(LossScaler, WithoutHysteresisTheScaleNeverFalls) {
+  LossScalerConfig config = window_of_two();
+  config.hysteresis = 0;
+  expect_scales(config, "XXXX...X", {65536, 65536, 65536, 65536, 65536, 65536, 131072, 131072});
+}
+
+TEST(LossScaler, AMinimumOfZeroIsNone) {
+  LossScalerConfig config;
+  config.initial_scale_power = 0;
+  config.hysteresis = 1;
+  config.min_scale = 0;
+  expect_scales(config, "XXX", {0.5, 0.25, 0.125});
+}
+
 TEST(LossScaler, StaticScaleNeverMoves) {
   LossScalerConfig config;
   config.static_scale = 128.0;
@@ -277,10 +310,10 @@ TEST(LossScaler, RejectsBadValues) {
   config.window = 0;
   expect_scaler_error(config, "loss_scale_window");
   config = {};
-  config.hysteresis = 0;
+  config.hysteresis = -1;
   expect_scaler_error(config, "hysteresis");
   config = {};
-  config.min_scale = 0;
+  config.min_scale = -1;
   expect_scaler_error(config, "min_loss_scale");
   config = {};
   config.initial_scale_power = 1000;

@@ -63,9 +63,13 @@ TEST(ImportDeepSpeed, Schedules) {
                                    .strategy.schedule;
   EXPECT_EQ(range.lr_range_test_step_size, 2);
   EXPECT_TRUE(range.lr_range_test_staircase);
-  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "CosineAnnealingLR",
+  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "CosineDecay",
       "params": {"last_batch_iteration": -1}})")),
                   "the nearest is \"WarmupCosineLR\"");
+  const ImportedStrategy torchs = import_text(with(
+      R"("scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 500, "eta_min": 1e-5}})"));
+  ASSERT_EQ(torchs.refusals.size(), 1u);
+  EXPECT_CONTAINS(torchs.refusals[0], "one of PyTorch's; available are WarmupLR");
   EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "WarmupDecayLR"})")),
                   "total_num_steps: missing");
   EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "OneCycle"})")), "cycle_min_lr: missing");
@@ -75,6 +79,77 @@ TEST(ImportDeepSpeed, Schedules) {
   EXPECT_CONTAINS(
       rejection(with(R"("scheduler": {"type": "WarmupLR", "params": {"cycle_min_lr": 1}})")),
       "not a parameter of WarmupLR");
+}
+
+TEST(ImportDeepSpeed, AShortWarmupTakesTwoSteps) {
+  for (const int steps : {0, 1}) {
+    const ImportedStrategy imported =
+        import_text(with(R"("scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": )" +
+                         std::to_string(steps) + "}}"));
+    const Effect& row = effect(imported, "scheduler.params.warmup_num_steps");
+    EXPECT_EQ(row.effective, "2");
+    EXPECT_EQ(row.why, steps == 0
+                           ? "DeepSpeed warms up for two steps at least, and refuses 0 since 0.19.3"
+                           : "DeepSpeed warms up for two steps at least");
+  }
+}
+
+TEST(ImportDeepSpeed, ZeroHysteresisAndNoMinimumAreTaken) {
+  const ImportedStrategy imported =
+      import_text(with(R"("fp16": {"enabled": true, "hysteresis": 0, "min_loss_scale": 0})"));
+  EXPECT_EQ(imported.strategy.loss_scaler.hysteresis, 0);
+  EXPECT_EQ(imported.strategy.loss_scaler.min_scale, 0);
+  EXPECT_CONTAINS(effect(imported, "fp16.hysteresis").why, "the scale never falls");
+  EXPECT_CONTAINS(effect(imported, "fp16.min_loss_scale").why, "no lower end");
+}
+
+// What changed between releases follows x-zerolab.deepspeed_version.
+TEST(ImportDeepSpeed, TheReleaseDecides) {
+  const auto as = [](const std::string& release, const std::string& members) {
+    return import_text(
+        with(members + R"(, "x-zerolab": {"deepspeed_version": ")" + release + "\"}"));
+  };
+  const std::string plain = R"("steps_per_print": 1)";
+  EXPECT_EQ(import_text(with(plain)).strategy.gradient_clipping, 1.0);
+  EXPECT_EQ(as("0.19.8", plain).strategy.gradient_clipping, 1.0);
+  EXPECT_EQ(as("0.19.3", plain).strategy.gradient_clipping, 1.0);
+  EXPECT_EQ(as("0.19.2", plain).strategy.gradient_clipping, 0.0);
+  EXPECT_EQ(as("0.18.9", plain).strategy.gradient_clipping, 0.0);
+  EXPECT_EQ(as("0.18.9", R"("gradient_clipping": 0.5)").strategy.gradient_clipping, 0.5);
+  EXPECT_EQ(as("0.18.9", R"("gradient_clipping": "auto")").strategy.gradient_clipping, 1.0);
+
+  const std::string stairs = R"("scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-4,
+      "cycle_max_lr": 1e-3, "cycle_first_stair_count": 3}})";
+  EXPECT_EQ(as("0.19.4", stairs).strategy.schedule.cycle_first_stair_count, 3);
+  EXPECT_EQ(as("0.19.4", stairs).strategy.schedule.cycle_second_stair_count, 3);
+  EXPECT_EQ(as("0.18.9", stairs).strategy.schedule.cycle_first_stair_count, 0);
+  EXPECT_EQ(effect(as("0.18.9", stairs), "scheduler.params.cycle_first_stair_count").why,
+            "no effect: DeepSpeed uses it since 0.19.4");
+
+  const std::string onebit = R"("optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 5}})";
+  EXPECT_EQ(effect(as("0.19.8", onebit), "optimizer.type").why,
+            "by zerolab's own; DeepSpeed has none since 0.19.7");
+  EXPECT_EQ(effect(as("0.19.6", onebit), "optimizer.type").why, "");
+  for (const char* bad : {"latest", "0.19", "0.19.8.1", "0.19.x", "", "-1.0.0"}) {
+    SCOPED_TRACE(bad);
+    EXPECT_CONTAINS(message_of([&] { as(bad, plain); }), "is no release; write \"0.19.8\"");
+  }
+}
+
+// DeepSpeed's type where the file enables fp16, fp32 where it is the run that does; one key away.
+TEST(ImportDeepSpeed, Fp16GradientsAccumulateAsInDeepSpeed) {
+  const auto types = [](const std::string& members, std::optional<DType> precision) {
+    return import_text(with(members), {.ranks = 4, .precision = precision}).strategy.precision;
+  };
+  const std::string half = R"("fp16": {"enabled": true})", open = R"("fp16": {"enabled": "auto"})";
+  EXPECT_EQ(types(half, {}).grad_accum_dtype, DType::f16);
+  EXPECT_EQ(types(open, DType::f16).grad_accum_dtype, DType::f16);
+  EXPECT_EQ(types(half, DType::bf16).grad_accum_dtype, DType::f32);
+  EXPECT_EQ(types(R"("steps_per_print": 1)", DType::f16).grad_accum_dtype, DType::f32);
+  const std::string wide = half + R"(, "data_types": {"grad_accum_dtype": "fp32"})";
+  EXPECT_EQ(types(wide, {}).grad_accum_dtype, DType::f32);
+  EXPECT_CONTAINS(effect(import_text(with(half)), "data_types.grad_accum_dtype").why,
+                  "\"fp32\" is recommended");
 }
 
 TEST(ImportDeepSpeed, OneBitOptimizers) {
