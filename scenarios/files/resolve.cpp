@@ -1,5 +1,6 @@
 #include "scenarios/files/resolve.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/scenario_checks.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_names.h"
 
 namespace zl {
 namespace {
@@ -56,6 +58,44 @@ ImportedStrategy resolve_strategy(const Json& value, std::size_t index, const fs
   return import_deepspeed(edited_strategy(file.text, file.source, edits), file.source, context);
 }
 
+// The path of a strategy that is a file, empty for names of the catalogue and objects.
+std::string path_of(const Json& value, const fs::path& folder) {
+  if (!value.is_string()) return {};
+  const std::string name = value.get<std::string>();
+  if (catalog_has("strategies", name)) return {};
+  const std::string path = located(name, folder);
+  return is_file(path) ? path : "";
+}
+
+// Files that have their name from one base name, each others' or the catalogue's, have it from
+// their paths instead.
+void tell_apart(const Json& list, const fs::path& folder, const StrategyEdits& edits,
+                const ImportContext& context, std::vector<ImportedStrategy>& strategies) {
+  std::map<std::string, std::vector<std::size_t>> by_name;
+  for (std::size_t index = 0; index < strategies.size(); ++index) {
+    by_name[strategies[index].strategy.name].push_back(index);
+  }
+  for (const auto& [name, indices] : by_name) {
+    if (indices.size() < 2) continue;
+    std::vector<std::string> paths;
+    std::vector<std::size_t> files;
+    for (const std::size_t index : indices) {
+      const std::string path = path_of(list[index], folder);
+      if (path.empty()) continue;
+      paths.push_back(path);
+      files.push_back(index);
+    }
+    const std::vector<std::string> names = names_by_path(paths);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      ImportContext named = context;
+      named.name = names[i];
+      const StrategyText file = read_strategy(paths[i]);
+      strategies[files[i]] =
+          import_deepspeed(edited_strategy(file.text, names[i], edits), file.source, named);
+    }
+  }
+}
+
 void resolve_strategies(const Json& list, const fs::path& folder, const ScenarioOverrides& given,
                         const sim::ClusterSpec& cluster, Scenario& out) {
   if (!list.is_array() || list.empty()) {
@@ -72,9 +112,13 @@ void resolve_strategies(const Json& list, const fs::path& folder, const Scenario
       .steps = run.steps,
       .batch_is_default = !given.micro_batch && !given.gradient_accumulation,
       .default_precision = sim::default_precision(cluster)};
-  std::set<std::string> names;
+  std::vector<ImportedStrategy> strategies;
   for (std::size_t index = 0; index < list.size(); ++index) {
-    ImportedStrategy strategy = resolve_strategy(list[index], index, folder, given.edits, context);
+    strategies.push_back(resolve_strategy(list[index], index, folder, given.edits, context));
+  }
+  tell_apart(list, folder, given.edits, context, strategies);
+  std::set<std::string> names;
+  for (ImportedStrategy& strategy : strategies) {
     require_runnable(strategy);
     warn_of_precision(cluster, out.cluster, strategy);
     if (!names.insert(strategy.strategy.name).second) {
