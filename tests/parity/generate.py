@@ -88,8 +88,8 @@ class Decoder:
         gate, up = up.chunk(2, -1)
         return self.linear(F.silu(gate) * up, prefix + "down")
 
-    def loss(self, tokens):
-        inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    def logits(self, tokens):
+        inputs = tokens[:, :-1]
         x = self.weights["embedding.token"][inputs]
         if self.gpt2:
             x = x + self.weights["embedding.position"][: inputs.shape[1]]
@@ -98,8 +98,10 @@ class Decoder:
             x = x + self.attention(self.norm(x, prefix + "norm1"), prefix + "attention.")
             x = x + self.mlp(self.norm(x, prefix + "norm2"), prefix + "mlp.")
         head = self.weights.get("head", self.weights["embedding.token"])
-        logits = F.linear(self.norm(x, "final_norm"), head)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return F.linear(self.norm(x, "final_norm"), head)
+
+    def loss(self, tokens):
+        return F.cross_entropy(self.logits(tokens).flatten(0, 1), tokens[:, 1:].flatten())
 
 
 def tokens_of(step):
