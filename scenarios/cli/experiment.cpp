@@ -9,30 +9,13 @@
 #include "core/base/nearest.h"
 #include "core/base/text.h"
 #include "scenarios/cli/interrupt.h"
+#include "scenarios/cli/notes.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/run/live_report.h"
 #include "scenarios/run/simulate.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
-namespace {
-
-// What a strategy file leaves open or means differently is said aloud, not only by `zerolab show`.
-void say_notes(const ImportedStrategy& imported) {
-  for (const Effect& effect : imported.effects) {
-    const bool given = !effect.given.empty() && effect.given != "\"auto\"";
-    const bool missing =
-        effect.key == "optimizer.type" ||
-        (effect.key.ends_with("16.enabled") && effect.effective == "true" && effect.given.empty());
-    const bool chosen = missing && effect.status == EffectStatus::defaulted;
-    if (!effect.why.empty() && (given || chosen)) {
-      log_info(imported.strategy.name + ": " + effect.key + ": " + effect.why);
-    }
-  }
-}
-
-}  // namespace
-
 Experiment::Experiment(const Runner& runner, Scenario scenario, const DatabaseOptions& database,
                        bool says_notes)
     : runner_(runner),

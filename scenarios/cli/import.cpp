@@ -6,9 +6,11 @@
 #include "core/base/files.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
+#include "scenarios/cli/notes.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
+#include "scenarios/cli/strategy_context.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/file_kind.h"
 #include "scenarios/files/import_huggingface.h"
@@ -23,8 +25,7 @@ struct ImportOptions {
   std::string file;
   std::string save;
   std::string format;
-  std::int64_t ranks = 1;
-  std::string model;
+  StrategyContext context;
 };
 
 void save(const ImportOptions& options, const Json& object) {
@@ -46,20 +47,13 @@ int import_hf(const ImportOptions& options) {
 
 int import_deepspeed_file(const ImportOptions& options) {
   const Format format = parse_format(options.format);
-  ImportContext context;
-  context.ranks = options.ranks;
   ModelConfig model;
-  if (!options.model.empty()) {
-    model = load_model(options.model);
-    context.model = &model;
-  }
-  const ImportedStrategy imported =
-      import_deepspeed(read_file(options.file), options.file, context);
-  const Json strategy = strategy_to_json(imported.strategy);
+  const ImportedStrategy imported = import_deepspeed(read_file(options.file), options.file,
+                                                     import_context(options.context, model));
+  const Json strategy = strategy_file_json(imported, options.context.ranks > 0);
   save(options, strategy);
-  log_info(render(effects_table(imported), Format::table));
-  for (const std::string& warning : imported.warnings) log_warning(warning);
-  for (const std::string& refusal : imported.refusals) log_warning(refusal);
+  say_notes(imported);
+  say_problems(imported);
   print(format == Format::json ? pretty(strategy) : render(leaves(strategy), format));
   return 0;
 }
@@ -88,9 +82,7 @@ void add_import(CLI::App& app, Action& action) {
   CLI::App& sub = add_one(*import, action, "deepspeed",
                           "DeepSpeed configuration: the strategy it means, with every value",
                           import_deepspeed_file, deepspeed);
-  sub.add_option("--ranks", deepspeed->ranks, "Data-parallel ranks")
-      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
-  sub.add_option("--model", deepspeed->model, "Model that \"auto\" values depend on");
+  add_strategy_context(sub, deepspeed->context);
 }
 
 }  // namespace zl::cli

@@ -10,9 +10,11 @@
 #include "core/base/log.h"
 #include "core/base/nearest.h"
 #include "scenarios/cli/commands.h"
+#include "scenarios/cli/notes.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/show_lists.h"
+#include "scenarios/cli/strategy_context.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
@@ -24,9 +26,8 @@ namespace {
 struct ShowOptions {
   std::string name;
   std::string format = "table";
-  std::int64_t ranks = 1;
   std::int64_t sequence_length = 0;
-  std::string model;
+  StrategyContext context;
 };
 
 void print_object(const Json& object, const std::string& format_text) {
@@ -73,21 +74,15 @@ int stack(const ShowOptions& options) {
 }
 
 int strategy(const ShowOptions& options) {
-  ImportContext context;
-  context.ranks = options.ranks;
   ModelConfig config;
-  if (!options.model.empty()) {
-    config = load_model(options.model);
-    context.model = &config;
-  }
-  const ImportedStrategy imported = inspect_strategy(options.name, context);
+  const ImportedStrategy imported =
+      inspect_strategy(options.name, import_context(options.context, config));
   const Format format = parse_format(options.format);
   if (format == Format::json) {
-    print(pretty(show_strategy(imported, options.ranks)));
+    print(pretty(show_strategy(imported, imported.ranks)));
   } else {
     print(render(effects_table(imported), format));
-    for (const std::string& warning : imported.warnings) log_warning(warning);
-    for (const std::string& refusal : imported.refusals) log_warning(refusal);
+    say_problems(imported);
   }
   if (!imported.rejections.empty()) {
     throw Error(ErrorCode::invalid, join(imported.rejections, "\n"));
@@ -157,9 +152,7 @@ void add_show(CLI::App& app, Action& action) {
   CLI::App& strategies =
       add_one(*show, action, "strategy",
               "What becomes of every key of a strategy or DeepSpeed file", strategy, for_strategy);
-  strategies.add_option("--ranks", for_strategy->ranks, "Data-parallel ranks")
-      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
-  strategies.add_option("--model", for_strategy->model, "Model that \"auto\" values depend on");
+  add_strategy_context(strategies, for_strategy->context);
   add_one(*show, action, "scenario", "A scenario with every value spelled out", scenario,
           options());
   add_list(*show, action, "models", "The models of the catalogue", list_models);
