@@ -172,7 +172,8 @@ ReportSection fits_section(const ReportScenario& scenario) {
     const bool known = needed > 0;
     table.rows.push_back(
         {name_of(run), run.result.backend, std::string(fits ? "yes" : "NO"),
-         known ? Cell(needed) : Cell(), fits ? Cell(run.result.peak_device.total()) : Cell(),
+         known ? Cell(needed) : Cell(),
+         fits ? Cell(run.result.peak_device.total()) : known_count(run.result.need.in_use),
          capacity > 0 ? Cell(capacity) : Cell(),
          known && capacity > 0 ? Cell(capacity - needed) : Cell(), run.result.message});
   }

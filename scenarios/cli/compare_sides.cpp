@@ -194,9 +194,20 @@ std::vector<ConfigurationDifference> side_differences(const CompareSide& a, cons
   }
   add("strategy", left.strategy, right.strategy);
   add("ranks", std::to_string(left.ranks), std::to_string(right.ranks));
-  if (!left.precision.empty() && !right.precision.empty()) {
-    add("precision", left.precision, right.precision);
-  }
+  // Files of an older version do not say the rest.
+  const RunSetup &set_a = left.setup, &set_b = right.setup;
+  if (set_a.model.empty() || set_b.model.empty()) return all;
+  add("precision", left.precision, right.precision);
+  add("model", set_a.model, set_b.model);
+  add("cluster", set_a.cluster, set_b.cluster);
+  add("stack", set_a.stack, set_b.stack);
+  add("data", set_a.data, set_b.data);
+  const auto add_count = [&add](const char* key, std::int64_t of_a, std::int64_t of_b) {
+    add(key, std::to_string(of_a), std::to_string(of_b));
+  };
+  add_count("sequence_length", set_a.sequence_length, set_b.sequence_length);
+  add_count("micro_batch", set_a.micro_batch, set_b.micro_batch);
+  add_count("gradient_accumulation", set_a.gradient_accumulation, set_b.gradient_accumulation);
   return all;
 }
 
