@@ -12,13 +12,15 @@
 namespace zl {
 
 struct Variation {
-  std::string name;                  // of the changed strategy, unique among those of one strategy
+  // Says what the changed strategy is, not how it came about: "zero-2 + recompute". Of a strategy
+  // that is none of the plain ones, its name and the changes. Unique among those of one strategy.
+  std::string name;
   std::string json;                  // DeepSpeed form
   std::vector<std::string> changes;  // "ZeRO stage 1 → 2"
 };
 
 struct Change {
-  std::string tag, text;  // for the name, for people
+  std::string tag, text;  // for names, for people
   std::function<void(nlohmann::ordered_json&)> apply;
 };
 
@@ -36,6 +38,13 @@ Change optimizer_and_weights_to_host();
 // itself.
 std::vector<Variation> variations(const Study& study, const StrategyStudy& strategy,
                                   const std::vector<Choices>& axes);
+
+// The strategy of the study that does the same under whatever name; null: none.
+const StrategyStudy* same_strategy(const Study& study, const Variation& variation);
+
+// The variation under a name that no strategy of the study has, but the one at `replaced`.
+Variation with_free_name(const Study& study, Variation variation,
+                         const StrategyStudy* replaced = nullptr);
 
 // The strategies of a study as its document may list them.
 std::vector<std::string> listed_strategies(const Study& study);
