@@ -9,6 +9,7 @@
 #include "results/report_markdown.h"
 #include "scenarios/report/collect_report.h"
 #include "scenarios/run/replay.h"
+#include "scenarios/run/stored_run.h"
 #include "scenarios/run/trace_run.h"
 
 namespace zl::gui {
@@ -42,9 +43,21 @@ void save_memory_snapshot(const StrategyStudy& strategy, const QString& file) {
   write(file, memory_snapshot(timed(strategy)));
 }
 
-void save_report(const std::filesystem::path& database, const QString& file) {
+void save_study_report(const Study& study, const std::vector<const StrategyStudy*>& strategies,
+                       const QString& file) {
+  Store store = Store::in_memory();  // a report is of a database: this one is of what is shown
+  const Environment environment = detect_environment();
+  for (const StrategyStudy* each : strategies) {
+    store_run(store, study.scenario, each->imported, each->result, environment);
+  }
+  const Report report = collect_report(store, "zerolab-gui", {});
+  write(file, file.endsWith(".md") ? report_markdown(report) : report_html(report));
+}
+
+void save_report(const std::filesystem::path& database, const QString& file,
+                 const std::vector<std::int64_t>& runs) {
   Store store = Store::open(database, Store::Mode::read_only);
-  const Report report = collect_report(store, database.string(), {});
+  const Report report = collect_report(store, database.string(), {"", {}, runs});
   write(file, file.endsWith(".md") ? report_markdown(report) : report_html(report));
 }
 

@@ -17,7 +17,12 @@ void save_perfetto(const Study& study, const std::vector<const StrategyStudy*>& 
                    const QString& file);
 // For https://pytorch.org/memory_viz.
 void save_memory_snapshot(const StrategyStudy& strategy, const QString& file);
+// The same of the strategies of a study, nothing stored. Throws Error{invalid} without any.
+void save_study_report(const Study& study, const std::vector<const StrategyStudy*>& strategies,
+                       const QString& file);
 // Markdown for a .md file, else HTML. Throws Error{invalid} when the database has no runs.
-void save_report(const std::filesystem::path& database, const QString& file);
+// `runs`: exactly these, side by side; none: the newest of every scenario, strategy and backend.
+void save_report(const std::filesystem::path& database, const QString& file,
+                 const std::vector<std::int64_t>& runs = {});
 
 }  // namespace zl::gui

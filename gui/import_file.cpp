@@ -1,5 +1,6 @@
 #include "gui/import_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -23,8 +24,9 @@ bool is_database(const std::string& path) {
 
 ImportedFile import_model(const std::string& path, const Document& current) {
   const ModelConfig model = load_model(path);
+  // What was said for another model goes with it.
   return {ImportedFile::Kind::model,
-          current.with("model", path),
+          current.with("model", path).with("run.micro_batch", "").with("run.sequence_length", ""),
           "model " + model.name + " from " + path,
           {}};
 }
@@ -47,9 +49,11 @@ ImportedFile import_strategy(const std::string& path, const std::string& text,
     if (names.empty()) {
       for (const ImportedStrategy& each : scenario.strategies) names.push_back(each.strategy.name);
     }
-    names.push_back(path);
-    out.document = current.with_strategies(names);
-    out.message = "strategy " + strategy.strategy.name + " from " + path;
+    const bool known = std::find(names.begin(), names.end(), path) != names.end();
+    if (!known) names.push_back(path);
+    out.document = known ? current : current.with_strategies(names);
+    out.message =
+        (known ? "reloaded strategy " : "strategy ") + strategy.strategy.name + " from " + path;
     return out;
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.what());

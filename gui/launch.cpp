@@ -7,14 +7,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
+#include "gui/import_file.h"
 #include "gui/main_window.h"
 #include "gui/session.h"
 #include "gui/theme.h"
 #include "gui/views/explore_page.h"
 #include "results/paths.h"
 #include "results/store.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/file_kind.h"
 
 namespace zl::gui {
 namespace {
@@ -54,17 +59,33 @@ void add_options(QCommandLineParser& parser) {
   parser.setApplicationDescription("The dashboard of zerolab: compare training strategies.");
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addOptions({{"scenario", "Study, model or scenario file to open.", "name"},
-                     {"view", "View to show: " + MainWindow::view_names().join(", ") + ".", "name"},
-                     {"screenshot", "Write a PNG of the window and end.", "file"},
-                     {"size", "Size of the window.", "WxH", "1280x800"},
-                     {"scale", "Pixels per point of the screenshot.", "factor", "1"},
-                     {"db", "Result database (see zerolab paths).", "file"},
-                     {"select", "Strategies to select, separated by commas.", "names"},
-                     {"baseline", "Strategy to compare with.", "name"},
-                     {"dark", "Dark colours."},
-                     {"light", "Light colours."}});
+  parser.addOptions(
+      {{"scenario", "Study, model, scenario, DeepSpeed or config.json file to open.", "name"},
+       {"view", "View to show: " + MainWindow::view_names().join(", ") + ".", "name"},
+       {"screenshot", "Write a PNG of the window and end.", "file"},
+       {"size", "Size of the window.", "WxH", "1280x800"},
+       {"scale", "Pixels per point of the screenshot.", "factor", "1"},
+       {"db", "Result database (see zerolab paths).", "file"},
+       {"select", "Strategies to select, separated by commas.", "names"},
+       {"baseline", "Strategy to compare with.", "name"},
+       {"dark", "Dark colours."},
+       {"light", "Light colours."}});
   parser.addPositionalArgument("scenario", "As --scenario.", "[scenario]");
+}
+
+// A strategy or a model alone: it joins a scenario.
+bool is_part_of_scenario(const std::string& name) {
+  if (catalog_has("studies", name) || catalog_has("models", name) || !is_file(name)) return false;
+  const FileKind kind = file_kind(parse_json(read_file(name), name));
+  return kind == FileKind::strategy || kind == FileKind::model;
+}
+
+// Of the last session's, else of the first study. Throws Error{invalid} when it is refused.
+void open_part(MainWindow& window, Session& session, const std::string& file) {
+  if (!window.restore()) session.open(Document::open(kFirstStudy));
+  const ImportedFile imported = import_file(file, session.document());
+  if (!imported.document) throw Error(ErrorCode::invalid, imported.message);
+  session.edit(*imported.document, QObject::tr("Import %1").arg(QString::fromStdString(file)));
 }
 
 int take_screenshot(MainWindow& window, Session& session, const QString& file) {
@@ -103,7 +124,9 @@ int start(const QCommandLineParser& parser) {
     options.settings = QString::fromStdString((config_folder() / "dashboard.ini").string());
   }
   MainWindow window(session, options);
-  if (!scenario.isEmpty() || !window.restore()) {
+  if (is_part_of_scenario(scenario.toStdString())) {
+    open_part(window, session, scenario.toStdString());
+  } else if (!scenario.isEmpty() || !window.restore()) {
     session.open(Document::open(scenario.isEmpty() ? kFirstStudy : scenario.toStdString()));
   }
   if (screenshot || parser.isSet("size")) window.resize(parse_size(parser.value("size")));

@@ -3,33 +3,50 @@
 #include <QCloseEvent>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QFileInfo>
+#include <QKeyEvent>
 #include <QLabel>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 #include <QScrollArea>
 #include <QSettings>
 #include <QSplitter>
 #include <QStatusBar>
-#include <QTabWidget>
 #include <QTableView>
+#include <QTimer>
 #include <QUrl>
+#include <QVBoxLayout>
 
 #include "core/base/error.h"
 #include "gui/command_line.h"
 #include "gui/import_file.h"
 #include "gui/models/table_model.h"
+#include "gui/plot/plot.h"
 #include "gui/units.h"
 #include "gui/views/accuracy_page.h"
 #include "gui/views/chart_views.h"
 #include "gui/views/compare_page.h"
 #include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
+#include "gui/views/notice_bar.h"
+#include "gui/views/pages.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/trace_views.h"
 #include "gui/views/train_page.h"
+#include "scenarios/files/defaults.h"
 
 namespace zl::gui {
+namespace {
+
+constexpr int kSettledMilliseconds = 100;
+// The pages whose charts are of the scenario.
+constexpr const char* kOfTheStudy[] = {"overview", "tradeoff", "explore",   "memory",
+                                       "time",     "traffic",  "over-time", "timeline"};
+
+}  // namespace
 
 MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* parent)
     : QMainWindow(parent), session_(session), options_(options) {
@@ -37,12 +54,17 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   setWindowTitle("zerolab");
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
-  tabs_ = new QTabWidget;
-  tabs_->setDocumentMode(true);
-  tabs_->setUsesScrollButtons(true);
-  setCentralWidget(tabs_);
+  pages_ = new Pages;
   add_views();
   add_docks();
+  notices_ = new NoticeBar(session_, *form_);
+  auto* middle = new QWidget;
+  auto* column = new QVBoxLayout(middle);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(notices_);
+  column->addWidget(pages_, 1);
+  setCentralWidget(middle);
   status_ = new QLabel;
   status_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -51,29 +73,6 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   follow_runs();
   follow_session();
   resize(1280, 800);
-}
-
-void MainWindow::add_views() {
-  runs_ = new RunsPage(session_, options_.database, this);
-  training_ = new TrainPage(session_, options_.database, this);
-  comparison_ = new ComparePage(session_, runs_->model(), this);
-  keys_ = new TableModel(this);
-  QWidget* keys_page = titled({}, make_table_view(keys_, tr("Keys of the strategy"), this));
-  keys_title_ = keys_page->findChild<QLabel*>();
-  add_view("overview", tr("Overview"), make_overview(session_, this));
-  add_view("memory", tr("Memory"), make_memory_page(session_, this));
-  add_view("time", tr("Time"), make_time_page(session_, this));
-  add_view("tradeoff", tr("Trade-off"), make_tradeoff_page(session_, this));
-  add_view("traffic", tr("Traffic"), make_traffic_page(session_, this));
-  add_view("over-time", tr("Over time"), new MemoryTimePage(session_, this));
-  add_view("timeline", tr("Timeline"), new TimelinePage(session_, this));
-  add_view("compare", tr("Compare"), comparison_);
-  add_view("fit", tr("Fit"), new FitPage(session_, this));
-  add_view("explore", tr("Explore"), new ExplorePage(session_, this));
-  add_view("keys", tr("Keys"), keys_page);
-  add_view("train", tr("Train"), training_);
-  add_view("runs", tr("Runs"), runs_);
-  add_view("accuracy", tr("Accuracy"), new AccuracyPage(runs_->model(), this));
 }
 
 void MainWindow::follow_runs() {
@@ -94,58 +93,49 @@ void MainWindow::follow_session() {
   connect(&session_, &Session::failed, this, &MainWindow::update_status);
   connect(&session_, &Session::study_changed, this, &MainWindow::show_keys);
   connect(&session_, &Session::selection_changed, this, &MainWindow::show_keys);
+  connect(&session_, &Session::study_changed, this, &MainWindow::show_whose_charts);
+  connect(&session_, &Session::study_changed, this, &MainWindow::dim_stale);
+  connect(&session_, &Session::failed, this, &MainWindow::dim_stale);
+  connect(&session_, &Session::document_changed, this, &MainWindow::follow_files);
+  connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this] {
+    // Editors write a new file in the place of the old one, which is then watched no more.
+    QTimer::singleShot(kSettledMilliseconds, this, [this] {
+      follow_files();
+      session_.evaluate_again();
+    });
+  });
 }
 
-// A window smaller than a view scrolls it.
-void MainWindow::add_view(const QString& name, const QString& title, QWidget* view) {
-  auto* area = new QScrollArea;
-  area->setObjectName(name);
-  // A splitter in between has no layout: labels that wrap would else claim the height they have at
-  // their narrowest.
-  auto* holder = new QSplitter;
-  holder->addWidget(view);
-  area->setWidget(holder);
-  area->setWidgetResizable(true);
-  area->setFrameShape(QFrame::NoFrame);
-  area->setFocusPolicy(Qt::NoFocus);
-  tabs_->addTab(area, title);
+// Which scenario it is, in the title and in what is exported.
+void MainWindow::show_whose_charts() {
+  const auto study = session_.study();
+  if (!study) return;
+  const Scenario& scenario = study->scenario;
+  const auto text = [](const std::string& value) { return QString::fromStdString(value); };
+  const QString what = tr("%1 on %2").arg(text(scenario.model.name), text(scenario.cluster));
+  const QString name = text(scenario.name);
+  setWindowTitle(name == what ? what : tr("%1, %2").arg(what, name));
+  QString context = tr("%1, %2 ranks, sequence %3")
+                        .arg(what)
+                        .arg(scenario.run.ranks)
+                        .arg(scenario.run.sequence_length);
+  if (!study->strategies.empty()) {
+    const StrategyStudy& first = study->strategies.front();
+    context += tr(", micro-batch %1 x %2, %3")
+                   .arg(first.imported.strategy.micro_batch)
+                   .arg(first.imported.strategy.gradient_accumulation)
+                   .arg(text(first.result.precision));
+  }
+  for (const char* view : kOfTheStudy) {
+    for (Plot* plot : this->view(view)->findChildren<Plot*>()) plot->set_context(context);
+  }
 }
 
-void MainWindow::add_docks() {
-  strategies_ = new StrategyView(session_, this);
-  auto* bottom = new QDockWidget(tr("Strategies"), this);
-  bottom->setObjectName("strategies");
-  bottom->setWidget(strategies_);
-  addDockWidget(Qt::BottomDockWidgetArea, bottom);
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(new ScenarioDock(session_));
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setMinimumWidth(scroll->widget()->minimumSizeHint().width() + 16);
-  auto* left = new QDockWidget(tr("Scenario"), this);
-  left->setObjectName("scenario");
-  left->setWidget(scroll);
-  addDockWidget(Qt::LeftDockWidgetArea, left);
-  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
-  resizeDocks({left}, {330}, Qt::Horizontal);
-  resizeDocks({bottom}, {190}, Qt::Vertical);
-}
-
-QStringList MainWindow::view_names() {
-  return {"overview", "memory", "time",    "tradeoff", "traffic", "over-time", "timeline",
-          "compare",  "fit",    "explore", "keys",     "train",   "runs",      "accuracy"};
-}
-
-QWidget* MainWindow::view(const QString& name) const {
-  const auto* area = tabs_->findChild<QScrollArea*>(name);
-  return area ? static_cast<QSplitter*>(area->widget())->widget(0) : nullptr;
-}
-
-bool MainWindow::show_view(const QString& name) {
-  auto* area = tabs_->findChild<QScrollArea*>(name);
-  if (area) tabs_->setCurrentWidget(area);
-  return area != nullptr;
+void MainWindow::dim_stale() {
+  const bool stale = !session_.error().isEmpty();
+  for (const char* view : kOfTheStudy) {
+    for (Plot* plot : this->view(view)->findChildren<Plot*>()) plot->set_stale(stale);
+  }
 }
 
 void MainWindow::show_keys() {
@@ -164,37 +154,17 @@ void MainWindow::update_status() {
   } else if (!session_.error().isEmpty()) {
     status_->setText(session_.error());
   } else if (study) {
-    status_->setText(tr("%1 on %2, %3 ranks · %4 strategies in %5, %6 of them recorded anew")
+    const auto ranks = static_cast<double>(study->scenario.run.ranks);
+    const auto devices = static_cast<double>(devices_in_name(study->scenario));
+    const bool some = ranks < devices && study->scenario.cluster != "local";
+    status_->setText(tr("%1 on %2, %3 · %4 strategies in %5, %6 of them recorded anew")
                          .arg(QString::fromStdString(study->scenario.model.name),
                               QString::fromStdString(study->scenario.cluster),
-                              count_text(static_cast<double>(study->scenario.run.ranks)))
+                              some ? tr("%1 of %2 GPUs").arg(count_text(ranks), count_text(devices))
+                                   : tr("%1 ranks").arg(count_text(ranks)))
                          .arg(study->strategies.size())
                          .arg(seconds_text(study->seconds))
                          .arg(study->recorded));
-  }
-}
-
-void MainWindow::open_file(const QString& file) {
-  try {
-    const ImportedFile imported = import_file(file.toStdString(), session_.document());
-    const QString message = QString::fromStdString(imported.message);
-    if (imported.kind == ImportedFile::Kind::database) {
-      runs_->open(file.toStdString());
-      training_->set_database(file.toStdString());
-      show_view("runs");
-    } else if (imported.kind == ImportedFile::Kind::scenario) {
-      session_.open(*imported.document);
-    } else if (imported.document) {
-      session_.edit(*imported.document, tr("Import %1").arg(file));
-    }
-    if (!imported.report.rows.empty() && !imported.document) {
-      keys_->set_table(imported.report);
-      keys_title_->setText(tr("Keys of %1").arg(file));
-      show_view("keys");
-    }
-    say(message);
-  } catch (const Error& error) {
-    say(error.what());
   }
 }
 
@@ -202,23 +172,37 @@ QString MainWindow::command() const {
   return QString::fromStdString(command_line(session_.document()));
 }
 
-void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+// Escape that nothing else wanted takes the filter away.
+void MainWindow::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Escape) return session_.hide({});
+  QMainWindow::keyPressEvent(event);
 }
 
-void MainWindow::dropEvent(QDropEvent* event) {
-  for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) open_file(url.toLocalFile());
-  }
+// Whether a run under way may end.
+bool MainWindow::may_close() {
+  if (!training_->controller().running()) return true;
+  QMessageBox question(QMessageBox::Question, tr("A run is under way"),
+                       tr("%1.\n\nClosing ends it after its step; the steps so far are kept.")
+                           .arg(training_->state()),
+                       QMessageBox::NoButton, this);
+  question.addButton(tr("&Stop it and close"), QMessageBox::AcceptRole);
+  QPushButton* stay = question.addButton(tr("&Keep running"), QMessageBox::RejectRole);
+  question.setDefaultButton(stay);
+  question.setEscapeButton(stay);
+  question.exec();
+  return question.clickedButton() != stay;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  if (!may_close()) return event->ignore();
   training_->controller().cancel();
+  notices_->calibrator().cancel();
   if (!options_.settings.isEmpty()) {
     QSettings settings(options_.settings, QSettings::IniFormat);
     settings.setValue("geometry", saveGeometry());
     settings.setValue("layout", saveState());
-    settings.setValue("view", tabs_->currentWidget()->objectName());
+    settings.setValue("view", pages_->current());
+    settings.setValue("recent", recent_);
     settings.setValue("document", QString::fromStdString(session_.document().text()));
     settings.setValue("source", QString::fromStdString(session_.document().source()));
     settings.setValue("unit", static_cast<int>(byte_unit()));
@@ -231,6 +215,7 @@ bool MainWindow::restore() {
   const QSettings settings(options_.settings, QSettings::IniFormat);
   if (!settings.contains("document")) return false;
   set_byte_unit(static_cast<ByteUnit>(settings.value("unit").toInt()));
+  recent_ = settings.value("recent").toStringList();
   try {
     session_.open(Document::parse(settings.value("document").toString().toStdString(),
                                   settings.value("source").toString().toStdString()));

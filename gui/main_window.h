@@ -1,7 +1,8 @@
-// The window: scenario panel, tabs of views, strategy table, menus with a shortcut for everything.
+// The window: scenario panel, pages, strategy table, menus with a shortcut for everything.
 // Ownership: owns its views; refers to the session. Threads: GUI thread.
 #pragma once
 
+#include <QFileSystemWatcher>
 #include <QMainWindow>
 #include <filesystem>
 #include <functional>
@@ -10,12 +11,14 @@
 
 class QLabel;
 class QMenu;
-class QTabWidget;
 
 namespace zl::gui {
 
 class ComparePage;
+class NoticeBar;
+class Pages;
 class RunsPage;
+class ScenarioDock;
 class StrategyView;
 class TableModel;
 class TrainPage;
@@ -39,6 +42,8 @@ class MainWindow : public QMainWindow {
   RunsPage& runs() const { return *runs_; }
   TrainPage& training() const { return *training_; }
   ComparePage& comparison() const { return *comparison_; }
+  NoticeBar& notices() const { return *notices_; }
+  Pages& pages() const { return *pages_; }
 
   // A scenario, model, strategy or database; what became of it is in the status bar.
   void open_file(const QString& file);
@@ -50,16 +55,33 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
 
  private:
-  void add_view(const QString& name, const QString& title, QWidget* view);
+  struct View {
+    QString group, name, title, hint;
+  };
+  void add_view(const View& view, QWidget* widget);
+  void add_deciding_views();
+  void add_inspecting_views();
+  void add_run_views();
   void add_views();
   void add_docks();
   void follow_runs();
   void follow_session();
+  void follow_files();
+  void show_whose_charts();
+  void dim_stale();
+  bool may_close();
   void build_menus();
   void build_file_menu(QMenu& menu);
   void build_view_menu(QMenu& menu);
+  void build_run_menu(QMenu& menu);
+  void build_help_menu(QMenu& menu);
+  void build_recent_menu(QMenu& menu);
+  void remember(const QString& file);
+  void show_glossary();
+  void show_about();
   void show_keys();
   void show_shortcuts();
   void say(const QString& message);
@@ -68,6 +90,7 @@ class MainWindow : public QMainWindow {
   // Asks for a file, has `write` write it, and says what became of it.
   void save_file(const QString& title, const QString& name, const QString& filter,
                  const std::function<void(const QString&)>& write);
+  void export_report(bool stored);
   void build_export_menu(QMenu& menu);
   void toggle_table();
   void save_scenario();
@@ -75,7 +98,11 @@ class MainWindow : public QMainWindow {
 
   Session& session_;
   WindowOptions options_;
-  QTabWidget* tabs_;
+  Pages* pages_;
+  NoticeBar* notices_ = nullptr;
+  ScenarioDock* form_ = nullptr;
+  QFileSystemWatcher watcher_;  // of the files that the scenario names
+  QStringList recent_;
   StrategyView* strategies_ = nullptr;
   RunsPage* runs_ = nullptr;
   TrainPage* training_ = nullptr;

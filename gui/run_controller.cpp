@@ -25,7 +25,8 @@ void RunController::post(Call call) {
 }
 
 void RunController::start(const Scenario& scenario, const std::vector<std::string>& strategies,
-                          const std::string& backend, const std::filesystem::path& database) {
+                          const std::string& backend, const std::filesystem::path& database,
+                          const CheckpointConfig& checkpoint) {
   if (running_) return;
   if (thread_.joinable()) thread_.join();
   Scenario chosen = scenario;
@@ -39,15 +40,17 @@ void RunController::start(const Scenario& scenario, const std::vector<std::strin
     names << QString::fromStdString(each.strategy.name);
   }
   running_ = true;
+  real_ = backend != "sim";
   stop_ = false;
   Q_EMIT started(names, scenario.run.steps);
-  thread_ = std::thread([this, chosen, backend, database] { work(chosen, backend, database); });
+  const Batch batch{chosen, backend, database, checkpoint};
+  thread_ = std::thread([this, batch] { work(batch); });
 }
 
-void RunController::work(Scenario scenario, std::string backend, std::filesystem::path database) {
+void RunController::work(const Batch& batch) {
   QString message;
   try {
-    run_all(scenario, backend, database);
+    run_all(batch);
     if (stop_) message = tr("cancelled");
   } catch (const std::exception& error) {
     message = error.what();
@@ -58,27 +61,45 @@ void RunController::work(Scenario scenario, std::string backend, std::filesystem
   });
 }
 
-void RunController::run_all(const Scenario& scenario, const std::string& backend,
-                            const std::filesystem::path& database) {
+RunHooks RunController::hooks_of(const Batch& batch, int index, std::vector<double>& seconds) {
+  const Strategy& strategy = batch.scenario.strategies[static_cast<std::size_t>(index)].strategy;
+  const auto tokens = static_cast<double>(tokens_per_step(batch.scenario, strategy));
+  RunHooks hooks;
+  hooks.stop = &stop_;
+  hooks.checkpoint = batch.checkpoint;
+  hooks.on_step = [this, index, tokens, &seconds](std::int64_t step, const StepMetrics& metrics,
+                                                  double took) {
+    seconds.push_back(took);
+    const double median = step_time_of(seconds).median;
+    const RunProgress now{index,
+                          step,
+                          metrics.loss,
+                          metrics.grad_norm,
+                          metrics.lr,
+                          median,
+                          median > 0 ? tokens / median : 0,
+                          metrics.peak_device};
+    post([this, now] { Q_EMIT progressed(now); });
+  };
+  return hooks;
+}
+
+void RunController::run_all(const Batch& batch) {
+  const Scenario& scenario = batch.scenario;
   const Runner runner;
+  const BackendCapabilities& can = runner.backends().capabilities(batch.backend);
   std::optional<Store> store;
-  if (!database.empty()) store = Store::open(database, Store::Mode::read_write);
+  if (!batch.database.empty()) store = Store::open(batch.database, Store::Mode::read_write);
   Environment environment = detect_environment();
   for (int index = 0; index < static_cast<int>(scenario.strategies.size()) && !stop_; ++index) {
     const ImportedStrategy& strategy = scenario.strategies[index];
-    const auto tokens = static_cast<double>(tokens_per_step(scenario, strategy.strategy));
+    post([this, index] { Q_EMIT strategy_started(index); });
     std::vector<double> step_seconds;
-    RunHooks hooks;
-    hooks.stop = &stop_;
-    hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
-      step_seconds.push_back(seconds);
-      const double median = step_time_of(step_seconds).median;
-      const RunProgress now{
-          index, step, metrics.loss, median, median > 0 ? tokens / median : 0, metrics.peak_device};
-      post([this, now] { Q_EMIT progressed(now); });
-    };
-    RunResult result = attempt_run(runner, scenario, strategy, backend, hooks);
-    name_accelerator(runner.backends().capabilities(backend), environment);
+    RunHooks hooks = hooks_of(batch, index, step_seconds);
+    // What a recording reports for a step is not what the step will be.
+    if (can.is_recording) hooks.on_step = {};
+    RunResult result = attempt_run(runner, scenario, strategy, batch.backend, hooks);
+    name_accelerator(can, environment);
     if (store) result.run_id = store_run(*store, scenario, strategy, result, environment);
     post([this, index, result] { Q_EMIT strategy_finished(index, result); });
   }

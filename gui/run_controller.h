@@ -18,8 +18,9 @@ namespace zl::gui {
 struct RunProgress {
   int index = 0;  // of the strategy in the batch
   std::int64_t step = 0;
-  double loss = 0, step_time = 0, tokens_per_second = 0;  // median so far, seconds; its rate
-  std::int64_t peak_device = 0;                           // bytes of rank 0
+  double loss = 0, grad_norm = 0, learning_rate = 0;
+  double step_time = 0, tokens_per_second = 0;  // median so far, seconds; its rate
+  std::int64_t peak_device = 0;                 // bytes of rank 0
 };
 
 class RunController : public QObject {
@@ -30,31 +31,41 @@ class RunController : public QObject {
   ~RunController() override;
 
   bool running() const { return running_; }
+  bool is_real() const { return real_; }  // of the newest batch: steps are taken
   // Backends that this build knows, "sim" last.
   static QStringList backends();
 
-  // Nothing while a batch runs. `database` empty: results are not stored.
+  // Nothing while a batch runs. `database` empty: results are not stored. Simulated runs take no
+  // steps that could be shown: of them only the result comes. `checkpoint`: of real runs.
   void start(const Scenario& scenario, const std::vector<std::string>& strategies,
-             const std::string& backend, const std::filesystem::path& database);
+             const std::string& backend, const std::filesystem::path& database,
+             const CheckpointConfig& checkpoint = {});
   void cancel();  // after the step under way
 
  Q_SIGNALS:
   void started(const QStringList& strategies, qint64 steps);
   void progressed(const zl::gui::RunProgress& progress);
+  void strategy_started(int index);
   void strategy_finished(int index, const zl::RunResult& result);
   // "" or why the batch ended early.
   void finished(const QString& message);
 
  private:
-  void work(Scenario scenario, std::string backend, std::filesystem::path database);
-  void run_all(const Scenario& scenario, const std::string& backend,
-               const std::filesystem::path& database);
+  struct Batch {
+    Scenario scenario;
+    std::string backend;
+    std::filesystem::path database;
+    CheckpointConfig checkpoint;
+  };
+  void work(const Batch& batch);
+  void run_all(const Batch& batch);
+  RunHooks hooks_of(const Batch& batch, int index, std::vector<double>& step_seconds);
   template <class Call>
   void post(Call call);
 
   std::thread thread_;
   std::atomic<bool> stop_{false};
-  bool running_ = false;
+  bool running_ = false, real_ = true;
 };
 
 }  // namespace zl::gui

@@ -4,9 +4,35 @@
 #include <QEventLoop>
 #include <QHash>
 
+#include "core/base/text.h"
 #include "gui/evaluation_worker.h"
 
 namespace zl::gui {
+
+// What the scenario is called once it was changed: "NAME, changed", or by model and cluster when
+// these are others. Which strategies are listed does not count: a run is of one of them.
+Document renamed(const Document& opened, const Document& next) {
+  bool changed = false, other = false;
+  for (const std::string& path : Document::differences(opened, next)) {
+    if (path == "name" || path == "x-comment" || path == "strategies") continue;
+    changed = true;
+    other = other || path.starts_with("model") || path.starts_with("cluster");
+  }
+  if (!changed) return opened.with("strategies", next.get("strategies"));
+  const auto name_at = [&next](const std::string& key) {
+    return name_of_file(next.get(next.is_inline(key) ? key + ".name" : key));
+  };
+  const std::string mark = ", changed";
+  std::string name = opened.get("name");
+  if (name.empty()) name = name_of_file(opened.source());
+  if (name.ends_with(mark)) name.resize(name.size() - mark.size());
+  name += mark;
+  if (other) {
+    const std::string cluster = name_at("cluster");
+    name = name_at("model") + " on " + (cluster.empty() ? "local" : cluster);
+  }
+  return next.with("name", name).with("x-comment", "");
+}
 
 class EditCommand : public QUndoCommand {
  public:
@@ -50,13 +76,18 @@ Session::~Session() { worker_.reset(); }
 void Session::open(Document document) {
   undo_.clear();
   selection_.clear();
+  hidden_.clear();
   baseline_.clear();
+  opened_ = document;
+  Q_EMIT opened();
   set_document(std::move(document));
+  Q_EMIT filter_changed();
   Q_EMIT selection_changed();
   Q_EMIT baseline_changed();
 }
 
 void Session::edit(Document document, const QString& what, const QString& merge_key) {
+  document = renamed(opened_, document);
   if (document == document_) return;
   undo_.push(new EditCommand(*this, std::move(document), what, merge_key));
 }
@@ -89,13 +120,18 @@ void Session::accept(std::uint64_t ticket, std::shared_ptr<const Study> study,
 }
 
 std::vector<const StrategyStudy*> Session::shown() const {
-  std::vector<const StrategyStudy*> all, selected;
-  if (!study_) return all;
+  std::vector<const StrategyStudy*> shown;
+  if (!study_) return shown;
   for (const StrategyStudy& each : study_->strategies) {
-    all.push_back(&each);
-    if (selection_.contains(QString::fromStdString(each.name()))) selected.push_back(&each);
+    if (!hidden_.contains(QString::fromStdString(each.name()))) shown.push_back(&each);
   }
-  return selected.empty() ? all : selected;
+  return shown;
+}
+
+void Session::hide(const QStringList& strategies) {
+  if (strategies == hidden_) return;
+  hidden_ = strategies;
+  Q_EMIT filter_changed();
 }
 
 void Session::select(const QStringList& strategies) {
@@ -106,13 +142,13 @@ void Session::select(const QStringList& strategies) {
 
 const StrategyStudy* Session::current() const {
   const auto candidates = shown();
-  if (candidates.empty()) return nullptr;
-  if (selection_.isEmpty()) {
-    for (const StrategyStudy* each : candidates) {
-      if (each->fits()) return each;
-    }
+  for (const StrategyStudy* each : candidates) {
+    if (selection_.contains(QString::fromStdString(each->name()))) return each;
   }
-  return candidates.front();
+  for (const StrategyStudy* each : candidates) {
+    if (each->fits()) return each;
+  }
+  return candidates.empty() ? nullptr : candidates.front();
 }
 
 void Session::set_baseline(const QString& strategy) {

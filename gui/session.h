@@ -32,13 +32,17 @@ class Session : public QObject {
 
   // Replaces the document and forgets the history.
   void open(Document document);
-  // One undoable edit; edits with the same merge key in a row become one.
+  // One undoable edit; edits with the same merge key in a row become one. A scenario that is no
+  // longer the one that was opened loses its comment and gets a name of its own.
   void edit(Document document, const QString& what, const QString& merge_key = {});
   // The key's new value as typed, "" removes it.
   void edit_key(const QString& path, const QString& value);
 
-  // Strategies that the charts show: the selected ones, else all, in the study's order.
+  // Strategies that the charts show: all but the hidden ones, in the study's order.
   std::vector<const StrategyStudy*> shown() const;
+  const QStringList& hidden() const { return hidden_; }
+  void hide(const QStringList& strategies);  // these and no others
+  // Those that people point at: charts highlight them and go on showing the others.
   const QStringList& selection() const { return selection_; }
   void select(const QStringList& strategies);
   // The strategy that views of a single one show: the first selected, else the first that fits.
@@ -46,17 +50,21 @@ class Session : public QObject {
   const QString& baseline() const { return baseline_; }
   void set_baseline(const QString& strategy);  // again: removes it
 
+  // The same document once more: the machine behind it has changed.
+  void evaluate_again() { set_document(document_); }
   // Everything shown is to be written anew, in another unit.
   void notify_views();
   // Blocks until the current document is evaluated; for screenshots and tests.
   void wait();
 
  Q_SIGNALS:
+  void opened();  // before document_changed
   void document_changed();
   void evaluation_started();
   void study_changed();
   void failed(const QString& message);
   void selection_changed();
+  void filter_changed();
   void baseline_changed();
 
  private:
@@ -65,10 +73,11 @@ class Session : public QObject {
   void accept(std::uint64_t ticket, std::shared_ptr<const Study> study, const QString& error);
 
   Document document_;
+  Document opened_;
   QUndoStack undo_;
   std::shared_ptr<const Study> study_;
   QString error_;
-  QStringList selection_;
+  QStringList selection_, hidden_;
   QString baseline_;
   bool evaluating_ = false;
   std::uint64_t ticket_ = 0;

@@ -123,7 +123,7 @@ void fill_series(QPainter& painter, const QRectF& area, std::size_t index) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(QPen(mixed(color, color.lightness() > 110 ? Qt::black : Qt::white, 0.32), 1));
   constexpr double kGap = 6;
-  switch (index % kOkabeIto.size()) {
+  switch ((index + index / kOkabeIto.size()) % kOkabeIto.size()) {
     case 0:
       break;  // plain
     case 1:
@@ -196,6 +196,9 @@ QColor grid(const QPalette& palette) {
 }
 QColor pale_series_color(const QPalette& palette, std::size_t index) {
   return mixed(series_color(index), palette.base().color(), 0.72);
+}
+QColor highlight_band(const QPalette& palette) {
+  return mixed(palette.highlight().color(), palette.base().color(), 0.82);
 }
 QColor warning(const QPalette& palette) {
   return is_dark(palette) ? QColor(0xf2a33a) : QColor(0xa65a00);

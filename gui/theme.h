@@ -18,7 +18,8 @@ void apply_appearance(Appearance appearance);
 
 bool is_dark(const QPalette& palette);
 
-// Eight colours that stay apart under every colour blindness (Okabe and Ito 2008); more repeat.
+// Eight colours that stay apart under every colour blindness (Okabe and Ito 2008); more repeat
+// under other hatches.
 QColor series_color(std::size_t index);
 // Fills with the colour and, over it, a hatch of the index: colour is never the only difference.
 void fill_series(QPainter& painter, const QRectF& area, std::size_t index);
@@ -32,6 +33,8 @@ QColor faint(const QPalette& palette);
 QColor grid(const QPalette& palette);
 // A series' colour behind other marks: opaque, which Qt fills ten times faster than see-through.
 QColor pale_series_color(const QPalette& palette, std::size_t index);
+// Behind the row that is selected.
+QColor highlight_band(const QPalette& palette);
 QColor warning(const QPalette& palette);
 QColor good(const QPalette& palette);
 QColor bad(const QPalette& palette);

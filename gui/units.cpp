@@ -31,25 +31,6 @@ QString grouped(double value, int digits) {
   return locale.toString(value, 'f', digits).replace(',', QChar(0x2009));
 }
 
-// From the largest to the smallest.
-std::vector<ColumnStyle> styles_of(Unit unit) {
-  std::vector<ColumnStyle> styles;
-  switch (unit) {
-    case Unit::bytes:
-      for (std::size_t power = kByteUnits; power-- > 0;) {
-        styles.push_back({std::pow(byte_base(), power), byte_suffix(power), power == 0 ? 0 : 2});
-      }
-      return styles;
-    case Unit::seconds:
-      return {{1, " s", 3}, {1e-3, " ms", 3}, {1e-6, " us", 3}};
-    case Unit::fraction:
-      return {{0.01, " %", 2}};
-    case Unit::none:
-      break;
-  }
-  return {{1, {}, 0}};
-}
-
 // 1, 2 or 5 times a power of ten, at least `step`.
 double nice_step(double step) {
   const double power = std::pow(10.0, std::floor(std::log10(step)));
@@ -118,38 +99,21 @@ QString tick_text(double value, Unit unit) {
   return without_trailing_zeros(text.left(space)) + text.mid(space);
 }
 
+QString time_tick_text(double seconds, double step, double most) {
+  if (std::abs(seconds) < step / 2) return "0";
+  const bool whole = most >= 1, milli = most >= 1e-3;
+  const double unit = whole ? 1 : milli ? 1e-3 : 1e-6;
+  const double resolved = std::ceil(-std::log10(step / unit) - 1e-9);
+  const int digits = static_cast<int>(std::clamp(resolved, 0.0, 12.0));
+  return grouped(seconds / unit, digits) + (whole ? " s" : milli ? " ms" : " us");
+}
+
 QString cell_text(const Cell& cell, Unit unit) {
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
     return value_text(static_cast<double>(*whole), unit);
   }
   if (const auto* number = std::get_if<double>(&cell)) return value_text(*number, unit);
   return QString::fromStdString(readable(cell, unit));
-}
-
-ColumnStyle column_style(const std::vector<double>& values, Unit unit) {
-  constexpr double kLongest = 1e6;  // of a number before the point
-  double least = INFINITY, most = 0;
-  bool whole = true;
-  for (const double value : values) {
-    const double size = std::abs(value);
-    if (!std::isfinite(size) || size == 0) continue;
-    least = std::min(least, size);
-    most = std::max(most, size);
-    whole = whole && size == std::round(size);
-  }
-  const std::vector<ColumnStyle> styles = styles_of(unit);
-  ColumnStyle chosen = styles.front();
-  for (const ColumnStyle& style : styles) {
-    if (most / style.divisor >= kLongest) break;
-    chosen = style;
-    if (least / style.divisor >= 0.1) break;
-  }
-  if (unit == Unit::none && !whole && least < 100) chosen.digits = 4;
-  return chosen;
-}
-
-QString styled_text(double value, const ColumnStyle& style) {
-  return grouped(value / style.divisor, style.digits) + style.suffix;
 }
 
 double tick_step(double maximum, int most, Unit unit) {

@@ -20,17 +20,10 @@ QString share_text(double fraction);   // "4.2 %"
 QString count_text(double count);      // "272 530", up to six digits after the point
 QString value_text(double value, Unit unit);
 QString tick_text(double value, Unit unit);  // without trailing zeros: "50 GiB", "0"
+// A time of an axis whose ticks are `step` seconds apart and whose largest is `most`: one unit for
+// all of them, and as many digits as tell two neighbours apart.
+QString time_tick_text(double seconds, double step, double most);
 QString cell_text(const Cell& cell, Unit unit);
-
-// One unit and one number of digits for all values of a column, chosen so that the smallest is not
-// rounded away and the largest stays short.
-struct ColumnStyle {
-  double divisor = 1;
-  QString suffix = {};  // " MiB"
-  int digits = 0;
-};
-ColumnStyle column_style(const std::vector<double>& values, Unit unit);
-QString styled_text(double value, const ColumnStyle& style);  // "68 126.72 MiB"
 
 // The step between axis ticks, at most `most` of them up to `maximum`: 1, 2 or 5 times a power of
 // ten, for binary bytes of a power of 1024.

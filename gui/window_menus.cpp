@@ -2,23 +2,22 @@
 #include <QActionGroup>
 #include <QApplication>
 #include <QClipboard>
-#include <QDialog>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QMenuBar>
-#include <QSaveFile>
-#include <QTabWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "gui/export_files.h"
 #include "gui/main_window.h"
-#include "gui/models/table_model.h"
+#include "gui/plot/export.h"
 #include "gui/plot/plot.h"
 #include "gui/theme.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/notice_bar.h"
+#include "gui/views/pages.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/train_page.h"
@@ -48,19 +47,33 @@ void MainWindow::build_menus() {
   edit.addAction(redo);
   edit.addSeparator();
   add(edit, tr("Pin or unpin the &baseline"), "Ctrl+B", [this] { strategies_->pin_current(); });
-  add(edit, tr("Select &all strategies"), "Ctrl+Shift+A", [this] { session_.select({}); });
+  add(edit, tr("Show &all strategies"), "Ctrl+Shift+A", [this] {
+    session_.hide({});
+    session_.select({});
+  });
   add(edit, tr("Copy strategies as &TSV"), "Ctrl+Shift+T", [this] { strategies_->copy_tsv(); });
   add(edit, tr("Copy strategies as &Markdown"), "Ctrl+Shift+M",
       [this] { strategies_->copy_markdown(); });
   build_view_menu(*menuBar()->addMenu(tr("&View")));
-  QMenu& run = *menuBar()->addMenu(tr("&Run"));
-  add(run, tr("&Start the selected strategies"), "Ctrl+R", [this] {
+  build_run_menu(*menuBar()->addMenu(tr("&Run")));
+  build_help_menu(*menuBar()->addMenu(tr("&Help")));
+}
+
+void MainWindow::build_run_menu(QMenu& menu) {
+  add(menu, tr("&Start the selected strategies"), "Ctrl+R", [this] {
     show_view("train");
     training_->start();
   });
-  add(run, tr("&Cancel the run"), "Ctrl+.", [this] { training_->cancel(); });
-  QMenu& help = *menuBar()->addMenu(tr("&Help"));
-  add(help, tr("&Keyboard shortcuts"), "?", [this] { show_shortcuts(); });
+  add(menu, tr("&Cancel the run"), "Ctrl+.", [this] { training_->cancel(); });
+  menu.addSeparator();
+  add(menu, tr("Calibrate this &machine"), "Ctrl+Shift+K", [this] { notices_->calibrate(); });
+}
+
+void MainWindow::build_help_menu(QMenu& menu) {
+  add(menu, tr("&Keyboard shortcuts"), "?", [this] { show_shortcuts(); });
+  add(menu, tr("&Glossary"), "F1", [this] { show_glossary(); });
+  menu.addSeparator();
+  connect(menu.addAction(tr("&About zerolab")), &QAction::triggered, this, &MainWindow::show_about);
 }
 
 void MainWindow::build_file_menu(QMenu& menu) {
@@ -73,6 +86,7 @@ void MainWindow::build_file_menu(QMenu& menu) {
     connect(studies->addAction(text), &QAction::triggered, this,
             [this, name] { session_.open(Document::open(name)); });
   }
+  build_recent_menu(menu);
   add(menu, tr("Open &database…"), "Ctrl+D",
       [this] { choose_file(tr("Open database"), tr("Databases (*.db);;All files (*)")); });
   add(menu, tr("&Save the scenario as…"), "Ctrl+S", [this] { save_scenario(); });
@@ -106,16 +120,28 @@ void MainWindow::build_export_menu(QMenu& menu) {
     save_file(tr("Export the device memory of one strategy"), name, "*.pickle",
               [&](const QString& file) { save_memory_snapshot(*strategy, file); });
   });
-  add(menu, tr("&Report…"), "Ctrl+Shift+R", [this] {
-    save_file(tr("Report of the stored runs"), "report.html", tr("Pages (*.html *.md)"),
-              [this](const QString& file) { save_report(runs_->model().path(), file); });
+  add(menu, tr("&Report of what is shown…"), "Ctrl+Shift+R", [this] { export_report(false); });
+  add(menu, tr("Report of the &stored runs…"), "Ctrl+Shift+D", [this] { export_report(true); });
+}
+
+void MainWindow::export_report(bool stored) {
+  const auto study = session_.study();
+  if (!stored && !study) return say(tr("Nothing is simulated yet."));
+  const QString title = stored ? tr("Report of the stored runs") : tr("Report of what is shown");
+  save_file(title, "report.html", tr("Pages (*.html *.md)"), [&](const QString& file) {
+    // On the Runs page of those that are selected there.
+    const bool chosen = pages_->current() == "runs";
+    const auto runs = chosen ? runs_->selected() : std::vector<std::int64_t>{};
+    if (stored) return save_report(runs_->model().path(), file, runs);
+    save_study_report(*study, session_.shown(), file);
   });
 }
 
 void MainWindow::save_file(const QString& title, const QString& name, const QString& filter,
                            const std::function<void(const QString&)>& write) {
-  const QString file = QFileDialog::getSaveFileName(this, title, name, filter);
-  if (file.isEmpty()) return;
+  const QString chosen = QFileDialog::getSaveFileName(this, title, name, filter);
+  if (chosen.isEmpty()) return;
+  const QString file = with_suffix(chosen, "." + QFileInfo(name).suffix());
   try {
     write(file);
     say(tr("Wrote %1").arg(file));
@@ -125,10 +151,18 @@ void MainWindow::save_file(const QString& title, const QString& name, const QStr
 }
 
 void MainWindow::build_view_menu(QMenu& menu) {
-  for (int i = 0; i < tabs_->count(); ++i) {
-    const QString key = i < 9 ? QString("Alt+%1").arg(i + 1) : QString("Alt+Shift+%1").arg(i - 8);
-    add(menu, tabs_->tabText(i), key, [this, i] { tabs_->setCurrentIndex(i); });
+  int number = 0;
+  QString group;
+  for (const QString& name : pages_->names()) {
+    if (pages_->group(name) != group) menu.addSection(group = pages_->group(name));
+    ++number;
+    const QString key =
+        number <= 9 ? QString("Alt+%1").arg(number) : QString("Alt+Shift+%1").arg(number - 9);
+    add(menu, pages_->title(name), key, [this, name] { show_view(name); });
   }
+  menu.addSeparator();
+  add(menu, tr("&Next page"), "Ctrl+PgDown", [this] { pages_->step(1); });
+  add(menu, tr("P&revious page"), "Ctrl+PgUp", [this] { pages_->step(-1); });
   menu.addSeparator();
   add(menu, tr("Show the chart as a &table"), "Ctrl+T", [this] { toggle_table(); });
   add(menu, tr("GiB or G&B"), "Ctrl+U", [this] {
@@ -139,9 +173,9 @@ void MainWindow::build_view_menu(QMenu& menu) {
   const std::pair<QString, Appearance> appearances[] = {{tr("&System"), Appearance::system},
                                                         {tr("&Light"), Appearance::light},
                                                         {tr("&Dark"), Appearance::dark}};
-  int number = 0;
+  int which = 0;
   for (const auto& [text, appearance] : appearances) {
-    add(*colours, text, QString("Ctrl+Alt+%1").arg(++number),
+    add(*colours, text, QString("Ctrl+Alt+%1").arg(++which),
         [appearance = appearance] { apply_appearance(appearance); });
   }
   menu.addSeparator();
@@ -159,15 +193,12 @@ void MainWindow::choose_file(const QString& title, const QString& filter) {
 }
 
 void MainWindow::save_scenario() {
-  const QString file =
-      QFileDialog::getSaveFileName(this, tr("Save the scenario"), "scenario.json", "*.json");
-  if (file.isEmpty()) return;
-  QSaveFile out(file);
-  const QByteArray text = QByteArray::fromStdString(session_.document().text() + "\n");
-  const bool saved =
-      out.open(QIODevice::WriteOnly) && out.write(text) == text.size() && out.commit();
-  say(saved ? tr("Saved %1").arg(file)
-            : tr("%1: cannot be written: %2").arg(file, out.errorString()));
+  save_file(tr("Save the scenario"), "scenario.json", "*.json", [this](const QString& file) {
+    AtomicFile out(file.toStdString());
+    out.write(session_.document().text() + "\n");
+    out.commit();
+    remember(file);
+  });
 }
 
 // The chart with the focus, else the first of the page.
@@ -180,47 +211,14 @@ static ChartPage* current_chart(QWidget* page) {
 }
 
 void MainWindow::export_current() {
-  if (ChartPage* chart = current_chart(tabs_->currentWidget())) return chart->export_as();
+  if (ChartPage* chart = current_chart(pages_->page(pages_->current()))) return chart->export_as();
   say(tr("This page has no chart to export."));
 }
 
 void MainWindow::toggle_table() {
-  if (ChartPage* chart = current_chart(tabs_->currentWidget())) {
+  if (ChartPage* chart = current_chart(pages_->page(pages_->current()))) {
     chart->show_as_table(!chart->shows_table());
   }
-}
-
-void MainWindow::show_shortcuts() {
-  Table table;
-  table.columns = {{"keys", Align::left}, {"what they do", Align::left}};
-  for (const QAction* action : findChildren<QAction*>()) {
-    if (action->shortcut().isEmpty()) continue;
-    table.rows.push_back({action->shortcut().toString().toStdString(),
-                          QString(action->text()).remove('&').toStdString()});
-  }
-  const std::pair<const char*, const char*> fixed[] = {
-      {"Tab, Shift+Tab", "next or previous field or chart"},
-      {"arrow keys", "in a chart: move over its parts"},
-      {"Enter", "in a chart: select the strategy under the cursor"},
-      {"P", "memory over time: jump to the peak"},
-      {"W S A D", "timeline: zoom in and out, move left and right"},
-      {"F", "timeline: zoom to the measured range or the selected operation"},
-      {"M, Escape", "timeline: measure the selected operation, forget the measure"},
-      {"0", "timeline: everything"},
-      {"Backspace, Alt+Left, Alt+Right", "timeline: zoom history"},
-      {"/", "timeline: search an operation"}};
-  for (const auto& [keys, what] : fixed) {
-    table.rows.push_back({std::string(keys), std::string(what)});
-  }
-  auto* sheet = new QDialog(this);
-  sheet->setAttribute(Qt::WA_DeleteOnClose);
-  sheet->setWindowTitle(tr("Keyboard shortcuts"));
-  auto* model = new TableModel(sheet);
-  model->set_table(std::move(table));
-  auto* layout = new QVBoxLayout(sheet);
-  layout->addWidget(make_table_view(model, tr("Keyboard shortcuts"), sheet));
-  sheet->resize(620, 560);
-  sheet->show();
 }
 
 }  // namespace zl::gui

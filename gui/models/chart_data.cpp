@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "gui/models/meaning.h"
+#include "gui/models/strategy_text.h"
+#include "gui/models/timeline_data.h"
 #include "gui/units.h"
 #include "results/report_data.h"
 
@@ -28,7 +31,10 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
   data.rows_name = "strategy";
   data.unit = Unit::bytes;
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    data.series.emplace_back(zl::name_of(static_cast<MemoryTag>(i)));
+    const auto tag = static_cast<MemoryTag>(i);
+    data.series.emplace_back(zl::name_of(tag));
+    data.styles.push_back(style_of(tag));
+    data.explained.push_back(explained(tag));
   }
   if (tier == MemoryTier::device && study.budget > 0) {
     data.limit = static_cast<double>(study.budget);
@@ -37,9 +43,12 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
   for (const StrategyStudy* each : shown) {
     const TaggedBytes& peak = peak_of(each->result, tier);
     BarRow row{name_of(*each), {}, {}, false};
+    row.explained = describe(*each);
     for (const std::int64_t bytes : peak.tag) row.values.push_back(static_cast<double>(bytes));
     if (tier == MemoryTier::device && !each->fits()) {
-      row.note = QObject::tr("✗ does not fit");
+      const auto reserved = static_cast<double>(each->result.need.reserved);
+      row.note = reserved > 0 ? QObject::tr("✗ needs %1 reserved").arg(bytes_text(reserved))
+                              : QObject::tr("✗ does not fit");
       row.bad = true;
     }
     data.rows.push_back(std::move(row));
@@ -55,6 +64,10 @@ BarData time_bars(const Strategies& shown) {
   data.series = {QObject::tr("compute"),   QObject::tr("exposed communication"),
                  QObject::tr("optimizer"), QObject::tr("offload stall"),
                  QObject::tr("bubble"),    QObject::tr("host and launch")};
+  for (std::size_t i = 0; i < data.series.size(); ++i) {
+    data.styles.push_back(style_of(static_cast<TimePart>(i)));
+    data.explained.push_back(explained(static_cast<TimePart>(i)));
+  }
   for (const StrategyStudy* each : shown) {
     const TimeBreakdown& time = each->result.time;
     BarRow row{
@@ -63,6 +76,7 @@ BarData time_bars(const Strategies& shown) {
         {},
         false};
     row.values.push_back(host_seconds(each->result));
+    row.explained = describe(*each);
     row.low = each->result.step_time_low;
     row.high = each->result.step_time_high;
     if (!each->fits()) {
@@ -89,6 +103,8 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
     const auto found = std::find(data.series.begin(), data.series.end(), name);
     if (found != data.series.end()) return static_cast<std::size_t>(found - data.series.begin());
     data.series.push_back(name);
+    data.styles.push_back(style_of_move(totals.collective, totals.group, totals.link));
+    data.explained.push_back(explained_move(totals.collective));
     return data.series.size() - 1;
   };
   for (const StrategyStudy* each : shown) {
@@ -100,6 +116,7 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
       per_parameter ? static_cast<double>(study.scenario.model.parameters()) : 1;
   for (const StrategyStudy* each : shown) {
     BarRow row{name_of(*each), std::vector<double>(data.series.size()), {}, false};
+    row.explained = describe(*each);
     const double steps = static_cast<double>(std::max<std::int64_t>(1, each->result.steps));
     for (const CollectiveTotals& totals : each->result.communication) {
       if (totals.bytes == 0) continue;
@@ -121,16 +138,18 @@ ScatterData tradeoff(const Study& study, const Strategies& shown) {
   }
   for (const StrategyStudy* each : shown) {
     data.points.push_back({name_of(*each), static_cast<double>(each->result.peak_device.total()),
-                           each->result.tokens_per_second, each->fits()});
+                           each->result.tokens_per_second, each->fits(), 0, 0,
+                           style_of_strategy(name_of(*each))});
   }
   return data;
 }
 
-LineData memory_lines(const Study& study, const Strategies& shown) {
+LineData memory_lines(const Study& study, const Strategies& shown, bool one_step) {
   LineData data;
-  data.x_name = QObject::tr("time since the start of set-up");
+  data.x_name = one_step ? QObject::tr("share of a step, of each strategy its own")
+                         : QObject::tr("time since the start of set-up");
   data.y_name = QObject::tr("device memory of a rank");
-  data.x_unit = Unit::seconds;
+  data.x_unit = one_step ? Unit::fraction : Unit::seconds;
   data.y_unit = Unit::bytes;
   data.steps = true;
   if (study.budget > 0) {
@@ -138,13 +157,29 @@ LineData memory_lines(const Study& study, const Strategies& shown) {
     data.limit_text = capacity_text(study);
   }
   for (const StrategyStudy* each : shown) {
-    Curve curve{name_of(*each), {}, {}};
-    curve.x.reserve(each->memory.size());
-    curve.y.reserve(each->memory.size());
-    for (const sim::MemoryPoint& point : each->memory) {
-      curve.x.push_back(static_cast<double>(point.time) * kPicosecond);
-      curve.y.push_back(static_cast<double>(point.total()));
+    Curve curve{name_of(*each), {}, {}, style_of_strategy(name_of(*each))};
+    curve.x.reserve(each->memory.size() + 1);
+    curve.y.reserve(each->memory.size() + 1);
+    const TimelinePlot::Range step = steady_step(*each);
+    const auto add = [&](std::int64_t time, double bytes) {
+      const double seconds = static_cast<double>(time) * kPicosecond;
+      curve.x.push_back(one_step ? (seconds - step.from) / step.length() : seconds);
+      curve.y.push_back(bytes);
+    };
+    std::size_t first = 0;
+    if (one_step) {
+      // What was live when the step began is where its curve begins.
+      while (first + 1 < each->memory.size() &&
+             static_cast<double>(each->memory[first + 1].time) * kPicosecond <= step.from) {
+        ++first;
+      }
     }
+    for (std::size_t i = first; i < each->memory.size(); ++i) {
+      add(each->memory[i].time, static_cast<double>(each->memory[i].total()));
+    }
+    if (one_step && !curve.x.empty()) curve.x.front() = std::max(0.0, curve.x.front());
+    // It holds until the strategy's end.
+    if (!curve.y.empty()) add(each->timeline.total, curve.y.back());
     data.curves.push_back(std::move(curve));
   }
   return data;

@@ -22,7 +22,8 @@ BarData time_bars(const Strategies& shown);
 // per parameter of the model when asked.
 BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter);
 ScatterData tradeoff(const Study& study, const Strategies& shown);
-// Device bytes over the recorded steps.
-LineData memory_lines(const Study& study, const Strategies& shown);
+// Device bytes over the recorded steps, each curve to its strategy's end. `one_step`: of the last
+// step alone, as a share of it, so that a slow strategy does not squeeze the others.
+LineData memory_lines(const Study& study, const Strategies& shown, bool one_step = false);
 
 }  // namespace zl::gui

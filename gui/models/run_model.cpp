@@ -13,9 +13,11 @@
 namespace zl::gui {
 namespace {
 
-constexpr std::array kNames{"run",         "scenario",  "strategy",   "backend",  "outcome",
-                            "ranks",       "steps",     "final loss", "tokens/s", "step time",
-                            "peak device", "wire/step", "tags",       "note",     "saved (UTC)"};
+constexpr std::array kNames{"run",       "scenario",   "strategy",    "backend",      "outcome",
+                            "model",     "cluster",    "software",    "precision",    "ranks",
+                            "steps",     "sequence",   "micro-batch", "accumulation", "tokens/step",
+                            "data",      "final loss", "tokens/s",    "step time",    "peak device",
+                            "wire/step", "tags",       "note",        "saved (UTC)"};
 static_assert(kNames.size() == RunModel::columns);
 
 Unit unit_of(int column) {
@@ -24,8 +26,12 @@ Unit unit_of(int column) {
 }
 
 bool is_text(int column) {
-  return (column > RunModel::id && column <= RunModel::outcome) || column >= RunModel::tags;
+  return (column > RunModel::id && column <= RunModel::precision) || column >= RunModel::tags ||
+         column == RunModel::data_source;
 }
+
+// 0: a run of before these were stored.
+QVariant known(std::int64_t count) { return count > 0 ? QVariant(qlonglong(count)) : QVariant(); }
 
 bool same_rows(const std::vector<RunSummary>& a, const std::vector<RunSummary>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
@@ -63,7 +69,6 @@ void RunModel::read() {
   if (!same_rows(runs, runs_)) {
     beginResetModel();
     runs_ = std::move(runs);
-    choose_styles();
     endResetModel();
   }
   Q_EMIT runs_changed();
@@ -98,6 +103,17 @@ std::vector<Prediction> RunModel::predictions() {
   return store_ ? store_->predictions() : std::vector<Prediction>{};
 }
 
+bool RunModel::remove(const std::vector<std::int64_t>& ids) {
+  try {
+    Store::open(path_, Store::Mode::read_write).remove(ids);
+  } catch (const Error& failure) {
+    Q_EMIT failed(failure.what());
+    return false;
+  }
+  refresh();
+  return true;
+}
+
 int RunModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(runs_.size());
 }
@@ -106,7 +122,7 @@ int RunModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-QVariant RunModel::value(const RunSummary& run, int column) const {
+QVariant RunModel::value(const RunSummary& run, int column) {
   const auto number = [](double x) { return std::isfinite(x) ? QVariant(x) : QVariant(); };
   const bool began = run.outcome == Outcome::ok || run.steps > 0;
   switch (column) {
@@ -122,8 +138,26 @@ QVariant RunModel::value(const RunSummary& run, int column) const {
       return QString::fromStdString(run.backend);
     case outcome:
       return QString(name_of(run.outcome));
+    case model:
+      return QString::fromStdString(run.model);
+    case cluster:
+      return QString::fromStdString(run.cluster);
+    case stack:
+      return QString::fromStdString(run.stack);
+    case precision:
+      return QString::fromStdString(run.precision);
     case ranks:
       return run.ranks;
+    case sequence:
+      return known(run.sequence_length);
+    case micro_batch:
+      return known(run.micro_batch);
+    case accumulation:
+      return known(run.gradient_accumulation);
+    case global_batch:
+      return known(run.tokens_per_step());
+    case data_source:
+      return QString::fromStdString(run.data);
     case steps:
       return qlonglong(run.steps);
     case loss:
@@ -143,14 +177,6 @@ QVariant RunModel::value(const RunSummary& run, int column) const {
   }
 }
 
-void RunModel::choose_styles() {
-  for (int column = 0; column < columns; ++column) {
-    std::vector<double> values;
-    for (const RunSummary& run : runs_) values.push_back(value(run, column).toDouble());
-    styles_[column] = column_style(values, unit_of(column));
-  }
-}
-
 QVariant RunModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const RunSummary& run = this->run(index.row());
@@ -159,15 +185,15 @@ QVariant RunModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_text(column) || column == id) return raw;
-      return raw.isValid() ? styled_text(raw.toDouble(), styles_[column]) : QString("-");
+      return raw.isValid() ? value_text(raw.toDouble(), unit_of(column)) : QString("-");
     case Qt::EditRole:
     case kSortRole:
       return raw;
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignVCenter | (is_text(column) ? Qt::AlignLeft : Qt::AlignRight));
     case Qt::ToolTipRole:
-      if (is_text(column) || !raw.isValid()) return {};
-      return value_text(raw.toDouble(), unit_of(column));
+      if (column == tags || column == note) return tr("Double click to write it");
+      return {};
     case Qt::ForegroundRole:
       if (column != outcome) return {};
       return run.outcome == Outcome::ok ? good(QApplication::palette())

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <QAbstractTableModel>
-#include <array>
 #include <filesystem>
 #include <optional>
 
-#include "gui/units.h"
 #include "results/store.h"
 
 namespace zl::gui {
@@ -22,8 +20,17 @@ class RunModel : public QAbstractTableModel {
     strategy,
     backend,
     outcome,
+    model,
+    cluster,
+    stack,
+    precision,
     ranks,
     steps,
+    sequence,
+    micro_batch,
+    accumulation,
+    global_batch,
+    data_source,
     loss,
     tokens_per_second,
     step_time,
@@ -52,6 +59,8 @@ class RunModel : public QAbstractTableModel {
   RunResult load(std::int64_t id);
   std::string scenario_json(const std::string& hash);
   std::vector<Prediction> predictions();
+  // Gone from the database for good. False, with the reason in failed(), when that is not possible.
+  bool remove(const std::vector<std::int64_t>& ids);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -66,15 +75,13 @@ class RunModel : public QAbstractTableModel {
 
  private:
   void read();
-  QVariant value(const RunSummary& run, int column) const;
-  void choose_styles();
+  static QVariant value(const RunSummary& run, int column);
 
   std::filesystem::path path_;
   std::optional<Store> store_;
   std::int64_t version_ = 0;
   QString error_;
   std::vector<RunSummary> runs_;
-  std::array<ColumnStyle, columns> styles_;  // of the columns of numbers
   std::vector<LiveRun> live_;
 };
 

@@ -4,6 +4,7 @@
 #include <QFont>
 #include <cmath>
 
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
 #include "gui/theme.h"
 #include "gui/units.h"
@@ -27,14 +28,22 @@ double share_of_step(const StrategyStudy& strategy, double TimeBreakdown::*part)
   return step > 0 ? strategy.result.time.*part / step : kNone;
 }
 
+// What decides: of what fits the bytes in use, else what the pool would have to reserve.
+std::int64_t needed_device(const StrategyStudy& s) {
+  const std::int64_t in_use = s.result.peak_device.total();
+  return s.fits() ? in_use : std::max(in_use, s.result.need.reserved);
+}
+
 double positive(double value) { return value > 0 ? value : kNone; }
 
 // Every number but the name and the verdict.
 constexpr Metric kMetrics[] = {
-    {"headroom", Unit::bytes, false, true, "Device memory of one rank left at the peak",
+    {"headroom", Unit::bytes, false, true,
+     "Device memory of one rank left at the peak; of what does not fit, what is missing: the pool "
+     "must be able to reserve it",
      [](const Study& study, const StrategyStudy& s) {
-       return study.budget > 0 ? static_cast<double>(study.budget - s.result.peak_device.total())
-                               : kNone;
+       if (study.budget <= 0) return kNone;
+       return static_cast<double>(study.budget - needed_device(s));
      }},
     {"peak device", Unit::bytes, true, false, "Highest device memory of one rank",
      [](const Study&, const StrategyStudy& s) {
@@ -88,6 +97,11 @@ StrategyModel::StrategyModel(Session& session, QObject* parent)
     : QAbstractTableModel(parent), session_(session) {
   connect(&session, &Session::study_changed, this, &StrategyModel::refill);
   connect(&session, &Session::baseline_changed, this, &StrategyModel::refill);
+  connect(&session, &Session::filter_changed, this, [this] {
+    if (rowCount() > 0) {
+      Q_EMIT dataChanged(index(0, kName), index(rowCount() - 1, kName), {Qt::CheckStateRole});
+    }
+  });
   refill();
 }
 
@@ -168,6 +182,9 @@ QVariant StrategyModel::data(const QModelIndex& index, int role) const {
       return described.name.starts_with("Δ") && text != "-" && !text.startsWith('-') ? "+" + text
                                                                                      : text;
     }
+    case Qt::CheckStateRole:
+      if (column != kName) return {};
+      return session_.hidden().contains(strategy(index.row())) ? Qt::Unchecked : Qt::Checked;
     case kSortRole:
       return raw_value(table_.rows[row][column]);
     case Qt::TextAlignmentRole:
@@ -183,12 +200,28 @@ QVariant StrategyModel::data(const QModelIndex& index, int role) const {
     case Qt::ToolTipRole: {
       const StrategyStudy* strategy_study =
           session_.study()->find(std::get<std::string>(table_.rows[row][kName]));
-      return strategy_study == nullptr ? QVariant()
-                                       : QString::fromStdString(strategy_study->result.message);
+      if (strategy_study == nullptr) return {};
+      const QString message = QString::fromStdString(strategy_study->result.message);
+      const QString what = describe(*strategy_study);
+      return message.isEmpty() ? what : what + "\n" + message;
     }
     default:
       return {};
   }
+}
+
+bool StrategyModel::setData(const QModelIndex& index, const QVariant& value, int role) {
+  if (!index.isValid() || role != Qt::CheckStateRole || index.column() != int{kName}) return false;
+  QStringList hidden = session_.hidden();
+  hidden.removeAll(strategy(index.row()));
+  if (value.toInt() == Qt::Unchecked) hidden << strategy(index.row());
+  session_.hide(hidden);
+  return true;
+}
+
+Qt::ItemFlags StrategyModel::flags(const QModelIndex& index) const {
+  const Qt::ItemFlags flags = QAbstractTableModel::flags(index);
+  return index.column() == int{kName} ? flags | Qt::ItemIsUserCheckable : flags;
 }
 
 QVariant StrategyModel::headerData(int section, Qt::Orientation orientation, int role) const {

@@ -10,21 +10,9 @@
 
 namespace zl::gui {
 
-namespace {
-
 double total(const BarRow& row) {
   return std::accumulate(row.values.begin(), row.values.end(), 0.0);
 }
-
-}  // namespace
-
-struct BarPlot::Layout {
-  QRectF bars;        // where bars may be
-  double labels = 0;  // left edge of the row labels
-  double row_height = 0;
-  double maximum = 0;  // value at the right edge
-  double line = 0;     // text height
-};
 
 void BarPlot::set_data(BarData chart) {
   data_ = std::move(chart);
@@ -37,12 +25,26 @@ void BarPlot::set_share(bool share) {
   update();
 }
 
-double BarPlot::longest() const {
-  double longest = share_ ? 1 : data_.limit.value_or(0);
+// Four times what is to be read is as far as the axis goes.
+double BarPlot::axis_end() const {
+  if (share_) return 1;
+  constexpr double kFar = 4;
+  double most = 0, least = INFINITY, fitting = 0;
   for (const BarRow& row : data_.rows) {
-    longest = std::max(longest, share_ ? 1 : std::max(total(row), row.high));
+    const double end = std::max(total(row), row.high);
+    most = std::max(most, end);
+    least = std::min(least, end);
+    if (!row.bad) fitting = std::max(fitting, end);
   }
-  return longest > 0 ? longest : 1;
+  if (fitting <= 0) fitting = data_.rows.empty() ? 0 : least;
+  const double limit = data_.limit.value_or(0);
+  double end = limit <= kFar * most ? std::max(fitting, limit) : fitting;
+  const double far = kFar * end;
+  for (const BarRow& row : data_.rows) {
+    const double value = std::max(total(row), row.high);
+    if (value <= far) end = std::max(end, value);
+  }
+  return end > 0 ? end : 1;
 }
 
 // Every row can be read, whatever the window's size.
@@ -72,9 +74,29 @@ std::vector<std::size_t> BarPlot::shown_series() const {
   return shown;
 }
 
-QString BarPlot::end_text(const BarRow& row) const {
+std::size_t BarPlot::style_of(std::size_t series) const {
+  return series < data_.styles.size() ? data_.styles[series] : series;
+}
+
+// Briefly: of the note its sign alone.
+QString BarPlot::end_text(const BarRow& row, bool brief) const {
   const QString value = value_text(total(row), data_.unit);
-  return row.note.isEmpty() ? value : value + "  " + row.note;
+  if (row.note.isEmpty()) return value;
+  return brief ? value + " " + row.note.left(1) : value + "  " + row.note;
+}
+
+QString BarPlot::caption_text() const {
+  QStringList parts;
+  if (!data_.caption.isEmpty()) parts << data_.caption;
+  const double end = axis_end();
+  QStringList broken;
+  for (const BarRow& row : data_.rows) {
+    if (!share_ && total(row) > end * (1 + 1e-9)) broken << row.label;
+  }
+  if (!broken.isEmpty()) {
+    parts << tr("broken at %1: %2").arg(value_text(end, data_.unit), broken.join(", "));
+  }
+  return parts.join("; ");
 }
 
 Table BarPlot::table() const {
@@ -98,110 +120,6 @@ Table BarPlot::table() const {
     table.rows.push_back(std::move(cells));
   }
   return table;
-}
-
-void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
-  const QFontMetricsF metrics(painter.font(), painter.device());
-  const std::vector<std::size_t> shown = shown_series();
-  std::vector<QString> names;
-  for (const std::size_t i : shown) names.push_back(data_.series[i]);
-  const QRectF below =
-      draw_legend(painter, palette(), area, names,
-                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, shown[i]); });
-  Layout layout;
-  layout.line = metrics.height();
-  layout.labels = area.left();
-  double left = 0, right = 0;
-  for (const BarRow& row : data_.rows) {
-    left = std::max(left, metrics.horizontalAdvance(row.label));
-    right = std::max(right, metrics.horizontalAdvance(end_text(row)));
-  }
-  const double above = data_.limit && !share_ ? layout.line + 4 : 0;
-  layout.bars =
-      QRectF(QPointF(area.left() + left + 10, below.top() + above),
-             QPointF(area.right() - right - 10,
-                     area.bottom() - layout.line * (data_.caption.isEmpty() ? 1 : 2) - 6));
-  if (layout.bars.width() < 40) layout.bars.setRight(layout.bars.left() + 40);
-  layout.maximum = longest();
-  layout.row_height = std::min(44.0, layout.bars.height() / static_cast<double>(data_.rows.size()));
-  layout.bars.setHeight(layout.row_height * static_cast<double>(data_.rows.size()));
-  origin_ = layout.bars.left();
-  scale_ = layout.bars.width() / layout.maximum;
-  draw_axis(painter, layout);
-  for (std::size_t i = 0; i < data_.rows.size(); ++i) draw_row(painter, layout, i, marks);
-  if (data_.limit && !share_) draw_limit(painter, layout);
-  painter.setPen(faint(palette()));
-  painter.drawText(
-      QRectF(area.left(), layout.bars.bottom() + layout.line + 6, area.width(), layout.line),
-      Qt::AlignRight | Qt::AlignVCenter,
-      metrics.elidedText(data_.caption, Qt::ElideRight, area.width()));
-}
-
-void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {
-  const Unit unit = share_ ? Unit::fraction : data_.unit;
-  const int most = std::max(1, static_cast<int>(layout.bars.width() / (5 * layout.line)));
-  const double step = tick_step(layout.maximum, most, unit);
-  for (const double value : ticks(0, layout.maximum, step)) {
-    const double x = origin_ + value * scale_;
-    painter.setPen(grid(palette()));
-    painter.drawLine(QPointF(x, layout.bars.top()), QPointF(x, layout.bars.bottom() + 3));
-    painter.setPen(faint(palette()));
-    painter.drawText(QRectF(x - 60, layout.bars.bottom() + 3, 120, layout.line + 3),
-                     Qt::AlignHCenter | Qt::AlignTop, tick_text(value, unit));
-  }
-}
-
-void BarPlot::draw_row(QPainter& painter, const Layout& layout, std::size_t index,
-                       std::vector<Mark>& marks) const {
-  const BarRow& row = data_.rows[index];
-  const double top = layout.bars.top() + layout.row_height * static_cast<double>(index);
-  const double pad = std::min(6.0, layout.row_height * 0.16);
-  const double all = total(row);
-  const double scale = share_ ? (all > 0 ? layout.bars.width() / all : 0) : scale_;
-  painter.setPen(palette().text().color());
-  painter.drawText(QRectF(layout.labels, top, origin_ - 10 - layout.labels, layout.row_height),
-                   Qt::AlignRight | Qt::AlignVCenter, row.label);
-  double x = origin_;
-  for (std::size_t i = 0; i < row.values.size(); ++i) {
-    const QRectF bar(x, top + pad, row.values[i] * scale, layout.row_height - 2 * pad);
-    if (row.values[i] <= 0) continue;
-    fill_series(painter, bar, i);
-    marks.push_back({bar,
-                     row.label + ", " + data_.series[i] + ": " +
-                         value_text(row.values[i], data_.unit) + " (" +
-                         share_text(row.values[i] / all) + ")",
-                     static_cast<int>(index)});
-    x += bar.width();
-  }
-  if (row.high > 0 && !share_) draw_error_bar(painter, row, top + layout.row_height / 2);
-  // In a column of their own, so that neither limit nor error bars run through the numbers.
-  painter.setPen(row.bad ? bad(palette()) : palette().text().color());
-  painter.drawText(QRectF(layout.bars.right() + 10, top, 10000, layout.row_height),
-                   Qt::AlignLeft | Qt::AlignVCenter, end_text(row));
-}
-
-// On a paler shadow, so that it can be told from any bar.
-void BarPlot::draw_error_bar(QPainter& painter, const BarRow& row, double middle) const {
-  const double low = origin_ + row.low * scale_, high = origin_ + row.high * scale_;
-  const double cap = 4;
-  for (const QPen& pen : {QPen(palette().base().color(), 4), QPen(palette().text().color(), 1.5)}) {
-    painter.setPen(pen);
-    painter.drawLine(QPointF(low, middle), QPointF(high, middle));
-    for (const double x : {low, high}) {
-      painter.drawLine(QPointF(x, middle - cap), QPointF(x, middle + cap));
-    }
-  }
-}
-
-void BarPlot::draw_limit(QPainter& painter, const Layout& layout) const {
-  const QFontMetricsF metrics(painter.font(), painter.device());
-  const double x = origin_ + *data_.limit * scale_;
-  painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
-  painter.drawLine(QPointF(x, layout.bars.top() - 3), QPointF(x, layout.bars.bottom() + 2));
-  const double text_width = metrics.horizontalAdvance(data_.limit_text) + 2;
-  const double left = std::max(origin_, x - text_width);
-  painter.drawText(QRectF(left, layout.bars.top() - layout.line - 4, text_width, layout.line),
-                   Qt::AlignLeft | Qt::AlignVCenter, data_.limit_text);
 }
 
 }  // namespace zl::gui

@@ -15,11 +15,17 @@ struct BarRow {
   QString note;                // behind the total
   bool bad = false;            // paints the note as a warning
   double low = 0, high = 0;    // error bar of the total; 0: none
+  QString explained = {};      // what the label names
 };
+
+// Of its parts.
+double total(const BarRow& row);
 
 struct BarData {
   QString rows_name;  // of the table's first column
   std::vector<QString> series;
+  std::vector<std::size_t> styles;  // colour and hatch of each series; none: its place
+  std::vector<QString> explained;   // what each series is; none: nothing
   std::vector<BarRow> rows;
   Unit unit = Unit::none;
   std::optional<double> limit;  // a line across all rows
@@ -42,6 +48,9 @@ class BarPlot : public Plot {
   // Where one row's bars begin and how long a value is, in pixels of the last painting.
   double origin() const { return origin_; }
   double pixels_per_unit() const { return scale_; }
+  // The value at the right edge. Bars beyond it are broken there and the caption says so: one
+  // giant, or a capacity far away, leaves the others their length.
+  double axis_end() const;
 
  protected:
   void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
@@ -49,10 +58,21 @@ class BarPlot : public Plot {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
-  struct Layout;
-  double longest() const;
+  struct Layout {
+    QRectF bars;        // where bars may be
+    double labels = 0;  // left edge of the row labels
+    double row_height = 0;
+    double maximum = 0;  // value at the right edge
+    double line = 0;     // text height
+    bool brief = false;  // of the notes the sign alone
+  };
   std::vector<std::size_t> shown_series() const;
-  QString end_text(const BarRow& row) const;
+  std::size_t style_of(std::size_t series) const;
+  QString end_text(const BarRow& row, bool brief) const;
+  QString caption_text() const;
+  Layout lay_out(const QRectF& area, const QRectF& below, const QFontMetricsF& metrics) const;
+  void draw_labels(QPainter& painter, const Layout& layout, std::size_t row);
+  void draw_break(QPainter& painter, const QRectF& bar) const;
   void draw_axis(QPainter& painter, const Layout& layout) const;
   void draw_row(QPainter& painter, const Layout& layout, std::size_t row,
                 std::vector<Mark>& marks) const;

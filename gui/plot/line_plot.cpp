@@ -73,8 +73,12 @@ double LinePlot::x_at(double pixel) const {
                     x_max_);
 }
 
-double LinePlot::value_at(const Curve& curve, double x) const {
-  if (curve.x.empty()) return NAN;
+std::size_t LinePlot::style_of(std::size_t curve) const {
+  return data_.curves[curve].style.value_or(curve);
+}
+
+double LinePlot::value_at(const Curve& curve, double x) {
+  if (curve.x.empty() || x < curve.x.front() || x > curve.x.back()) return NAN;
   const auto after = std::upper_bound(curve.x.begin(), curve.x.end(), x);
   const auto last = after == curve.x.begin() ? after : after - 1;
   // Several points share a moment: the highest is what a person sees there.
@@ -94,7 +98,7 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   }
   const QRectF below =
       draw_legend(painter, palette(), area, names, [&](std::size_t i, const QRectF& box) {
-        painter.setPen(series_pen(i, 2.5));
+        painter.setPen(series_pen(style_of(i), 2.5));
         painter.drawLine(QPointF(box.left(), box.center().y()),
                          QPointF(box.right(), box.center().y()));
       });
@@ -107,7 +111,10 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
   for (std::size_t i = 0; i < data_.curves.size(); ++i) draw_curve(painter, i);
   painter.restore();
   draw_limit(painter);
-  if (!cursor_) return;
+  if (cursor_) draw_cursor(painter, marks);
+}
+
+void LinePlot::draw_cursor(QPainter& painter, std::vector<Mark>& marks) const {
   painter.setPen(QPen(palette().text().color(), 1, Qt::DashLine));
   const double x = at(*cursor_, 0).x();
   painter.drawLine(QPointF(x, box_.top()), QPointF(x, box_.bottom()));
@@ -117,8 +124,8 @@ void LinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& ma
     if (!std::isfinite(y)) continue;
     const QPointF centre = at(*cursor_, y);
     painter.setPen(QPen(palette().base().color(), 1));
-    painter.setBrush(series_color(i));
-    draw_symbol(painter, centre, 4.5, i);
+    painter.setBrush(series_color(style_of(i)));
+    draw_symbol(painter, centre, 4.5, style_of(i));
     marks.push_back({QRectF(centre - QPointF(5, 5), QSizeF(10, 10)),
                      data_.curves[i].name + ": " + value_text(y, data_.y_unit) + tr(" at ") +
                          value_text(*cursor_, data_.x_unit),
@@ -173,7 +180,8 @@ void LinePlot::draw_curve(QPainter& painter, std::size_t index) const {
                     y_scale};
   const QPolygonF line = decimate(curve.x, curve.y, 0, curve.x.size(), scale, data_.steps);
   painter.setRenderHint(QPainter::Antialiasing, line.size() < 2000);
-  painter.setPen(series_pen(index, line.size() < 2000 ? 2 : 1));
+  const double width = is_highlighted(index) ? 2 : 1;  // times
+  painter.setPen(series_pen(style_of(index), width * (line.size() < 2000 ? 2 : 1)));
   if (line.size() > 2000) {
     QPen pen = painter.pen();
     pen.setStyle(Qt::SolidLine);

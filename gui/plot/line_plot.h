@@ -11,7 +11,9 @@ namespace zl::gui {
 
 struct Curve {
   QString name;
-  std::vector<double> x, y;  // x never decreases
+  std::vector<double> x,
+      y;  // x never decreases; there is nothing before the first and after the last
+  std::optional<std::size_t> style = {};  // of colour, dashes and symbol; none: its place
 };
 
 struct LineData {
@@ -55,8 +57,10 @@ class LinePlot : public Plot {
   void draw_axes(QPainter& painter, const QRectF& area);
   void draw_limit(QPainter& painter) const;
   void draw_curve(QPainter& painter, std::size_t index) const;
+  void draw_cursor(QPainter& painter, std::vector<Mark>& marks) const;
   QPointF at(double x, double y) const;
-  double value_at(const Curve& curve, double x) const;
+  static double value_at(const Curve& curve, double x);  // NaN: the curve is not there
+  std::size_t style_of(std::size_t curve) const;
 
   LineData data_;
   std::optional<double> cursor_;

@@ -27,9 +27,7 @@ void ParallelPlot::set_data(ParallelData chart) {
       high = std::max(high, line.values[axis]);
     }
     if (low < high) limits_[axis] = {low, high};
-    if (low == high)
-      limits_[axis] = {low - std::max(1.0, std::abs(low)) / 2,
-                       low + std::max(1.0, std::abs(low)) / 2};
+    if (low == high) limits_[axis] = {low - std::abs(low) / 2 - 0.5, low + std::abs(low) / 2 + 0.5};
   }
   std::erase_if(ranges_, [this](const auto& each) {
     return each.first >= static_cast<int>(data_.axes.size());
@@ -100,14 +98,22 @@ double ParallelPlot::x_of(std::size_t axis, const QRectF& box) const {
   return box.left() + box.width() * static_cast<double>(axis) / static_cast<double>(gaps);
 }
 
+bool ParallelPlot::is_logarithmic(std::size_t axis) const {
+  const auto& [low, high] = limits_[axis];
+  return data_.axes[axis].categories.empty() && low > 0 && high > 10 * low;
+}
+
 double ParallelPlot::y_of(std::size_t axis, double value, const QRectF& box) const {
   const auto& [low, high] = limits_[axis];
-  return box.bottom() - (value - low) / (high - low) * box.height();
+  const double share = is_logarithmic(axis) ? std::log(value / low) / std::log(high / low)
+                                            : (value - low) / (high - low);
+  return box.bottom() - share * box.height();
 }
 
 double ParallelPlot::value_at(std::size_t axis, double y, const QRectF& box) const {
   const auto& [low, high] = limits_[axis];
-  return low + (box.bottom() - y) / box.height() * (high - low);
+  const double share = (box.bottom() - y) / box.height();
+  return is_logarithmic(axis) ? low * std::pow(high / low, share) : low + share * (high - low);
 }
 
 QPolygonF ParallelPlot::path(std::size_t line, const QRectF& box) const {
@@ -161,7 +167,9 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
     painter.setPen(color);
     painter.drawText(place, Qt::AlignCenter, text);
   };
-  put(box.top() - 2 * line - 4, data_.axes[axis].name, palette().text().color(), false);
+  const QString& name = data_.axes[axis].name;
+  put(box.top() - 2 * line - 4, is_logarithmic(axis) ? tr("%1 (log)").arg(name) : name,
+      palette().text().color(), false);
   if (data_.axes[axis].categories.empty()) {
     put(box.top() - line - 2, text_of(axis, limits_[axis].second), faint(palette()), false);
     put(box.bottom() + 2, text_of(axis, limits_[axis].first), faint(palette()), false);
@@ -171,6 +179,13 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   for (std::size_t i = 0; room >= line && i < categories.size(); ++i) {
     const double y = y_of(axis, static_cast<double>(i), box);
     put(y - line / 2, categories[i], palette().text().color(), true);
+  }
+  const std::optional<double>& limit = data_.axes[axis].limit;
+  if (limit && *limit > limits_[axis].first && *limit < limits_[axis].second) {
+    const double y = y_of(axis, *limit, box);
+    painter.setPen(QPen(bad(palette()), 2));
+    painter.drawLine(QPointF(x - 10, y), QPointF(x + 10, y));
+    put(y - line - 1, tr("capacity"), bad(palette()), true);
   }
   const auto range = ranges_.find(static_cast<int>(axis));
   if (range == ranges_.end()) return;

@@ -17,6 +17,7 @@ struct ParallelAxis {
   Unit unit = Unit::none;
   // With categories a value is an index into them; without, a number.
   std::vector<QString> categories = {};
+  std::optional<double> limit = {};  // marked: a capacity
 };
 
 struct ParallelLine {
@@ -47,7 +48,7 @@ class ParallelPlot : public Plot {
   // Indices of the lines that pass every range.
   std::vector<int> kept() const;
   // Lines to draw on top; a line without a colour of its own otherwise.
-  void set_highlighted(const std::vector<int>& lines);
+  void set_highlighted(const std::vector<int>& lines) override;
 
  Q_SIGNALS:
   void brushed(const std::vector<int>& lines);
@@ -70,6 +71,8 @@ class ParallelPlot : public Plot {
 
   double x_of(std::size_t axis, const QRectF& box) const;
   double y_of(std::size_t axis, double value, const QRectF& box) const;
+  // An axis whose largest value is ten times its smallest is logarithmic.
+  bool is_logarithmic(std::size_t axis) const;
   double value_at(std::size_t axis, double y, const QRectF& box) const;
   QPolygonF path(std::size_t line, const QRectF& box) const;
   QString text_of(std::size_t axis, double value) const;

@@ -17,8 +17,8 @@ Plot::Plot(const QString& title, QWidget* parent)
     : QWidget(parent),
       title_(title),
       empty_text_(
-          tr("Nothing to show yet: choose a model, a cluster and strategies in the scenario "
-             "panel.")) {
+          tr("Nothing to show: choose a model, a cluster and strategies in the scenario panel, and "
+             "tick strategies in the table below.")) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(title);
   setAccessibleDescription(tr("Chart. Arrow keys move over its parts; its table has every value."));
@@ -28,6 +28,7 @@ Plot::Plot(const QString& title, QWidget* parent)
 
 void Plot::render_into(QPainter& painter, const QRectF& area) {
   marks_.clear();
+  explanations_.clear();
   painter.fillRect(area, palette().base());
   painter.setFont(font());
   if (is_empty()) {
@@ -45,6 +46,11 @@ void Plot::render_into(QPainter& painter, const QRectF& area) {
 void Plot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   render_into(painter, rect());
+  if (stale_) {
+    QColor veil = palette().base().color();
+    veil.setAlphaF(0.65F);
+    painter.fillRect(rect(), veil);
+  }
   if (!hasFocus()) return;
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setBrush(Qt::NoBrush);
@@ -59,6 +65,27 @@ void Plot::data_has_changed() {
   current_ = -1;
   update();
   Q_EMIT data_changed();
+}
+
+void Plot::set_highlighted(const std::vector<int>& rows) {
+  if (rows == highlighted_) return;
+  highlighted_ = rows;
+  update();
+}
+
+bool Plot::is_highlighted(std::size_t row) const {
+  return std::find(highlighted_.begin(), highlighted_.end(), static_cast<int>(row)) !=
+         highlighted_.end();
+}
+
+void Plot::set_stale(bool stale) {
+  if (stale == stale_) return;
+  stale_ = stale;
+  update();
+}
+
+void Plot::explain(const QRectF& area, const QString& text) {
+  if (!text.isEmpty()) explanations_.push_back({area, text});
 }
 
 void Plot::set_current(int mark) {
@@ -92,11 +119,11 @@ bool Plot::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const int mark = mark_at(help->pos());
-    if (mark < 0) {
-      QToolTip::hideText();
-    } else {
-      QToolTip::showText(help->globalPos(), marks_[mark].text, this);
+    QString text = mark < 0 ? QString() : marks_[mark].text;
+    for (const Mark& each : explanations_) {
+      if (text.isEmpty() && each.area.contains(help->pos())) text = each.text;
     }
+    QToolTip::showText(help->globalPos(), text, this);  // nothing hides it
     return true;
   }
   return QWidget::event(event);
@@ -174,7 +201,8 @@ int legend_lines(const QFontMetricsF& metrics, const std::vector<QString>& names
 
 QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& area,
                    const std::vector<QString>& names,
-                   const std::function<void(std::size_t, const QRectF&)>& symbol) {
+                   const std::function<void(std::size_t, const QRectF&)>& symbol,
+                   std::vector<QRectF>* entries) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   const double line = metrics.height() + 4;
   const auto places = place_legend(metrics, names, area.width());
@@ -184,6 +212,10 @@ QRectF draw_legend(QPainter& painter, const QPalette& palette, const QRectF& are
     painter.setPen(palette.text().color());
     painter.drawText(QRectF(at.x() + kLegendBox + 6, at.y(), area.width(), line),
                      Qt::AlignLeft | Qt::AlignVCenter, names[i]);
+    if (entries) {
+      entries->emplace_back(at.x(), at.y(), kLegendBox + 6 + metrics.horizontalAdvance(names[i]),
+                            line);
+    }
   }
   if (names.empty()) return area;
   return area.adjusted(0, (places.back().second + 1) * line + 4, 0, 0);

@@ -1,48 +1,18 @@
 #include "gui/plot/scatter_plot.h"
 
-#include <QLineF>
 #include <QMouseEvent>
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "gui/plot/scatter_frame.h"
 #include "gui/theme.h"
 #include "gui/units.h"
 
 namespace zl::gui {
 
-constexpr double kRadius = 6;
-
-struct ScatterPlot::Frame {
-  QRectF box;
-  double x_min = 0, x_max = 1, y_min = 0, y_max = 1, line = 0;
-  bool logarithmic = false;
-
-  double share(double value, double from, double to) const {
-    if (!logarithmic) return (value - from) / (to - from);
-    return std::log(std::max(value, from) / from) / std::log(to / from);
-  }
-  QPointF at(double x, double y) const {
-    return {box.left() + share(x, x_min, x_max) * box.width(),
-            box.bottom() - share(y, y_min, y_max) * box.height()};
-  }
-  // At most `most` of them: a step apart, or the 1, 2 and 5 of each power of ten.
-  std::vector<double> ticks(double from, double to, int most, Unit unit) const {
-    std::vector<double> all;
-    if (!logarithmic) {
-      return gui::ticks(0, to, tick_step(to, most, unit));
-    }
-    const bool few = std::log10(to / from) * 3 > most;
-    for (double power = std::pow(10, std::floor(std::log10(from))); power > 0 && power <= to;
-         power *= 10) {
-      for (const double value : {power, 2 * power, 5 * power}) {
-        if (value >= from && value <= to && !(few && value > power)) all.push_back(value);
-      }
-    }
-    return all;
-  }
-};
+// Times what fits: beyond, an axis that has room for both shows neither.
+constexpr double kFarAway = 4;
 
 std::vector<std::size_t> pareto_front(const std::vector<ScatterPoint>& points) {
   std::vector<std::size_t> order;
@@ -58,14 +28,6 @@ std::vector<std::size_t> pareto_front(const std::vector<ScatterPoint>& points) {
   }
   return front;
 }
-
-namespace {
-
-QString label_of(const ScatterPoint& point) {
-  return point.feasible ? point.label : QObject::tr("✗ %1").arg(point.label);
-}
-
-}  // namespace
 
 void ScatterPlot::set_data(ScatterData chart) {
   data_ = std::move(chart);
@@ -93,7 +55,7 @@ Table ScatterPlot::table() const {
 ScatterPlot::Frame ScatterPlot::frame(const QRectF& area, const QFontMetricsF& metrics) const {
   Frame frame;
   frame.line = metrics.height();
-  frame.x_max = data_.x_limit.value_or(0);
+  frame.x_max = limit_is_far() ? 0 : data_.x_limit.value_or(0);
   frame.y_max = 0;
   for (const ScatterPoint& point : data_.points) {
     frame.x_max = std::max(frame.x_max, point.x);
@@ -101,10 +63,39 @@ ScatterPlot::Frame ScatterPlot::frame(const QRectF& area, const QFontMetricsF& m
   }
   frame.x_max = frame.x_max > 0 ? frame.x_max * 1.12 : 1;
   frame.y_max = frame.y_max > 0 ? frame.y_max * 1.15 : 1;
-  if (data_.diagonal) measure_logarithmic(frame);
+  if (data_.diagonal) {
+    measure_logarithmic(frame);
+  } else if (has_giant()) {
+    frame.x_log = true;
+    frame.x_min = frame.x_max;
+    for (const ScatterPoint& point : data_.points) {
+      if (point.x > 0) frame.x_min = std::min(frame.x_min, point.x / 1.3);
+    }
+  }
   const double left = metrics.horizontalAdvance(value_text(frame.y_max, data_.y_unit)) + 12;
   frame.box = area.adjusted(left, frame.line + 6, -12, -2 * frame.line - 8);
   return frame;
+}
+
+bool ScatterPlot::limit_is_far() const {
+  double most = 0;
+  for (const ScatterPoint& point : data_.points) most = std::max(most, point.x);
+  return data_.x_limit && *data_.x_limit > kFarAway * most;
+}
+
+// Something that does not fit is so large that what fits would share one corner.
+bool ScatterPlot::has_giant() const {
+  double most = 0, fitting = 0;
+  for (const ScatterPoint& point : data_.points) {
+    most = std::max(most, point.x);
+    if (point.feasible) fitting = std::max(fitting, point.x);
+  }
+  if (!limit_is_far()) fitting = std::max(fitting, data_.x_limit.value_or(0));
+  return fitting > 0 && most > kFarAway * fitting;
+}
+
+std::size_t ScatterPlot::style_of(std::size_t point) const {
+  return data_.points[point].style.value_or(point);
 }
 
 // Both axes alike, so that the diagonal joins the corners; milliseconds and minutes in one chart.
@@ -116,7 +107,7 @@ void ScatterPlot::measure_logarithmic(Frame& frame) const {
       if (value > 0) least = std::min(least, value);
     }
   }
-  frame.logarithmic = true;
+  frame.x_log = frame.y_log = true;
   frame.x_min = frame.y_min = least / 1.5;
   frame.x_max = frame.y_max = most * 1.3;
 }
@@ -132,7 +123,8 @@ void ScatterPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>&
 void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
   const QRectF& box = frame.box;
   const int columns = std::max(2, static_cast<int>(box.width() / (5 * frame.line)));
-  for (const double x : frame.ticks(frame.x_min, frame.x_max, columns, data_.x_unit)) {
+  for (const double x :
+       Frame::ticks(frame.x_min, frame.x_max, columns, data_.x_unit, frame.x_log)) {
     const double at = frame.at(x, frame.y_min).x();
     painter.setPen(grid(palette()));
     painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()));
@@ -141,7 +133,7 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
                      tick_text(x, data_.x_unit));
   }
   const int rows = std::max(2, static_cast<int>(box.height() / (2.5 * frame.line)));
-  for (const double y : frame.ticks(frame.y_min, frame.y_max, rows, data_.y_unit)) {
+  for (const double y : Frame::ticks(frame.y_min, frame.y_max, rows, data_.y_unit, frame.y_log)) {
     const double at = frame.at(frame.x_min, y).y();
     painter.setPen(grid(palette()));
     painter.drawLine(QPointF(box.left(), at), QPointF(box.right(), at));
@@ -155,7 +147,8 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
 void ScatterPlot::draw_names(QPainter& painter, const Frame& frame) const {
   const QRectF& box = frame.box;
   painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
-                   Qt::AlignRight | Qt::AlignVCenter, data_.x_name);
+                   Qt::AlignRight | Qt::AlignVCenter,
+                   frame.x_log ? tr("%1 (logarithmic)").arg(data_.x_name) : data_.x_name);
   painter.drawText(QRectF(box.left() + 4, box.top() - frame.line - 4, box.width(), frame.line),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
   if (std::any_of(data_.points.begin(), data_.points.end(),
@@ -163,17 +156,24 @@ void ScatterPlot::draw_names(QPainter& painter, const Frame& frame) const {
     painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
                      Qt::AlignLeft | Qt::AlignVCenter, tr("hollow, ✗: does not fit"));
   }
-  if (!data_.x_limit) return;
-  const double at = frame.at(*data_.x_limit, frame.y_min).x();
+  if (data_.x_limit) draw_limit(painter, frame);
+}
+
+// A limit far beyond the axis is named at its end.
+void ScatterPlot::draw_limit(QPainter& painter, const Frame& frame) const {
+  const QRectF& box = frame.box;
+  const bool beyond = limit_is_far();
+  const double at = beyond ? box.right() : frame.at(*data_.x_limit, frame.y_min).x();
   painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
-  painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()));
+  if (!beyond) painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()));
   // Left of the line, unless the name of the axis is there.
   const QFontMetricsF metrics(painter.font(), painter.device());
-  const double text = metrics.horizontalAdvance(data_.limit_text) + 2;
+  const QString name = beyond ? data_.limit_text + " \u2192" : data_.limit_text;
+  const double text = metrics.horizontalAdvance(name) + 2;
   const double taken = frame.box.left() + metrics.horizontalAdvance(data_.y_name) + 16;
   const double left = at - text > taken ? at - text : std::max(taken, at - text / 2);
   painter.drawText(QRectF(left, box.top() - frame.line - 4, text, frame.line),
-                   Qt::AlignLeft | Qt::AlignVCenter, data_.limit_text);
+                   Qt::AlignLeft | Qt::AlignVCenter, name);
 }
 
 void ScatterPlot::draw_front(QPainter& painter, const Frame& frame) const {
@@ -190,7 +190,8 @@ void ScatterPlot::draw_front(QPainter& painter, const Frame& frame) const {
   }
   if (line.isEmpty()) return;
   // Nothing fits behind the capacity.
-  const double end = frame.at(data_.x_limit.value_or(frame.x_max), 0).x();
+  const double last = limit_is_far() ? frame.x_max : data_.x_limit.value_or(frame.x_max);
+  const double end = frame.at(last, 0).x();
   line << QPointF(std::max(end, line.back().x()), line.back().y());
   painter.drawPolyline(line);
 }
@@ -200,10 +201,11 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
   for (std::size_t i = 0; i < data_.points.size(); ++i) {
     const ScatterPoint& point = data_.points[i];
     const QPointF centre = frame.at(point.x, point.y);
-    const QRectF symbol(centre - QPointF(kRadius, kRadius), QSizeF(2 * kRadius, 2 * kRadius));
+    const QRectF symbol(centre - QPointF(kSymbolRadius, kSymbolRadius),
+                        QSizeF(2 * kSymbolRadius, 2 * kSymbolRadius));
     QString interval;
     if (point.high > 0) {
-      painter.setPen(QPen(series_color(i), 1.5));
+      painter.setPen(QPen(series_color(style_of(i)), 1.5));
       painter.drawLine(frame.at(point.x, point.low), frame.at(point.x, point.high));
       interval =
           tr(", 90 % within %1 and %2")
@@ -211,8 +213,13 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
     }
     painter.setPen(point.feasible ? QPen(palette().base().color(), 1)
                                   : QPen(faint(palette()), 1.5));
-    painter.setBrush(point.feasible ? QBrush(series_color(i)) : QBrush(palette().base()));
-    draw_symbol(painter, centre, kRadius, i);
+    painter.setBrush(point.feasible ? QBrush(series_color(style_of(i))) : QBrush(palette().base()));
+    draw_symbol(painter, centre, kSymbolRadius, style_of(i));
+    if (is_highlighted(i)) {
+      painter.setPen(QPen(palette().highlight().color(), 2));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawEllipse(centre, kSymbolRadius + 5, kSymbolRadius + 5);
+    }
     marks.push_back({symbol,
                      label_of(point) + ": " + value_text(point.x, data_.x_unit) + " " +
                          data_.x_name + ", " + value_text(point.y, data_.y_unit) + " " +
@@ -220,74 +227,6 @@ void ScatterPlot::draw_points(QPainter& painter, const Frame& frame,
                      static_cast<int>(i)});
   }
   draw_labels(painter, frame, marks);
-}
-
-namespace {
-
-struct Place {
-  QRectF area;
-  std::ptrdiff_t hits = std::numeric_limits<std::ptrdiff_t>::max();  // what it would hide
-};
-
-// The best place for a label of `size`: beside its symbol, or some lines above or below.
-Place find_place(const QRectF& symbol, const QSizeF& size, const QRectF& box,
-                 const std::vector<QRectF>& taken) {
-  const double right = symbol.right() + 3, left = symbol.left() - 3 - size.width();
-  const double above = symbol.top() - size.height(), below = symbol.bottom();
-  const double beside = symbol.center().y() - size.height() / 2;
-  const double middle = std::clamp(symbol.center().x() - size.width() / 2, box.left() + 2,
-                                   std::max(box.left() + 2, box.right() - size.width()));
-  // The front goes right and up from a point: below it on the right is the freest place.
-  std::vector<QPointF> corners{{right, below - 4}, {left, above + 4}, {right, beside},
-                               {left, beside},     {left, below - 4}, {right, above + 4},
-                               {middle, above},    {middle, below}};
-  for (const double lines : {1.6, -1.6, 2.7, -2.7, 3.8, -3.8}) {
-    corners.emplace_back(right + 8, beside + lines * size.height());
-    corners.emplace_back(left - 8, beside + lines * size.height());
-  }
-  Place best;
-  for (const QPointF& corner : corners) {
-    const QRectF area(corner, size);
-    auto hits = 2 * std::count_if(taken.begin(), taken.end(),
-                                  [&](const QRectF& other) { return area.intersects(other); });
-    if (!box.adjusted(0, 0, 12, 0).contains(area)) ++hits;
-    if (area.left() < box.left()) hits += 2;  // over the numbers of the axis
-    if (area.right() > box.right() + 12) hits += 4;
-    if (hits < best.hits) best = {area, hits};
-  }
-  return best;
-}
-
-}  // namespace
-
-// A label goes where it hides no symbol, no other label and not the capacity, with a line to its
-// symbol when that is away; one without such a place is left to the tool tip.
-void ScatterPlot::draw_labels(QPainter& painter, const Frame& frame,
-                              const std::vector<Mark>& marks) const {
-  const QFontMetricsF metrics(painter.font(), painter.device());
-  std::vector<QRectF> taken;
-  for (const Mark& mark : marks) taken.push_back(mark.area);
-  if (data_.x_limit) {
-    const double limit = frame.at(*data_.x_limit, frame.y_min).x();
-    taken.emplace_back(limit - 2, frame.box.top(), 4, frame.box.height());
-  }
-  for (std::size_t i = 0; i < data_.points.size(); ++i) {
-    const QString text = label_of(data_.points[i]);
-    const QRectF& symbol = marks[i].area;
-    const QSizeF size(metrics.horizontalAdvance(text) + 2, frame.line);
-    const auto [area, hits] = find_place(symbol, size, frame.box, taken);
-    if (hits > 1) continue;
-    taken.push_back(area);
-    const double near_x = area.left() > symbol.right() ? area.left() : area.right();
-    const QLineF leader(symbol.center(), QPointF(near_x, area.center().y()));
-    if (std::abs(area.center().y() - symbol.center().y()) > 1.5 * size.height()) {
-      painter.setPen(faint(palette()));
-      painter.drawLine(leader.pointAt(1.5 * kRadius / leader.length()), leader.p2());
-    }
-    painter.fillRect(area, palette().base());
-    painter.setPen(data_.points[i].feasible ? palette().text().color() : faint(palette()));
-    painter.drawText(area, Qt::AlignCenter, text);
-  }
 }
 
 void ScatterPlot::paintEvent(QPaintEvent* event) {

@@ -12,8 +12,9 @@ namespace zl::gui {
 struct ScatterPoint {
   QString label;
   double x = 0, y = 0;
-  bool feasible = true;      // infeasible points are hollow and never on the front
-  double low = 0, high = 0;  // error bar of y; 0: none
+  bool feasible = true;                   // infeasible points are hollow and never on the front
+  double low = 0, high = 0;               // error bar of y; 0: none
+  std::optional<std::size_t> style = {};  // colour and symbol; none: its place
 };
 
 struct ScatterData {
@@ -54,7 +55,11 @@ class ScatterPlot : public Plot {
   struct Frame;
   Frame frame(const QRectF& area, const QFontMetricsF& metrics) const;
   void measure_logarithmic(Frame& frame) const;
+  bool limit_is_far() const;
+  bool has_giant() const;
+  std::size_t style_of(std::size_t point) const;
   void draw_names(QPainter& painter, const Frame& frame) const;
+  void draw_limit(QPainter& painter, const Frame& frame) const;
   void draw_axes(QPainter& painter, const Frame& frame) const;
   void draw_front(QPainter& painter, const Frame& frame) const;
   void draw_labels(QPainter& painter, const Frame& frame, const std::vector<Mark>& marks) const;

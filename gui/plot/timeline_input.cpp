@@ -18,6 +18,7 @@ void TimelinePlot::set_visible(Range range) {
   visible_ = {range.from, range.from + length};
   update();
   if (testAttribute(Qt::WA_WState_Created)) Q_EMIT data_changed();
+  Q_EMIT range_changed();
 }
 
 void TimelinePlot::zoom_to(Range range) {
@@ -57,9 +58,9 @@ void TimelinePlot::select(std::size_t lane, std::size_t span) {
     const double half = visible_.length() / 2, middle = (now.start + now.end) / 2;
     set_visible({middle - half, middle + half});
   }
-  setAccessibleDescription(data_.describe(now.event));
+  setAccessibleDescription(name_of(data_.lanes[lane], now));
   update();
-  Q_EMIT span_selected(now.event);
+  Q_EMIT span_selected(now.event, data_.lanes[lane].source);
   Q_EMIT moment_selected(now.start);
 }
 
@@ -75,11 +76,25 @@ bool TimelinePlot::find_next(const QString& text) {
       if (++looked > total + data_.lanes.size()) return false;
     }
     const Span& span = data_.lanes[at.lane].spans[at.span];
-    if (!data_.describe(span.event).contains(text, Qt::CaseInsensitive)) continue;
+    if (!name_of(data_.lanes[at.lane], span).contains(text, Qt::CaseInsensitive)) continue;
     select(at.lane, at.span);
     return true;
   }
   return false;
+}
+
+TimelinePlot::Matches TimelinePlot::matches(const QString& text) const {
+  Matches found;
+  if (text.isEmpty()) return found;
+  for (std::size_t lane = 0; lane < data_.lanes.size(); ++lane) {
+    const Lane& each = data_.lanes[lane];
+    for (std::size_t span = 0; span < each.spans.size(); ++span) {
+      if (!name_of(each, each.spans[span]).contains(text, Qt::CaseInsensitive)) continue;
+      ++found.count;
+      if (selected_ && selected_->lane == lane && selected_->span == span) found.at = found.count;
+    }
+  }
+  return found;
 }
 
 void TimelinePlot::step_span(int by) {
@@ -143,10 +158,13 @@ void TimelinePlot::keyPressEvent(QKeyEvent* event) {
         const Span& span = data_.lanes[selected_->lane].spans[selected_->span];
         measured_ = {span.start, span.end};
         update();
+        Q_EMIT range_changed();
       }
       return;
     case Qt::Key_Escape:
+      if (!measured_) return Plot::keyPressEvent(event);
       measured_.reset();
+      Q_EMIT range_changed();
       return update();
     case Qt::Key_Backspace:
       return zoom_back();
@@ -195,8 +213,9 @@ void TimelinePlot::mouseReleaseEvent(QMouseEvent* event) {
   if (!drag_from_) return;
   drag_from_.reset();
   const double pixel = visible_.length() / std::max(1.0, box_.width());
-  if (measured_ && measured_->length() > 3 * pixel) return;
+  if (measured_ && measured_->length() > 3 * pixel) return Q_EMIT range_changed();
   measured_.reset();
+  Q_EMIT range_changed();
   if (const auto hit = span_at(event->position())) return select(hit->lane, hit->span);
   Q_EMIT moment_selected(seconds_at(event->position().x()));
 }
@@ -225,9 +244,9 @@ bool TimelinePlot::event(QEvent* event) {
   const auto* help = static_cast<QHelpEvent*>(event);
   if (const auto hit = span_at(help->pos())) {
     const Span& span = data_.lanes[hit->lane].spans[hit->span];
-    QToolTip::showText(help->globalPos(),
-                       data_.describe(span.event) + "\n" + seconds_text(span.end - span.start),
-                       this);
+    QToolTip::showText(
+        help->globalPos(),
+        name_of(data_.lanes[hit->lane], span) + "\n" + seconds_text(span.end - span.start), this);
   } else {
     QToolTip::hideText();
   }

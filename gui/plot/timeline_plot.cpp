@@ -28,9 +28,11 @@ void TimelinePlot::set_data(TimelineData chart) {
   data_ = std::move(chart);
   whole_ = {0, 0};
   for (const Lane& lane : data_.lanes) {
-    if (!lane.spans.empty()) whole_.to = std::max(whole_.to, lane.spans.back().end);
+    if (lane.spans.empty()) continue;
+    whole_.from = std::min(whole_.from, lane.spans.front().start);
+    whole_.to = std::max(whole_.to, lane.spans.back().end);
   }
-  if (whole_.to <= 0) whole_.to = 1;
+  if (whole_.length() <= 0) whole_.to = whole_.from + 1;
   visible_ = whole_;
   back_.clear();
   forward_.clear();
@@ -56,12 +58,20 @@ Table TimelinePlot::table() const {
     for (std::size_t i = first_after(lane.spans, visible_.from); i < lane.spans.size(); ++i) {
       const Span& span = lane.spans[i];
       if (span.start >= visible_.to || table.rows.size() >= kMost) break;
-      table.rows.push_back({lane.name.toStdString(), data_.describe(span.event).toStdString(),
+      table.rows.push_back({lane.name.toStdString(), name_of(lane, span).toStdString(),
                             data_.categories[span.category].toStdString(), span.start,
                             span.end - span.start});
     }
   }
   return table;
+}
+
+QString TimelinePlot::name_of(const Lane& lane, const Span& span) const {
+  return lane.describe ? lane.describe(span.event) : data_.describe(span.event);
+}
+
+std::size_t TimelinePlot::style_of(std::size_t category) const {
+  return category < data_.styles.size() ? data_.styles[category] : category;
 }
 
 double TimelinePlot::x_of(double seconds) const {
@@ -81,30 +91,45 @@ QRectF TimelinePlot::row_of(std::size_t lane) const {
 void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   line_ = metrics.height();
-  const QRectF below =
-      draw_legend(painter, palette(), area, data_.categories,
-                  [&](std::size_t i, const QRectF& box) { fill_series(painter, box, i); });
-  double left = metrics.horizontalAdvance(tr("memory"));
+  std::vector<QRectF> places;
+  const QRectF below = draw_legend(
+      painter, palette(), area, data_.categories,
+      [&](std::size_t i, const QRectF& box) { fill_series(painter, box, style_of(i)); }, &places);
+  for (std::size_t i = 0; i < data_.explained.size(); ++i) explain(places[i], data_.explained[i]);
+  constexpr double kMostOfNames = 0.22;
+  double left = 0;
+  for (const MemoryTrack& track : data_.memory) {
+    left = std::max(left, metrics.horizontalAdvance(track.name));
+  }
   for (const Lane& lane : data_.lanes) left = std::max(left, metrics.horizontalAdvance(lane.name));
+  left = std::min(left, kMostOfNames * area.width());
   box_ = below.adjusted(left + 10, kMapHeight + line_ + 10, -6, 0);
   const double lanes = static_cast<double>(data_.lanes.size());
-  lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1));
+  lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1.5));
   draw_axis(painter);
   for (std::size_t i = 0; i < data_.lanes.size(); ++i) {
     const QRectF row = row_of(i);
     painter.setPen(palette().text().color());
     painter.drawText(QRectF(area.left(), row.top(), left, row.height()),
-                     Qt::AlignRight | Qt::AlignVCenter, data_.lanes[i].name);
+                     Qt::AlignRight | Qt::AlignVCenter,
+                     metrics.elidedText(data_.lanes[i].name, Qt::ElideMiddle, left));
+    explain(QRectF(area.left(), row.top(), left, row.height()), data_.lanes[i].name);
     painter.save();
     painter.setClipRect(box_, Qt::IntersectClip);
     draw_lane(painter, data_.lanes[i], row);
     painter.restore();
   }
-  QRectF memory = box_;
-  memory.setTop(row_of(data_.lanes.size()).top() + 4);
-  painter.setPen(palette().text().color());
-  painter.drawText(QRectF(area.left(), memory.top(), left, line_), Qt::AlignRight, tr("memory"));
-  draw_memory(painter, memory);
+  const double top = row_of(data_.lanes.size()).top() + 4;
+  const double height =
+      (box_.bottom() - top) / std::max(1.0, static_cast<double>(data_.memory.size()));
+  for (std::size_t i = 0; i < data_.memory.size(); ++i) {
+    const QRectF memory(box_.left(), top + height * static_cast<double>(i), box_.width(),
+                        height - 3);
+    painter.setPen(palette().text().color());
+    painter.drawText(QRectF(area.left(), memory.top(), left, line_), Qt::AlignRight,
+                     metrics.elidedText(data_.memory[i].name, Qt::ElideMiddle, left));
+    draw_memory(painter, data_.memory[i], memory);
+  }
   draw_overlays(painter, marks);
 }
 
@@ -116,7 +141,7 @@ void TimelinePlot::draw_axis(QPainter& painter) {
   QRectF window(map.left() + (visible_.from - whole_.from) * scale, map.top(),
                 std::max(3.0, visible_.length() * scale), map.height());
   painter.fillRect(window, palette().highlight());
-  const int most = std::max(2, static_cast<int>(box_.width() / (7 * line_)));
+  const int most = std::max(3, static_cast<int>(box_.width() / (8 * line_)));
   const double step = tick_step(visible_.length(), most, Unit::seconds);
   for (const double at : ticks(visible_.from, visible_.to, step)) {
     const double x = x_of(at);
@@ -124,7 +149,7 @@ void TimelinePlot::draw_axis(QPainter& painter) {
     painter.drawLine(QPointF(x, box_.top() - 3), QPointF(x, box_.bottom()));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(x - 60, box_.top() - line_ - 3, 120, line_), Qt::AlignCenter,
-                     tick_text(at, Unit::seconds));
+                     time_tick_text(at, step, std::max(std::abs(visible_.from), visible_.to)));
   }
 }
 
@@ -137,7 +162,7 @@ void TimelinePlot::draw_lane(QPainter& painter, const Lane& lane, const QRectF& 
   std::uint8_t most = 0;
   const auto flush = [&] {
     if (filled[most] <= 0) return;
-    painter.fillRect(QRectF(column, row.top(), 1, row.height()), series_color(most));
+    painter.fillRect(QRectF(column, row.top(), 1, row.height()), series_color(style_of(most)));
     for (std::size_t i = 0; i < data_.categories.size(); ++i) filled[i] = 0;
   };
   const std::size_t last = first_after(lane.spans, visible_.to);
@@ -148,7 +173,7 @@ void TimelinePlot::draw_lane(QPainter& painter, const Lane& lane, const QRectF& 
     const double x0 = box_.left() + (span.start - visible_.from) * scale;
     const double wide = (span.end - span.start) * scale;
     if (wide >= 1) {
-      draw_span(painter, span, QRectF(x0, row.top(), wide, row.height()), detailed);
+      draw_span(painter, lane, span, QRectF(x0, row.top(), wide, row.height()), detailed);
       continue;
     }
     const double pixel = std::floor(x0);
@@ -163,31 +188,38 @@ void TimelinePlot::draw_lane(QPainter& painter, const Lane& lane, const QRectF& 
   flush();
 }
 
-void TimelinePlot::draw_span(QPainter& painter, const Span& span, const QRectF& bar,
-                             bool detailed) const {
+// A border on the left tells it from the one before, whatever their colours.
+void TimelinePlot::draw_span(QPainter& painter, const Lane& lane, const Span& span,
+                             const QRectF& bar, bool detailed) const {
+  constexpr double kBorder = 3, kHatched = 6, kNamed = 24;  // pixels from which it has them
   const QRectF seen = bar.intersected(box_);
-  if (!detailed || seen.width() < 6) {
-    painter.fillRect(seen, series_color(span.category));
-    return;
+  const std::size_t style = style_of(span.category);
+  if (!detailed || seen.width() < kHatched) {
+    painter.fillRect(seen, series_color(style));
+  } else {
+    fill_series(painter, seen, style);
   }
-  fill_series(painter, seen.adjusted(0, 0, -0.5, 0), span.category);
-  if (seen.width() < 30) return;
+  if (seen.width() >= kBorder && bar.left() >= box_.left()) {
+    painter.fillRect(QRectF(seen.left(), seen.top(), 1, seen.height()), palette().base());
+  }
+  if (!detailed || seen.width() < kNamed) return;
   const QFontMetricsF metrics(painter.font(), painter.device());
-  const QString name = data_.describe(span.event);
+  const QString name = metrics.elidedText(name_of(lane, span), Qt::ElideRight, seen.width() - 8);
+  if (name.size() < 3) return;
   const double text = metrics.horizontalAdvance(name) + 6;
-  if (text > seen.width()) return;  // a name that does not fit is no help
   const QRectF plate(seen.left() + 2, seen.center().y() - line_ / 2, text, line_);
   painter.fillRect(plate, palette().base());
   painter.setPen(palette().text().color());
   painter.drawText(plate, Qt::AlignCenter, name);
 }
 
-void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
-  if (data_.memory_x.empty() || row.height() < 20) return;
-  double highest = *std::max_element(data_.memory_y.begin(), data_.memory_y.end());
+void TimelinePlot::draw_memory(QPainter& painter, const MemoryTrack& track,
+                               const QRectF& row) const {
+  if (track.x.empty() || row.height() < 20) return;
+  double highest = *std::max_element(track.y.begin(), track.y.end());
   if (data_.limit && *data_.limit < 2 * highest) highest = std::max(highest, *data_.limit);
   if (highest <= 0) highest = 1;
-  const auto& x = data_.memory_x;
+  const auto& x = track.x;
   auto begin = std::upper_bound(x.begin(), x.end(), visible_.from) - x.begin();
   auto end = std::upper_bound(x.begin(), x.end(), visible_.to) - x.begin();
   begin = std::max<std::ptrdiff_t>(0, begin - 1);
@@ -195,7 +227,7 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   const double x_scale = box_.width() / visible_.length();
   const double y_scale = -(row.height() - 6) / (highest * 1.03);
   const Scale scale{box_.left() - visible_.from * x_scale, x_scale, row.bottom() - 2, y_scale};
-  QPolygonF line = decimate(x, data_.memory_y, static_cast<std::size_t>(begin),
+  QPolygonF line = decimate(x, track.y, static_cast<std::size_t>(begin),
                             static_cast<std::size_t>(end), scale, true);
   if (line.isEmpty()) return;
   line << QPointF(box_.right() + 2, line.back().y());
@@ -210,8 +242,7 @@ void TimelinePlot::draw_memory(QPainter& painter, const QRectF& row) const {
   }
   painter.setPen(QPen(series_color(0), 1));
   painter.drawPolyline(line);
-  QString text =
-      tr("highest: ") + bytes_text(*std::max_element(data_.memory_y.begin(), data_.memory_y.end()));
+  QString text = tr("highest: ") + bytes_text(*std::max_element(track.y.begin(), track.y.end()));
   if (data_.limit && *data_.limit <= highest) {
     painter.setPen(QPen(bad(palette()), 2, Qt::DashLine));
     const double y = scale.y(*data_.limit);
@@ -251,8 +282,9 @@ void TimelinePlot::draw_overlays(QPainter& painter, std::vector<Mark>& marks) {
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(bar.intersected(box_).adjusted(0, -1, 0, 1));
     marks.push_back({bar,
-                     data_.describe(span.event) + ", " + seconds_text(span.end - span.start) +
-                         tr(" from ") + seconds_text(span.start),
+                     name_of(data_.lanes[selected_->lane], span) + ", " +
+                         seconds_text(span.end - span.start) + tr(" from ") +
+                         seconds_text(span.start),
                      span.event});
   }
   painter.restore();

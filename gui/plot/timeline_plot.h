@@ -17,13 +17,23 @@ struct Span {
 
 struct Lane {
   QString name;
-  std::vector<Span> spans;  // in order, not overlapping
+  std::vector<Span> spans;                                   // in order, not overlapping
+  std::function<QString(std::int32_t event)> describe = {};  // none: the chart's
+  int source = 0;           // 1: of the strategy that stands beside the first
+  bool is_summary = false;  // its spans stand for those of other lanes
+};
+
+struct MemoryTrack {
+  QString name;
+  std::vector<double> x, y;  // seconds, bytes; a step function
 };
 
 struct TimelineData {
   std::vector<Lane> lanes;
   std::vector<QString> categories;
-  std::vector<double> memory_x, memory_y;               // seconds, bytes; a step function
+  std::vector<std::size_t> styles;  // of the categories' colours; none: their places
+  std::vector<QString> explained;   // what each category is; none: nothing
+  std::vector<MemoryTrack> memory;
   std::optional<double> limit;                          // bytes
   std::function<QString(std::int32_t event)> describe;  // the name of a span
 };
@@ -58,10 +68,16 @@ class TimelinePlot : public Plot {
   void select(std::size_t lane, std::size_t span);
   // The next span whose name contains the text, after the selected one; false when there is none.
   bool find_next(const QString& text);
+  // How many there are, and which of them is selected, from 1; 0: none.
+  struct Matches {
+    std::size_t count = 0, at = 0;
+  };
+  Matches matches(const QString& text) const;
 
  Q_SIGNALS:
-  void span_selected(std::int32_t event);
+  void span_selected(std::int32_t event, int source);
   void moment_selected(double seconds);
+  void range_changed();  // visible or measured
 
  protected:
   void draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) override;
@@ -77,9 +93,12 @@ class TimelinePlot : public Plot {
  private:
   void draw_axis(QPainter& painter);
   void draw_lane(QPainter& painter, const Lane& lane, const QRectF& row) const;
-  void draw_span(QPainter& painter, const Span& span, const QRectF& bar, bool detailed) const;
-  void draw_memory(QPainter& painter, const QRectF& row) const;
+  void draw_span(QPainter& painter, const Lane& lane, const Span& span, const QRectF& bar,
+                 bool detailed) const;
+  void draw_memory(QPainter& painter, const MemoryTrack& track, const QRectF& row) const;
   void draw_overlays(QPainter& painter, std::vector<Mark>& marks);
+  QString name_of(const Lane& lane, const Span& span) const;
+  std::size_t style_of(std::size_t category) const;
   double x_of(double seconds) const;
   double seconds_at(double x) const;
   QRectF row_of(std::size_t lane) const;

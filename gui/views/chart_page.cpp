@@ -71,7 +71,7 @@ void ChartPage::export_as() {
       QFileDialog::getSaveFileName(this, tr("Export %1").arg(plot_->title()),
                                    plot_->title().toLower().replace(' ', '-') + ".svg",
                                    tr("Pictures and data (*.png *.svg *.pdf *.csv *.json)"));
-  if (!file.isEmpty()) export_plot(*plot_, file);
+  if (!file.isEmpty()) export_plot(*plot_, with_suffix(file, ".svg"));
 }
 
 QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent) {

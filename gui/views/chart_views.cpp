@@ -20,12 +20,13 @@ void follow(Session& session, QObject* context, Fill fill) {
     if (session.study()) fill(*session.study(), session.shown());
   };
   QObject::connect(&session, &Session::study_changed, context, update);
-  QObject::connect(&session, &Session::selection_changed, context, update);
+  QObject::connect(&session, &Session::filter_changed, context, update);
   update();
 }
 
-// A bar of the chart selects its strategy.
+// A bar of the chart selects its strategy, and shows which are selected.
 void select_on_activation(Session& session, Plot* plot) {
+  highlight_selection(session, plot);
   QObject::connect(plot, &Plot::activated, plot, [&session](int row) {
     const auto shown = session.shown();
     if (row < 0 || row >= static_cast<int>(shown.size())) return;
@@ -81,6 +82,22 @@ class Overview : public QWidget {
 };
 
 }  // namespace
+
+void highlight_selection(Session& session, Plot* plot) {
+  const auto update = [&session, plot] {
+    std::vector<int> rows;
+    int row = 0;
+    for (const StrategyStudy* each : session.shown()) {
+      if (session.selection().contains(QString::fromStdString(each->name()))) rows.push_back(row);
+      ++row;
+    }
+    plot->set_highlighted(rows);
+  };
+  for (const auto signal :
+       {&Session::study_changed, &Session::filter_changed, &Session::selection_changed}) {
+    QObject::connect(&session, signal, plot, update);
+  }
+}
 
 ChartPage* make_memory_page(Session& session, QWidget* parent) {
   auto* plot = new BarPlot(QObject::tr("Peak memory of a rank"));

@@ -7,6 +7,9 @@
 
 namespace zl::gui {
 
+// Highlights in a chart with one row per strategy those that are selected.
+void highlight_selection(Session& session, Plot* plot);
+
 ChartPage* make_memory_page(Session& session, QWidget* parent);
 ChartPage* make_time_page(Session& session, QWidget* parent);
 ChartPage* make_tradeoff_page(Session& session, QWidget* parent);

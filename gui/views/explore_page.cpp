@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "core/base/nearest.h"
+#include "gui/models/comparison.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
@@ -47,8 +48,11 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   auto* button = new QPushButton(tr("&Add to the scenario"));
   button->setToolTip(tr("Enter or double click in the table; undo takes it back"));
   auto* bar = new QHBoxLayout;
+  auto* hint = new QLabel(tr("Drag along an axis to keep a range, click it to let go."));
+  hint->setForegroundRole(QPalette::PlaceholderText);
   bar->addWidget(new QLabel(tr("Vary:")));
   bar->addWidget(strategy_);
+  bar->addWidget(hint);
   bar->addStretch(1);
   bar->addWidget(button);
   plot_ = new ParallelPlot(tr("Every combination"));
@@ -93,16 +97,26 @@ void ExplorePage::showEvent(QShowEvent* event) {
 
 void ExplorePage::start() {
   asked_ = session_.study();
+  if (!asked_) return;
+  list_strategies();
+  const StrategyStudy* varied = asked_->find(strategy_->currentText().toStdString());
+  if (varied == nullptr) return;
+  // Strategies that joined or left change nothing of it, and what was brushed stays.
+  const std::string alone = one_strategy_document(*asked_, *varied).text();
+  if (alone == swept_) return;
+  swept_ = alone;
   rows_.clear();
   show_rows();
-  if (!asked_) return;
+  sweep_->start(asked_, varied->name());
+}
+
+void ExplorePage::list_strategies() {
   const QString before = strategy_->currentText();
   strategy_->clear();
   for (const StrategyStudy& each : asked_->strategies) {
     strategy_->addItem(QString::fromStdString(each.name()));
   }
   strategy_->setCurrentIndex(std::max(0, strategy_->findText(before)));
-  sweep_->start(asked_, strategy_->currentText().toStdString());
 }
 
 void ExplorePage::wait() {
@@ -124,12 +138,14 @@ void ExplorePage::show_rows() {
     recompute.add(QString::fromStdString(row.recompute));
     offload.add(QString::fromStdString(row.offload));
   }
+  const bool limited = asked_ && asked_->budget > 0;
+  const auto capacity = limited ? std::optional(static_cast<double>(asked_->budget)) : std::nullopt;
   ParallelData chart;
   chart.axes = {{tr("ZeRO stage"), Unit::none, {"0", "1", "2", "3"}},
                 {tr("recomputation"), Unit::none, recompute.names},
                 {tr("offload"), Unit::none, offload.names},
                 {tr("micro-batch")},
-                {tr("peak device"), Unit::bytes},
+                {tr("peak device"), Unit::bytes, {}, capacity},
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
   if (rows_.empty()) chart.axes.clear();
@@ -180,11 +196,18 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
 void ExplorePage::add(int row) {
   if (row < 0 || row >= static_cast<int>(listed_.size())) return;
   const Variation variation = rows_[listed_[row]].variation;
-  if (variation.changes.empty()) return;  // it is there already
+  const StrategyStudy* same =
+      variation.changes.empty() ? asked_->find(variation.name) : same_strategy(*asked_, variation);
+  if (same != nullptr) {
+    const QString twin = QString::fromStdString(same->name());
+    state_->setText(tr("That is %1, which is in the scenario already.").arg(twin));
+    return session_.select({twin});
+  }
+  const Variation added = with_free_name(*asked_, variation);
   std::vector<std::string> strategies = listed_strategies(*asked_);
-  strategies.push_back(variation.json);
+  strategies.push_back(added.json);
   session_.edit(asked_->document.with_strategies(strategies),
-                tr("Add %1").arg(QString::fromStdString(variation.name)));
+                tr("Add %1").arg(QString::fromStdString(added.name)));
 }
 
 }  // namespace zl::gui

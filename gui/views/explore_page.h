@@ -35,6 +35,7 @@ class ExplorePage : public QWidget {
   void showEvent(QShowEvent* event) override;
 
  private:
+  void list_strategies();
   void take(const std::vector<SweepRow>& rows, int of);
   void show_rows();
   void show_table(const std::vector<int>& kept);
@@ -42,6 +43,7 @@ class ExplorePage : public QWidget {
   Session& session_;
   Sweep* sweep_;
   std::shared_ptr<const Study> asked_;
+  std::string swept_;  // the scenario of the rows: the varied strategy alone
   std::vector<SweepRow> rows_;
   std::vector<int> listed_;  // index into rows_ of each row of the table
   QComboBox* strategy_;

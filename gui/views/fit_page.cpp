@@ -110,8 +110,20 @@ void FitPage::show_advice() {
 void FitPage::apply(int row) {
   if (row < 0 || row >= static_cast<int>(advice_.size()) || strategy() == nullptr) return;
   const Variation candidate = *advice_[row].candidate;
-  session_.edit(with_variation(*asked_, *strategy(), candidate),
-                tr("Make %1 fit").arg(strategy_->currentText()));
+  const QString name = strategy_->currentText();
+  if (const StrategyStudy* same = same_strategy(*asked_, candidate)) {
+    const QString twin = QString::fromStdString(same->name());
+    state_->setText(tr("That is %1, which is in the scenario already.").arg(twin));
+    return session_.select({twin});
+  }
+  // What others are compared with stays to compare with.
+  if (session_.baseline() == name) {
+    std::vector<std::string> strategies = listed_strategies(*asked_);
+    strategies.push_back(with_free_name(*asked_, candidate).json);
+    return session_.edit(asked_->document.with_strategies(strategies),
+                         tr("Add what fits of %1").arg(name));
+  }
+  session_.edit(with_variation(*asked_, *strategy(), candidate), tr("Make %1 fit").arg(name));
 }
 
 }  // namespace zl::gui

@@ -4,6 +4,7 @@
 #include <QItemSelectionModel>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSortFilterProxyModel>
@@ -83,9 +84,14 @@ QHBoxLayout* RunsPage::make_bar() {
   auto* compare_button = new QPushButton(tr("Compare &two"));
   compare_button->setToolTip(tr("The two selected runs on the Compare page"));
   connect(compare_button, &QPushButton::clicked, this, &RunsPage::compare_selected);
+  auto* delete_button = new QPushButton(tr("&Delete…"));
+  delete_button->setToolTip(tr("The selected runs leave the database for good"));
+  connect(delete_button, &QPushButton::clicked, this, &RunsPage::delete_selected);
   auto* bar = new QHBoxLayout;
   bar->addWidget(filter, 1);
-  for (QWidget* button : {open_button, again_button, compare_button}) bar->addWidget(button);
+  for (QWidget* button : {open_button, again_button, compare_button, delete_button}) {
+    bar->addWidget(button);
+  }
   return bar;
 }
 
@@ -125,6 +131,18 @@ void RunsPage::compare_selected() {
   const auto ids = selected();
   if (ids.size() != 2) return show_message(tr("Select exactly two runs to compare them."));
   Q_EMIT compare(ids[0], ids[1]);
+}
+
+void RunsPage::delete_selected() {
+  const auto ids = selected();
+  if (ids.empty()) return show_message(tr("Select the runs to delete."));
+  QStringList names;
+  for (const std::int64_t id : ids) names << QString::number(id);
+  const auto answer = QMessageBox::question(
+      this, tr("Delete runs"), tr("Delete run %1 for good?").arg(names.join(", ")),
+      QMessageBox::Yes | QMessageBox::Cancel, QMessageBox::Cancel);
+  if (answer != QMessageBox::Yes || !model_->remove(ids)) return;
+  for (const std::int64_t id : ids) cache_.erase(id);
 }
 
 void RunsPage::open(const std::filesystem::path& database) {

@@ -35,6 +35,7 @@ class RunsPage : public QWidget {
   std::vector<std::int64_t> selected() const;
   void open_scenario();
   void train_again();
+  void delete_selected();  // asks first
 
  Q_SIGNALS:
   // Two runs to put side by side.

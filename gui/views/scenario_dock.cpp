@@ -1,15 +1,18 @@
 #include "gui/views/scenario_dock.h"
 
 #include <QComboBox>
+#include <QCompleter>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/bytes.h"
 #include "gui/theme.h"
+#include "gui/units.h"
 #include "gui/views/hardware_panel.h"
 #include "scenarios/files/catalog.h"
 #include "simulator/json/reading.h"
@@ -31,16 +34,6 @@ QStringList cluster_choices() {
   return choices;
 }
 
-// What an entry of "strategies" is called: its name, or that of an inline one.
-QString label_of(const std::string& entry, std::size_t index) {
-  const Json parsed = json_or_null(entry);
-  if (!parsed.is_object()) return QString::fromStdString(entry);
-  const Json own = parsed.value("x-zerolab", Json::object());
-  const Json name = own.is_object() ? own.value("name", Json()) : Json();
-  return name.is_string() ? QString::fromStdString(name.get<std::string>())
-                          : QObject::tr("strategy-%1").arg(index + 1);
-}
-
 }  // namespace
 
 ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent), session_(session) {
@@ -56,9 +49,14 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
   add_choice(form, "run.stack", tr("Soft&ware"), QStringList{""} + names_in("stacks"),
              tr("Whose speed a GPU that nobody measured has; empty: this program's own kernels"));
   add_strategies(form);
-  add_line(form, "run.ranks", tr("&Ranks"), tr("Data-parallel ranks"));
+  add_ranks(form);
   add_line(form, "run.micro_batch", tr("Micro-&batch"), tr("Sequences per rank and micro-batch"));
   add_line(form, "run.gradient_accumulation", tr("&Accumulation"), tr("Micro-batches per step"));
+  batch_note_ = new QLabel;
+  batch_note_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  batch_note_->setForegroundRole(QPalette::PlaceholderText);
+  batch_note_->setToolTip(tr("Micro-batch x accumulation x ranks: what one optimizer step sees"));
+  form->addRow(tr("Global batch"), batch_note_);
   add_line(form, "run.sequence_length", tr("Se&quence"), tr("Tokens per sequence"));
   add_choice(form, "run.precision", tr("&Precision"), {"", "fp32", "bf16", "fp16"},
              tr("Empty: what each strategy says"));
@@ -69,11 +67,8 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
   add_line(form, "run.data", tr("Data"), tr("bible, synthetic, a text file, or a .bin of tokens"));
   hardware_ = new HardwarePanel(session, this);
   layout->addWidget(hardware_);
-  other_error_ = new QLabel;
-  other_error_->setWordWrap(true);
-  other_error_->hide();
-  layout->addWidget(other_error_);
   layout->addStretch(1);
+  connect(&session, &Session::opened, this, [this] { typed_.clear(); });
   connect(&session, &Session::document_changed, this, &ScenarioDock::show_document);
   connect(&session, &Session::failed, this, &ScenarioDock::show_error);
   connect(&session, &Session::study_changed, this, [this] {
@@ -84,20 +79,18 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
 }
 
 void ScenarioDock::add_field(QFormLayout* form, const QString& key, const QString& label,
-                             QWidget* editor) {
-  auto* box = new QWidget;
-  auto* stack = new QVBoxLayout(box);
-  stack->setContentsMargins(0, 0, 0, 0);
-  stack->setSpacing(1);
-  stack->addWidget(editor);
-  auto* error = new QLabel;
-  error->setWordWrap(true);
-  error->hide();
-  stack->addWidget(error);
-  form->addRow(label, box);
-  if (auto* buddy = qobject_cast<QLabel*>(form->labelForField(box))) buddy->setBuddy(editor);
+                             const QString& hint, QWidget* editor, QLabel* beside) {
+  auto* row = new QHBoxLayout;
+  row->setSpacing(6);
+  row->addWidget(editor, 1);
+  if (beside != nullptr) row->addWidget(beside);
+  auto* name = new QLabel(label);
+  name->setBuddy(editor);
+  name->setToolTip(hint);
+  form->addRow(name, row);
+  editor->setToolTip(hint);
   editor->setAccessibleName(QString(label).remove('&'));
-  fields_.push_back({key, editor, error});
+  fields_.push_back({key, editor, name, hint});
 }
 
 void ScenarioDock::add_choice(QFormLayout* form, const QString& key, const QString& label,
@@ -106,10 +99,12 @@ void ScenarioDock::add_choice(QFormLayout* form, const QString& key, const QStri
   combo->setEditable(true);
   combo->setInsertPolicy(QComboBox::NoInsert);
   combo->addItems(choices);
-  combo->setToolTip(hint);
+  // A list to choose from: completed in line, "llama2" and Enter would mean "llama2-13b".
+  combo->completer()->setCompletionMode(QCompleter::PopupCompletion);
+  combo->completer()->setFilterMode(Qt::MatchContains);
   combo->setMinimumContentsLength(10);
   combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  add_field(form, key, label, combo);
+  add_field(form, key, label, hint, combo);
   const std::size_t index = fields_.size() - 1;
   connect(combo, &QComboBox::activated, this, [this, index] { commit(fields_[index]); });
   connect(combo->lineEdit(), &QLineEdit::editingFinished, this,
@@ -119,19 +114,44 @@ void ScenarioDock::add_choice(QFormLayout* form, const QString& key, const QStri
 void ScenarioDock::add_line(QFormLayout* form, const QString& key, const QString& label,
                             const QString& hint) {
   auto* line = new QLineEdit;
-  line->setToolTip(hint);
-  add_field(form, key, label, line);
+  add_field(form, key, label, hint, line);
+  const std::size_t index = fields_.size() - 1;
+  connect(line, &QLineEdit::editingFinished, this, [this, index] { commit(fields_[index]); });
+}
+
+void ScenarioDock::add_ranks(QFormLayout* form) {
+  auto* line = new QLineEdit;
+  ranks_note_ = new QLabel;
+  ranks_note_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  ranks_note_->setForegroundRole(QPalette::PlaceholderText);
+  add_field(
+      form, "run.ranks", tr("&Ranks"),
+      tr("Data-parallel ranks, one a GPU; empty: all of the cluster. What is typed here stays "
+         "when the cluster changes"),
+      line, ranks_note_);
   const std::size_t index = fields_.size() - 1;
   connect(line, &QLineEdit::editingFinished, this, [this, index] { commit(fields_[index]); });
 }
 
 void ScenarioDock::add_strategies(QFormLayout* form) {
   strategies_ = new QListWidget;
-  strategies_->setMaximumHeight(132);
-  strategies_->setToolTip(
-      tr("Catalogue strategies; drop DeepSpeed files on the window for others"));
-  add_field(form, "strategies", tr("&Strategies"), strategies_);
+  // As high as its rows where there is room; in a small window it scrolls.
+  strategies_->setSizeAdjustPolicy(QAbstractScrollArea::AdjustToContents);
+  strategies_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Maximum);
+  add_field(form, "strategies", tr("&Strategies"),
+            tr("Ticked: simulated. Drop DeepSpeed files on the window for others"), strategies_);
   connect(strategies_, &QListWidget::itemChanged, this, &ScenarioDock::commit_strategies);
+}
+
+// What was said for another model or cluster goes with it, unless it was typed here.
+Document ScenarioDock::with_defaults(Document next, const QString& key) const {
+  QStringList stale;
+  if (key == "cluster") stale = {"run.ranks", "run.micro_batch", "run.device_memory"};
+  if (key == "model") stale = {"run.micro_batch", "run.sequence_length"};
+  for (const QString& each : stale) {
+    if (!typed_.contains(each)) next = next.with(each.toStdString(), "");
+  }
+  return next;
 }
 
 void ScenarioDock::commit(const Field& field) {
@@ -139,11 +159,16 @@ void ScenarioDock::commit(const Field& field) {
   QString value;
   if (auto* line = qobject_cast<QLineEdit*>(field.editor)) value = line->text().trimmed();
   if (auto* combo = qobject_cast<QComboBox*>(field.editor)) value = combo->currentText().trimmed();
-  const std::string path = field.key.toStdString();
-  const bool shows_inline = session_.document().is_inline(path);
-  if (shows_inline && value == field.editor->property("shown").toString()) return;
-  if (!shows_inline && value == QString::fromStdString(session_.document().get(path))) return;
-  session_.edit_key(field.key, value);
+  if (value == field.editor->property("shown").toString()) return;
+  if (value.isEmpty()) {
+    typed_.remove(field.key);
+  } else {
+    typed_.insert(field.key);
+  }
+  const Document next = session_.document().with(field.key.toStdString(), value.toStdString());
+  const QString what =
+      value.isEmpty() ? tr("Reset %1").arg(field.key) : tr("%1 = %2").arg(field.key, value);
+  session_.edit(with_defaults(next, field.key), what);
 }
 
 void ScenarioDock::commit_strategies() {
@@ -155,100 +180,6 @@ void ScenarioDock::commit_strategies() {
     chosen.push_back(item->data(Qt::UserRole).toString().toStdString());
   }
   session_.edit(session_.document().with_strategies(chosen), tr("Strategies"));
-}
-
-void ScenarioDock::show_document() {
-  updating_ = true;
-  for (const Field& field : fields_) {
-    const std::string path = field.key.toStdString();
-    QString value = QString::fromStdString(session_.document().get(path));
-    if (session_.document().is_inline(path)) {
-      const QString name = QString::fromStdString(session_.document().get(path + ".name"));
-      value = name.isEmpty() ? tr("(inline)") : name;
-      field.editor->setProperty("shown", value);
-    }
-    if (auto* line = qobject_cast<QLineEdit*>(field.editor)) line->setText(value);
-    if (auto* combo = qobject_cast<QComboBox*>(field.editor)) combo->setCurrentText(value);
-  }
-  show_strategies();
-  updating_ = false;
-}
-
-void ScenarioDock::show_strategies() {
-  const std::vector<std::string> chosen = session_.document().strategies();
-  std::vector<std::string> all = catalog_names("strategies");
-  for (const std::string& entry : chosen) {
-    if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(entry);
-  }
-  // Without the key a scenario has the five ZeRO strategies; the study then says which.
-  const auto is_chosen = [&](const std::string& entry) {
-    if (!chosen.empty()) return std::find(chosen.begin(), chosen.end(), entry) != chosen.end();
-    const auto study = session_.study();
-    return study && study->document == session_.document() && study->find(entry) != nullptr;
-  };
-  strategies_->clear();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    auto* item = new QListWidgetItem(label_of(all[i], i), strategies_);
-    item->setData(Qt::UserRole, QString::fromStdString(all[i]));
-    item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
-    item->setCheckState(is_chosen(all[i]) ? Qt::Checked : Qt::Unchecked);
-  }
-}
-
-// What the study made of keys that the document leaves open.
-void ScenarioDock::show_effective_values() {
-  const auto study = session_.study();
-  if (!study) return;
-  updating_ = true;
-  const RunSettings& run = study->scenario.run;
-  const auto hint = [&](const char* key, const QString& text) {
-    if (auto* line = qobject_cast<QLineEdit*>(field(key))) line->setPlaceholderText(text);
-  };
-  hint("run.ranks", QString::number(run.ranks));
-  hint("run.sequence_length", QString::number(run.sequence_length));
-  hint("run.steps", QString::number(run.steps));
-  hint("run.seed", QString::number(run.seed));
-  hint("run.data", QString::fromStdString(run.data));
-  if (!study->strategies.empty()) {
-    const Strategy& strategy = study->strategies.front().imported.strategy;
-    hint("run.micro_batch", QString::number(strategy.micro_batch));
-    hint("run.gradient_accumulation", QString::number(strategy.gradient_accumulation));
-  }
-  hint("run.device_memory",
-       study->budget > 0 ? QString::fromStdString(format_bytes(study->budget)) : tr("unlimited"));
-  if (session_.document().strategies().empty()) show_strategies();
-  updating_ = false;
-}
-
-void ScenarioDock::show_error(const QString& message) {
-  // The field whose key the message begins with; "strategy.KEY" belongs to the list.
-  const Field* guilty = nullptr;
-  for (const Field& field : fields_) {
-    field.error->hide();
-    field.error->clear();
-    field.editor->setStyleSheet({});
-    const bool strategy = field.key == "strategies" && message.startsWith("strategy");
-    const bool key = message.startsWith(field.key + ":") || message.startsWith(field.key + ".") ||
-                     message.startsWith(field.key + " ");
-    if (!message.isEmpty() && (strategy || key)) guilty = &field;
-  }
-  other_error_->setVisible(!message.isEmpty() && guilty == nullptr);
-  QLabel* label = guilty == nullptr ? other_error_ : guilty->error;
-  label->setText(message);
-  label->setVisible(!message.isEmpty());
-  const QString color = bad(palette()).name();
-  label->setStyleSheet("color: " + color);
-  if (guilty != nullptr) {
-    const QString type = guilty->editor->metaObject()->className();
-    guilty->editor->setStyleSheet(type + " { border: 2px solid " + color + "; }");
-  }
-}
-
-QString ScenarioDock::error_at(const QString& key) const {
-  for (const Field& field : fields_) {
-    if (field.key == key) return field.error->text();
-  }
-  return {};
 }
 
 QWidget* ScenarioDock::field(const QString& key) const {

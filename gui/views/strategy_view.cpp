@@ -2,9 +2,13 @@
 
 #include <QApplication>
 #include <QClipboard>
+#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QItemSelectionModel>
+#include <QLabel>
 #include <QMenu>
+#include <QPushButton>
+#include <QShortcut>
 #include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -33,23 +37,73 @@ StrategyView::StrategyView(Session& session, QWidget* parent)
   view_ = make_table_view(model_, tr("Strategies"), this);
   view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
+  layout->setSpacing(0);
+  layout->addWidget(make_filter_line());
   layout->addWidget(view_);
+  auto* escape = new QShortcut(QKeySequence(Qt::Key_Escape), this);
+  escape->setContext(Qt::WidgetWithChildrenShortcut);
+  connect(escape, &QShortcut::activated, this, &StrategyView::show_all);
+  connect(&session, &Session::filter_changed, this, &StrategyView::show_filter);
+  connect(&session, &Session::study_changed, this, &StrategyView::show_filter);
+  connect(view_->horizontalHeader(), &QHeaderView::sortIndicatorChanged, this, [this](int column) {
+    sorted_by_ = model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString();
+  });
   connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &StrategyView::selection_from_table);
   connect(&session, &Session::selection_changed, this, &StrategyView::selection_to_table);
   connect(model_, &QAbstractItemModel::modelAboutToBeReset, this, [this] { updating_ = true; });
   connect(view_->model(), &QAbstractItemModel::modelReset, this, [this] {
     updating_ = false;
+    sort_as_before();
     selection_to_table();
   });
   connect(view_, &QTableView::doubleClicked, this, &StrategyView::pin_current);
   connect(view_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
     QMenu menu;
+    menu.addAction(tr("&Show all in the charts"), this, &StrategyView::show_all);
     menu.addAction(tr("Pin as &baseline"), this, &StrategyView::pin_current);
     menu.addAction(tr("Copy as &TSV"), this, &StrategyView::copy_tsv);
     menu.addAction(tr("Copy as &Markdown"), this, &StrategyView::copy_markdown);
     menu.exec(view_->viewport()->mapToGlobal(at));
   });
+}
+
+QWidget* StrategyView::make_filter_line() {
+  filter_line_ = new QWidget;
+  filter_text_ = new QLabel;
+  auto* all = new QPushButton(tr("Show all (Esc)"));
+  connect(all, &QPushButton::clicked, this, &StrategyView::show_all);
+  auto* line = new QHBoxLayout(filter_line_);
+  line->setContentsMargins(6, 1, 6, 1);
+  line->addWidget(filter_text_);
+  line->addWidget(all);
+  line->addStretch(1);
+  filter_line_->hide();
+  return filter_line_;
+}
+
+void StrategyView::show_filter() {
+  const auto study = session_.study();
+  const std::size_t all = study ? study->strategies.size() : 0, shown = session_.shown().size();
+  filter_text_->setText(
+      tr("The charts show %1 of %2 strategies: those that are ticked.").arg(shown).arg(all));
+  filter_line_->setVisible(shown < all);
+}
+
+void StrategyView::show_all() { session_.hide({}); }
+
+// A column inserted before the sorted one would take its place.
+void StrategyView::sort_as_before() {
+  QHeaderView* header = view_->horizontalHeader();
+  if (sorted_by_.isEmpty()) return;
+  for (int column = 0; column < model_->columnCount(); ++column) {
+    const QVariant name = model_->headerData(column, Qt::Horizontal, Qt::DisplayRole);
+    if (name.toString() != sorted_by_) continue;
+    if (header->sortIndicatorSection() != column) {
+      view_->sortByColumn(column, header->sortIndicatorOrder());
+    }
+    return;
+  }
 }
 
 void StrategyView::selection_from_table() {

@@ -7,6 +7,7 @@
 #include "gui/session.h"
 #include "results/format.h"
 
+class QLabel;
 class QTableView;
 
 namespace zl::gui {
@@ -27,8 +28,12 @@ class StrategyView : public QWidget {
   void copy_tsv() const;
   void copy_markdown() const;
   void pin_current();
+  void show_all();  // ticks every strategy
 
  private:
+  QWidget* make_filter_line();
+  void show_filter();
+  void sort_as_before();
   void selection_from_table();
   void selection_to_table();
   Table selected_rows() const;
@@ -36,6 +41,9 @@ class StrategyView : public QWidget {
   Session& session_;
   StrategyModel* model_;
   QTableView* view_;
+  QWidget* filter_line_ = nullptr;  // while the charts do not show all
+  QLabel* filter_text_ = nullptr;
+  QString sorted_by_;  // the column's name: columns come and go
   bool updating_ = false;
 };
 

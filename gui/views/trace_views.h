@@ -7,6 +7,7 @@
 
 #include "gui/session.h"
 
+class QCheckBox;
 class QComboBox;
 class QLabel;
 class QLineEdit;
@@ -14,6 +15,7 @@ class QLineEdit;
 namespace zl::gui {
 
 class LinePlot;
+class OpNames;
 class TableModel;
 class TimelinePlot;
 
@@ -24,13 +26,21 @@ class MemoryTimePage : public QWidget {
   explicit MemoryTimePage(Session& session, QWidget* parent = nullptr);
   LinePlot* plot() const { return plot_; }
   TableModel* live() const { return live_; }
+  QString moment() const;  // the line over the live blocks
+  QCheckBox* one_step() const { return one_step_; }
+
+ protected:
+  void showEvent(QShowEvent* event) override;
 
  private:
   void refill();
+  void choose_selected();
   void show_live();
 
   Session& session_;
   LinePlot* plot_;
+  QCheckBox* one_step_;
+  bool stale_ = true;  // nothing is filled in while the page is hidden
   QComboBox* strategy_;
   QLabel* moment_;
   TableModel* live_;
@@ -45,17 +55,38 @@ class TimelinePage : public QWidget {
   TimelinePlot* plot() const { return plot_; }
   TableModel* card() const { return card_; }
   TableModel* live() const { return live_; }
+  TableModel* totals() const { return totals_; }
+  QLineEdit* search() const { return search_; }
+  QString found() const;  // "3 of 48"
+  // The strategies on the axis; "" for the second: one alone.
+  void show_strategies(const QString& first, const QString& second);
+
+ protected:
+  void showEvent(QShowEvent* event) override;
 
  private:
+  QWidget* make_chart();
+  QWidget* make_tables();
+  void follow();
   void refill();
-  const StrategyStudy* strategy() const;
+  void list_strategies();
+  void show_totals();
+  void show_found();
+  const StrategyStudy* strategy(int source) const;
 
   Session& session_;
-  TimelinePlot* plot_;
-  QComboBox* strategy_;
-  QLineEdit* search_;
-  TableModel* card_;
-  TableModel* live_;
+  TimelinePlot* plot_ = nullptr;
+  QComboBox* strategy_ = nullptr;
+  QComboBox* beside_ = nullptr;
+  QComboBox* by_ = nullptr;
+  QLineEdit* search_ = nullptr;
+  QLabel* found_ = nullptr;
+  QLabel* range_ = nullptr;
+  TableModel* card_ = nullptr;
+  TableModel* live_ = nullptr;
+  TableModel* totals_ = nullptr;
+  std::shared_ptr<const OpNames> names_[2];
+  bool stale_ = true;  // nothing is filled in while the page is hidden
 };
 
 }  // namespace zl::gui

@@ -1,15 +1,22 @@
 #include "gui/views/train_page.h"
 
+#include <QCheckBox>
 #include <QComboBox>
+#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <map>
 
+#include "gui/models/meaning.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
+#include "gui/units.h"
 #include "gui/views/chart_page.h"
 
 namespace zl::gui {
@@ -22,35 +29,46 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(make_bar());
+  layout->addLayout(make_checkpoint_bar());
   state_ =
       new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
-                    "Without a selection: all its strategies."));
+                    "Without a selection: all strategies that are ticked."));
   state_->setWordWrap(true);
   layout->addWidget(state_);
-  losses_ = new LinePlot(tr("Loss"));
-  losses_->set_empty_text(tr("The loss of each strategy appears here while it trains."));
+  losses_ = new LinePlot(tr("Training"));
+  losses_->set_empty_text(tr("The curve of each strategy appears here while it trains."));
+  auto* chart = new ChartPage(losses_);
+  curve_ = new QComboBox;
+  curve_->addItems({tr("loss"), tr("gradient norm"), tr("learning rate")});
+  curve_->setAccessibleName(tr("What the curves show"));
+  chart->add_control(curve_);
   progress_ = new TableModel(this);
   auto* splitter = new QSplitter(Qt::Vertical);
-  splitter->addWidget(new ChartPage(losses_));
+  splitter->addWidget(chart);
   splitter->addWidget(make_table_view(progress_, tr("Progress of the runs"), this));
-  splitter->setStretchFactor(0, 3);
-  splitter->setStretchFactor(1, 1);
+  splitter->setSizes({300, 200});
   layout->addWidget(splitter, 1);
+  connect(curve_, &QComboBox::currentIndexChanged, this, &TrainPage::show_rows);
   connect(controller_, &RunController::started, this, &TrainPage::begin);
+  connect(controller_, &RunController::strategy_started, this, &TrainPage::begin_strategy);
   connect(controller_, &RunController::progressed, this, &TrainPage::take_step);
   connect(controller_, &RunController::strategy_finished, this, &TrainPage::end_strategy);
   connect(controller_, &RunController::finished, this, &TrainPage::end);
+  for (const auto signal :
+       {&Session::study_changed, &Session::filter_changed, &Session::selection_changed}) {
+    connect(&session, signal, this, &TrainPage::name_start);
+  }
 }
 
 QHBoxLayout* TrainPage::make_bar() {
   backend_ = new QComboBox;
   backend_->addItems(RunController::backends());
   backend_->setAccessibleName(tr("Backend of the run"));
-  start_ = new QPushButton(tr("Start the selected &strategies"));
+  start_ = new QPushButton(tr("&Start"));
   connect(start_, &QPushButton::clicked, this, [this] { start(); });
   cancel_ = new QPushButton(tr("&Cancel"));
   cancel_->setEnabled(false);
-  cancel_->setToolTip(tr("Ends after the step under way; what was cut short is not stored"));
+  cancel_->setToolTip(tr("Ends after the step under way; the steps so far are kept"));
   connect(cancel_, &QPushButton::clicked, this, &TrainPage::cancel);
   auto* bar = new QHBoxLayout;
   bar->addWidget(new QLabel(tr("Backend")));
@@ -61,46 +79,144 @@ QHBoxLayout* TrainPage::make_bar() {
   return bar;
 }
 
+QHBoxLayout* TrainPage::make_checkpoint_bar() {
+  folder_ = new QLineEdit;
+  folder_->setPlaceholderText(tr("no folder: no checkpoints"));
+  folder_->setAccessibleName(tr("Folder of the checkpoints"));
+  folder_->setToolTip(
+      tr("Gets a folder per strategy: weights and optimizer state, to resume from"));
+  auto* browse = new QPushButton(tr("&Folder…"));
+  connect(browse, &QPushButton::clicked, this, [this] {
+    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder of the checkpoints"));
+    if (!folder.isEmpty()) folder_->setText(folder);
+  });
+  every_ = new QLineEdit;
+  every_->setPlaceholderText(tr("the end"));
+  every_->setAccessibleName(tr("Steps between checkpoints"));
+  every_->setToolTip(tr("Steps between checkpoints; empty: only after the last one"));
+  every_->setMaximumWidth(every_->fontMetrics().horizontalAdvance("0000000000"));
+  resume_ = new QCheckBox(tr("res&ume"));
+  resume_->setToolTip(tr("Goes on from the newest checkpoint, where there is one"));
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(new QLabel(tr("Checkpoints")));
+  bar->addWidget(folder_, 1);
+  bar->addWidget(browse);
+  bar->addWidget(new QLabel(tr("every")));
+  bar->addWidget(every_);
+  bar->addWidget(resume_);
+  return bar;
+}
+
+void TrainPage::set_checkpoint(const QString& folder, std::int64_t every, bool resume) {
+  folder_->setText(folder);
+  every_->setText(every > 0 ? QString::number(every) : QString());
+  resume_->setChecked(resume);
+}
+
+QString TrainPage::state() const { return state_->text(); }
+
+void TrainPage::begin_strategy(int index) {
+  rows_[index].state = controller_->is_real() ? tr("set-up") : tr("simulating");
+  show_rows();
+}
+
 void TrainPage::take_step(const RunProgress& progress) {
   Row& row = rows_[progress.index];
   row.last = progress;
   row.step.push_back(static_cast<double>(progress.step));
   row.loss.push_back(progress.loss);
+  row.grad_norm.push_back(progress.grad_norm);
+  row.learning_rate.push_back(progress.learning_rate);
   row.state = tr("running");
+  state_->setText(tr("%1: step %2 of %3").arg(row.strategy).arg(progress.step).arg(steps_));
   show_rows();
 }
 
 void TrainPage::end_strategy(int index, const RunResult& result) {
   Row& row = rows_[index];
-  if (result.outcome == Outcome::ok) {
-    row.state = result.run_id ? tr("stored as run %1").arg(result.run_id) : tr("ok");
-  } else {
-    row.state = QString(name_of(result.outcome)) + ": " + QString::fromStdString(result.message);
-  }
+  row.result = result;
+  row.state = result.outcome == Outcome::ok ? (result.predicted ? tr("simulated") : tr("trained"))
+                                            : QString(name_of(result.outcome)) + ": " +
+                                                  QString::fromStdString(result.message);
+  if (result.outcome == Outcome::interrupted) row.state = QString::fromStdString(result.message);
+  if (result.run_id != 0) row.state += tr(", stored as run %1").arg(result.run_id);
   show_rows();
+}
+
+// "5 of 5 trained; stored", "9 of 9 failed: 9 out_of_memory; nothing is stored".
+QString TrainPage::verdict() const {
+  int stored = 0, good = 0, failed = 0;
+  std::map<QString, int> others;
+  for (const Row& row : rows_) {
+    if (row.result && row.result->run_id != 0) ++stored;
+    if (row.result && row.result->outcome == Outcome::ok) {
+      ++good;
+    } else {
+      ++others[row.result ? QString(name_of(row.result->outcome)) : tr("not started")];
+      failed += row.result && row.result->outcome != Outcome::interrupted ? 1 : 0;
+    }
+  }
+  const auto all = static_cast<int>(rows_.size());
+  QStringList parts;
+  for (const auto& [what, count] : others) parts << tr("%1 %2").arg(count).arg(what);
+  QString text = good == all     ? tr("%1 of %1 done").arg(all)
+                 : failed == all ? tr("%1 of %1 failed: %2").arg(all).arg(parts.join(", "))
+                                 : tr("%1 of %2 done, %3").arg(good).arg(all).arg(parts.join(", "));
+  if (database_.empty()) return text + ".";
+  return text + (stored > 0 ? tr("; %1 stored, see the Runs page.").arg(stored)
+                            : tr("; nothing is stored."));
 }
 
 void TrainPage::end(const QString& message) {
   start_->setEnabled(true);
   cancel_->setEnabled(false);
-  state_->setText(message.isEmpty() ? tr("Finished; the runs are in the Runs page.") : message);
+  for (Row& row : rows_) {
+    if (!row.result) row.state = tr("not started");
+  }
+  show_rows();
+  state_->setText(message.isEmpty() ? verdict() : tr("%1: %2").arg(message, verdict()));
+}
+
+std::vector<std::string> TrainPage::chosen() const {
+  std::vector<std::string> selected, all;
+  for (const StrategyStudy* each : session_.shown()) {
+    all.push_back(each->name());
+    if (session_.selection().contains(QString::fromStdString(each->name()))) {
+      selected.push_back(each->name());
+    }
+  }
+  return selected.empty() ? all : selected;
+}
+
+void TrainPage::name_start() {
+  const std::vector<std::string> names = chosen();
+  const bool one = names.size() == 1;
+  start_->setText(one ? tr("&Start %1").arg(QString::fromStdString(names.front()))
+                      : tr("&Start %1 strategies").arg(names.size()));
 }
 
 void TrainPage::start() {
   const auto study = session_.study();
-  if (!study) return;
-  std::vector<std::string> names;
-  for (const StrategyStudy* each : session_.shown()) names.push_back(each->name());
-  start(study->scenario, names, backend_->currentText().toStdString());
+  if (!session_.error().isEmpty()) {
+    return state_->setText(tr("Not started, the scenario is wrong: %1").arg(session_.error()));
+  }
+  if (!study || session_.evaluating()) return;
+  start(study->scenario, chosen(), backend_->currentText().toStdString());
 }
 
 void TrainPage::start(const Scenario& scenario, const std::vector<std::string>& strategies,
                       const std::string& backend) {
   if (controller_->running()) return state_->setText(tr("A run is under way: cancel it first."));
-  controller_->start(scenario, strategies, backend, database_);
+  backend_->setCurrentText(QString::fromStdString(backend));
+  CheckpointConfig checkpoint;
+  checkpoint.folder = folder_->text().trimmed().toStdString();
+  checkpoint.every = every_->text().toLongLong();
+  checkpoint.resume = resume_->isChecked();
+  controller_->start(scenario, strategies, backend, database_, checkpoint);
 }
 
 void TrainPage::cancel() {
+  if (!controller_->running()) return;
   controller_->cancel();
   state_->setText(tr("Ending after this step…"));
 }
@@ -108,38 +224,62 @@ void TrainPage::cancel() {
 void TrainPage::begin(const QStringList& strategies, qint64 steps) {
   rows_.clear();
   steps_ = steps;
-  for (const QString& name : strategies) rows_.push_back({name, {}, {}, {}, tr("waiting")});
+  for (const QString& name : strategies) {
+    rows_.push_back({name, {}});
+    rows_.back().state = tr("waiting");
+  }
   start_->setEnabled(false);
   cancel_->setEnabled(true);
-  state_->setText(tr("Training %1 strategies for %2 steps each").arg(rows_.size()).arg(steps));
+  state_->setText(controller_->is_real()
+                      ? tr("Training %1 strategies for %2 steps each").arg(rows_.size()).arg(steps)
+                      : tr("Simulating %1 strategies").arg(rows_.size()));
   show_rows();
 }
 
-void TrainPage::show_rows() {
-  LineData chart;
-  chart.x_name = tr("step");
-  chart.y_name = tr("loss");
-  chart.from_zero = false;
+// Of what runs what it has measured so far, of what ended its result.
+Table TrainPage::progress_table() const {
   Table table;
   table.columns = {{"strategy", Align::left},
                    {"step", Align::right},
                    {"of", Align::right},
                    {"loss", Align::right},
                    {"step time", Align::right, Unit::seconds},
+                   {"left", Align::right, Unit::seconds},
                    {"tokens/s", Align::right},
                    {"peak device", Align::right, Unit::bytes},
                    {"state", Align::left}};
   for (const Row& row : rows_) {
-    chart.curves.push_back({row.strategy, row.step, row.loss});
+    const bool ended = row.result && row.result->outcome == Outcome::ok;
     const bool begun = row.last.step > 0;
-    const auto number = [begun](double value) { return begun ? Cell(value) : Cell(); };
+    const auto number = [](bool known, double value) { return known ? Cell(value) : Cell(); };
+    const double step_time = ended ? row.result->step_time.median : row.last.step_time;
+    const double tokens = ended ? row.result->tokens_per_second : row.last.tokens_per_second;
+    const double peak =
+        static_cast<double>(ended ? row.result->peak_device.total() : row.last.peak_device);
+    const std::int64_t step = ended ? row.result->first_step + row.result->steps : row.last.step;
     table.rows.push_back(
-        {row.strategy.toStdString(), row.last.step, std::int64_t{steps_}, number(row.last.loss),
-         number(row.last.step_time), number(row.last.tokens_per_second),
-         number(static_cast<double>(row.last.peak_device)), row.state.toStdString()});
+        {row.strategy.toStdString(), step, std::int64_t{steps_}, number(begun, row.last.loss),
+         number(ended || begun, step_time),
+         number(begun && !row.result, step_time * static_cast<double>(steps_ - step)),
+         number(ended || begun, tokens), number(ended || begun, peak), row.state.toStdString()});
+  }
+  return table;
+}
+
+void TrainPage::show_rows() {
+  const auto what = static_cast<Shown>(curve_->currentIndex());
+  LineData chart;
+  chart.x_name = tr("step");
+  chart.y_name = curve_->currentText();
+  chart.from_zero = false;
+  for (const Row& row : rows_) {
+    const auto& y = what == Shown::loss        ? row.loss
+                    : what == Shown::grad_norm ? row.grad_norm
+                                               : row.learning_rate;
+    chart.curves.push_back({row.strategy, row.step, y, style_of_strategy(row.strategy)});
   }
   losses_->set_data(std::move(chart));
-  progress_->set_table(std::move(table));
+  progress_->set_table(progress_table());
 }
 
 }  // namespace zl::gui

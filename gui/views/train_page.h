@@ -4,12 +4,16 @@
 
 #include <QWidget>
 #include <filesystem>
+#include <optional>
 
 #include "gui/run_controller.h"
 #include "gui/session.h"
+#include "results/format.h"
 
+class QCheckBox;
 class QComboBox;
 class QHBoxLayout;
+class QLineEdit;
 class QLabel;
 class QPushButton;
 
@@ -29,24 +33,36 @@ class TrainPage : public QWidget {
   LinePlot* losses() const { return losses_; }
   TableModel* progress() const { return progress_; }
   QComboBox* backend() const { return backend_; }
-  // The strategies that the session shows.
+  // The selected strategies that are shown, else all that are shown; nothing while the scenario is
+  // not what its form says.
   void start();
   void start(const Scenario& scenario, const std::vector<std::string>& strategies,
              const std::string& backend);
   void cancel();
+  QString state() const;  // the line over the chart
+  // Where real runs keep checkpoints; empty: nowhere.
+  void set_checkpoint(const QString& folder, std::int64_t every, bool resume);
 
  private:
+  enum class Shown : std::uint8_t { loss, grad_norm, learning_rate };
   struct Row {
     QString strategy;
-    std::vector<double> step, loss;
-    RunProgress last;
-    QString state;
+    std::vector<double> step, loss = {}, grad_norm = {}, learning_rate = {};
+    RunProgress last = {};
+    QString state = {};
+    std::optional<RunResult> result = {};
   };
   QHBoxLayout* make_bar();
+  QHBoxLayout* make_checkpoint_bar();
+  std::vector<std::string> chosen() const;
+  void name_start();
+  void begin_strategy(int index);
   void begin(const QStringList& strategies, qint64 steps);
   void take_step(const RunProgress& progress);
   void end_strategy(int index, const RunResult& result);
   void end(const QString& message);
+  QString verdict() const;
+  Table progress_table() const;
   void show_rows();
 
   Session& session_;
@@ -56,6 +72,10 @@ class TrainPage : public QWidget {
   QPushButton* start_ = nullptr;
   QPushButton* cancel_ = nullptr;
   QLabel* state_ = nullptr;
+  QComboBox* curve_ = nullptr;
+  QLineEdit* folder_ = nullptr;
+  QLineEdit* every_ = nullptr;
+  QCheckBox* resume_ = nullptr;
   LinePlot* losses_ = nullptr;
   TableModel* progress_ = nullptr;
   std::vector<Row> rows_;

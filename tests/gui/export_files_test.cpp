@@ -29,7 +29,7 @@ QString text(const std::string& path) { return QString::fromStdString(path); }
 
 TEST(ExportFiles, ATraceOfEveryStrategyShown) {
   test::Desk desk(test::tiny_study());
-  desk.session.select({"zero-1", "zero-3"});
+  desk.session.hide({"zero-0", "zero-2", "zero-3-recompute"});
   const std::string file = desk.path("trace.json");
   save_perfetto(*desk.session.study(), desk.session.shown(), text(file));
   std::set<std::string> names;
@@ -74,6 +74,17 @@ TEST(ExportFiles, AReportOfTheDatabase) {
   save_report(database, text(desk.path("report.md")));
   EXPECT_EQ(contents(desk.path("report.md")).rfind("# zerolab report", 0), 0u);
   EXPECT_THROW(save_report(database, text(desk.path("no/folder.html"))), Error);
+}
+
+TEST(ExportFiles, AReportOfWhatIsShown) {
+  test::Desk desk(test::tiny_study());
+  const std::string page = desk.path("shown.html");
+  desk.session.hide({"zero-0"});
+  save_study_report(*desk.session.study(), desk.session.shown(), text(page));
+  const auto rows =
+      zl::test::table_rows(zl::test::XmlReader::read(contents(page)), "Summary: Runs");
+  EXPECT_EQ(rows.size(), desk.session.shown().size() + 1) << "and the head";
+  EXPECT_THROW(save_study_report(*desk.session.study(), {}, text(page)), Error);
 }
 
 TEST(ExportFiles, TheMenuHasThemAndNoShortcutTwice) {

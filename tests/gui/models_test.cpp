@@ -12,6 +12,7 @@
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
 #include "gui/plot/line_plot.h"
+#include "gui/units.h"
 #include "gui/views/runs_page.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/fixtures.h"
@@ -28,7 +29,7 @@ TEST(LiveTable, TheBytesComeFirst) {
   const Table live = live_table(strategy, 0.3);
   EXPECT_EQ(live.columns.front().name, "bytes");
   // The legend of the curves says the same number at the same moment.
-  desk.session.select({"zero-2"});
+  desk.session.hide({"zero-0", "zero-1", "zero-3", "zero-3-recompute"});
   LinePlot plot("Memory");
   plot.set_data(memory_lines(*desk.session.study(), desk.session.shown()));
   plot.resize(600, 400);
@@ -184,6 +185,23 @@ TEST(Models, RunsKeepUpWithOtherWriters) {
   EXPECT_TRUE(model.setData(model.index(0, RunModel::tags), "keep", Qt::EditRole));
   EXPECT_EQ(writer.list()[0].tags, "keep");
   EXPECT_FALSE(model.setData(model.index(0, RunModel::loss), 1, Qt::EditRole));
+}
+
+TEST(Models, EveryValueOfARunHasItsOwnUnit) {
+  const zl::test::TempFolder folder;
+  const auto path = folder / "runs.db";
+  Store writer = Store::open(path, Store::Mode::read_write);
+  RunResult run = zl::test::a_full_run();
+  const std::pair<double, const char*> times[] = {{0.0031, "3.100 ms"}, {63.4, "63.400 s"}};
+  for (const auto& [seconds, text] : times) {
+    run.step_time.median = seconds;
+    writer.save(run, zl::test::a_scenario(), zl::test::an_environment());
+  }
+  RunModel model;
+  ASSERT_TRUE(model.open(path));
+  for (int row = 0; row < 2; ++row) {  // the newest first
+    EXPECT_EQ(model.index(row, RunModel::step_time).data().toString(), times[1 - row].second);
+  }
 }
 
 TEST(Models, LiveBlocksAddUpToTheCurve) {

@@ -489,21 +489,6 @@ TEST(Units, TicksEndWhereNumbersHaveNoSuchSteps) {
   }
 }
 
-TEST(Units, AColumnHasOneUnitAndOneNumberOfDigits) {
-  constexpr double kMiB = 1 << 20;
-  const ColumnStyle bytes = column_style({3.5 * kMiB, 66.53 * 1024 * kMiB, 0, NAN}, Unit::bytes);
-  EXPECT_EQ(styled_text(3.5 * kMiB, bytes), "3.50 MiB");
-  EXPECT_EQ(styled_text(66.5 * 1024 * kMiB, bytes), QString("68\u2009096.00 MiB"));
-  const ColumnStyle times = column_style({0.003, 0.875, 61.5}, Unit::seconds);
-  EXPECT_EQ(styled_text(0.003, times), "3.000 ms");
-  EXPECT_EQ(styled_text(61.5, times), QString("61\u2009500.000 ms"));
-  EXPECT_EQ(styled_text(2, column_style({2, 8}, Unit::none)), "2");
-  const ColumnStyle losses = column_style({5.4, 10}, Unit::none);
-  EXPECT_EQ(styled_text(5.4, losses), "5.4000");
-  EXPECT_EQ(styled_text(10, losses), "10.0000");
-  EXPECT_EQ(styled_text(0, column_style({}, Unit::bytes)).section(' ', 0, 0), "0.00");
-}
-
 TEST(Theme, FontsAreRealAndSeriesDiffer) {
   ASSERT_TRUE(has_fonts());
   for (std::size_t a = 0; a < 8; ++a) {

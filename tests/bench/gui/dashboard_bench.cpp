@@ -26,9 +26,10 @@ TimelineData many_spans(int count) {
       lane.spans.push_back({start, start + 8e-6, i, static_cast<std::uint8_t>(i / 97 % 4)});
     }
   }
+  data.memory.emplace_back();
   for (int i = 0; i < count; ++i) {
-    data.memory_x.push_back(i * 5e-6);
-    data.memory_y.push_back(1e9 * (1 + i % 1000));
+    data.memory.front().x.push_back(i * 5e-6);
+    data.memory.front().y.push_back(1e9 * (1 + i % 1000));
   }
   return data;
 }

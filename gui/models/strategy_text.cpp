@@ -1,0 +1,69 @@
+#include "gui/models/strategy_text.h"
+
+#include <QObject>
+#include <QStringList>
+
+#include "gui/units.h"
+#include "scenarios/files/strategy_json.h"
+
+namespace zl::gui {
+namespace {
+
+QString sharding(int stage) {
+  switch (stage) {
+    case 0:
+      return QObject::tr("ZeRO 0: every rank holds weights, gradients and optimizer state (DDP)");
+    case 1:
+      return QObject::tr("ZeRO 1: optimizer state is sharded over the ranks");
+    case 2:
+      return QObject::tr("ZeRO 2: optimizer state and gradients are sharded over the ranks");
+    default:
+      return QObject::tr("ZeRO 3: optimizer state, gradients and weights are sharded");
+  }
+}
+
+QString recomputation(const Strategy& strategy) {
+  const std::string mode = recompute_text(strategy.recompute);
+  if (mode == "none") return {};
+  if (mode == "full") {
+    return QObject::tr("Recomputation: of each block only the input is kept");
+  }
+  return QObject::tr("Recomputation: %1").arg(QString::fromStdString(mode));
+}
+
+QString place(Tier tier) {
+  return tier == Tier::cpu ? QObject::tr("host memory") : QObject::tr("files (NVMe)");
+}
+
+QString offload(const OffloadConfig& offload) {
+  QStringList parts;
+  if (offload.optimizer != Tier::device) {
+    parts << QObject::tr("optimizer state in %1").arg(place(offload.optimizer));
+  }
+  if (offload.parameters != Tier::device) {
+    parts << QObject::tr("weights in %1").arg(place(offload.parameters));
+  }
+  if (offload.activations) parts << QObject::tr("kept inputs in host memory");
+  return parts.isEmpty() ? QString() : QObject::tr("Offload: %1").arg(parts.join(", "));
+}
+
+}  // namespace
+
+QString describe(const StrategyStudy& study) {
+  const Strategy& strategy = study.imported.strategy;
+  QStringList lines{sharding(strategy.zero.stage)};
+  for (const QString& line : {recomputation(strategy), offload(strategy.offload)}) {
+    if (!line.isEmpty()) lines << line;
+  }
+  const std::int64_t sequences =
+      strategy.micro_batch * strategy.gradient_accumulation * study.result.ranks;
+  lines << QObject::tr("%1, micro-batch %2 x %3 accumulated x %4 ranks = %5 sequences a step")
+               .arg(QString::fromStdString(study.result.precision))
+               .arg(strategy.micro_batch)
+               .arg(strategy.gradient_accumulation)
+               .arg(study.result.ranks)
+               .arg(count_text(static_cast<double>(sequences)));
+  return lines.join('\n');
+}
+
+}  // namespace zl::gui
