@@ -177,9 +177,10 @@ ReportSection fits_section(const ReportScenario& scenario) {
          capacity > 0 ? Cell(capacity) : Cell(),
          known && capacity > 0 ? Cell(capacity - needed) : Cell(), run.result.message});
   }
-  std::string text = scenario.capacity > 0
-                         ? "A rank has " + format_bytes(scenario.capacity) + " of device memory."
-                         : "Without a capacity no limit of device memory is known.";
+  std::string text =
+      scenario.capacity > 0
+          ? "A rank has " + format_bytes(scenario.capacity) + " of device memory."
+          : "Runs have the capacities that they were given; without one no limit is known.";
   text +=
       " A strategy needs what its memory pools reserve; what is reserved and not in use is lost to "
       "fragmentation.";

@@ -48,8 +48,8 @@ std::string svg_style() {
     paper += fmt::format(" svg .s{} {{ fill: {}; }}\n", i, kColours[i]);
   }
   return screen +
-         "svg .curve { fill: none; stroke-width: 1.6; stroke-linecap: round; stroke-linejoin: "
-         "round; }\nsvg .paper { display: none; }\n@media print {\n" +
+         "svg .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; }"
+         "\nsvg .paper { display: none; }\n@media print {\n" +
          paper +
          " svg.hatches { display: none; }\n svg .paper { display: inline; fill: none; stroke: "
          "#000; stroke-opacity: 0.5; stroke-width: 0.7; }\n}\n";

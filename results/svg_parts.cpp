@@ -19,15 +19,23 @@ std::size_t characters(std::string_view text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
-std::string cut_short(std::string_view text, std::size_t most) {
-  if (characters(text) <= most) return std::string(text);
-  std::size_t end = 0, seen = 0;
-  while (end < text.size() && seen < most) {
+// The bytes of its first `count` characters.
+std::size_t front_of(std::string_view text, std::size_t count) {
+  std::size_t end = 0;
+  for (std::size_t seen = 0; end < text.size() && seen < count; ++seen) {
     ++end;
     while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
-    ++seen;
   }
-  return std::string(text.substr(0, end)) + "…";
+  return end;
+}
+
+// In the middle: what tells names apart is at their ends.
+std::string cut_short(std::string_view text, std::size_t most) {
+  const std::size_t count = characters(text);
+  if (count <= most) return std::string(text);
+  const std::size_t front = front_of(text, most / 3);
+  const std::size_t back = front_of(text, count - (most - most / 3 - 1));
+  return std::string(text.substr(0, front)) + "…" + std::string(text.substr(back));
 }
 
 // Of 1, 2, 5 times a power of ten (bytes: of the powers of two) the smallest that makes few steps.

@@ -102,6 +102,15 @@ TEST(Svg, TheLimitCrossesNoNumber) {
   EXPECT_NEAR(note, line + 6, 0.1);
 }
 
+TEST(Svg, LongLabelsKeepTheEndsThatTellThemApart) {
+  BarChart chart = two_bars();
+  chart.bars[0].label = "zero-2 (as pytorch-eager, bf16, accumulation 1), sim";
+  chart.bars[1].label = "zero-2 (as pytorch-eager, bf16, accumulation 8), sim";
+  const std::string svg = svg_bars(chart);
+  EXPECT_NE(svg.find(">zero-2 (a…cumulation 1), sim<"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">zero-2 (a…cumulation 8), sim<"), std::string::npos);
+}
+
 TEST(Svg, TheLegendNamesWhatIsShown) {
   const std::string svg = svg_bars(two_bars());
   EXPECT_NE(svg.find(">second<"), std::string::npos);
