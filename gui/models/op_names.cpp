@@ -29,10 +29,7 @@ class Namer {
       : model_(model), rows_(rows), weights_(weights_of(model)) {}
 
   QString operation(const TraceEvent& event) {
-    const bool same_place = event.scope.unit == unit_ && event.scope.phase == phase_;
-    if (!same_place) norms_ = 0;
-    unit_ = event.scope.unit;
-    phase_ = event.scope.phase;
+    enter(event.scope);
     if (event.type != EventType::op) return moved(event);
     const std::string_view kind = op_name(event.kind);
     if (kind == "gemm") return product(event);
@@ -50,6 +47,14 @@ class Namer {
   }
 
  private:
+  // Collectives of a bucket or a prefetch come in the middle of a visit.
+  void enter(const Scope& scope) {
+    if (scope.phase == Phase::reduce || scope.phase == Phase::gather) return;
+    if (scope.unit != unit_ || scope.phase != phase_) norms_ = 0;
+    unit_ = scope.unit;
+    phase_ = scope.phase;
+  }
+
   static QString moved(const TraceEvent& event) {
     const std::string name = short_name(event);
     if (name == "host_to_device") return QObject::tr("copy to the device");

@@ -49,7 +49,8 @@ TEST(DeepSpeedFile, ShowsWhatTheRunWouldUse) {
   const auto effective = [&](const std::vector<std::string>& more, const std::string& key) {
     std::vector<std::string> arguments{"show", "strategy", file, "-o", "json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    for (const Json& effect : Json::parse(zerolab(home, arguments).out)["effects"]) {
+    const Json shown = Json::parse(zerolab(home, arguments).out);
+    for (const Json& effect : shown["effects"]) {
       if (effect["key"] == key) return effect["effective"];
     }
     return Json();

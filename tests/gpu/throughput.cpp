@@ -118,7 +118,7 @@ class Study {
   // The largest power of two that the simulator says fits.
   std::int64_t largest_batch() const {
     const std::string budget =
-        std::to_string(std::max<std::int64_t>(1, free_bytes() - kept_by_pytorch()));
+        std::to_string(std::max<std::int64_t>(1, free_bytes() - kept_by_pytorch())) + "B";
     const std::int64_t most = options_.tiny ? kTinyTokens : kMostTokens;
     std::int64_t fits = 0;
     for (std::int64_t batch = 1; batch * shape_.sequence <= most; batch *= 2) {

@@ -27,5 +27,5 @@ losses() { grep -o '"loss": *\[[^]]*\]' "$folder/$1.out"; }
 grep -q '"run_id": *[34]' "$folder/mpi.out" || fail 'rank 0 stores'
 grep -q '"run_id": *5' "$folder/again.out" || fail 'only rank 0 stores'
 grep -q '"link": *"mpi"' "$folder/mpi.out" || fail 'the link is named'
-[ "$(grep -c 'zero-0 on cpu: out_of_memory' "$folder/small.err")" -eq 1 ] || fail 'told once'
+[ "$(grep -c 'zero-0 on cpu: does not fit' "$folder/small.err")" -eq 1 ] || fail 'told once'
 [ -z "$(find "$folder" -name 'zerolab-*')" ] || fail 'files are left behind'

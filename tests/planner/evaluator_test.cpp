@@ -46,7 +46,7 @@ TEST(Evaluator, AgreesWithTheRunnerAtEveryBudget) {
   int fitting = 0, refused = 0;
   for (const std::int64_t budget : {peak / 2, peak - 1, peak, peak + granule, peak + 16 * granule,
                                     (peak + reserved) / 2, reserved - 1, reserved, reserved + 1}) {
-    const auto study = evaluated(document.with("run.device_memory", std::to_string(budget)));
+    const auto study = evaluated(document.with("run.device_memory", std::to_string(budget) + "B"));
     const StrategyStudy& strategy = study->strategies[0];
     const RunResult run = Runner().run(study->scenario, strategy.imported, "sim");
     ASSERT_EQ(strategy.result.outcome, run.outcome) << budget;

@@ -31,6 +31,8 @@ struct Published {
 constexpr const char* kZero1 = R"("bf16": {"enabled": true}, "zero_optimization": {"stage": 1})";
 constexpr const char* kFsdp = R"("bf16": {"enabled": true}, "zero_optimization": {"stage": 3},
     "x-zerolab": {"recompute": "selective:attention,mlp"})";
+// The stacks were fitted to programs that add gradients up in fp32.
+constexpr const char* kAccumulatesFp32 = R"("data_types": {"grad_accum_dtype": "fp32"}, )";
 constexpr const char* kDdp = R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 0})";
 constexpr const char* kDdpRecomputed = R"("fp16": {"enabled": true},
     "zero_optimization": {"stage": 0}, "x-zerolab": {"recompute": "full"})";
@@ -129,9 +131,9 @@ Scenario scenario_of(const Published& run, const std::string& stack) {
       R"({"schema": 1, "model": )" + text(run.model) + R"(, "cluster": )" + text(cluster) +
           R"(, "strategies": [{"train_micro_batch_size_per_gpu": )" +
           std::to_string(run.micro_batch) + R"(, "gradient_accumulation_steps": )" +
-          std::to_string(run.accumulation) + ", " + run.strategy + R"(}], "run": {"ranks": )" +
-          std::to_string(run.ranks) + R"(, "steps": 12, "sequence_length": )" +
-          std::to_string(run.sequence) + "}}",
+          std::to_string(run.accumulation) + ", " + kAccumulatesFp32 + run.strategy +
+          R"(}], "run": {"ranks": )" + std::to_string(run.ranks) +
+          R"(, "steps": 12, "sequence_length": )" + std::to_string(run.sequence) + "}}",
       "published.json", overrides);
 }
 
