@@ -67,7 +67,7 @@ TEST(Evaluator, TheBudgetOfOffloadedBytesIsJudgedToo) {
   const std::int64_t needed = whole->strategies[0].result.peak_host.total();
   ASSERT_GT(needed, 0);
   for (const std::int64_t budget : {needed / 2, 2 * needed}) {
-    const auto study = evaluated(document.with("run.host_memory", std::to_string(budget)));
+    const auto study = evaluated(document.with("run.host_memory", std::to_string(budget) + "B"));
     const StrategyStudy& strategy = study->strategies[0];
     const RunResult run = Runner().run(study->scenario, strategy.imported, "sim");
     EXPECT_EQ(strategy.result.outcome, run.outcome) << budget;
