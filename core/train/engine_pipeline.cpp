@@ -1,11 +1,54 @@
-// What an engine does for its place in a pipeline: what its stages take from and leave for others.
+// What an engine does for its place in a pipeline: its stages, what they take from others and leave
+// for them.
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/model/architecture.h"
+#include "core/offload/activation_offload.h"
 #include "core/ops/elementwise.h"
 #include "core/train/engine.h"
 
 namespace zl {
+
+// The rank's stages of the pipeline, each with its share of the recomputation.
+void Engine::make_stages() {
+  auto& access = static_cast<ParameterAccess&>(*this);
+  const int rank = context_.rank(Axis::pipeline);
+  for (int chunk = 0; chunk < pipeline_.shape.chunks; ++chunk) {
+    const int stage = pipeline_.stage_of(rank, chunk);
+    const UnitRange& units = units_[stage];
+    const int layers =
+        std::min(units.end - 1, static_cast<int>(model_.layers)) - std::max(units.begin, 1) + 1;
+    std::unique_ptr<KeptInputs> kept;
+    if (strategy_.offload.activations) {
+      kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
+    }
+    stages_.push_back(std::make_unique<Stage>(
+        context_, access, make_units(context_, access, model_, table_, units.begin, units.end),
+        RecomputePlan(strategy_.recompute, layers), std::move(kept)));
+    chunks_.push_back({.stage = stage, .last_unit = units.end - 1});
+  }
+}
+
+void Engine::make_slots() {
+  const std::int64_t rows = strategy_.micro_batch * sequence_length_;
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    Chunk& own = chunks_[chunk];
+    own.slots.resize(schedule_.in_flight(static_cast<int>(chunk)));
+    for (std::size_t i = 0; i < own.slots.size(); ++i) {
+      own.slots[i].micro.slot = static_cast<int>(i);
+    }
+    if (!is_first(own) && !is_last(own)) continue;
+    for (Slot& slot : own.slots) {
+      const auto ids = [&](const char* what) {
+        return context_.allocate(DType::i32, Shape{rows}, MemoryTag::staging, {what});
+      };
+      slot.tokens = ids("tokens");
+      slot.targets = ids("targets");
+    }
+  }
+}
 
 void Engine::take_stream(const Chunk& chunk, int micro, MicroBatch& batch) {
   if (is_first(chunk)) return;

@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "results/format.h"
 #include "results/store.h"
+#include "scenarios/cli/swept_options.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/run/runner.h"
 
@@ -22,20 +22,6 @@ namespace zl::cli {
 
 // Of options that count ranks or steps: CLI11's own check of positive numbers prints 309 digits.
 inline constexpr std::int64_t kMaxCount = 1'000'000;
-
-// An option with several values: "--micro-batch 1,2,4".
-struct Sweep {
-  std::string option;
-  std::vector<std::string> values;
-  std::function<void(const std::string&, ScenarioOverrides&)> set;
-};
-
-struct ScenarioOptions {
-  std::string scenario;  // empty: --model alone
-  ScenarioOverrides overrides;
-  std::vector<Sweep> sweeps;
-  std::vector<std::string> backends;
-};
 
 struct DatabaseOptions {
   std::string file;  // empty: the default path

@@ -1,0 +1,105 @@
+#include "scenarios/cli/swept_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+
+namespace zl::cli {
+namespace {
+
+// "selective:attention,mlp" is one value.
+void join_selective(std::vector<std::string>& values) {
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] != "mlp" || values[i - 1] != "selective:attention") continue;
+    values[i - 1] += ",mlp";
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Paths stay whole.
+std::vector<std::string> values_of(const std::string& text) {
+  if (is_file(text)) return {text};
+  std::vector<std::string> values{""};
+  for (const char c : text) {
+    if (c == ',') {
+      values.emplace_back();
+    } else {
+      values.back() += c;
+    }
+  }
+  join_selective(values);
+  return values;
+}
+
+void set_lr(const std::string& text, ScenarioOverrides& overrides) {
+  double lr = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), lr);
+  if (status != std::errc() || end != text.data() + text.size() || !(lr >= 0 && lr < 1e38)) {
+    throw Error(ErrorCode::usage,
+                "--lr: \"" + shortened(text) + "\" is not a learning rate, such as 3e-4");
+  }
+  overrides.edits.lr = lr;
+}
+
+void add_count_edit(CLI::App& app, ScenarioOptions& options, const std::string& name,
+                    const std::string& help, std::optional<std::int64_t> StrategyEdits::*member) {
+  add_swept(app, options, name, help,
+            [name, member](const std::string& text, ScenarioOverrides& o) {
+              try {
+                o.edits.*member = parse_count(text, 1000);
+              } catch (const Error& error) {
+                throw Error(ErrorCode::usage, name + ": " + error.what());
+              }
+            });
+}
+
+void add_pipeline_edits(CLI::App& app, ScenarioOptions& options) {
+  add_count_edit(app, options, "--pipeline",
+                 "Of every strategy: ranks that share the model's layers; it divides --ranks",
+                 &StrategyEdits::pipeline);
+  add_count_edit(app, options, "--virtual-stages",
+                 "Of every strategy: parts of the model on each rank of a pipeline",
+                 &StrategyEdits::virtual_stages);
+  add_swept(app, options, "--schedule",
+            "Of every strategy: 1f1b, gpipe, interleaved or breadth-first",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.schedule = text; });
+  app.add_option("--layers-per-stage", options.overrides.edits.layers_per_stage,
+                 "Of every strategy: layers of each stage of a pipeline")
+      ->delimiter(',')
+      ->type_name("N,N..");
+}
+
+}  // namespace
+
+void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
+               const std::string& help,
+               std::function<void(const std::string&, ScenarioOverrides&)> set) {
+  app.add_option_function<std::string>(
+         name,
+         [&options, name, set = std::move(set)](const std::string& text) {
+           if (text.empty()) return;  // check_values() says so
+           const std::vector<std::string> values = values_of(text);
+           if (values.size() == 1) return set(text, options.overrides);
+           options.sweeps.push_back({name, values, set});
+         },
+         help)
+      ->type_name("VALUE");
+}
+
+void add_edits(CLI::App& app, ScenarioOptions& options) {
+  add_swept(app, options, "--recompute",
+            "Of every strategy: none, full, every:K, selective:attention, auto, ...",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
+  add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
+            [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });
+  add_pipeline_edits(app, options);
+  add_swept(app, options, "--lr", "Learning rate of every strategy", set_lr);
+}
+
+}  // namespace zl::cli
