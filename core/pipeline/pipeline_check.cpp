@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -62,7 +63,9 @@ void check_complete(const Pipeline& pipeline) {
 struct Channel {
   int from = 0, to = 0;
   bool forward = false;
-  auto operator<=>(const Channel&) const = default;
+  bool operator<(const Channel& other) const {
+    return std::tie(from, to, forward) < std::tie(other.from, other.to, other.forward);
+  }
 };
 using Messages = std::map<Channel, std::vector<Work>>;
 

@@ -85,30 +85,32 @@ std::vector<Work> breadth_first_list(const Pipeline& pipeline, int rank) {
 
 std::vector<Work> one_f_one_b_list(const Pipeline& pipeline, int rank) {
   const int group = group_of(pipeline);
-  const auto [forward, backward] = orders(pipeline, rank, group, WorkKind::backward);
-  const std::size_t all = forward.size();
+  const Orders both = orders(pipeline, rank, group, WorkKind::backward);
+  const std::size_t all = both.forward.size();
   const std::size_t warm = std::min<std::size_t>(all, warm_up(pipeline, rank, group).forwards);
-  std::vector<Work> list(forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(warm));
+  std::vector<Work> list(both.forward.begin(),
+                         both.forward.begin() + static_cast<std::ptrdiff_t>(warm));
   for (std::size_t k = 0; k < all; ++k) {
-    if (warm + k < all) list.push_back(forward[warm + k]);
-    list.push_back(backward[k]);
+    if (warm + k < all) list.push_back(both.forward[warm + k]);
+    list.push_back(both.backward[k]);
   }
   return list;
 }
 
 std::vector<Work> split_backward_list(const Pipeline& pipeline, int rank) {
   const int group = group_of(pipeline);
-  const auto [forward, backward] = orders(pipeline, rank, group, WorkKind::input_gradient);
+  const Orders both = orders(pipeline, rank, group, WorkKind::input_gradient);
   const WarmUp warm_up_of_rank = warm_up(pipeline, rank, group);
-  const std::size_t all = forward.size(), delay = warm_up_of_rank.delay;
+  const std::size_t all = both.forward.size(), delay = warm_up_of_rank.delay;
   const std::size_t warm = std::min<std::size_t>(all, warm_up_of_rank.forwards);
-  std::vector<Work> list(forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(warm));
+  std::vector<Work> list(both.forward.begin(),
+                         both.forward.begin() + static_cast<std::ptrdiff_t>(warm));
   const auto weights_of = [&](std::size_t k) {
-    list.push_back({WorkKind::weight_gradient, backward[k].micro, backward[k].stage});
+    list.push_back({WorkKind::weight_gradient, both.backward[k].micro, both.backward[k].stage});
   };
   for (std::size_t k = 0; k < all; ++k) {
-    if (warm + k < all) list.push_back(forward[warm + k]);
-    list.push_back(backward[k]);
+    if (warm + k < all) list.push_back(both.forward[warm + k]);
+    list.push_back(both.backward[k]);
     if (k >= delay) weights_of(k - delay);
   }
   for (std::size_t k = all - std::min(all, delay); k < all; ++k) weights_of(k);

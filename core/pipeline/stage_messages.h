@@ -5,9 +5,9 @@
 // refers to the context and the pipeline. Threads: one rank's thread.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
+#include <tuple>
 
 #include "core/pipeline/pipeline.h"
 #include "core/rank/rank_context.h"
@@ -20,7 +20,9 @@ struct StageMessage {
   int micro = 0;
   bool forward = false;
 
-  auto operator<=>(const StageMessage&) const = default;
+  bool operator<(const StageMessage& other) const {
+    return std::tie(stage, micro, forward) < std::tie(other.stage, other.micro, other.forward);
+  }
 };
 
 class StageMessages {

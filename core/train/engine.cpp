@@ -234,7 +234,7 @@ void Engine::archive(StateArchive& archive) {
   weights_->gather_updated();
 }
 
-double Engine::evaluate(Batch batch) {
+double Engine::evaluate(const Batch& batch) {
   ZL_CHECK(chunks_.front().forwards == 0, "evaluation comes between steps");
   ScopeGuard scope(context_, Phase::other, -1);
   Tensor loss = context_.allocate(DType::f32, Shape{1}, MemoryTag::staging, {"evaluation loss"});

@@ -67,7 +67,7 @@ class Engine : public Archived, private ParameterAccess {
 
   // Between steps: the loss of a micro-batch, averaged over the ranks, without dropout and without
   // a trace in what the training computes. Every rank must call it.
-  double evaluate(Batch batch);
+  double evaluate(const Batch& batch);
 
   const ParameterTable& parameters() const { return table_; }
   const Partition& partition() const { return partition_; }
