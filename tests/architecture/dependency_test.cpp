@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -205,6 +206,26 @@ TEST(Architecture, TheDashboardAsksThePlannerAndTheRunner) {
     if (!below(include.file, "gui")) continue;
     EXPECT_EQ(deeper.count(include.target), 0u) << include.file << ": " << include.target;
   }
+}
+
+// Tests run several at a time: a name of their own under the temporary folder is one that two of
+// them share.
+TEST(Architecture, TestsTakeTheirFoldersFromOneClass) {
+  const std::regex hand_made(R"(temp_directory_path|mkdtemp|TempDir\(\)\)? *[+/])");
+  const fs::path tests = fs::path(ZL_SOURCE_DIR) / "tests";
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(tests)) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".cpp" && path.extension() != ".h") continue;
+    if (path.filename() == "temp_folder.h" || path.filename() == "dependency_test.cpp") continue;
+    if (path.parent_path() == tests / "gpu") continue;  // a program that is carried elsewhere
+    ++files;
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_FALSE(std::regex_search(text, hand_made))
+        << path << ": use test::TempFolder of tests/temp_folder.h";
+  }
+  EXPECT_GT(files, 150);
 }
 
 TEST(Architecture, EveryFolderHasAFloor) {

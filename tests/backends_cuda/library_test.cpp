@@ -9,6 +9,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/error.h"
 #include "backends/cuda/library.h"
+#include "tests/temp_folder.h"
 
 namespace zl::cuda {
 namespace {
@@ -31,16 +32,13 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 
 // A Python environment with a folder of one package in it; CUDA_HOME etc. as they were afterwards.
 struct SharedLibraryTest : testing::Test {
-  fs::path root = fs::temp_directory_path() / ("zl_library_test_" + std::to_string(getpid()));
+  test::TempFolder root;
   fs::path folder = root / "lib/python3.11/site-packages/nvidia/nothing/lib";
   void SetUp() override {
     fs::create_directories(folder);
-    setenv("VIRTUAL_ENV", root.c_str(), 1);
+    setenv("VIRTUAL_ENV", root.path().c_str(), 1);
   }
-  void TearDown() override {
-    unsetenv("VIRTUAL_ENV");
-    fs::remove_all(root);
-  }
+  void TearDown() override { unsetenv("VIRTUAL_ENV"); }
 };
 
 TEST_F(SharedLibraryTest, AMissingLibraryNamesThePlacesAndTheFix) {
@@ -74,16 +72,15 @@ TEST_F(SharedLibraryTest, FindsALibraryInAPythonEnvironmentAndMissesItsFunctions
 }
 
 TEST(LibraryFolders, ComeFromTheEnvironment) {
-  const fs::path root = fs::temp_directory_path() / ("zl_folders_" + std::to_string(getpid()));
+  const test::TempFolder root;
   fs::create_directories(root / "nvidia/nccl/lib");
   fs::create_directories(root / "lib64");
   const std::string before = std::getenv("LD_LIBRARY_PATH") ? std::getenv("LD_LIBRARY_PATH") : "";
   setenv("LD_LIBRARY_PATH", ("/nowhere:" + root.string()).c_str(), 1);
-  setenv("CUDA_HOME", root.c_str(), 1);
+  setenv("CUDA_HOME", root.path().c_str(), 1);
   const std::vector<std::string> found = library_folders();
   setenv("LD_LIBRARY_PATH", before.c_str(), 1);
   unsetenv("CUDA_HOME");
-  fs::remove_all(root);
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found.front(), (root / "lib64").string());
   EXPECT_EQ(found.back(), (root / "nvidia/nccl/lib").string());

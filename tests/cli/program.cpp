@@ -40,17 +40,6 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
-Home::Home() {
-  std::string pattern = (fs::temp_directory_path() / "zerolab-cli-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  folder_ = pattern;
-}
-
-Home::~Home() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-
 std::string Home::file(const std::string& name, const std::string& text) const {
   std::ofstream(path(name), std::ios::binary) << text;
   return path(name);

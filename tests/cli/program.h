@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/temp_folder.h"
+
 namespace zl::cli_test {
 
 using Json = nlohmann::json;
@@ -23,18 +25,13 @@ struct Output {
 // Configuration, data, cache and database of one test.
 class Home {
  public:
-  Home();
-  ~Home();
-  Home(const Home&) = delete;
-  Home& operator=(const Home&) = delete;
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   // Writes a file into it; returns its path.
   std::string file(const std::string& name, const std::string& text) const;
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
-  std::filesystem::path folder_;
+  test::TempFolder folder_;
 };
 
 class Program {

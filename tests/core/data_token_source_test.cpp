@@ -15,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/data/token_source.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -42,15 +43,6 @@ Batch global_batch(const TokenSource& source, std::int64_t step, int world, std:
 
 class TokenSourceFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("zl_tokens_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string put(const std::string& name, const std::string& bytes) const {
     const fs::path path = folder_ / name;
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -86,7 +78,7 @@ class TokenSourceFile : public ::testing::Test {
     }
   }
 
-  fs::path folder_;
+  test::TempFolder folder_;
   ByteTokenizer tokenizer_;
 };
 

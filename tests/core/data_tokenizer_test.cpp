@@ -16,6 +16,7 @@
 #include "core/data/gpt2_split.h"
 #include "core/data/tokenizer.h"
 #include "core/data/unicode_class.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -122,12 +123,7 @@ std::string spelled(int byte) {
 
 class Gpt2Folder : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("zl_gpt2_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+  Gpt2Folder() {
     // Byte b has id b; then the merged tokens. \u0120 is the space.
     for (int byte = 0; byte < 256; ++byte) {
       std::string key = spelled(byte);
@@ -138,7 +134,6 @@ class Gpt2Folder : public ::testing::Test {
     put("vocab.json", vocab_ + "}");
     put("merges.txt", "#version: 0.2\nh e\nĠ t\nt he\nĠt he\nt h\na a\n# #\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void put(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
@@ -156,7 +151,7 @@ class Gpt2Folder : public ::testing::Test {
     }
   }
 
-  fs::path folder_;
+  test::TempFolder folder_;
   std::string vocab_;
 };
 

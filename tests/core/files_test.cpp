@@ -20,6 +20,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -28,12 +29,6 @@ namespace fs = std::filesystem;
 
 class Files : public ::testing::Test {
  protected:
-  Files() {
-    std::string pattern = (fs::temp_directory_path() / "zl-files-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Files() override { fs::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
   std::string put(const std::string& name, const std::string& text) const {
     std::ofstream(path(name)) << text;
@@ -45,7 +40,8 @@ class Files : public ::testing::Test {
   }
   std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(folder_), {}); }
 
-  std::string folder_;
+  test::TempFolder temporary_;
+  const std::string folder_ = temporary_.string();
 };
 
 void save(const std::string& path, const std::string& text) {

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -60,17 +61,14 @@ TEST(JsonLimits, StringsAndCommentsEndWhereTheyDoForTheParser) {
 
 class LargeFile {
  public:
-  explicit LargeFile(std::uintmax_t size)
-      : path_(std::filesystem::temp_directory_path() /
-              ("zerolab-large-" + std::to_string(getpid()))) {
-    std::ofstream(path_) << "{}";
-    std::filesystem::resize_file(path_, size);  // sparse: it takes no disk
+  explicit LargeFile(std::uintmax_t size) {
+    std::ofstream(path()) << "{}";
+    std::filesystem::resize_file(path(), size);  // sparse: it takes no disk
   }
-  ~LargeFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
+  std::string path() const { return folder_ / "large.json"; }
 
  private:
-  std::filesystem::path path_;
+  test::TempFolder folder_;
 };
 
 TEST(ReadFile, LargeFilesAreRefusedBeforeTheyAreHeld) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -16,21 +17,17 @@ namespace {
 namespace fs = std::filesystem;
 
 struct MachineMemory : testing::Test {
-  MachineMemory() : root(fs::path(testing::TempDir()) / ("machine-" + std::to_string(::getpid()))) {
-    fs::remove_all(root);
+  MachineMemory() {
     write("proc/meminfo", "MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:  8000 kB\n");
   }
-  ~MachineMemory() override {
-    fs::remove_all(root);
-    unsetenv("ZEROLAB_MEMORY");
-  }
+  ~MachineMemory() override { unsetenv("ZEROLAB_MEMORY"); }
   void write(const std::string& file, const std::string& text) const {
     fs::create_directories((root / file).parent_path());
     std::ofstream(root / file) << text;
   }
   std::int64_t available() const { return available_memory(root.string()); }
 
-  fs::path root;
+  test::TempFolder root;
 };
 
 TEST_F(MachineMemory, IsWhatTheSystemCallsAvailable) {

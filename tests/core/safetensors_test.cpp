@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/checkpoint/safetensors.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -20,16 +21,6 @@ namespace fs = std::filesystem;
 
 class Safetensors : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("zl_safetensors_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path_ = (folder_ / "x.safetensors").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string contents() const {
     std::ifstream in(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -68,8 +59,8 @@ class Safetensors : public ::testing::Test {
     return false;
   }
 
-  fs::path folder_;
-  std::string path_;
+  test::TempFolder folder_;
+  std::string path_ = folder_ / "x.safetensors";
 };
 
 template <class T>
@@ -147,7 +138,7 @@ TEST_F(Safetensors, AFailedWriteLeavesTheOldFileAndNoTemporary) {
   EXPECT_THROW(write_safetensors(path_, {reserved}), Error);
   EXPECT_THROW(write_safetensors(path_, {not_utf8}), Error);
   EXPECT_EQ(contents(), "old");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
   EXPECT_THROW(write_safetensors((folder_ / "no" / "x").string(), {good}), Error);
 }
 

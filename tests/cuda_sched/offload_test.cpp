@@ -9,6 +9,7 @@
 #include "tests/engine/comparisons.h"
 #include "tests/engine/cuda_runs.h"
 #include "tests/storage/faulty_engine.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
 namespace {
@@ -67,8 +68,8 @@ TEST(CudaOffloadAccumulation, HasTheBitsOfCpuRanks) {
 
 TEST(CudaOffloadFaults, AFailedRequestEndsAllRanksByName) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / ("sched-" + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const test::TempFolder temporary;
+  const fs::path& folder = temporary.path();
   Strategy s = strategy(3, DType::bf16);
   s.zero.overlap_comm = true;
   s.offload.optimizer = s.offload.parameters = Tier::nvme;
@@ -97,7 +98,6 @@ TEST(CudaOffloadFaults, AFailedRequestEndsAllRanksByName) {
     EXPECT_NE(message.find(": cannot read "), std::string::npos) << n << ": " << message;
     EXPECT_TRUE(fs::is_empty(folder)) << n;
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

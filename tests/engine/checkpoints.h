@@ -53,7 +53,7 @@ inline std::string failure_of(int ranks, const ModelConfig& model, const Strateg
 // Where syncing is free: for tests that keep many steps.
 inline std::filesystem::path in_memory() {
   const std::filesystem::path memory = "/dev/shm";
-  return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+  return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::path(testing::TempDir());
 }
 
 // So small that hundreds of runs take seconds.

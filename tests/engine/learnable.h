@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/data/token_source.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
 
@@ -34,13 +35,11 @@ inline TokenSource learnable_tokens(std::int64_t vocab, std::uint64_t seed = 7) 
     token = random() % 8 == 0 ? other % vocab : (token / stride + 3) % kKnown * stride;
     tokens.push_back(static_cast<std::uint16_t>(token));
   }
-  const std::string path =
-      testing::TempDir() + "zl-learnable-" + std::to_string(::getpid()) + ".bin";
+  const TempFolder folder;  // removed once the source has mapped the file
+  const std::string path = folder / "tokens.bin";
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(tokens.data()), kLength * 2);
-  TokenSource source = TokenSource::open(path, ByteTokenizer(), vocab, seed);
-  std::filesystem::remove(path);  // the source has mapped it
-  return source;
+  return TokenSource::open(path, ByteTokenizer(), vocab, seed);
 }
 
 // Of one run: the last loss is at most `share` of the first. Without it a comparison by tolerance

@@ -9,6 +9,7 @@
 #include "core/offload/placement.h"
 #include "tests/engine/comparisons.h"
 #include "tests/storage/faulty_engine.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
 namespace {
@@ -182,8 +183,8 @@ TEST(DelayedUpdate, HasTwinsAndNoHazard) {
 // file, never a wrong loss, and nothing left in the folder.
 TEST(OffloadFaults, EveryFailedRequestEndsTheRunByName) {
   namespace fs = std::filesystem;
-  const std::string folder = testing::TempDir() + "faults-" + std::to_string(getpid());
-  fs::create_directories(folder);
+  const test::TempFolder temporary;
+  const std::string folder = temporary.string();
   ModelConfig model = tiny_llama();
   model.layers = 1;
   model.hidden = 16;
@@ -230,7 +231,6 @@ TEST(OffloadFaults, EveryFailedRequestEndsTheRunByName) {
       EXPECT_TRUE(fs::is_empty(folder)) << direction << " " << n;
     }
   }
-  fs::remove_all(folder);
 }
 
 TEST(OffloadConfig, RefusesWhatCannotWork) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "tests/temp_folder.h"
 
 namespace zl::fuzz {
 
@@ -43,15 +44,6 @@ bool takes(Call&& call) {
 
 class Files {
  public:
-  Files() {
-    std::string pattern = std::filesystem::temp_directory_path() / "zerolab-fuzz-XXXXXX";
-    require(mkdtemp(pattern.data()) != nullptr, "no temporary folder");
-    folder_ = pattern;
-  }
-  ~Files() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   std::string path(const std::string& name) const { return folder_ / name; }
   std::string write(const std::string& name, std::string_view bytes) const {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
@@ -59,7 +51,7 @@ class Files {
   }
 
  private:
-  std::filesystem::path folder_;
+  test::TempFolder folder_;
 };
 
 // A folder of this process, which is removed at its end.

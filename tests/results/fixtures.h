@@ -1,41 +1,18 @@
-// What the tests of results/ share: a temporary folder, a run with every field set, raw file bytes.
-// Ownership: TempFolder removes its folder. Threads: one test.
+// What the tests of results/ share: a run with every field set, raw file bytes.
+// Threads: one test.
 #pragma once
-
-#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <stdexcept>
 #include <string>
 
 #include "results/store.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
-
-class TempFolder {
- public:
-  explicit TempFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
-    std::string pattern = (in / "zerolab-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed: " + pattern);
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "scenarios/run/corpus.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -42,14 +43,7 @@ class Variable {
 
 class Corpus : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("zl_corpus_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_ / "bin");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  Corpus() { fs::create_directories(folder_ / "bin"); }
 
   std::string cache() const { return (folder_ / "cache").string(); }
 
@@ -73,7 +67,7 @@ class Corpus : public ::testing::Test {
     return fs::directory_iterator(folder_ / "cache" / "zerolab") == fs::directory_iterator();
   }
 
-  fs::path folder_;
+  test::TempFolder folder_;
 };
 
 TEST_F(Corpus, RunsTheProgramOnceAndKeepsItsText) {

@@ -13,6 +13,7 @@
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/report/show.h"
 #include "tests/scenarios/message.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -148,9 +149,7 @@ TEST(Scenario, AStackSlowsTheClusterAndBelongsToTheScenario) {
 }
 
 TEST(Scenario, PathsAreRelativeToTheFile) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "zerolab_scenario_paths";
-  std::filesystem::create_directories(folder);
+  const test::TempFolder folder;
   std::ofstream(folder / "my_z2.json")
       << R"({"train_batch_size": 4, "zero_optimization": {"stage": 2}})";
   std::ofstream(folder / "small.json") << R"({"layers": 1, "hidden": 8, "heads": 1, "vocab": 9})";
@@ -163,7 +162,6 @@ TEST(Scenario, PathsAreRelativeToTheFile) {
   EXPECT_EQ(s.strategies[0].strategy.name, "my_z2");
   EXPECT_EQ(s.strategies[0].strategy.micro_batch, 2);
   EXPECT_EQ(s.run.data, (folder / "words.txt").string());
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Scenario, BadInputNamesTheKey) {
@@ -328,7 +326,8 @@ TEST(Scenario, LongerThanTheModelIsMadeForIsSaid) {
 }
 
 TEST(Scenario, OtherFilesAreNamedWithTheLineThatTakesThem) {
-  const std::string folder = testing::TempDir();
+  const test::TempFolder temporary;
+  const std::string folder = temporary.string() + "/";
   const auto refusal = [&](const char* name, const char* text) {
     std::ofstream(folder + name) << text;
     return message_of([&] { load_scenario(folder + name); });
@@ -342,7 +341,8 @@ TEST(Scenario, OtherFilesAreNamedWithTheLineThatTakesThem) {
 }
 
 TEST(Scenario, AModelsFileOrFolderIsAScenarioOfItAlone) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "my-llama";
+  const test::TempFolder temporary;
+  const std::filesystem::path folder = temporary / "my-llama";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json")
       << R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
@@ -380,7 +380,8 @@ TEST(Scenario, NamesAreFoundInAnyCase) {
 }
 
 TEST(Scenario, AnotherClusterHasItsOwnRanks) {
-  const std::string file = testing::TempDir() + "eight.json";
+  const test::TempFolder folder;
+  const std::string file = folder / "eight.json";
   std::ofstream(file) << R"({"schema": 1, "model": "gpt2-124m", "cluster": "8xh100",
                              "strategies": ["zero-2"], "run": {"ranks": 8}})";
   ScenarioOverrides o;

@@ -8,6 +8,7 @@
 
 #include "scenarios/files/load_scenario.h"
 #include "tests/scenarios/message.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -17,7 +18,6 @@ namespace fs = std::filesystem;
 class StrategyNames : public testing::Test {
  protected:
   StrategyNames() {
-    fs::remove_all(folder_);
     for (const auto& [path, stage] : {std::pair{"a/d1/x.json", 1},
                                       {"a/d2/x.json", 2},
                                       {"b/d1/x.json", 3},
@@ -27,7 +27,6 @@ class StrategyNames : public testing::Test {
           {"stage": )" << stage << "}}";
     }
   }
-  ~StrategyNames() override { fs::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -41,7 +40,7 @@ class StrategyNames : public testing::Test {
     return names;
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / "strategy_names";
+  test::TempFolder folder_;
 };
 
 TEST_F(StrategyNames, FilesOfOneBaseNameAreNamedByTheirPaths) {

@@ -17,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/device/storage.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
 
@@ -68,9 +69,8 @@ inline std::string message_of(const std::function<void()>& act) {
 
 class Folder : public testing::Test {
  protected:
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() override { std::filesystem::remove_all(path); }
-  std::string path = testing::TempDir() + "storage-" + std::to_string(getpid());
+  TempFolder temporary;
+  const std::string path = temporary.string();
 };
 
 }  // namespace zl::test
