@@ -145,6 +145,14 @@ void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
   if (tokens > 0 && tokens < 0x1p62) setup.tokens_per_step = static_cast<std::int64_t>(tokens);
 }
 
+bool has_scenario(SQLite::Database& database, std::int64_t id) {
+  SQLite::Statement select(database,
+                           "SELECT 1 FROM runs r JOIN scenarios s ON s.hash = r.scenario"
+                           " WHERE r.id = ?");
+  select.bind(1, id);
+  return select.executeStep();
+}
+
 }  // namespace
 
 RunResult read_run(SQLite::Database& database, std::int64_t id) {
@@ -153,7 +161,9 @@ RunResult read_run(SQLite::Database& database, std::int64_t id) {
   if (!select.executeStep()) require_runs(database, {&id, 1});
   RunResult run;
   run.run_id = id;
-  const Reader row(CheckedRow(select, name_of_run(database, "runs", id)));
+  const CheckedRow checked(select, name_of_run(database, "runs", id));
+  if (!has_scenario(database, id)) checked.fail("scenario", "the database has no such scenario");
+  const Reader row(checked);
   visit_columns(run, [&](const char* column, auto&& field) { row.read(column, field); });
   run.predicted = is_predicting(run.backend);
   read_series(database, id, run);

@@ -47,6 +47,8 @@ RunSummary read_summary(const CheckedRow& row) {
   return run;
 }
 
+void pass_over(const Error& error) { log_warning(std::string("passed over: ") + error.what()); }
+
 // `run` 0: all that the filter takes.
 void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int64_t run,
                    std::vector<RunSummary>& runs) {
@@ -72,8 +74,20 @@ void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int
     try {
       runs.push_back(read_summary({select, {database.getFilename(), "runs", id}}));
     } catch (const Error& error) {
-      log_warning(std::string("passed over: ") + error.what());
+      pass_over(error);
     }
+  }
+}
+
+// One run, which may have numbers that SQLite cannot add up.
+void add_one(SQLite::Database& database, const RunFilter& filter, std::int64_t id,
+             std::vector<RunSummary>& runs) {
+  try {
+    add_summaries(database, filter, id, runs);
+  } catch (const SQLite::Exception& error) {
+    if (error.getErrorCode() != SQLITE_ERROR) throw;
+    const RowName name{database.getFilename(), "memory_peaks", "of run " + std::to_string(id)};
+    pass_over(damaged_row(name, "bytes", error.what()));
   }
 }
 
@@ -81,15 +95,16 @@ void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int
 void add_one_by_one(SQLite::Database& database, const RunFilter& filter,
                     std::vector<RunSummary>& runs) {
   SQLite::Statement ids(database, "SELECT id FROM runs ORDER BY id DESC");
+  while (ids.executeStep()) add_one(database, filter, ids.getColumn(0).getInt64(), runs);
+}
+
+// Those of no scenario are in no list; damage alone makes them.
+void say_orphans(SQLite::Database& database) {
+  SQLite::Statement ids(database,
+                        "SELECT id FROM runs WHERE scenario NOT IN (SELECT hash FROM scenarios)");
   while (ids.executeStep()) {
-    const std::int64_t id = ids.getColumn(0).getInt64();
-    try {
-      add_summaries(database, filter, id, runs);
-    } catch (const SQLite::Exception& error) {
-      if (error.getErrorCode() != SQLITE_ERROR) throw;
-      const RowName name{database.getFilename(), "memory_peaks", "of run " + std::to_string(id)};
-      log_warning("passed over: " + std::string(damaged_row(name, "bytes", error.what()).what()));
-    }
+    const RowName name{database.getFilename(), "runs", ids.getColumn(0).getString()};
+    pass_over(damaged_row(name, "scenario", "the database has no such scenario"));
   }
 }
 
@@ -119,7 +134,7 @@ std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilt
   std::vector<RunSummary> runs;
   if (!filter.ids.empty()) {
     require_runs(database, filter.ids);
-    for (const std::int64_t id : filter.ids) add_summaries(database, filter, id, runs);
+    for (const std::int64_t id : filter.ids) add_one(database, filter, id, runs);
     return runs;
   }
   try {
@@ -129,6 +144,7 @@ std::vector<RunSummary> read_summaries(SQLite::Database& database, const RunFilt
     runs.clear();
     add_one_by_one(database, filter, runs);
   }
+  say_orphans(database);
   return runs;
 }
 

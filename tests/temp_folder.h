@@ -1,6 +1,6 @@
-// A folder of its own for one test, whatever runs beside it: tests run several at a time, so that a fixed name
-// under the temporary folder is one that two of them write and remove.
-// Ownership: removes the folder and all in it. Threads: one test.
+// A folder of its own for one test, whatever runs beside it: tests run several at a time, so that a
+// fixed name under the temporary folder is one that two of them write and remove. Ownership:
+// removes the folder and all in it. Threads: one test.
 #pragma once
 
 #include <stdlib.h>

@@ -12,9 +12,16 @@ struct AttentionShape {
   std::int64_t batch = 0, sequence = 0, heads = 0, kv_heads = 0, head_size = 0;
   std::int64_t keys = 0;            // of a sequence; 0: as many as queries (`sequence`)
   std::int64_t first_position = 0;  // of the first query among the keys: what a cache holds before
+  // Heads cut over ranks: these are heads [first_head, first_head + heads) of so many; 0: all.
+  std::int64_t all_heads = 0, first_head = 0;
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t key_count() const { return keys == 0 ? sequence : keys; }
+  // Of head `plane` % heads of sequence `plane` / heads: its place among the heads of all ranks.
+  std::int64_t global_plane(std::int64_t plane) const {
+    if (all_heads == 0) return plane;
+    return plane / heads * all_heads + first_head + plane % heads;
+  }
   std::int64_t key_rows() const { return batch * key_count(); }
   std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_size; }
   std::int64_t out_width() const { return heads * head_size; }
@@ -123,8 +130,8 @@ inline void require_attention(const AttentionShape& s, const AttentionMask& mask
 // 2022, FlashAttention, algorithm 1). Query head h reads kv head h / (H / KV); query i of a
 // sequence stands at position shape.first_position + i among its keys. lse[batch, H, sequence] f32
 // (f64): log-sum-exp of each row. A query that sees no key (length 0): out 0, lse -inf, gradients
-// 0. Dropout acts on the probabilities, element index ((b H + h) sequence + i) keys + j from
-// dropout.base.
+// 0. Dropout acts on the probabilities, element index (global_plane(b H + h) sequence + i) keys + j
+// from dropout.base.
 struct AttentionForward {
   static constexpr const char* kName = "attention_forward";
   QkvViews qkv;

@@ -58,18 +58,26 @@ struct Dropout {
   }
 };
 
-// x[i] = std * z(base + i), z standard normal by Box-Muller over Philox words: elements 2j and 2j+1
-// of the global index share one pair of uniforms, so any cut of a tensor gives the same values:
+// x[i] = std * z(base + index(i)), z standard normal by Box-Muller over Philox words: elements 2j
+// and 2j+1 of the global index share one pair of uniforms, so any cut of a tensor gives the same
+// values:
 //   u = (random_bits(key, 2j) + 1) 2^-32, w = random_bits(key, 2j+1) 2^-32, r = sqrt(-2 ln u),
 //   z(2j) = r cos(2 pi w), z(2j+1) = r sin(2 pi w), in f64.
+// columns > 0: x is part of columns [.., .. + columns) of a matrix with rows of `stride` elements,
+// from the `first`-th element of those columns on; base is that of the first column's first row.
 struct RandomNormal {
   static constexpr const char* kName = "random_normal";
   TensorView x;
   double std = 1.0;
   RngKey key;
   std::uint64_t base = 0;
+  std::int64_t columns = 0, stride = 0, first = 0;
 
-  void validate() const {}
+  // Index from base of element i.
+  ZL_HOST_DEVICE std::int64_t index(std::int64_t i) const {
+    return columns == 0 ? i : (first + i) / columns * stride + (first + i) % columns;
+  }
+  void validate() const { require(columns <= stride, kName, "columns is at most stride"); }
   Cost cost() const {
     return streaming_cost(*this, 40.0 * static_cast<double>(x.count()), 1, x.count());
   }

@@ -8,13 +8,17 @@ namespace zl {
 
 // out[n,C] = dropout(wte[tokens[i]] + wpe[first_position + i mod sequence]); wpe may be absent
 // (RoPE models). tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the other.
+// With a vocabulary of V tokens cut over ranks (Megatron-LM's VocabParallelEmbedding) wte holds
+// those from first_token on, and a token of another rank counts as a row of zeros.
 struct EmbeddingForward {
   static constexpr const char* kName = "embedding_forward";
   TensorView tokens, wte, wpe, out;
   std::int64_t sequence = 0;
   DropoutSpec dropout;
-  std::int64_t first_position = 0;  // of a row's first token
+  std::int64_t first_position = 0;          // of a row's first token
+  std::int64_t first_token = 0, vocab = 0;  // vocab 0: wte holds the whole vocabulary
 
+  std::int64_t vocabulary() const { return vocab == 0 ? wte.rows() : vocab; }
   void validate() const {
     require(tokens.dtype == DType::i32 && tokens.count() == out.rows(), kName,
             "tokens is i32 with one id per row of out");
@@ -42,7 +46,8 @@ struct EmbeddingForward {
 // dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch, at the
 // forward's positions.
 // Deterministic: each row of dwte is summed in a fixed order, the tokens' (a GPU sums chunks of it
-// first). With accumulate_* false all is overwritten (rows without a token become 0).
+// first). With accumulate_* false all is overwritten (rows without a token become 0). first_token,
+// vocab: as in the forward; tokens of other ranks add nothing to dwte.
 struct EmbeddingBackward {
   static constexpr const char* kName = "embedding_backward";
   TensorView tokens, dout, dwte, dwpe;
@@ -50,7 +55,9 @@ struct EmbeddingBackward {
   DropoutSpec dropout;
   bool accumulate_wte = false, accumulate_wpe = false;
   std::int64_t first_position = 0;
+  std::int64_t first_token = 0, vocab = 0;
 
+  std::int64_t vocabulary() const { return vocab == 0 ? dwte.rows() : vocab; }
   void validate() const {
     require(tokens.dtype == DType::i32 && tokens.count() == dout.rows(), kName,
             "tokens is i32 with one id per row of dout");

@@ -41,4 +41,5 @@
   X(BlockQuantize)      \
   X(BlockDequantize)    \
   X(BlockSum)           \
-  X(ClipFactor)
+  X(ClipFactor)         \
+  X(LogitStatistics)

@@ -50,12 +50,17 @@ bool is_over(const RunSummary& run) {
   return run.outcome != Outcome::failed && run.outcome != Outcome::interrupted;
 }
 
-// A list passes over a damaged run, which here is an error: load() says it.
-Runs runs_of(Store& store, const std::vector<std::int64_t>& ids) {
+// A list passes over a damaged run, which here is an error: load() says most, the list has said the
+// rest.
+Runs runs_of(Store& store, const std::vector<std::int64_t>& ids, const std::string& database) {
   Runs runs = store.list({.ids = ids});
   for (const std::int64_t id : ids) {
     const bool listed = std::ranges::any_of(runs, [&](const auto& run) { return run.id == id; });
-    if (!listed) store.load(id);
+    if (listed) continue;
+    store.load(id);
+    throw Error(ErrorCode::invalid, fmt::format("{}: run {}: what the list of runs shows of it is "
+                                                "damaged; choose another run",
+                                                database, id));
   }
   return runs;
 }
@@ -65,7 +70,7 @@ Runs runs_of(Store& store, const std::vector<std::int64_t>& ids) {
 std::vector<Runs> meanings(Store& store, const std::string& text, const CompareQuestion& question,
                            const std::string& database) {
   constexpr std::int64_t kMost = 500;
-  if (are_ids(text)) return {runs_of(store, run_ids(text))};
+  if (are_ids(text)) return {runs_of(store, run_ids(text), database)};
   Runs runs = store.list({.scenario_name = question.scenario,
                           .strategy = text,
                           .backend = question.backend,

@@ -44,6 +44,17 @@ TEST(Hostile, NamesDoNotLeaveTheFolderOfCheckpoints) {
   }
 }
 
+// No list holds a run whose scenario is gone.
+TEST(Hostile, AComparedRunOfADamagedDatabaseIsNamed) {
+  const Home home;
+  zerolab(home, {"run", data_file("tiny.json"), "--strategy", "zero-0,zero-1", "--backend", "sim"});
+  change_database(home,
+                  "PRAGMA foreign_keys = OFF; UPDATE runs SET scenario = 'lost' WHERE id = 1");
+  const std::string message = refused(home, {"compare", "1", "2"}, 3);
+  EXPECT_CONTAINS(message, home.path("zerolab/results.db"));
+  EXPECT_CONTAINS(message, "table runs, row of run 1, column scenario: the database has no such");
+}
+
 TEST(Hostile, WhatIsPrintedHasNothingThatTerminalsActOn) {
   const Home home;
   const std::string escapes = "\\u001b]0;title\\u0007\\u001b[2J\\u202e";
@@ -163,7 +174,9 @@ TEST(Hostile, AReportPassesOverDamagedRunsAndNamesThem) {
   change_database(home, constraints + "UPDATE runs SET outcome = 'lost' WHERE id = 1");
   const Output report = zerolab(home, {"report"});
   EXPECT_EQ(report.code, 0) << report.err;
-  EXPECT_CONTAINS(report.err, "results.db: damaged: table runs, row 1, column outcome: \"lost\"");
+  EXPECT_CONTAINS(
+      report.err,
+      "results.db: damaged: table runs, row of run 1, column scenario outcome: \"lost\"");
   EXPECT_CONTAINS(report.out, "zero-2");
   EXPECT_EQ(report.out.find("zero-0"), std::string::npos);
   EXPECT_CONTAINS(refused(home, {"compare", "1", "2"}, 3), "row of run 1, column outcome");

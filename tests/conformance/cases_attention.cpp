@@ -46,11 +46,16 @@ struct AttentionForm {
   AttentionMaskKind mask = AttentionMaskKind::causal;
   bool cached = false;    // more keys than queries, and queries that do not start at position 0
   bool separate = false;  // keys and values in a matrix of their own
+  bool cut = false;       // other ranks have more heads
 };
 
 // Keys before the queries, as a cache holds them, and perhaps room behind.
 AttentionShape shape_of(Workspace& w, const AttentionForm& form) {
   AttentionShape shape = form.shape(w);
+  if (form.cut) {
+    shape.all_heads = 3 * shape.heads;
+    shape.first_head = shape.heads * w.pick({0, 1, 2});
+  }
   if (!form.cached) return shape;
   shape.first_position = w.pick({1, 5, 63, 64, 70, 150});
   shape.keys = shape.first_position + shape.sequence + w.pick({0, 3, 70});
@@ -175,7 +180,16 @@ Op make_norm_backward(Workspace& w, DType dtype, NormForm form) {
 struct EmbeddingForm {
   bool positions = true, dropout = false, accumulate_wte = false, accumulate_wpe = false;
   std::int64_t first_position = 0;
+  bool cut = false;  // other ranks have tokens before and behind
 };
+
+// Of a vocabulary of `held` tokens on this rank: ids of all ranks, where the first held one lies.
+template <class Op>
+void cut_vocabulary(Workspace& w, std::int64_t held, Op& op) {
+  op.first_token = w.pick({0, 2, 70});
+  op.vocab = op.first_token + held + w.pick({0, 1, 40});
+  op.tokens = w.integers({op.tokens.count()}, 0, static_cast<std::int32_t>(op.vocab - 1));
+}
 
 Op make_embedding(Workspace& w, DType dtype, EmbeddingForm form) {
   EmbeddingForward op;
@@ -189,6 +203,7 @@ Op make_embedding(Workspace& w, DType dtype, EmbeddingForm form) {
   if (form.positions) op.wpe = w.normal(dtype, {positions, width});
   op.out = w.zeros(dtype, {rows, width});
   op.dropout = dropout_if(w, form.dropout);
+  if (form.cut) cut_vocabulary(w, vocab, op);
   return op;
 }
 
@@ -206,6 +221,7 @@ Op make_embedding_backward(Workspace& w, DType dtype, EmbeddingForm form) {
   op.dropout = dropout_if(w, form.dropout);
   op.accumulate_wte = form.accumulate_wte;
   op.accumulate_wpe = form.accumulate_wpe;
+  if (form.cut) cut_vocabulary(w, vocab, op);
   return op;
 }
 
@@ -254,6 +270,7 @@ std::vector<Case> attention_cases(const std::string& name, double tolerance,
   add("_cached", kFloats, {.cached = true});
   add("_cached_dropout", kFloats, {.dropout = true, .cached = true});
   add("_cached_large_heads", kHalves, {.shape = large_heads, .cached = true});
+  add("_cut_dropout", kFloats, {.dropout = true, .cut = true});
   const std::pair<const char*, AttentionMaskKind> kinds[] = {
       {"_full", full}, {"_window", window}, {"_lengths", lengths}};
   for (const auto& [text, kind] : kinds) {
@@ -309,17 +326,21 @@ std::vector<Case> cases_of(Tag<EmbeddingForward>) {
   return {{"embedding", kFloats, form({})},
           {"embedding_tokens_only", kFloats, form({.positions = false})},
           {"embedding_dropout", kFloats, form({.dropout = true})},
-          {"embedding_cached", kFloats, form({.first_position = 5})}};
+          {"embedding_cached", kFloats, form({.first_position = 5})},
+          {"embedding_cut", kFloats, form({.cut = true})}};
 }
 
 std::vector<Case> cases_of(Tag<EmbeddingBackward>) {
   const auto form = [](EmbeddingForm f) { return with(make_embedding_backward, f); };
-  return {{"embedding_backward", kFloats, form({})},
-          {"embedding_backward_tokens_only", kFloats, form({.positions = false})},
-          {"embedding_backward_dropout", kFloats, form({.dropout = true, .accumulate_wte = true})},
-          {"embedding_backward_cached", kFloats, form({.first_position = 5})},
-          {"embedding_backward_accumulate", kFloats,
-           form({.accumulate_wte = true, .accumulate_wpe = true})}};
+  return {
+      {"embedding_backward", kFloats, form({})},
+      {"embedding_backward_tokens_only", kFloats, form({.positions = false})},
+      {"embedding_backward_dropout", kFloats, form({.dropout = true, .accumulate_wte = true})},
+      {"embedding_backward_cached", kFloats, form({.first_position = 5})},
+      {"embedding_backward_cut", kFloats, form({.cut = true})},
+      {"embedding_backward_cut_accumulate", kFloats, form({.accumulate_wte = true, .cut = true})},
+      {"embedding_backward_accumulate", kFloats,
+       form({.accumulate_wte = true, .accumulate_wpe = true})}};
 }
 
 }  // namespace zl::test

@@ -26,7 +26,7 @@ TensorView tokens(Workspace& w, std::int64_t rows, std::int64_t vocab) {
   return w.integers({rows}, -1, static_cast<std::int32_t>(vocab - 1));
 }
 
-Op make_cross_entropy(Workspace& w, DType dtype, bool gradient) {
+CrossEntropy make_cross_entropy(Workspace& w, DType dtype, bool gradient) {
   CrossEntropy op;
   const std::int64_t rows = w.pick({1, 3, 17, 40}), vocab = w.pick({1, 3, 65, 257, 1000});
   op.logits = w.normal(dtype, {rows, vocab + w.pick({0, 1, 7, 64})}, 3.0);
@@ -36,6 +36,27 @@ Op make_cross_entropy(Workspace& w, DType dtype, bool gradient) {
   op.grad_scale = w.uniform(0.1f, 2.0f);
   op.write_gradient = gradient;
   return op;
+}
+
+// Statistics of `ranks` ranks, of which the op's has the columns from the `rank`-th part on.
+Op make_cut_cross_entropy(Workspace& w, DType dtype, bool gradient) {
+  CrossEntropy op = make_cross_entropy(w, dtype, gradient);
+  const std::int64_t rows = op.logits.rows(), ranks = w.pick({1, 2, 5});
+  op.first_token = op.vocab * w.pick({0, 1, 3});
+  op.targets = tokens(w, rows, op.first_token + 2 * op.vocab);
+  op.statistics = w.positive(wide(dtype), {ranks, rows, LogitStatistics::kValues}, 4.0);
+  for (std::int64_t row = 0; row < rows; ++row) {  // no smaller than the row's own, as they are
+    set(op.statistics, LogitStatistics::kValues * row, 15.0);
+    set(op.statistics, LogitStatistics::kValues * row + 1, 1.5);
+  }
+  return op;
+}
+
+Op make_logit_statistics(Workspace& w, DType dtype) {
+  const CrossEntropy op = make_cross_entropy(w, dtype, false);
+  const std::int64_t first = op.vocab * w.pick({0, 1, 3}), rows = op.logits.rows();
+  return LogitStatistics{op.logits, tokens(w, rows, first + 2 * op.vocab),
+                         w.zeros(wide(dtype), {rows, LogitStatistics::kValues}), op.vocab, first};
 }
 
 Shape activation_shape(Workspace& w) { return {w.pick({1, 3, 17}), w.pick({1, 3, 17, 65, 1030})}; }
@@ -115,10 +136,18 @@ std::vector<Case> cases_of(Tag<ActivationBackward>) {
 
 std::vector<Case> cases_of(Tag<CrossEntropy>) {
   const auto make = [](bool gradient) {
-    return [=](Workspace& w, DType dtype) { return make_cross_entropy(w, dtype, gradient); };
+    return [=](Workspace& w, DType dtype) -> Op { return make_cross_entropy(w, dtype, gradient); };
+  };
+  const auto cut = [](Workspace& w, DType dtype) -> Op {
+    return make_cut_cross_entropy(w, dtype, true);
   };
   return {{"cross_entropy", kFloats, make(true), 1, 1},
-          {"cross_entropy_loss_only", kFloats, make(false), 1, 1}};
+          {"cross_entropy_loss_only", kFloats, make(false), 1, 1},
+          {"cross_entropy_cut", kFloats, cut, 1, 1}};
+}
+
+std::vector<Case> cases_of(Tag<LogitStatistics>) {
+  return {{"logit_statistics", kFloats, make_logit_statistics, 1, 1}};
 }
 
 std::vector<Case> cases_of(Tag<Sum>) {

@@ -158,12 +158,19 @@ std::vector<Case> cases_of(Tag<Dropout>) {
 }
 
 std::vector<Case> cases_of(Tag<RandomNormal>) {
-  const auto make = [](Workspace& w, DType dtype) -> Op {
-    const DropoutSpec random = w.dropout(0);
-    return RandomNormal{w.zeros(dtype, {odd_count(w)}), w.uniform(0.01f, 2.0f), random.key,
-                        random.base};
+  const auto make = [](bool columns) {
+    return [=](Workspace& w, DType dtype) -> Op {
+      const DropoutSpec random = w.dropout(0);
+      RandomNormal op{w.zeros(dtype, {odd_count(w)}), w.uniform(0.01f, 2.0f), random.key,
+                      random.base};
+      if (!columns) return op;
+      op.columns = w.pick({1, 7, 64});
+      op.stride = op.columns * w.pick({1, 2, 5});
+      op.first = w.pick({0, 3, 100});
+      return op;
+    };
   };
-  return {{"random_normal", kFloats, make}};
+  return {{"random_normal", kFloats, make(false)}, {"random_normal_columns", kFloats, make(true)}};
 }
 
 std::vector<Case> cases_of(Tag<AbsMax>) {

@@ -24,7 +24,12 @@ struct Head {
     return (b * shape().sequence + i) * shape().out_width() + h * shape().head_size + d;
   }
   Index lse(Index i) const { return (b * shape().heads + h) * shape().sequence + i; }
-  Index probability(Index i, Index j) const { return lse(i) * shape().key_count() + j; }
+  // Among those of all ranks, where heads are cut.
+  Index probability(Index i, Index j) const {
+    const Index all = shape().all_heads == 0 ? shape().heads : shape().all_heads;
+    const Index head = b * all + shape().first_head + h;
+    return (head * shape().sequence + i) * shape().key_count() + j;
+  }
 
   Index place(const ColumnsView& view, Index row, Index head, Index d) const {
     return row * view.matrix.columns() + view.first + head * shape().head_size + d;

@@ -41,7 +41,10 @@ void reference(const Dropout& op) {
 
 void reference(const RandomNormal& op) {
   for (Index i = 0; i < op.x.count(); ++i) {
-    const std::uint64_t index = op.base + static_cast<std::uint64_t>(i), even = index / 2 * 2;
+    const Index element = op.first + i;
+    const Index place =
+        op.columns == 0 ? i : element / op.columns * op.stride + element % op.columns;
+    const std::uint64_t index = op.base + static_cast<std::uint64_t>(place), even = index / 2 * 2;
     const double u = std::ldexp(static_cast<double>(random_bits(op.key, even)) + 1.0, -32);
     const double turn = std::ldexp(static_cast<double>(random_bits(op.key, even + 1)), -32);
     const double angle = 2.0 * std::numbers::pi * turn;

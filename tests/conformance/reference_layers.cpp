@@ -56,7 +56,8 @@ void reference(const EmbeddingForward& op) {
   const Index width = op.out.columns();
   for (Index i = 0; i < op.out.count(); ++i) {
     const Index row = i / width, c = i % width;
-    double value = at(op.wte, token_at(op.tokens, row) * width + c);
+    const Index place = token_at(op.tokens, row) - op.first_token;
+    double value = place < 0 || place >= op.wte.rows() ? 0 : at(op.wte, place * width + c);
     if (!op.wpe.empty()) value += at(op.wpe, (op.first_position + row % op.sequence) * width + c);
     at(op.out, i) = value * dropout_factor(op.dropout, i);
   }
@@ -69,7 +70,8 @@ void reference(const EmbeddingBackward& op) {
   for (Index i = 0; i < op.dout.count(); ++i) {
     const Index row = i / width, c = i % width;
     const double value = at(op.dout, i) * dropout_factor(op.dropout, i);
-    at(op.dwte, token_at(op.tokens, row) * width + c) += value;
+    const Index place = token_at(op.tokens, row) - op.first_token;
+    if (place >= 0 && place < op.dwte.rows()) at(op.dwte, place * width + c) += value;
     const Index position = op.first_position + row % op.sequence;
     if (!op.dwpe.empty()) at(op.dwpe, position * width + c) += value;
   }
@@ -160,18 +162,38 @@ void reference(const ActivationBackward& op) {
   }
 }
 
-void reference(const CrossEntropy& op) {
+void reference(const LogitStatistics& op) {
   const Index width = op.logits.columns();
   for (Index r = 0; r < op.logits.rows(); ++r) {
-    const Index target = token_at(op.targets, r);
+    const Index target = token_at(op.targets, r) - op.first_token;
     double largest = -std::numeric_limits<double>::infinity(), total = 0;
     for (Index c = 0; c < op.vocab; ++c) largest = std::max(largest, at(op.logits, r * width + c));
     for (Index c = 0; c < op.vocab; ++c) total += std::exp(at(op.logits, r * width + c) - largest);
-    const double lse = largest + std::log(total);
-    at(op.losses, r) = target < 0 ? 0.0 : lse - at(op.logits, r * width + target);
+    at(op.statistics, 3 * r) = largest;
+    at(op.statistics, 3 * r + 1) = total;
+    const bool here = target >= 0 && target < op.vocab;
+    at(op.statistics, 3 * r + 2) = here ? at(op.logits, r * width + target) : 0.0;
+  }
+}
+
+void reference(const CrossEntropy& op) {
+  const Index width = op.logits.columns(), rows = op.logits.rows();
+  for (Index r = 0; r < rows; ++r) {
+    const Index id = token_at(op.targets, r), target = id - op.first_token;
+    double total = 0, score = 0;
+    if (op.statistics.empty()) {
+      for (Index c = 0; c < op.vocab; ++c) total += std::exp(at(op.logits, r * width + c));
+      if (id >= 0) score = at(op.logits, r * width + target);
+    }
+    for (Index part = r; part < op.statistics.count() / 3; part += rows) {
+      total += at(op.statistics, 3 * part + 1) * std::exp(at(op.statistics, 3 * part));
+      score += at(op.statistics, 3 * part + 2);
+    }
+    const double lse = std::log(total);
+    at(op.losses, r) = id < 0 ? 0.0 : lse - score;
     for (Index c = 0; c < width && op.write_gradient; ++c) {
       double& logit = at(op.logits, r * width + c);
-      const bool counts = target >= 0 && c < op.vocab;
+      const bool counts = id >= 0 && c < op.vocab;
       logit = counts ? op.grad_scale * (std::exp(logit - lse) - (c == target ? 1.0 : 0.0)) : 0.0;
     }
   }

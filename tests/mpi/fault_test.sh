@@ -1,10 +1,11 @@
 #!/bin/sh
-# fault_test.sh SIGNAL FAULT LAUNCHER...: three ranks train, and one of them stops (STOP) or is killed (KILL) in
-# each phase of a step, before MPI begins and after the run. The others end by themselves and name it. The ranks
+# fault_test.sh SIGNAL FAULT LAUNCHER... RANKS: so many ranks train, and one of them stops (STOP) or is killed (KILL)
+# in each phase of a step, before MPI begins and after the run. The others end by themselves and name it. The ranks
 # take turns; ZL_TEST_EVERY_RANK=1: each of them in each phase.
 set -eu
 signal=$1 fault=$2
 shift 2
+for count; do :; done  # the last word
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 fail() {
@@ -13,11 +14,11 @@ fail() {
   exit 1
 }
 
-entered='' turn=2
+entered='' turn=$((count - 1))
 for phase in start forward backward recompute reduce optimizer gather end; do
-  turn=$(((turn + 1) % 3))
+  turn=$(((turn + 1) % count))
   ranks=$turn
-  [ -z "${ZL_TEST_EVERY_RANK:-}" ] || ranks='0 1 2'
+  [ -z "${ZL_TEST_EVERY_RANK:-}" ] || ranks=$(seq 0 $((count - 1)))
   for rank in $ranks; do
     status=0
     timeout -k 5 60 "$@" "$fault" "$rank" "$phase" "$signal" 3000 2>"$errors" >&2 || status=$?

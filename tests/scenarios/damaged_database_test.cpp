@@ -17,6 +17,7 @@
 #include "scenarios/run/stored_run.h"
 #include "tests/results/fixtures.h"
 #include "tests/results/xml_reader.h"
+#include "tests/scenarios/message.h"
 
 namespace zl {
 namespace {
@@ -204,6 +205,18 @@ TEST_F(DamagedDatabase, SumsThatNoNumberHoldsDamageTheirRunAlone) {
   Store store = Store::open(path_, Store::Mode::read_only);
   EXPECT_EQ(store.list().size(), 3u);
   EXPECT_EQ(collect_report(store, path_, {}).scenarios.at(0).runs.size(), 3u);
+}
+
+// It is in no list; a command that asks for it by number must not take it for a run.
+TEST_F(DamagedDatabase, ARunWithoutItsScenarioIsRefused) {
+  std::filesystem::copy_file(good_, path_);
+  Sql(path_).run("UPDATE runs SET scenario = 'lost' WHERE id = 2");
+  Store store = Store::open(path_, Store::Mode::read_only);
+  EXPECT_EQ(store.list().size(), 3u);
+  EXPECT_EQ(store.list({.ids = {2}}).size(), 0u);
+  EXPECT_CONTAINS(
+      message_of([&] { store.load(2); }),
+      path_ + ": damaged: table runs, row of run 2, column scenario: the database has no");
 }
 
 TEST_F(DamagedDatabase, RatesThatNoChartShowsAreStillAReport) {

@@ -122,9 +122,10 @@ void dropout_tile(const DropoutSpec& spec, std::int64_t plane, const AttentionSh
                   std::int64_t query, std::int64_t queries, std::int64_t key, std::int64_t keys,
                   std::int64_t stride, A* factors) {
   A row[kTile];
+  const std::int64_t first_row = shape.global_plane(plane) * shape.sequence + query;
   for (std::int64_t q = 0; q < queries; ++q) {
     std::fill(row, row + keys, A{1});
-    const std::int64_t index = (plane * shape.sequence + query + q) * shape.key_count() + key;
+    const std::int64_t index = (first_row + q) * shape.key_count() + key;
     apply_dropout(spec, static_cast<std::uint64_t>(index), keys, row);
     for (std::int64_t k = 0; k < keys; ++k) factors[k * stride + q] = row[k];
   }

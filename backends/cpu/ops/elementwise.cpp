@@ -83,7 +83,13 @@ void execute(const RandomNormal& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [](auto) {});
   for_blocks(context, op.x.count(), [&](std::int64_t first, std::int64_t length) {
     double z[kBlock];
-    standard_normals(op.key, op.base + static_cast<std::uint64_t>(first), length, z);
+    for (std::int64_t done = 0; done < length;) {  // each row's part is a run of the matrix
+      const std::int64_t i = first + done, rest = length - done;
+      const std::int64_t run =
+          op.columns == 0 ? rest : std::min(rest, op.columns - (op.first + i) % op.columns);
+      standard_normals(op.key, op.base + static_cast<std::uint64_t>(op.index(i)), run, z + done);
+      done += run;
+    }
     for (std::int64_t i = 0; i < length; ++i) z[i] *= op.std;
     store(op.x, first, length, z);
   });

@@ -26,12 +26,15 @@ template <class T>
 void embed_row(const EmbeddingForward& op, std::int64_t row) {
   using A = Arithmetic<T>;
   const std::int64_t columns = op.out.columns();
-  const std::int64_t token = op.tokens.as<const std::int32_t>()[row];
+  const std::int64_t token = op.tokens.as<const std::int32_t>()[row] - op.first_token;
+  const bool has_token = token >= 0 && token < op.wte.rows();
   for (std::int64_t first = 0; first < columns; first += kBlock) {
     const std::int64_t width = std::min(kBlock, columns - first);
-    A sum[kBlock];
-    const T* __restrict token_row = op.wte.as<const T>() + token * columns + first;
-    for (std::int64_t c = 0; c < width; ++c) sum[c] = widen<A>(token_row[c]);
+    A sum[kBlock] = {};
+    if (has_token) {
+      const T* __restrict token_row = op.wte.as<const T>() + token * columns + first;
+      for (std::int64_t c = 0; c < width; ++c) sum[c] = widen<A>(token_row[c]);
+    }
     if (!op.wpe.empty()) {
       const T* __restrict position =
           op.wpe.as<const T>() + (op.first_position + row % op.sequence) * columns + first;
@@ -78,8 +81,10 @@ void scatter_columns(const EmbeddingBackward& op, const std::vector<std::uint64_
     for (; i < order.size() && order[i] >> 32 == token; ++i) {
       add_row(op, static_cast<std::int64_t>(order[i] & 0xffffffffu), first, width, sum);
     }
+    const std::int64_t place = static_cast<std::int64_t>(token) - op.first_token;
+    if (place < 0 || place >= op.dwte.rows()) continue;
     // Rows were cleared beforehand unless they accumulate, so both cases add.
-    store(op.dwte, static_cast<std::int64_t>(token) * op.dwte.columns() + first, width, sum, true);
+    store(op.dwte, place * op.dwte.columns() + first, width, sum, true);
   }
 }
 
@@ -102,7 +107,7 @@ void position_row(const EmbeddingBackward& op, std::int64_t position) {
 }  // namespace
 
 void execute(const EmbeddingForward& op, const ExecContext& context) {
-  check_tokens(op.tokens, op.wte.rows(), op.kName);
+  check_tokens(op.tokens, op.vocabulary(), op.kName);
   with_float_type(op.out.dtype, op.kName, [&](auto type) {
     parallel_for(context, op.out.rows(), 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) embed_row<decltype(type)>(op, row);
@@ -111,7 +116,7 @@ void execute(const EmbeddingForward& op, const ExecContext& context) {
 }
 
 void execute(const EmbeddingBackward& op, const ExecContext& context) {
-  check_tokens(op.tokens, op.dwte.rows(), op.kName);
+  check_tokens(op.tokens, op.vocabulary(), op.kName);
   if (!op.accumulate_wte) execute(Fill{op.dwte, 0}, context);
   const std::vector<std::uint64_t> order = rows_by_token(op.tokens);
   const auto run = [&](auto type) {

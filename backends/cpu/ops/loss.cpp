@@ -1,4 +1,5 @@
 // The fused classifier and the ordered sum of losses.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -43,11 +44,13 @@ class OnlineSoftmax {
     }
   }
 
-  A log_sum_exp() const {
-    A peak = maximum_[0], total = 0;
-    for (const A value : maximum_) peak = value > peak ? value : peak;
+  A maximum() const { return *std::max_element(maximum_, maximum_ + kLanes); }
+  // Of e^(x - maximum()).
+  A sum() const {
+    const A peak = maximum();
+    A total = 0;
     for (int lane = 0; lane < kLanes; ++lane) total += sum_[lane] * ratio(maximum_[lane], peak);
-    return peak + std::log(total);
+    return total;
   }
 
  private:
@@ -57,6 +60,52 @@ class OnlineSoftmax {
 
   A maximum_[kLanes], sum_[kLanes];
 };
+
+template <class T>
+OnlineSoftmax<Arithmetic<T>> softmax_of(const T* __restrict logits, std::int64_t vocab) {
+  using A = Arithmetic<T>;
+  A values[kBlock];
+  OnlineSoftmax<A> softmax;
+  for (std::int64_t first = 0; first < vocab; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, vocab - first);
+    for (std::int64_t i = 0; i < count; ++i) values[i] = widen<A>(logits[first + i]);
+    softmax.add(count, values);
+  }
+  return softmax;
+}
+
+// Of a row over the columns of all ranks.
+template <class A>
+struct RowTotals {
+  A normaliser, score;  // log-sum-exp, and the target's logit
+};
+
+// From what each rank knows of it, in the order of the ranks.
+template <class A>
+RowTotals<A> combined(const TensorView& statistics, std::int64_t rows, std::int64_t r) {
+  constexpr std::int64_t kValues = LogitStatistics::kValues;
+  const A* first = statistics.as<const A>() + r * kValues;
+  const A* end = statistics.as<const A>() + statistics.count();
+  A peak = first[0], total = 0, score = 0;
+  for (const A* part = first; part < end; part += rows * kValues) peak = std::max(peak, part[0]);
+  for (const A* part = first; part < end; part += rows * kValues) {
+    if (part[1] > 0) total += part[1] * std::exp(part[0] - peak);
+    score += part[2];
+  }
+  return {peak + std::log(total), score};
+}
+
+template <class T>
+void statistics_row(const LogitStatistics& op, std::int64_t r) {
+  using A = Arithmetic<T>;
+  const T* logits = op.logits.as<const T>() + r * op.logits.columns();
+  const std::int64_t target = op.targets.as<const std::int32_t>()[r] - op.first_token;
+  const OnlineSoftmax<A> softmax = softmax_of(logits, op.vocab);
+  A* out = op.statistics.as<A>() + r * LogitStatistics::kValues;
+  out[0] = softmax.maximum();
+  out[1] = op.vocab > 0 ? softmax.sum() : A{0};
+  out[2] = target >= 0 && target < op.vocab ? widen<A>(logits[target]) : A{0};
+}
 
 template <class T>
 void cross_entropy_row(const CrossEntropy& op, std::int64_t r) {
@@ -69,21 +118,23 @@ void cross_entropy_row(const CrossEntropy& op, std::int64_t r) {
     if (op.write_gradient) std::fill(logits, logits + width, narrow<T>(A{0}));
     return;
   }
-  A values[kBlock];
-  OnlineSoftmax<A> softmax;
-  for (std::int64_t first = 0; first < op.vocab; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, op.vocab - first);
-    for (std::int64_t i = 0; i < count; ++i) values[i] = widen<A>(logits[first + i]);
-    softmax.add(count, values);
+  const std::int64_t place = target - op.first_token;
+  const bool has_target = place >= 0 && place < op.vocab;
+  const A own = has_target ? widen<A>(logits[place]) : A{0};
+  RowTotals<A> row;
+  if (op.statistics.empty()) {
+    const OnlineSoftmax<A> softmax = softmax_of(logits, op.vocab);
+    row = {softmax.maximum() + std::log(softmax.sum()), own};
+  } else {
+    row = combined<A>(op.statistics, op.logits.rows(), r);
   }
-  const A normaliser = softmax.log_sum_exp(), scale = static_cast<A>(op.grad_scale);
-  const A score = widen<A>(logits[target]);
-  loss = normaliser - score;
+  const A normaliser = row.normaliser, scale = static_cast<A>(op.grad_scale);
+  loss = normaliser - row.score;
   if (!op.write_gradient) return;
   for (std::int64_t i = 0; i < op.vocab; ++i) {
     logits[i] = narrow<T>(scale * fast_exp(widen<A>(logits[i]) - normaliser));
   }
-  logits[target] = narrow<T>(scale * (fast_exp(score - normaliser) - A{1}));
+  if (has_target) logits[place] = narrow<T>(scale * (fast_exp(own - normaliser) - A{1}));
   std::fill(logits + op.vocab, logits + width, narrow<T>(A{0}));
 }
 
@@ -93,6 +144,14 @@ void execute(const CrossEntropy& op, const ExecContext& context) {
   with_float_type(op.logits.dtype, op.kName, [&](auto type) {
     parallel_for(context, op.logits.rows(), 4, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) cross_entropy_row<decltype(type)>(op, r);
+    });
+  });
+}
+
+void execute(const LogitStatistics& op, const ExecContext& context) {
+  with_float_type(op.logits.dtype, op.kName, [&](auto type) {
+    parallel_for(context, op.logits.rows(), 4, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) statistics_row<decltype(type)>(op, r);
     });
   });
 }

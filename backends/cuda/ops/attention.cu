@@ -139,7 +139,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
       a.band.apply(tiles, end, recomputed(query), key, scores);
       softmax.update(a.scale * kLog2E<A>, scores, sums);
       if (kDropout && a.dropout.p > 0) {
-        drop(tiles, a.dropout, owner.plane * a.layout.sequence + query, a.layout.keys, key, scores);
+        const std::int64_t plane = a.layout.global_plane(owner.plane);
+        drop(tiles, a.dropout, plane * a.layout.sequence + query, a.layout.keys, key, scores);
       }
       tiles.accumulate(scores, values, sums);
     }

@@ -90,6 +90,7 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
   row_first = recomputed(row_first);
   a.band.apply(tiles, end, row_first, column_first, scores);
   const A slope = a.scale * kLog2E<A>;
+  const std::int64_t dropout_plane = kDropout ? a.layout.global_plane(plane) : 0;
   DropoutFactors<A> factors(a.dropout);
 #pragma unroll
   for (int i = 0; i < Tiles::kRows * Scores::kOwn; ++i) {  // query by query
@@ -101,7 +102,7 @@ __device__ __forceinline__ void differentiate(const Tiles& tiles,
     const A p = power_of_2(scores.at(r, c) * slope + figure[0]);
     A kept = A{1};
     if (kDropout && a.dropout.p > 0) {
-      kept = factors.at((plane * a.layout.sequence + query) * a.layout.keys + key);
+      kept = factors.at((dropout_plane * a.layout.sequence + query) * a.layout.keys + key);
     }
     scores.at(r, c) = p * kept;
     dscores.at(r, c) = p * (dscores.at(r, c) * kept - figure[kFigures<Tiles, kKeys>]);

@@ -95,6 +95,7 @@ inline ColumnsView all_columns(const TensorView& matrix) { return {matrix, 0, ma
 struct HeadLayout {
   int heads, kv_heads, group;  // group: query heads per kv head
   int sequence, keys, head_size;
+  int all_heads, first_head;
 
   explicit HeadLayout(const AttentionShape& s)
       : heads(static_cast<int>(s.heads)),
@@ -102,7 +103,14 @@ struct HeadLayout {
         group(static_cast<int>(s.heads / s.kv_heads)),
         sequence(static_cast<int>(s.sequence)),
         keys(static_cast<int>(s.key_count())),
-        head_size(static_cast<int>(s.head_size)) {}
+        head_size(static_cast<int>(s.head_size)),
+        all_heads(static_cast<int>(s.all_heads == 0 ? s.heads : s.all_heads)),
+        first_head(static_cast<int>(s.first_head)) {}
+
+  // AttentionShape::global_plane.
+  __device__ std::int64_t global_plane(std::int64_t plane) const {
+    return plane / heads * all_heads + first_head + plane % heads;
+  }
 
   // A head of the queries, of the output or of their gradients.
   template <class Pointer>

@@ -82,13 +82,12 @@ __device__ __forceinline__ double standard_normal(const RngKey& key, std::uint64
 template <class T>
 struct NormalBody {
   T* x;
-  double std;
-  RngKey key;
-  std::uint64_t base;
+  RandomNormal op;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
     for (std::int64_t i = first; i < first + length; ++i) {
-      x[i] = store_value<T>(std * standard_normal(key, base + static_cast<std::uint64_t>(i)));
+      const auto index = static_cast<std::uint64_t>(op.index(i));
+      x[i] = store_value<T>(op.std * standard_normal(op.key, op.base + index));
     }
   }
 };
@@ -133,7 +132,7 @@ void execute(const Dropout& op, const ExecContext& context) {
 void execute(const RandomNormal& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    launch_runs(context, op.x.count(), NormalBody<T>{op.x.as<T>(), op.std, op.key, op.base});
+    launch_runs(context, op.x.count(), NormalBody<T>{op.x.as<T>(), op});
   });
 }
 

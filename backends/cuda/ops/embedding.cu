@@ -15,14 +15,15 @@ struct EmbedBody {
   const std::int32_t* tokens;
   const T *wte, *wpe;
   T* out;
-  std::int64_t columns, sequence, first_position, vocab;
+  std::int64_t columns, sequence, first_position, first_token, rows, vocab;
   DropoutSpec dropout;
   bool packed;
 
   __device__ Math<T> element(std::int64_t row, std::int64_t column) const {
-    const std::int64_t token = tokens[row];
+    const std::int64_t token = tokens[row], place = token - first_token;
     if (token < 0 || token >= vocab) return static_cast<Math<T>>(NAN);
-    Math<T> value = load_value(wte[token * columns + column]);
+    const bool has_token = place >= 0 && place < rows;
+    Math<T> value = has_token ? load_value(wte[place * columns + column]) : Math<T>{0};
     if (wpe != nullptr)
       value += load_value(wpe[(first_position + row % sequence) * columns + column]);
     return value;
@@ -31,9 +32,9 @@ struct EmbedBody {
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
     Math<T> values[kRun];
     const std::int64_t row = first / columns, column = first % columns;
-    const std::int64_t token = tokens[row];
-    if (packed && token >= 0 && token < vocab) {  // a run lies in one row
-      load_run(wte + token * columns + column, length, true, values);
+    const std::int64_t token = tokens[row], place = token - first_token;
+    if (packed && place >= 0 && place < rows) {  // a run lies in one row
+      load_run(wte + place * columns + column, length, true, values);
       if (wpe != nullptr) {
         Math<T> positions[kRun];
         load_run(wpe + (first_position + row % sequence) * columns + column, length, true,
@@ -58,12 +59,12 @@ void execute(const EmbeddingForward& op, const ExecContext& context) {
   with_float_type(op.out.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
     const std::int64_t columns = op.out.columns();
-    launch_runs(
-        context, op.out.count(),
-        EmbedBody<T>{op.tokens.as<std::int32_t>(), op.wte.as<T>(),
-                     op.wpe.empty() ? nullptr : op.wpe.as<T>(), op.out.as<T>(), columns,
-                     op.sequence, op.first_position, op.wte.rows(), op.dropout,
-                     columns % kRun == 0 && aligned_16(op.wte.data, op.wpe.data, op.out.data)});
+    launch_runs(context, op.out.count(),
+                EmbedBody<T>{
+                    op.tokens.as<std::int32_t>(), op.wte.as<T>(),
+                    op.wpe.empty() ? nullptr : op.wpe.as<T>(), op.out.as<T>(), columns, op.sequence,
+                    op.first_position, op.first_token, op.wte.rows(), op.vocabulary(), op.dropout,
+                    columns % kRun == 0 && aligned_16(op.wte.data, op.wpe.data, op.out.data)});
   });
 }
 

@@ -11,7 +11,8 @@
 namespace zl::cuda {
 namespace {
 
-// Keys sort by token, then by row; ids that are no tokens (negative ones too) come last.
+// Keys sort by row of dwte, then by row; tokens of other ranks and ids that are no tokens (negative
+// ones too) come last.
 using Key = std::uint64_t;
 __device__ __forceinline__ Key key_of(std::int32_t token, std::int64_t row) {
   return Key{static_cast<std::uint32_t>(token)} << 32 | static_cast<Key>(row);
@@ -28,12 +29,12 @@ constexpr int kSortThreads = 1024;
 // Sorts each tile of the keys, two for each thread of the block (a power of two), in shared memory
 // (bitonic network; Batcher 1968).
 __global__ void __launch_bounds__(kSortThreads)
-    sort_tiles(const std::int32_t* tokens, std::int64_t rows, Key* keys) {
+    sort_tiles(const std::int32_t* tokens, std::int32_t first_token, std::int64_t rows, Key* keys) {
   __shared__ Key tile[2 * kSortThreads];
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const std::int64_t start = std::int64_t{blockIdx.x} * 2 * threads;
   for (int i = thread; i < 2 * threads; i += threads) {
-    tile[i] = start + i < rows ? key_of(tokens[start + i], start + i) : ~Key{0};
+    tile[i] = start + i < rows ? key_of(tokens[start + i] - first_token, start + i) : ~Key{0};
   }
   for (int size = 2; size <= 2 * threads; size *= 2) {
     for (int stride = size / 2; stride > 0; stride /= 2) {
@@ -76,13 +77,13 @@ __global__ void __launch_bounds__(256)
 }
 
 // Returns the sorted keys: one of the two arrays, which have `rows` elements each.
-Key* sort_tokens(const TensorView& tokens, Key* keys, Key* spare, const ExecContext& context) {
-  const std::int64_t rows = tokens.count();
+Key* sort_tokens(const EmbeddingBackward& op, Key* keys, Key* spare, const ExecContext& context) {
+  const std::int64_t rows = op.tokens.count();
   int threads = 32;
   while (threads < kSortThreads && 2 * threads < rows) threads *= 2;
   const std::int64_t tile = 2 * threads;
   launch(context.stream, {blocks_for(rows, tile), 1, threads, 0}, sort_tiles,
-         tokens.as<std::int32_t>(), rows, keys);
+         op.tokens.as<std::int32_t>(), static_cast<std::int32_t>(op.first_token), rows, keys);
   for (std::int64_t run = tile; run < rows; run *= 2) {
     launch(context.stream, {blocks_for(rows, 256), 1, 256, 0}, merge_runs, keys, rows, run, spare);
     std::swap(keys, spare);
@@ -285,7 +286,7 @@ void run(const EmbeddingBackward& op, const ExecContext& context) {
   while (blocks_for(rows, a.chunk) > heads) a.chunk *= 2;
   if (rows > 0) {
     auto* keys = reinterpret_cast<Key*>(context.workspace);
-    a.keys = sort_tokens(op.tokens, keys, keys + rows, context);
+    a.keys = sort_tokens(op, keys, keys + rows, context);
   }
   const bool packed = columns % kRun == 0 && aligned_16(op.dout.data, op.dwte.data, op.dwpe.data);
   if (packed) {

@@ -49,10 +49,13 @@ template <class T>
 struct Arguments {
   T* logits;
   const std::int32_t* targets;
-  Math<T>* losses;
   std::int64_t width, vocab, packs;  // whole packs below vocab, 0 where rows are not aligned
-  Math<T> scale;
-  bool write_gradient;
+  std::int64_t first_token;
+  Math<T>* losses = nullptr;
+  Math<T>* statistics = nullptr;  // of LogitStatistics; of CrossEntropy, null: of this row alone
+  std::int64_t ranks = 0;
+  Math<T> scale = 1;
+  bool write_gradient = false;
 };
 
 template <class T>
@@ -88,13 +91,14 @@ __device__ __forceinline__ void store_gradient(const Arguments<T>& a, T* row, st
       pack.at[i] = store_value<T>(share(load_value(pack.at[i])));
     }
     store_packed_streaming(row + index * kPack<T>, pack);
-    wrote_target |= index == target / kPack<T>;
+    wrote_target |= target >= 0 && index == target / kPack<T>;
   });
   for (std::int64_t i = a.packs * kPack<T> + threadIdx.x; i < a.width; i += blockDim.x) {
     row[i] = store_value<T>(i < a.vocab ? share(load_value(row[i])) : A{0});
     wrote_target |= i == target;
   }
-  if (wrote_target && target < a.vocab) row[target] = store_value<T>(share(score) - a.scale);
+  if (wrote_target && target >= 0 && target < a.vocab)
+    row[target] = store_value<T>(share(score) - a.scale);
 }
 
 template <class T>
@@ -107,26 +111,86 @@ __device__ __forceinline__ void clear_row(const Arguments<T>& a, T* row) {
   }
 }
 
+// Of the block's row over all ranks, in their order, and the target's logit.
+template <class T>
+__device__ __forceinline__ OnlineSum<Math<T>> sum_of_ranks(const Arguments<T>& a, Math<T>& score) {
+  using A = Math<T>;
+  constexpr std::int64_t kValues = LogitStatistics::kValues;
+  const A* row = a.statistics + std::int64_t{blockIdx.x} * kValues;
+  const std::int64_t step = std::int64_t{gridDim.x} * kValues;
+  OnlineSum<A> all;
+  for (std::int64_t r = 0; r < a.ranks; ++r) all.shift = fmax(all.shift, row[r * step] * kLog2E<A>);
+  score = 0;
+  for (std::int64_t r = 0; r < a.ranks; ++r) {
+    const A* part = row + r * step;
+    all.sum += part[1] * power_of_2(fma(part[0], kLog2E<A>, -all.shift));
+    score += part[2];
+  }
+  return all;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 1 : kBlocks) inspect(Arguments<T> a) {
+  using A = Math<T>;
+  __shared__ A scratch[32];
+  const T* row = a.logits + std::int64_t{blockIdx.x} * a.width;
+  OnlineSum<A> online = sum_of_row(a, row);
+  online.combine(scratch);
+  if (threadIdx.x != 0) return;
+  const std::int64_t target = a.targets[blockIdx.x] - a.first_token;
+  A* out = a.statistics + std::int64_t{blockIdx.x} * LogitStatistics::kValues;
+  out[0] = a.vocab > 0 ? online.shift * std::numbers::ln2_v<A> : -static_cast<A>(INFINITY);
+  out[1] = a.vocab > 0 ? online.sum : A{0};
+  out[2] = target >= 0 && target < a.vocab ? load_value(row[target]) : A{0};
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 1 : kBlocks) classify(Arguments<T> a) {
   using A = Math<T>;
   __shared__ A scratch[32];
   T* row = a.logits + std::int64_t{blockIdx.x} * a.width;
-  const std::int64_t target = a.targets[blockIdx.x];
-  if (target < 0) {
+  const std::int64_t id = a.targets[blockIdx.x], target = id - a.first_token;
+  if (id < 0) {
     if (threadIdx.x == 0) a.losses[blockIdx.x] = 0;
     if (a.write_gradient) clear_row(a, row);
     return;
   }
   // Read before its place is overwritten: barriers lie between.
-  const A score = target < a.vocab ? load_value(row[target]) : A{NAN};
-  OnlineSum<A> online = sum_of_row(a, row);
-  online.combine(scratch);
+  const A own = target >= 0 && target < a.vocab ? load_value(row[target]) : A{NAN};
+  A score = own;
+  OnlineSum<A> online;
+  if (a.statistics == nullptr) {
+    online = sum_of_row(a, row);
+    online.combine(scratch);
+  } else {
+    online = sum_of_ranks(a, score);
+  }
   if (threadIdx.x == 0) {
     constexpr A kLn2 = std::numbers::ln2_v<A>;
     a.losses[blockIdx.x] = fma(-score, kLog2E<A>, online.shift) * kLn2 + log(online.sum);
   }
-  if (a.write_gradient) store_gradient(a, row, target, score, online.shift, a.scale / online.sum);
+  if (a.write_gradient) store_gradient(a, row, target, own, online.shift, a.scale / online.sum);
+}
+
+// What both ops have.
+template <class T, class Op>
+Arguments<T> arguments_of(const Op& op) {
+  const std::int64_t width = op.logits.columns();
+  const bool packed = aligned_16(op.logits.data) && width % kPack<T> == 0;
+  return {op.logits.template as<T>(),
+          op.targets.template as<std::int32_t>(),
+          width,
+          op.vocab,
+          packed ? op.vocab / kPack<T> : 0,
+          op.first_token};
+}
+
+template <class T>
+void launch_rows(const TensorView& logits, const ExecContext& context, void (*kernel)(Arguments<T>),
+                 const Arguments<T>& arguments) {
+  const std::int64_t packs = blocks_for(logits.columns(), 32 * kPack<T>);
+  const auto block = std::clamp<std::int64_t>(packs * 32, 32, kThreads);
+  launch(context.stream, {logits.rows(), 1, static_cast<int>(block), 0}, kernel, arguments);
 }
 
 template <class T, class O>
@@ -147,22 +211,28 @@ __global__ void __launch_bounds__(kSumThreads)
 }  // namespace
 
 void execute(const CrossEntropy& op, const ExecContext& context) {
-  const std::int64_t rows = op.logits.rows(), width = op.logits.columns();
-  if (rows == 0) return;
+  if (op.logits.rows() == 0) return;
   with_float_type(op.logits.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    const bool packed = aligned_16(op.logits.data) && width % kPack<T> == 0;
-    const Arguments<T> arguments{op.logits.as<T>(),
-                                 op.targets.as<std::int32_t>(),
-                                 op.losses.as<Math<T>>(),
-                                 width,
-                                 op.vocab,
-                                 packed ? op.vocab / kPack<T> : 0,
-                                 static_cast<Math<T>>(op.grad_scale),
-                                 op.write_gradient};
-    const auto block =
-        std::clamp<std::int64_t>(blocks_for(width, 32 * kPack<T>) * 32, 32, kThreads);
-    launch(context.stream, {rows, 1, static_cast<int>(block), 0}, classify<T>, arguments);
+    Arguments<T> a = arguments_of<T>(op);
+    a.losses = op.losses.as<Math<T>>();
+    a.scale = static_cast<Math<T>>(op.grad_scale);
+    a.write_gradient = op.write_gradient;
+    if (!op.statistics.empty()) {
+      a.statistics = op.statistics.as<Math<T>>();
+      a.ranks = op.statistics.count() / (LogitStatistics::kValues * op.logits.rows());
+    }
+    launch_rows(op.logits, context, classify<T>, a);
+  });
+}
+
+void execute(const LogitStatistics& op, const ExecContext& context) {
+  if (op.logits.rows() == 0) return;
+  with_float_type(op.logits.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    Arguments<T> a = arguments_of<T>(op);
+    a.statistics = op.statistics.as<Math<T>>();
+    launch_rows(op.logits, context, inspect<T>, a);
   });
 }
 
