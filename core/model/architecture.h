@@ -7,14 +7,16 @@
 
 #include "core/model/parameter_access.h"
 #include "core/model/parameters.h"
+#include "core/model/tensor_group.h"
 #include "core/model/unit.h"
 
 namespace zl {
 
 // Units [begin, end) of the decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks,
-// head. table: of these units.
+// head. config and table: of these units, and of this rank of the group.
 std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
                                                    const ModelConfig& config,
+                                                   const TensorGroup& group,
                                                    const ParameterTable& table, int begin, int end);
 
 }  // namespace zl

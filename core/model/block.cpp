@@ -11,11 +11,12 @@
 namespace zl {
 
 Block::Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-             const BlockParameters& parameters, int number)
+             const TensorGroup& group, const BlockParameters& parameters, int number)
     : ModelUnit(number),
       context_(context),
       access_(access),
       config_(config),
+      group_(group),
       parameters_(parameters) {}
 
 void Block::forward(MicroBatch& micro) {
@@ -54,10 +55,12 @@ ResidualPair Block::run_forward(ResidualPair stream, const BatchGeometry& batch,
     saved.input = std::move(stream.owned);
     return forward_from_input(batch, saved, last_of_recompute);
   }
-  saved.input = activation(config_.hidden, batch, "block input");
-  saved.norm1 = activation(config_.hidden, batch, "norm1");
-  if (config_.norm == NormKind::layer_norm) saved.mean1 = statistics(batch.rows(), "norm1 mean");
-  saved.rstd1 = statistics(batch.rows(), "norm1 rstd");
+  saved.input = stream_activation(batch, "block input");
+  saved.norm1 = stream_activation(batch, "norm1");
+  if (config_.norm == NormKind::layer_norm) {
+    saved.mean1 = statistics(batch.stream_rows(), "norm1 mean");
+  }
+  saved.rstd1 = statistics(batch.stream_rows(), "norm1 rstd");
   context_.run(NormForward{
       .kind = config_.norm,
       .x = stream.x,
@@ -78,9 +81,11 @@ ResidualPair Block::run_forward(ResidualPair stream, const BatchGeometry& batch,
 
 ResidualPair Block::forward_from_input(const BatchGeometry& batch, Kept& saved,
                                        bool last_of_recompute) {
-  saved.norm1 = activation(config_.hidden, batch, "norm1");
-  if (config_.norm == NormKind::layer_norm) saved.mean1 = statistics(batch.rows(), "norm1 mean");
-  saved.rstd1 = statistics(batch.rows(), "norm1 rstd");
+  saved.norm1 = stream_activation(batch, "norm1");
+  if (config_.norm == NormKind::layer_norm) {
+    saved.mean1 = statistics(batch.stream_rows(), "norm1 mean");
+  }
+  saved.rstd1 = statistics(batch.stream_rows(), "norm1 rstd");
   context_.run(NormForward{
       .kind = config_.norm,
       .x = saved.input.view,
@@ -95,8 +100,11 @@ ResidualPair Block::forward_from_input(const BatchGeometry& batch, Kept& saved,
 }
 
 ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output) {
+  Tensor all_rows;
   saved.qkv = activation(config_.qkv_width(), batch, "qkv");
-  linear(saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, saved.qkv);
+  linear(group_.gathered(saved.norm1, all_rows, {"norm1 of all rows", number()}),
+         parameters_.qkv_weight, parameters_.qkv_bias, saved.qkv);
+  all_rows.reset();
   if (config_.position == PositionKind::rope) {
     context_.run(Rope{.qkv = saved.qkv.view,
                       .shape = attention_shape(batch),
@@ -104,16 +112,18 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
                       .scaling = config_.rope_scaling});
   }
   attention_forward(batch, saved);
-  Tensor projected = activation(config_.hidden, batch, "attention out");
-  linear(saved.attention, parameters_.out_weight, parameters_.out_bias, projected);
+  Tensor projected = summed_linear(saved.attention, parameters_.out_weight, parameters_.out_bias,
+                                   batch, "attention out");
   if (batch.drop_attention) {
     saved.attention.reset();
     saved.lse.reset();
   }
-  saved.x2 = activation(config_.hidden, batch, "residual");
-  saved.norm2 = activation(config_.hidden, batch, "norm2");
-  if (config_.norm == NormKind::layer_norm) saved.mean2 = statistics(batch.rows(), "norm2 mean");
-  saved.rstd2 = statistics(batch.rows(), "norm2 rstd");
+  saved.x2 = stream_activation(batch, "residual");
+  saved.norm2 = stream_activation(batch, "norm2");
+  if (config_.norm == NormKind::layer_norm) {
+    saved.mean2 = statistics(batch.stream_rows(), "norm2 mean");
+  }
+  saved.rstd2 = statistics(batch.stream_rows(), "norm2 rstd");
   context_.run(NormForward{
       .kind = config_.norm,
       .x = saved.input.view,
@@ -129,13 +139,15 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
   });
   projected.reset();
   saved.up = activation(config_.ffn_in_width(), batch, "mlp up");
-  linear(saved.norm2, parameters_.up_weight, parameters_.up_bias, saved.up);
+  linear(group_.gathered(saved.norm2, all_rows, {"norm2 of all rows", number()}),
+         parameters_.up_weight, parameters_.up_bias, saved.up);
+  all_rows.reset();
   activation_forward(batch, saved);
   if (skip_output) return {};
   ResidualPair out;
   out.x = saved.x2;
-  out.add = activation(config_.hidden, batch, "mlp out");
-  linear(saved.act, parameters_.down_weight, parameters_.down_bias, out.add);
+  out.add =
+      summed_linear(saved.act, parameters_.down_weight, parameters_.down_bias, batch, "mlp out");
   if (batch.drop_activation) saved.act.reset();
   return out;
 }
@@ -161,10 +173,13 @@ void Block::activation_forward(const BatchGeometry& batch, Kept& saved) {
 void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved) {
   if (saved.act.view.empty()) activation_forward(batch, saved);
   Tensor storage;
-  const TensorView dout = dropped(gradient, batch, DropoutSite::mlp_out, storage);
+  Tensor all_rows;
+  const TensorView dout = group_.gathered(dropped(gradient, batch, DropoutSite::mlp_out, storage),
+                                          all_rows, {"gradient of all rows", number()});
   Tensor dact = activation(config_.ffn, batch, "mlp activation gradient");
   linear_backward(dout, saved.act, parameters_.down_weight, parameters_.down_bias, dact);
   storage.reset();
+  all_rows.reset();
   saved.act.reset();
   // In place where widths agree, so that a device may fuse it with the product that made dact.
   const bool gated = config_.activation == ActivationKind::swiglu;
@@ -174,8 +189,8 @@ void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
                                   .dx = gated ? saved.up.view : dact.view});
   if (!gated) std::swap(saved.up, dact);
   dact.reset();
-  Tensor dnorm = activation(config_.hidden, batch, "norm2 gradient");
-  linear_backward(saved.up, saved.norm2, parameters_.up_weight, parameters_.up_bias, dnorm);
+  Tensor dnorm = column_backward(saved.up, saved.norm2, parameters_.up_weight, parameters_.up_bias,
+                                 batch, "norm2 gradient");
   saved.up.reset();
   saved.norm2.reset();
   norm_backward(dnorm, saved.x2, parameters_.norm2_weight, parameters_.norm2_bias, saved.mean2,
@@ -187,10 +202,14 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
                                Kept& saved) {
   if (saved.attention.view.empty()) attention_forward(batch, saved);
   Tensor storage;
-  const TensorView dout = dropped(gradient, batch, DropoutSite::attention_out, storage);
+  Tensor all_rows;
+  const TensorView dout =
+      group_.gathered(dropped(gradient, batch, DropoutSite::attention_out, storage), all_rows,
+                      {"gradient of all rows", number()});
   Tensor dattention = activation(config_.attention_width(), batch, "attention gradient");
   linear_backward(dout, saved.attention, parameters_.out_weight, parameters_.out_bias, dattention);
   storage.reset();
+  all_rows.reset();
   Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
   Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
   const AttentionShape shape = attention_shape(batch);
@@ -215,8 +234,8 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
                       .inverse = true,
                       .scaling = config_.rope_scaling});
   }
-  Tensor dnorm = activation(config_.hidden, batch, "norm1 gradient");
-  linear_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, dnorm);
+  Tensor dnorm = column_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias,
+                                 batch, "norm1 gradient");
   norm_backward(dnorm, saved.input, parameters_.norm1_weight, parameters_.norm1_bias, saved.mean1,
                 saved.rstd1, gradient);
 }
@@ -262,9 +281,31 @@ void Block::norm_backward(const TensorView& dout, const TensorView& x, int weigh
 TensorView Block::dropped(const TensorView& gradient, const BatchGeometry& batch, DropoutSite site,
                           Tensor& storage) {
   if (config_.dropout == 0) return gradient;
-  storage = activation(config_.hidden, batch, "dropout gradient");
+  storage = stream_activation(batch, "dropout gradient");
   context_.run(Dropout{gradient, storage, residual_dropout(batch, number(), site)});
   return storage;
+}
+
+Tensor Block::summed_linear(const TensorView& x, int weight_id, int bias,
+                            const BatchGeometry& batch, const char* what) {
+  Tensor partial = activation(config_.hidden, batch, what);
+  linear(x, weight_id, group_.is_first() ? bias : -1, partial);
+  return group_.summed(std::move(partial), {what, number()});
+}
+
+Tensor Block::column_backward(const TensorView& dout, const TensorView& norm, int weight_id,
+                              int bias, const BatchGeometry& batch, const char* what) {
+  Tensor all_rows;
+  const TensorView x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
+  Tensor partial = activation(config_.hidden, batch, what);
+  linear_backward(dout, x, weight_id, bias, partial);
+  all_rows.reset();
+  return group_.summed(std::move(partial), {what, number()});
+}
+
+Tensor Block::stream_activation(const BatchGeometry& batch, const char* what) {
+  return context_.allocate(batch.dtype, {batch.stream_rows(), config_.hidden},
+                           MemoryTag::activation, {what, number()});
 }
 
 Tensor Block::activation(std::int64_t columns, const BatchGeometry& batch, const char* what) {
@@ -277,12 +318,12 @@ Tensor Block::statistics(std::int64_t count, const char* what) {
 }
 
 DropoutSpec Block::residual_dropout(const BatchGeometry& batch, int unit, DropoutSite site) const {
-  return dropout_spec(config_.dropout, batch, unit, site, batch.sequence * config_.hidden);
+  return stream_dropout(config_.dropout, batch, unit, site, config_.hidden);
 }
 
 DropoutSpec Block::attention_dropout(const BatchGeometry& batch) const {
   return dropout_spec(config_.attention_dropout, batch, number(), DropoutSite::attention,
-                      config_.heads * batch.sequence * batch.sequence);
+                      group_.shard().ranks * config_.heads * batch.sequence * batch.sequence);
 }
 
 double Block::attention_scale() const {
@@ -290,7 +331,13 @@ double Block::attention_scale() const {
 }
 
 AttentionShape Block::attention_shape(const BatchGeometry& batch) const {
-  return {batch.batch, batch.sequence, config_.heads, config_.kv_heads, config_.head_size};
+  AttentionShape shape{batch.batch, batch.sequence, config_.heads, config_.kv_heads,
+                       config_.head_size};
+  if (group_.has_others()) {
+    shape.all_heads = group_.shard().ranks * config_.heads;
+    shape.first_head = group_.shard().rank * config_.heads;
+  }
+  return shape;
 }
 
 }  // namespace zl

@@ -1,6 +1,8 @@
 // One transformer block: its ops forward and backward, and the activations between them.
 //   x1 = x + dropout(add);  a = norm1(x1);  q,k,v = a Wqkv;  (rope)  o = attention(q,k,v)
 //   x2 = x1 + dropout(o Wout);  b = norm2(x2);  add' = act(b Wup) Wdown
+// Over a tensor group each rank has some heads and MLP columns (config: its own); Wout and Wdown
+// make partial sums. Under sequence parallelism x1, x2 and the norms are of a part of the rows.
 // The output is the pair (x2, add'): the addition is fused into the next norm. x1 is all a
 // recomputed block keeps. Pre-norm as GPT-2 and Llama. Ownership: refers to context,
 // access and configuration; what it keeps is the micro-batch's. Threads: one rank's thread.
@@ -8,6 +10,7 @@
 
 #include "core/model/parameter_access.h"
 #include "core/model/parameters.h"
+#include "core/model/tensor_group.h"
 #include "core/model/unit.h"
 #include "core/ops/attention.h"
 
@@ -16,7 +19,7 @@ namespace zl {
 class Block final : public ModelUnit {
  public:
   Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-        const BlockParameters& parameters, int number);
+        const TensorGroup& group, const BlockParameters& parameters, int number);
 
   void forward(MicroBatch& micro) override;
   void backward(MicroBatch& micro) override;
@@ -48,9 +51,16 @@ class Block final : public ModelUnit {
   void attention_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved);
 
   Tensor activation(std::int64_t columns, const BatchGeometry& batch, const char* what);
+  Tensor stream_activation(const BatchGeometry& batch, const char* what);
   Tensor statistics(std::int64_t count, const char* what);
   // out = x W^T + b;  dx = dout W, dW += dout^T x, db += sum of dout.
   void linear(const TensorView& x, int weight, int bias, const TensorView& out);
+  // The product of this rank's columns of x, added up over the group; the first one adds the bias.
+  Tensor summed_linear(const TensorView& x, int weight, int bias, const BatchGeometry& batch,
+                       const char* what);
+  // dnorm: of the norm whose output, of the group's rows, made dout.
+  Tensor column_backward(const TensorView& dout, const TensorView& norm, int weight, int bias,
+                         const BatchGeometry& batch, const char* what);
   void linear_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
                        const TensorView& dx);
   void norm_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
@@ -69,6 +79,7 @@ class Block final : public ModelUnit {
   RankContext& context_;
   ParameterAccess& access_;
   const ModelConfig& config_;
+  const TensorGroup& group_;
   BlockParameters parameters_;
 };
 

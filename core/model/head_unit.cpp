@@ -16,14 +16,14 @@ void HeadUnit::forward(MicroBatch& micro) {
   const auto activation = [&](const Shape& shape, DType dtype) {
     return context_.allocate(dtype, shape, MemoryTag::activation, {"final norm", number()});
   };
-  const Shape rows_by_hidden{batch.rows(), config_.hidden};
+  const Shape rows_by_hidden{batch.stream_rows(), config_.hidden};
   const bool fused = !stream.add.view.empty();
   kept.input = fused ? activation(rows_by_hidden, batch.dtype) : std::move(stream.owned);
   kept.out = activation(rows_by_hidden, batch.dtype);
   if (config_.norm == NormKind::layer_norm) {
-    kept.mean = activation(Shape{batch.rows()}, DType::f32);
+    kept.mean = activation(Shape{batch.stream_rows()}, DType::f32);
   }
-  kept.rstd = activation(Shape{batch.rows()}, DType::f32);
+  kept.rstd = activation(Shape{batch.stream_rows()}, DType::f32);
   NormForward norm{
       .kind = config_.norm,
       .x = fused ? stream.x : kept.input.view,
@@ -38,10 +38,15 @@ void HeadUnit::forward(MicroBatch& micro) {
     norm.add = stream.add.view;
     norm.sum = kept.input.view;
     // The addition of the last block's output, under that block's key.
-    norm.dropout = dropout_spec(config_.dropout, batch, number() - 1, DropoutSite::mlp_out,
-                                batch.sequence * config_.hidden);
+    norm.dropout =
+        stream_dropout(config_.dropout, batch, number() - 1, DropoutSite::mlp_out, config_.hidden);
   }
   context_.run(norm);
+}
+
+std::int64_t HeadUnit::held_tokens() const {
+  const std::vector<ParameterSpec::Rows>& rows = table_.specs[table_.head].rows;
+  return rows.empty() ? config_.vocab : rows.front().count;
 }
 
 // Rows of logits begin at multiples of 128 bytes in 16-bit types: GPT-2's 50257 columns would leave
@@ -65,6 +70,8 @@ void HeadUnit::loss(MicroBatch& micro, bool train) {
   const std::int64_t rows = batch.rows();
   const LossTerms& terms = micro.loss;
   Kept& kept = micro.kept<Kept>(number());
+  Tensor all_rows;
+  const TensorView out = group_.gathered(kept.out, all_rows, {"final norm of all rows", number()});
   const TensorView head = access_.weight(table_.head);
   Tensor losses =
       context_.allocate(DType::f32, Shape{rows}, MemoryTag::workspace, {"losses", number()});
@@ -82,13 +89,13 @@ void HeadUnit::loss(MicroBatch& micro, bool train) {
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
     const TensorView logits = storage.view.row_range(0, count);
-    const TensorView input = kept.out.view.row_range(first, count);
+    const TensorView input = out.row_range(first, count);
     context_.run(Gemm{.a = input, .b = head, .c = logits, .trans_b = true, .padded = padded});
-    context_.run(CrossEntropy{
+    classify({
         .logits = logits,
         .targets = micro.ids.targets.flat(first, count),
         .losses = losses.view.flat(first, count),
-        .vocab = config_.vocab,
+        .vocab = held_tokens(),
         .grad_scale = static_cast<float>(terms.gradient_scale / counted),
         .write_gradient = train,
     });
@@ -107,6 +114,26 @@ void HeadUnit::loss(MicroBatch& micro, bool train) {
   context_.run(
       Sum{.x = losses, .out = terms.sum, .scale = terms.weight / counted, .accumulate = true});
   kept.out.reset();
+  if (train) {
+    micro.gradient = group_.summed(std::move(micro.gradient), {"residual gradient", number()});
+  }
+}
+
+void HeadUnit::classify(CrossEntropy op) {
+  if (!group_.has_others()) return context_.run(op);
+  const std::int64_t ranks = group_.shard().ranks;
+  const std::int64_t values = op.logits.rows() * LogitStatistics::kValues;
+  Tensor all = context_.allocate(op.losses.dtype, Shape{ranks * values}, MemoryTag::workspace,
+                                 {"logit statistics", number()});
+  const TensorView own = all.view.flat(group_.shard().rank * values, values);
+  op.first_token = group_.shard().rank * config_.vocab;
+  context_.run(LogitStatistics{op.logits, op.targets, own, op.vocab, op.first_token});
+  const Segment segment{own, all};
+  context_.collective(
+      StreamId::compute,
+      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}, Axis::tensor});
+  op.statistics = all;
+  context_.run(op);
 }
 
 void HeadUnit::backward(MicroBatch& micro) {

@@ -7,15 +7,48 @@
 
 namespace zl {
 
+namespace {
+
+// Normal numbers by their place in the whole parameter: elements [begin, ..) of `flat` are those of
+// whole rows from `row` on, of which `first` elements come before.
+void draw_rows(RankContext& context, const ParameterSpec& spec, const RngKey& key, std::int64_t row,
+               std::int64_t first, const TensorView& flat) {
+  RandomNormal draw{.x = flat, .std = spec.std, .key = key};
+  const std::int64_t columns = spec.count() / spec.shape[0];
+  if (spec.whole_columns == 0) {
+    draw.base = static_cast<std::uint64_t>(row * columns + first);
+  } else {
+    draw.base = static_cast<std::uint64_t>(row * spec.whole_columns + spec.column);
+    draw.columns = columns;
+    draw.stride = spec.whole_columns;
+    draw.first = first;
+  }
+  context.run(draw);
+}
+
+}  // namespace
+
 void draw_initial(RankContext& context, const ParameterSpec& spec, std::uint64_t seed,
                   std::int64_t begin, const TensorView& view) {
   const TensorView flat = view.flat();
-  if (spec.init == InitKind::normal) {
-    const RngKey key{seed, 0, weights_stream(spec.number)};
-    context.run(RandomNormal{flat, spec.std, key, static_cast<std::uint64_t>(begin)});
-  } else {
+  if (spec.init != InitKind::normal) {
     context.run(Fill{flat, spec.init == InitKind::ones ? 1.0 : 0.0});
+    return;
   }
+  const RngKey key{seed, 0, weights_stream(spec.number)};
+  if (spec.rows.empty()) return draw_rows(context, spec, key, 0, begin, flat);
+  const std::int64_t columns = spec.count() / spec.shape[0], end = begin + flat.count();
+  std::int64_t part = 0, drawn = begin;  // where the rows begin in this rank's part
+  for (const ParameterSpec::Rows& rows : spec.rows) {
+    const std::int64_t next = part + rows.count * columns, last = std::min(next, end);
+    if (drawn < last) {
+      draw_rows(context, spec, key, rows.first, drawn - part,
+                flat.flat(drawn - begin, last - drawn));
+      drawn = last;
+    }
+    part = next;
+  }
+  if (drawn < end) context.run(Fill{flat.flat(drawn - begin, end - drawn), 0});
 }
 
 HostDraw::HostDraw(RankContext& context, DType dtype) : context_(context) {

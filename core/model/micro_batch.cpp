@@ -16,12 +16,18 @@ DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, Dropout
   return spec;
 }
 
+DropoutSpec stream_dropout(double p, const BatchGeometry& batch, int unit, DropoutSite site,
+                           std::int64_t hidden) {
+  DropoutSpec spec = dropout_spec(p, batch, unit, site, batch.sequence * hidden);
+  spec.base += static_cast<std::uint64_t>(batch.row_part * batch.stream_rows() * hidden);
+  return spec;
+}
+
 Tensor merged(RankContext& context, ResidualPair stream, const BatchGeometry& batch, double dropout,
               int unit) {
   if (stream.add.view.empty()) return std::move(stream.owned);
   const Shape& shape = stream.add.view.shape;
-  const DropoutSpec spec =
-      dropout_spec(dropout, batch, unit, DropoutSite::mlp_out, batch.sequence * shape[1]);
+  const DropoutSpec spec = stream_dropout(dropout, batch, unit, DropoutSite::mlp_out, shape[1]);
   if (spec.p == 0) {
     context.run(Axpy{.x = stream.x, .y = stream.add, .accumulate = true});
     return std::move(stream.add);

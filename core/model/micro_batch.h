@@ -21,8 +21,11 @@ struct BatchGeometry {
   std::int64_t first_sample = 0;  // global index of this rank's first sequence in the micro-batch
   bool drop_attention = false, drop_activation = false;  // selective recomputation
   bool train = true;                                     // false: no dropout
+  int row_parts = 1, row_part = 0;  // sequence parallelism: this rank's part of the stream's rows
 
   std::int64_t rows() const { return batch * sequence; }
+  // Of the stream between units, and of norms.
+  std::int64_t stream_rows() const { return rows() / row_parts; }
 };
 
 // The dropout sites of a unit; the embedding uses `embedding` of unit 0.
@@ -34,6 +37,9 @@ enum class DropoutSite : std::uint32_t {
 };
 DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, DropoutSite site,
                          std::int64_t elements_per_sample);
+// Of the stream's rows of `hidden` elements.
+DropoutSpec stream_dropout(double p, const BatchGeometry& batch, int unit, DropoutSite site,
+                           std::int64_t hidden);
 
 // The stream between units: value = x + dropout(add); add is absent after the embedding. `x`
 // belongs to `owned`, or to the activations of the block that made it.

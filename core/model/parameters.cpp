@@ -1,10 +1,30 @@
 #include "core/model/parameters.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "core/model/tensor_model.h"
 
 namespace zl {
 
-ParameterTable::ParameterTable(const ModelConfig& config) {
+std::int64_t ParameterSpec::place(std::int64_t i) const {
+  const std::int64_t columns = shape.count() / shape[0];
+  std::int64_t row = i / columns;
+  const std::int64_t width = whole_columns == 0 ? columns : whole_columns;
+  const auto in_whole = [&](std::int64_t of_whole) {
+    return of_whole * width + column + i % columns;
+  };
+  if (rows.empty()) return in_whole(row);
+  for (const Rows& each : rows) {
+    if (row < each.count) return in_whole(each.first + row);
+    row -= each.count;
+  }
+  return -1;
+}
+
+ParameterTable::ParameterTable(const ModelConfig& whole, const TensorShard& shard) {
+  const ModelConfig config = shard_of(whole, shard);
   const Shape width{config.hidden};
   const double std = config.init_std;
   token_embedding = add("embedding.token", {config.vocab, config.hidden}, 0, InitKind::normal, std);
@@ -21,6 +41,69 @@ ParameterTable::ParameterTable(const ModelConfig& config) {
   head = config.tied_embeddings
              ? token_embedding
              : add("head", {config.vocab, config.hidden}, last, InitKind::normal, std);
+  if (shard.ranks > 1) cut(whole, config, shard);
+}
+
+// Says of every parameter which part of the whole it is.
+void ParameterTable::cut(const ModelConfig& whole, const ModelConfig& part,
+                         const TensorShard& shard) {
+  kv_copies_ = zl::kv_copies(whole, shard);
+  for (ParameterSpec& spec : specs) {  // unless said otherwise below: whole on every rank
+    spec.counted = shard.rank == 0 ? -1 : 0;
+  }
+  const auto norm = [&](int parameter) {
+    if (parameter >= 0) specs[parameter].summed = shard.cuts_rows();
+  };
+  norm(final_norm_weight);
+  norm(final_norm_bias);
+  const auto rows = [&](int parameter, std::vector<ParameterSpec::Rows> of_whole) {
+    if (parameter < 0) return;
+    specs[parameter].rows = std::move(of_whole);
+    specs[parameter].counted = -1;
+  };
+  const std::int64_t token = part.vocab * shard.rank;
+  const std::int64_t tokens = std::clamp<std::int64_t>(whole.vocab - token, 0, part.vocab);
+  rows(token_embedding, {{token, tokens}});
+  if (!tied()) rows(head, {{token, tokens}});
+  const std::int64_t up = part.ffn * shard.rank;
+  std::vector<ParameterSpec::Rows> gate_and_up{{up, part.ffn}};
+  if (whole.activation == ActivationKind::swiglu) gate_and_up.push_back({whole.ffn + up, part.ffn});
+  for (const BlockParameters& block : blocks) {
+    for (const int parameter :
+         {block.norm1_weight, block.norm1_bias, block.norm2_weight, block.norm2_bias}) {
+      norm(parameter);
+    }
+    cut_attention(block, whole, part, shard);
+    rows(block.up_weight, gate_and_up);
+    rows(block.up_bias, gate_and_up);
+    for (const auto& [parameter, columns] : {std::pair{block.out_weight, whole.attention_width()},
+                                             std::pair{block.down_weight, whole.ffn}}) {
+      specs[parameter].column = columns / shard.ranks * shard.rank;
+      specs[parameter].whole_columns = columns;
+      specs[parameter].counted = -1;
+    }
+  }
+}
+
+// Queries, keys and values lie in one matrix. With fewer kv heads than ranks several ranks, one
+// after the other, have the same (SPECS_PARALLEL 2.3 a).
+void ParameterTable::cut_attention(const BlockParameters& block, const ModelConfig& whole,
+                                   const ModelConfig& part, const TensorShard& shard) {
+  const int copies = kv_copies_;
+  const std::int64_t queries = part.attention_width(), keys = part.kv_heads * part.head_size;
+  const std::int64_t first_key = shard.rank / copies * keys;
+  const std::int64_t all_queries = whole.attention_width();
+  const std::int64_t all_keys = whole.kv_heads * whole.head_size;
+  for (const int parameter : {block.qkv_weight, block.qkv_bias}) {
+    if (parameter < 0) continue;
+    ParameterSpec& spec = specs[parameter];
+    spec.rows = {{shard.rank * queries, queries},
+                 {all_queries + first_key, keys},
+                 {all_queries + all_keys + first_key, keys}};
+    const std::int64_t columns = spec.count() / spec.shape[0];
+    spec.copied = copies > 1 ? 2 * keys * columns : 0;
+    spec.counted = shard.rank % copies == 0 ? -1 : queries * columns;
+  }
 }
 
 BlockParameters ParameterTable::add_block(const ModelConfig& config, int layer) {

@@ -7,6 +7,7 @@
 
 #include "core/base/shape.h"
 #include "core/model/model_config.h"
+#include "core/parallel/tensor_shard.h"
 
 namespace zl {
 
@@ -20,7 +21,23 @@ struct ParameterSpec {
   double std = 0;
   int number = 0;  // in the whole model: keys its random numbers
 
+  // Of a parameter cut over a tensor group: which rows of the whole the first ones of this part
+  // are (what they leave is padding), and which of its columns.
+  struct Rows {
+    std::int64_t first = 0, count = 0;
+  };
+  std::vector<Rows> rows = {};                 // empty: all
+  std::int64_t column = 0, whole_columns = 0;  // whole_columns 0: all
+  // Ranks of the group have copies of the rest: elements whose gradient this rank counts in norms,
+  // -1: all; whether each rank has only a part of the gradient, of all or of the last `copied`
+  // elements.
+  std::int64_t counted = -1, copied = 0;
+  bool summed = false;
+
   std::int64_t count() const { return shape.count(); }
+  std::int64_t counted_elements() const { return counted < 0 ? count() : counted; }
+  // The element of the whole parameter that element i is; -1: padding.
+  std::int64_t place(std::int64_t i) const;
 };
 
 // Indices into ParameterTable::specs; -1: the model has no such parameter.
@@ -32,7 +49,8 @@ struct BlockParameters {
 // Linear weights are [out_features, in_features]. qkv stacks q, k and v heads; for SwiGLU `up`
 // stacks gate and up.
 struct ParameterTable {
-  explicit ParameterTable(const ModelConfig& config);
+  // shard: the part of one rank of a tensor group.
+  explicit ParameterTable(const ModelConfig& config, const TensorShard& shard = {});
 
   std::vector<ParameterSpec> specs;
   std::vector<BlockParameters> blocks;
@@ -48,12 +66,19 @@ struct ParameterTable {
   int units() const { return static_cast<int>(blocks.size()) + 2; }
   int head_unit() const { return units() - 1; }
   bool tied() const { return head >= 0 && head == token_embedding; }
+  // How many ranks of the tensor group, one after the other, hold the same kv heads.
+  int kv_copies() const { return kv_copies_; }
   std::int64_t count() const;
   std::vector<std::int64_t> counts() const;  // elements, by parameter: what a Partition cuts
 
  private:
+  int kv_copies_ = 1;
+
   int add(const std::string& name, const Shape& shape, int unit, InitKind init, double std = 0);
   BlockParameters add_block(const ModelConfig& config, int layer);
+  void cut(const ModelConfig& whole, const ModelConfig& part, const TensorShard& shard);
+  void cut_attention(const BlockParameters& block, const ModelConfig& whole,
+                     const ModelConfig& part, const TensorShard& shard);
 };
 
 }  // namespace zl

@@ -71,10 +71,14 @@ void HostGradients::add_bound(const TensorView& bound, bool accumulate) {
 }
 
 void HostGradients::add_squares(const TensorView& bound, const TensorView& parts,
-                                std::int64_t total_count, bool accumulate) {
+                                std::int64_t total_count, const std::vector<TensorView>& ranges,
+                                bool accumulate) {
   context_.copy(StreamId::compute, Route::device_to_host, bound_, bound);
   context_.wait(StreamId::host, context_.record(StreamId::compute));
-  context_.run(StreamId::host, SquaredSum{all(), bound_, squares_, total_count});
+  if (ranges.empty()) context_.run(StreamId::host, Fill{squares_, 0});
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    context_.run(StreamId::host, SquaredSum{ranges[i], bound_, squares_, total_count, i > 0});
+  }
   context_.wait(StreamId::compute, context_.record(StreamId::host));
   context_.copy(StreamId::compute, Route::host_to_device, arriving_squares_, squares_);
   context_.run(Axpy{arriving_squares_, parts, 1.0, accumulate});

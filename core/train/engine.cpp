@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/model/tensor_model.h"
 #include "core/ops/elementwise.h"
 
 namespace zl {
@@ -19,10 +20,33 @@ Pipeline pipeline_of(const Strategy& strategy) {
   return make_pipeline(config.schedule, shape);
 }
 
-ParameterTable own_table(const ModelConfig& model, const Pipeline& pipeline,
-                         const std::vector<UnitRange>& units, int rank) {
-  const ParameterTable whole(model);
+ParameterTable own_table(const ModelConfig& model, const TensorShard& shard,
+                         const Pipeline& pipeline, const std::vector<UnitRange>& units, int rank) {
+  const ParameterTable whole(model, shard);
   return whole.part(units_of_rank(pipeline, units, rank, whole.units()));
+}
+
+TensorShard tensor_shard(const RankContext& context, const TensorConfig& config) {
+  return {context.ranks(Axis::tensor), context.rank(Axis::tensor), config.sequence_parallel};
+}
+
+void check_tensor_of(const Strategy& strategy, const ModelConfig& model, std::int64_t sequence,
+                     const Mesh& mesh) {
+  if (mesh.tensor != strategy.tensor.ranks) {
+    throw Error(ErrorCode::invalid, "parallel.tensor: " + std::to_string(strategy.tensor.ranks) +
+                                        " is not the mesh's " + std::to_string(mesh.tensor));
+  }
+  check_tensor(model, strategy.tensor, sequence);
+  if (const std::string conflict = tensor_conflict(strategy); !conflict.empty()) {
+    throw Error(ErrorCode::invalid, conflict);
+  }
+}
+
+// Of the model, where a rank can have it; what cannot be cut is said by check_tensor.
+ModelConfig rank_model(const ModelConfig& model, const Strategy& strategy, std::int64_t sequence,
+                       const RankContext& context) {
+  check_tensor_of(strategy, model, sequence, context.mesh());
+  return shard_of(model, tensor_shard(context, strategy.tensor));
 }
 
 void check_pipeline_of(const Strategy& strategy, const ModelConfig& model, const Mesh& mesh) {
@@ -50,11 +74,13 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
     : context_(context),
       model_(model),
       strategy_(strategy),
+      tensor_(context, tensor_shard(context, strategy.tensor)),
+      rank_model_(rank_model(model, strategy, sequence_length, context)),
       sequence_length_(sequence_length),
       seed_(seed),
       pipeline_(pipeline_of(strategy)),
       units_(split_units(model.layers, strategy.pipeline)),
-      table_(own_table(model, pipeline_, units_, context.rank(Axis::pipeline))),
+      table_(own_table(model, tensor_.shard(), pipeline_, units_, context.rank(Axis::pipeline))),
       partition_(table_.counts(), context.ranks(Axis::data), context.rank(Axis::data)),
       model_elements_(
           Partition(ParameterTable(model).counts(), partition_.ranks(), 0).full_elements()),
@@ -132,7 +158,9 @@ BatchGeometry Engine::geometry(int micro) const {
       .dtype = strategy_.precision.compute_dtype,
       .seed = seed_,
       .micro_step = static_cast<std::uint32_t>(step_ * strategy_.gradient_accumulation + micro + 1),
-      .first_sample = context_.rank(Axis::data) * strategy_.micro_batch};
+      .first_sample = context_.rank(Axis::data) * strategy_.micro_batch,
+      .row_parts = tensor_.shard().cuts_rows() ? tensor_.shard().ranks : 1,
+      .row_part = tensor_.shard().cuts_rows() ? tensor_.shard().rank : 0};
 }
 
 void Engine::upload(Slot& slot, Batch batch) {
@@ -276,7 +304,33 @@ std::vector<float> Engine::gather_parameter(int parameter) {
   context_.download(StreamId::compute, values.data(), source);
   context_.synchronize(StreamId::compute);
   values.resize(slot.count);
-  return values;
+  return tensor_.has_others() ? gather_tensor(parameter, values) : values;
+}
+
+// The whole parameter from the parts of all ranks of the tensor group.
+std::vector<float> Engine::gather_tensor(int parameter, const std::vector<float>& part) {
+  const auto count = static_cast<std::int64_t>(part.size());
+  const int ranks = tensor_.shard().ranks, number = table_.specs[parameter].number;
+  Tensor all = context_.allocate(DType::f32, Shape{count * ranks}, MemoryTag::staging,
+                                 {"gathered over the tensor group"});
+  const TensorView own = all.view.flat(count * tensor_.shard().rank, count);
+  context_.upload(StreamId::compute, own, part.data());
+  const Segment segment{own, all};
+  context_.collective(
+      StreamId::compute,
+      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}, Axis::tensor});
+  std::vector<float> values(count * ranks);
+  context_.download(StreamId::compute, values.data(), all);
+  context_.synchronize(StreamId::compute);
+  std::vector<float> whole(ParameterTable(model_).specs[number].count());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const ParameterTable table(model_, {ranks, rank, false});
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t place = table.specs[number].place(i);
+      if (place >= 0) whole[place] = values[rank * count + i];
+    }
+  }
+  return whole;
 }
 
 }  // namespace zl

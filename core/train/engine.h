@@ -12,6 +12,7 @@
 #include "core/data/data_source.h"
 #include "core/model/objective.h"
 #include "core/model/stage.h"
+#include "core/model/tensor_group.h"
 #include "core/offload/host_step.h"
 #include "core/offload/placement.h"
 #include "core/optim/loss_scaler.h"
@@ -121,11 +122,15 @@ class Engine : public Archived, private ParameterAccess {
   bool has_tied_copy() const {
     return model_.tied_embeddings && table_.token_embedding < 0 && table_.head >= 0;
   }
+  std::vector<float> gather_tensor(int parameter, const std::vector<float>& part);
   // The gradient of a tied weight that first and last stage hold each, added up on both.
   void add_tied_gradients();
   BatchGeometry geometry(int micro) const;
   std::vector<TensorView> reduction_ranges();
-  // Over data and, of a pipeline, over the stages.
+  // The elements of a parameter's owned gradient that count in the norm: no copies of others'.
+  TensorView counted_gradient(int parameter);
+  std::vector<TensorView> counted_on_host();
+  // Over data and, of a pipeline, over the stages; over a tensor group.
   void reduce_scalar(const TensorView& value, ReduceOp op);
   void find_bound();
   void reduce_squares();
@@ -138,6 +143,8 @@ class Engine : public Archived, private ParameterAccess {
   RankContext& context_;
   ModelConfig model_;
   Strategy strategy_;
+  TensorGroup tensor_;
+  ModelConfig rank_model_;  // what of it this rank of the tensor group has
   std::int64_t sequence_length_;
   std::uint64_t seed_;
   Pipeline pipeline_;

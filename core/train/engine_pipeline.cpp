@@ -25,7 +25,8 @@ void Engine::make_stages() {
       kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
     }
     stages_.push_back(std::make_unique<Stage>(
-        context_, access, make_units(context_, access, model_, table_, units.begin, units.end),
+        context_, access,
+        make_units(context_, access, rank_model_, tensor_, table_, units.begin, units.end),
         RecomputePlan(strategy_.recompute, layers), std::move(kept)));
     chunks_.push_back({.stage = stage, .last_unit = units.end - 1});
   }
@@ -67,7 +68,7 @@ void Engine::exchange(const Instruction& instruction) {
   ScopeGuard scope(context_, Phase::other, -1);
   const int stage = chunks_[instruction.chunk].stage, micro = instruction.micro;
   const DType dtype = strategy_.precision.compute_dtype;
-  const std::int64_t rows = strategy_.micro_batch * sequence_length_;
+  const std::int64_t rows = geometry(micro).stream_rows();
   switch (instruction.kind) {
     case InstructionKind::receive_stream:
       return messages_.receive({stage, micro, true}, dtype, rows, model_.hidden);

@@ -1,4 +1,5 @@
 // The end of a step: what the ranks agree on about their gradients, and the update.
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -96,7 +97,7 @@ std::vector<TensorView> Engine::reduction_ranges() {
       ranges.push_back(view);
     }
   };
-  if (strategy_.zero.stage == 0) {
+  if (strategy_.zero.stage == 0 && !tensor_.has_others()) {
     const std::int64_t copied =
         has_tied_copy() ? partition_.slot(table_.head).padded : std::int64_t{0};
     const TensorView all{gradients_->owned(0).data, strategy_.precision.grad_accum_dtype,
@@ -105,7 +106,27 @@ std::vector<TensorView> Engine::reduction_ranges() {
   }
   for (int p = 0; p < placement_.first_on_host(); ++p) {
     if (has_tied_copy() && p == table_.head) continue;  // counted by the stage of the embedding
-    add(gradients_->owned(p));
+    const TensorView counted = counted_gradient(p);
+    if (counted.count() > 0) add(counted);
+  }
+  return ranges;
+}
+
+TensorView Engine::counted_gradient(int parameter) {
+  const ParameterSpec& spec = table_.specs[parameter];
+  const TensorView owned = gradients_->owned(parameter);
+  const TensorView chunk = strategy_.zero.stage == 0 ? partition_.own_chunk(owned) : owned;
+  if (spec.counted < 0) return chunk;
+  const std::int64_t left = spec.counted - partition_.owned_begin(parameter);
+  return chunk.flat(0, std::clamp<std::int64_t>(left, 0, chunk.count()));
+}
+
+std::vector<TensorView> Engine::counted_on_host() {
+  if (!tensor_.has_others()) return {gradients_->host()->all()};
+  std::vector<TensorView> ranges;
+  for (int p = placement_.first_on_host(); p < static_cast<int>(partition_.size()); ++p) {
+    const TensorView counted = counted_gradient(p);
+    if (counted.count() > 0) ranges.push_back(counted);
   }
   return ranges;
 }
@@ -114,12 +135,15 @@ void Engine::reduce_scalar(const TensorView& value, ReduceOp op) {
   const Segment segment{value, value};
   context_.collective(StreamId::compute,
                       {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
-  if (context_.ranks(Axis::pipeline) == 1) return;
+  const auto reduce_over = [&](Axis axis, ReduceOp over) {
+    if (context_.ranks(axis) == 1) return;
+    context_.collective(StreamId::compute,
+                        {CollectiveKind::all_reduce, over, Purpose::control, {&segment, 1}, axis});
+  };
   // One stage has the loss and the others zero; each has the norm of its own parameters.
-  const ReduceOp over_stages = op == ReduceOp::max ? ReduceOp::max : ReduceOp::sum;
-  context_.collective(
-      StreamId::compute,
-      {CollectiveKind::all_reduce, over_stages, Purpose::control, {&segment, 1}, Axis::pipeline});
+  reduce_over(Axis::pipeline, op == ReduceOp::max ? ReduceOp::max : ReduceOp::sum);
+  // All ranks of a tensor group have the loss; each has the norm of its parts.
+  reduce_over(Axis::tensor, op == ReduceOp::sum ? ReduceOp::sum : ReduceOp::max);
 }
 
 // The largest gradient of all ranks, which the exact sum of squares needs.
@@ -144,7 +168,7 @@ void Engine::reduce_squares() {
     first = false;
   }
   if (gradients_->host() != nullptr) {
-    gradients_->host()->add_squares(bound_, parts, model_elements_, !first);
+    gradients_->host()->add_squares(bound_, parts, model_elements_, counted_on_host(), !first);
   }
   reduce_scalar(parts, ReduceOp::sum);
 }

@@ -5,16 +5,30 @@
 namespace zl {
 
 Mesh mesh_of(const Strategy& strategy, int ranks) {
-  const int pipeline = static_cast<int>(strategy.pipeline.ranks);
-  if (pipeline < 1 || ranks % pipeline != 0) {
-    const int below = std::max(1, pipeline < 1 ? 1 : ranks / pipeline * pipeline);
-    throw Error(ErrorCode::invalid, "parallel.pipeline: " + std::to_string(pipeline) +
-                                        " does not divide " + std::to_string(ranks) +
-                                        " ranks; use --ranks " + std::to_string(below) + " or " +
-                                        std::to_string(below + std::max(1, pipeline)) +
-                                        ", or a pipeline that divides them");
+  const std::int64_t pipeline = strategy.pipeline.ranks, tensor = strategy.tensor.ranks;
+  const std::int64_t model = pipeline * tensor;  // ranks of one copy of the model
+  if (pipeline < 1 || tensor < 1 || ranks % model != 0) {
+    const std::int64_t unit = std::max<std::int64_t>(1, model);
+    const std::int64_t below = ranks / unit * unit;
+    const std::string said = tensor == 1 ? "parallel.pipeline: " + std::to_string(pipeline)
+                                         : "parallel: tensor " + std::to_string(tensor) +
+                                               " x pipeline " + std::to_string(pipeline);
+    throw Error(ErrorCode::invalid,
+                said + " does not divide " + std::to_string(ranks) + " ranks; use --ranks " +
+                    (below > 0 ? std::to_string(below) + " or " : "") +
+                    std::to_string(below + unit) + ", or " +
+                    (tensor == 1 ? "a pipeline that divides" : "sizes that divide") + " them");
   }
-  return {.shard = ranks / pipeline, .pipeline = pipeline};
+  return {.tensor = static_cast<int>(tensor),
+          .shard = static_cast<int>(ranks / model),
+          .pipeline = static_cast<int>(pipeline)};
+}
+
+std::string tensor_conflict(const Strategy& strategy) {
+  const OptimizerKind kind = strategy.optimizer.kind;
+  if (strategy.tensor.ranks == 1 || (kind != OptimizerKind::lamb && !is_onebit(kind))) return {};
+  return "optimizer.type: LAMB and the one-bit optimizers take norms and momenta of whole weights, "
+         "of which a tensor group's ranks have a part each; use AdamW, Adam or SGD, or tensor 1";
 }
 
 std::string stage_conflict(const Strategy& strategy) {

@@ -13,6 +13,7 @@
 #include "core/optim/schedule_config.h"
 #include "core/parallel/mesh.h"
 #include "core/parallel/precision.h"
+#include "core/parallel/tensor_shard.h"
 #include "core/pipeline/pipeline_config.h"
 #include "core/zero/zero_config.h"
 
@@ -26,6 +27,7 @@ struct Strategy {
   RecomputeConfig recompute;
   OffloadConfig offload;
   PipelineConfig pipeline;
+  TensorConfig tensor;
 
   // Batch, per rank.
   std::int64_t micro_batch = 1;
@@ -41,9 +43,12 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// The ranks of a run as the strategy lays them out: data parallel, times its pipeline.
-// Error{invalid} naming the nearest numbers of ranks when the pipeline does not divide them.
+// The ranks of a run as the strategy lays them out: data parallel, times its pipeline and its
+// tensor group. Error{invalid} naming the nearest numbers of ranks when they do not divide them.
 Mesh mesh_of(const Strategy& strategy, int ranks);
+
+// Why the optimizer cannot run over a tensor group; empty: it can.
+std::string tensor_conflict(const Strategy& strategy);
 
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.
 std::string stage_conflict(const Strategy& strategy);

@@ -1,5 +1,7 @@
 #include "core/zero/replicated_gradients.h"
+
 #include "core/ops/elementwise.h"
+#include "core/zero/tensor_gradients.h"
 
 #include <algorithm>
 
@@ -57,6 +59,11 @@ void ReplicatedGradients::flush() {
   }
   const StreamId stream = reducer_.stream();
   if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
+  std::vector<WholeGradient> whole;
+  for (std::size_t i = 0; i < items.size(); ++i) whole.push_back({bucket_[i], items[i].padded});
+  for (Tensor& each : sum_copies(context_, stream, table_, whole)) {
+    in_flight_.push_back(std::move(each));
+  }
   in_flight_.push_back(config_.zero.stage == 0 ? reducer_.all_reduce(stream, items)
                                                : reducer_.reduce_scatter(stream, items));
   if (stream == StreamId::compute) in_flight_.clear();

@@ -115,8 +115,10 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   ScopeGuard scope(context_, Phase::reduce, context_.scope().unit);
   std::vector<GradientReducer::Item> items;
   std::vector<HostGradients::Chunk> chunks;
+  std::vector<WholeGradient> whole;
   for (const int p : bucket->parameters) {
     TensorView& padded = view_[p];
+    whole.push_back({p, padded});
     if (on_host(p)) {
       chunks.push_back({p, partition_.own_chunk(padded)});
       items.push_back({padded, chunks.back().view, false});
@@ -128,6 +130,7 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   const StreamId stream = reducer_.stream();
   InFlight entry;
   if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
+  entry.copies = sum_copies(context_, stream, table_, whole);
   entry.wire = reducer_.reduce_scatter(stream, items);
   entry.storage = std::move(bucket->storage);
   buckets_.erase(bucket);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/zero/gradient_store.h"
+#include "core/zero/tensor_gradients.h"
 
 namespace zl {
 
@@ -37,6 +38,7 @@ class ShardedGradients : public GradientStore {
   struct InFlight {
     EventId event = -1;
     Tensor storage, wire;
+    std::vector<Tensor> copies;
   };
 
   bool needs_own_buffer(int parameter) const;

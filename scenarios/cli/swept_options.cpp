@@ -59,7 +59,14 @@ void add_count_edit(CLI::App& app, ScenarioOptions& options, const std::string& 
             });
 }
 
-void add_pipeline_edits(CLI::App& app, ScenarioOptions& options) {
+void add_mesh_edits(CLI::App& app, ScenarioOptions& options) {
+  add_count_edit(app, options, "--tensor",
+                 "Of every strategy: ranks that share each layer's heads and MLP columns; it "
+                 "divides --ranks",
+                 &StrategyEdits::tensor);
+  app.add_flag_callback(
+      "--sequence-parallel", [&options] { options.overrides.edits.sequence_parallel = true; },
+      "Of every strategy: norms and dropout on a part of the rows on each rank of --tensor");
   add_count_edit(app, options, "--pipeline",
                  "Of every strategy: ranks that share the model's layers; it divides --ranks",
                  &StrategyEdits::pipeline);
@@ -98,7 +105,7 @@ void add_edits(CLI::App& app, ScenarioOptions& options) {
             [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
   add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });
-  add_pipeline_edits(app, options);
+  add_mesh_edits(app, options);
   add_swept(app, options, "--lr", "Learning rate of every strategy", set_lr);
 }
 

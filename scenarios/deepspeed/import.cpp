@@ -45,11 +45,12 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.name = name_of_strategy(keys, context, source_name);
   const Release release = read_release(keys);
   strategy.pipeline = build_pipeline(keys);
-  const bool divides = context.ranks % strategy.pipeline.ranks == 0;
-  if (context.infer_ranks && !divides) context.ranks = strategy.pipeline.ranks;
-  context.ranks = data_parallel_ranks(keys, strategy.pipeline, context.ranks);
+  strategy.tensor = build_tensor(keys);
+  const std::int64_t of_model = strategy.pipeline.ranks * strategy.tensor.ranks;
+  if (context.infer_ranks && context.ranks % of_model != 0) context.ranks = of_model;
+  context.ranks = data_parallel_ranks(keys, strategy, context.ranks);
   const Batch batch = build_batch(keys, context);
-  out.ranks = batch.ranks * strategy.pipeline.ranks;
+  out.ranks = batch.ranks * of_model;
   strategy.micro_batch = batch.micro;
   strategy.gradient_accumulation = batch.accumulation;
   check_schedule(keys, strategy.pipeline, batch.accumulation);
@@ -59,6 +60,7 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.recompute = build_recompute(keys);
   strategy.optimizer = build_optimizer(keys, context, release);
   check_onebit(keys, strategy);
+  check_tensor_optimizer(keys, strategy);
   strategy.offload = build_offload(keys, strategy);
   check_offload_keys(keys, strategy);
   strategy.schedule = build_schedule(keys, context, release, strategy.optimizer.lr);

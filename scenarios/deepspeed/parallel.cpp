@@ -48,15 +48,36 @@ PipelineConfig build_pipeline(Keys& keys) {
   return pipeline;
 }
 
-std::int64_t data_parallel_ranks(Keys& keys, const PipelineConfig& pipeline, std::int64_t ranks) {
-  if (ranks % pipeline.ranks == 0) return ranks / pipeline.ranks;
-  const std::int64_t below = ranks / pipeline.ranks * pipeline.ranks;
-  keys.effects().reject(kSection + "pipeline",
-                        std::to_string(pipeline.ranks) + " does not divide " +
-                            std::to_string(ranks) + " ranks; use --ranks " +
-                            (below > 0 ? std::to_string(below) + " or " : "") +
-                            std::to_string(below + pipeline.ranks));
+TensorConfig build_tensor(Keys& keys) {
+  TensorConfig tensor;
+  tensor.ranks = keys.integer(kSection + "tensor");
+  tensor.sequence_parallel = keys.boolean(kSection + "sequence_parallel");
+  if (tensor.ranks > 1 || !tensor.sequence_parallel) return tensor;
+  keys.effects().warn_ignored(kSection + "sequence_parallel", "no effect without a tensor group");
+  return {};
+}
+
+std::int64_t data_parallel_ranks(Keys& keys, const Strategy& strategy, std::int64_t ranks) {
+  const std::int64_t pipeline = strategy.pipeline.ranks, tensor = strategy.tensor.ranks;
+  const std::int64_t model = pipeline * tensor;
+  if (ranks % model == 0) return ranks / model;
+  const std::int64_t below = ranks / model * model;
+  const bool both = pipeline > 1 && tensor > 1;
+  const std::string sizes =
+      both ? "tensor " + std::to_string(tensor) + " x pipeline " + std::to_string(pipeline)
+           : std::to_string(model);
+  keys.effects().reject(
+      kSection + (tensor > 1 ? "tensor" : "pipeline"),
+      sizes + " does not divide " + std::to_string(ranks) + " ranks; use --ranks " +
+          (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + model));
   return 1;
+}
+
+void check_tensor_optimizer(Keys& keys, const Strategy& strategy) {
+  const std::string conflict = tensor_conflict(strategy);
+  if (!conflict.empty()) {
+    keys.effects().reject("optimizer.type", conflict.substr(conflict.find(": ") + 2));
+  }
 }
 
 void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t micro_batches) {
@@ -71,11 +92,17 @@ void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t mic
   }
 }
 
-Json parallel_json(const PipelineConfig& pipeline) {
-  if (pipeline == PipelineConfig{}) return nullptr;
-  Json section = {{"pipeline", pipeline.ranks},
-                  {"virtual_stages", pipeline.virtual_stages},
-                  {"schedule", name_of(pipeline.schedule)}};
+Json parallel_json(const Strategy& strategy) {
+  const PipelineConfig& pipeline = strategy.pipeline;
+  Json section;
+  if (strategy.tensor.ranks > 1) {
+    section["tensor"] = strategy.tensor.ranks;
+    section["sequence_parallel"] = strategy.tensor.sequence_parallel;
+  }
+  if (pipeline == PipelineConfig{}) return section;
+  section["pipeline"] = pipeline.ranks;
+  section["virtual_stages"] = pipeline.virtual_stages;
+  section["schedule"] = name_of(pipeline.schedule);
   if (!pipeline.layers_per_stage.empty()) section["layers_per_stage"] = pipeline.layers_per_stage;
   return section;
 }

@@ -1,20 +1,24 @@
-// x-zerolab.parallel: how a model is cut over a pipeline of ranks. DeepSpeed says that in a
-// program, not in its file. Ownership: values. Threads: pure functions of their keys.
+// x-zerolab.parallel: how a model is cut over the ranks of a pipeline and of a tensor group.
+// DeepSpeed says that in a program, not in its file. Ownership: values. Threads: pure functions of
+// their keys.
 #pragma once
 
-#include "core/pipeline/pipeline_config.h"
+#include "core/train/strategy.h"
 #include "scenarios/deepspeed/values.h"
 
 namespace zl {
 
 PipelineConfig build_pipeline(Keys& keys);
-// The data-parallel ranks under it, which batches are counted over. Rejects a pipeline that does
-// not divide the ranks.
-std::int64_t data_parallel_ranks(Keys& keys, const PipelineConfig& pipeline, std::int64_t ranks);
+TensorConfig build_tensor(Keys& keys);
+// The data-parallel ranks beside both, which batches are counted over. Rejects sizes that do not
+// divide the ranks.
+std::int64_t data_parallel_ranks(Keys& keys, const Strategy& strategy, std::int64_t ranks);
+// The optimizer that a tensor group needs.
+void check_tensor_optimizer(Keys& keys, const Strategy& strategy);
 // What a micro-batch count must be for the schedule.
 void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t micro_batches);
 
-// The section with what is not the default; null without a pipeline.
-Json parallel_json(const PipelineConfig& pipeline);
+// The section with what is not the default; null without any.
+Json parallel_json(const Strategy& strategy);
 
 }  // namespace zl

@@ -55,8 +55,8 @@ std::string content_hash(const Scenario& scenario) {
 std::int64_t tokens_per_step(const Scenario& scenario, const Strategy& strategy) {
   const RunSettings& run = scenario.run;
   const std::int64_t ranks = std::max<std::int64_t>(1, run.ranks);  // 0: to be chosen
-  return ranks / strategy.pipeline.ranks * strategy.micro_batch * strategy.gradient_accumulation *
-         run.sequence_length;
+  return ranks / (strategy.pipeline.ranks * strategy.tensor.ranks) * strategy.micro_batch *
+         strategy.gradient_accumulation * run.sequence_length;
 }
 
 }  // namespace zl

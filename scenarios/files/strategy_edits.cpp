@@ -52,6 +52,14 @@ std::string edit_parallel(const StrategyEdits& edits, Json& own) {
   Json* parallel = object_at(own, "parallel");
   if (parallel == nullptr) return "";
   std::string tags;
+  if (edits.tensor) {
+    (*parallel)["tensor"] = *edits.tensor;
+    tags += fmt::format("+tp{}", *edits.tensor);
+  }
+  if (edits.sequence_parallel) {
+    (*parallel)["sequence_parallel"] = *edits.sequence_parallel;
+    tags += "+sp";
+  }
   if (edits.pipeline) {
     (*parallel)["pipeline"] = *edits.pipeline;
     tags += fmt::format("+pp{}", *edits.pipeline);

@@ -175,7 +175,7 @@ Json strategy_to_json(const Strategy& s) {
                       {"recompute", recompute_text(s.recompute)},
                       {"stochastic_rounding", s.precision.stochastic_rounding},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
-  if (Json parallel = parallel_json(s.pipeline); !parallel.is_null()) {
+  if (Json parallel = parallel_json(s); !parallel.is_null()) {
     out["x-zerolab"]["parallel"] = std::move(parallel);
   }
   add_offload(s.offload, out);

@@ -22,9 +22,10 @@ void clear_answers(RunResult& result) {
   }
 }
 
-// Elements of the parameters that each rank of the pipeline holds.
-sim::StageCounts counts_of_ranks(const ModelConfig& model, const PipelineConfig& config) {
-  const ParameterTable table(model);
+// Elements of the parameters that each rank of the pipeline holds, all of its tensor group alike.
+sim::StageCounts counts_of_ranks(const ModelConfig& model, const Strategy& strategy) {
+  const PipelineConfig& config = strategy.pipeline;
+  const ParameterTable table(model, {.ranks = static_cast<int>(strategy.tensor.ranks)});
   if (config.ranks * config.virtual_stages == 1) return {table.counts()};
   const std::vector<UnitRange> units = split_units(model.layers, config);
   const Pipeline shape{.kind = config.schedule,
@@ -61,7 +62,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   std::vector<sim::RankClass> classes =
       recorded == RecordedRanks::stages
           ? sim::stages_of(mesh)
-          : sim::classes_of(mesh, counts_of_ranks(scenario.model, strategy.pipeline));
+          : sim::classes_of(mesh, counts_of_ranks(scenario.model, strategy));
   sim::SimOptions sim{.answers = {}, .device = std::move(device), .mesh = mesh, .recorded = {}};
   sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
   for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());

@@ -174,9 +174,7 @@ TEST(Hostile, AReportPassesOverDamagedRunsAndNamesThem) {
   change_database(home, constraints + "UPDATE runs SET outcome = 'lost' WHERE id = 1");
   const Output report = zerolab(home, {"report"});
   EXPECT_EQ(report.code, 0) << report.err;
-  EXPECT_CONTAINS(
-      report.err,
-      "results.db: damaged: table runs, row 1, column outcome: \"lost\"");
+  EXPECT_CONTAINS(report.err, "results.db: damaged: table runs, row 1, column outcome: \"lost\"");
   EXPECT_CONTAINS(report.out, "zero-2");
   EXPECT_EQ(report.out.find("zero-0"), std::string::npos);
   EXPECT_CONTAINS(refused(home, {"compare", "1", "2"}, 3), "row of run 1, column outcome");

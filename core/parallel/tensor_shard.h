@@ -1,0 +1,24 @@
+// How the layers of a model are cut over the ranks of a tensor group (Megatron-LM: Shoeybi et al.
+// 2019; sequence parallelism: Korthikanti et al. 2022). Ownership: a value. Threads: immutable.
+#pragma once
+
+#include <cstdint>
+
+namespace zl {
+
+struct TensorConfig {
+  std::int64_t ranks = 1;          // 1: no tensor parallelism
+  bool sequence_parallel = false;  // norms and dropout on a part of the rows on each rank
+
+  bool operator==(const TensorConfig&) const = default;
+};
+
+// One rank's place in it.
+struct TensorShard {
+  int ranks = 1, rank = 0;
+  bool sequence_parallel = false;
+
+  bool cuts_rows() const { return sequence_parallel && ranks > 1; }
+};
+
+}  // namespace zl
