@@ -6,6 +6,9 @@
 
 namespace zl::rows {
 
+// Ranks along one axis of a mesh: their products with the largest batch fit 64 bits.
+inline constexpr double kMeshLimit = 1e5;
+
 using namespace json_type;
 
 constexpr KeySpec applied(std::string_view path, unsigned types, std::string_view standard,

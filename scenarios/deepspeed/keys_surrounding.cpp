@@ -8,7 +8,7 @@ using namespace rows;
 constexpr auto kMonitor = "zerolab stores every step in its result database";
 constexpr auto kCheckpoint = "checkpoints are written as `zerolab run --checkpoint` says";
 constexpr auto kAlwaysPool = "activations always come from the memory pool";
-constexpr auto kParallel = "data parallelism is the only one";
+constexpr auto kParallel = "write x-zerolab.parallel";
 constexpr auto kChangesTraining = "it changes what is trained";
 
 constexpr KeySpec kRows[] = {
@@ -97,8 +97,8 @@ constexpr KeySpec kRows[] = {
     detail("pipeline.activation_checkpoint_interval", integer),
     detail("pipeline.pipe_partitioned", boolean),
     detail("pipeline.grad_partitioned", boolean),
-    fixed("tensor_parallel.enabled", boolean, "false", refuse, kParallel),
-    fixed("tensor_parallel.autotp_size", integer, "0", refuse, kParallel).at_least(0),
+    moot("tensor_parallel.enabled", boolean, "autotp_size says it"),
+    applied("tensor_parallel.autotp_size", integer, "0").at_least(0).at_most(kMeshLimit),
     fixed("tensor_parallel.tp.tp_size", integer, "1", refuse, kParallel).at_least(1),
     detail("tensor_parallel.tp_overlap_comm", boolean),
     fixed("tensor_parallel_size", integer, "1", refuse, kParallel).at_least(1),

@@ -7,7 +7,6 @@ using namespace rows;
 
 // Their product with the largest world still fits 64 bits.
 constexpr double kBatchLimit = 1e6;
-constexpr double kMeshLimit = 1e5;
 constexpr auto kPrecision =
     "where a file says neither fp16 nor bf16, a run takes bf16 or fp16, what its cluster's devices "
     "have, or fp32";

@@ -50,8 +50,19 @@ PipelineConfig build_pipeline(Keys& keys) {
 
 TensorConfig build_tensor(Keys& keys) {
   TensorConfig tensor;
-  tensor.ranks = keys.integer(kSection + "tensor");
+  const std::string own = kSection + "tensor", autotp = "tensor_parallel.autotp_size";
+  tensor.ranks = keys.integer(own);
   tensor.sequence_parallel = keys.boolean(kSection + "sequence_parallel");
+  if (const std::int64_t size = keys.integer(autotp); size > 0) {
+    if (keys.is_set(own) && tensor.ranks != size) {
+      keys.effects().reject(autotp, std::to_string(size) + " contradicts " + own + ", " +
+                                        std::to_string(tensor.ranks) + "; remove one of them");
+    }
+    tensor.ranks = size;
+    keys.effects().record(
+        autotp, size, EffectStatus::honoured,
+        "as Megatron-LM cuts layers; the vocabulary too, which AutoTP leaves whole");
+  }
   if (tensor.ranks > 1 || !tensor.sequence_parallel) return tensor;
   keys.effects().warn_ignored(kSection + "sequence_parallel", "no effect without a tensor group");
   return {};

@@ -146,6 +146,52 @@ TEST(Tensor, EveryRankOfTheGroupHasTheSameMemoryAndTraffic) {
   }
 }
 
+// Bytes that a rank sends along the tensor axis for blocks, in a step of one micro-batch.
+std::int64_t sent_by_blocks(const ModelConfig& model, const Strategy& strategy,
+                            std::int64_t sequence) {
+  const int ranks = static_cast<int>(strategy.tensor.ranks);
+  const auto world = sim::make_world({.ranks = ranks}, {.mesh = mesh_of(strategy, ranks)});
+  const TokenSource data = learnable_tokens(model.vocab);
+  ProgramOptions options = steps(1);
+  options.sequence_length = sequence;
+  std::int64_t bytes = 0;
+  world->run([&](RankHandle handle) {
+    const RankOutcome outcome = run_rank(handle, model, strategy, data, options);
+    for (const TraceEvent& event : outcome.trace.events()) {
+      const bool in_block = event.scope.unit > 0 && event.scope.unit <= model.layers;
+      const bool in_pass = event.scope.phase == Phase::forward ||
+                           event.scope.phase == Phase::backward ||
+                           event.scope.phase == Phase::recompute;
+      if (event.type == EventType::collective && in_block && in_pass &&
+          static_cast<Axis>(event.axis) == Axis::tensor) {
+        bytes += event.wire_bytes;
+      }
+    }
+  });
+  return bytes;
+}
+
+// SPECS_PARALLEL 2.2, with q = (t - 1) / t s b h bytes: 8 q a layer of tensor parallelism, 10 q
+// with sequence parallelism; recomputed 10 q and 13 q.
+TEST(Tensor, SendsWhatTheClosedFormsSay) {
+  ModelConfig model = tiny_gpt2();
+  const std::int64_t sequence = 24;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int ranks : {2, 4}) {
+      Strategy s = small(0, dtype);
+      s.gradient_accumulation = 1;
+      const std::int64_t whole =
+          sequence * s.micro_batch * model.hidden * static_cast<std::int64_t>(size_of(dtype));
+      const std::int64_t q = whole / ranks * (ranks - 1) * model.layers;
+      EXPECT_EQ(sent_by_blocks(model, cut(s, ranks), sequence), 8 * q);
+      EXPECT_EQ(sent_by_blocks(model, cut(s, ranks, true), sequence), 10 * q);
+      s.recompute.mode = RecomputeMode::full;
+      EXPECT_EQ(sent_by_blocks(model, cut(s, ranks), sequence), 10 * q);
+      EXPECT_EQ(sent_by_blocks(model, cut(s, ranks, true), sequence), 13 * q);
+    }
+  }
+}
+
 std::string refusal(int ranks, const ModelConfig& model, const Strategy& s) {
   try {
     run_mesh(ranks, model, s);

@@ -106,6 +106,28 @@ Published vtrain(int micro_batch, int accumulation, double seconds) {
           seconds};
 }
 
+// Korthikanti et al. 2022, tables 3 and 5: one copy of the model, tensor 8 in a node.
+constexpr const char* kTensor = R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 0},
+    "x-zerolab": {"recompute": "full", "parallel": {"tensor": 8}})";
+constexpr const char* kTensorSequence =
+    R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 0},
+    "x-zerolab": {"recompute": "selective:attention",
+                  "parallel": {"tensor": 8, "sequence_parallel": true}})";
+constexpr const char* kInterleaved =
+    R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 0},
+    "x-zerolab": {"recompute": "full", "parallel": {"tensor": 8, "pipeline": 8,
+                  "virtual_stages": 3, "schedule": "interleaved"}})";
+constexpr const char* kInterleavedSequence =
+    R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 0},
+    "x-zerolab": {"recompute": "selective:attention",
+                  "parallel": {"tensor": 8, "sequence_parallel": true, "pipeline": 8,
+                               "virtual_stages": 3, "schedule": "interleaved"}})";
+
+Published korthikanti(const char* what, const char* model, int ranks, int micro_batch,
+                      int accumulation, const char* strategy, double seconds) {
+  return {what, model, "a100-80", ranks, 2048, micro_batch, accumulation, strategy, seconds};
+}
+
 // The same, data/ground_truth_multi.csv.
 Published vtrain_64(int micro_batch, int accumulation, double seconds) {
   return {"vTrain, 30 layers of 3072",
@@ -243,6 +265,14 @@ std::vector<Published> megatron_runs() {
            at_rate(144, 4, 2048, 96, 12288)},
           {"DeepSpeed on Azure, 175B", "megatron-175b", "a100-80", 256, 512, 32, 1, kZero3Offload,
            at_rate(204.49, 32, 512, 96, 12288)},
+          korthikanti("Korthikanti et al., 22B, tensor 8, recomputed", "megatron-22b", 8, 4, 1,
+                      kTensor, 1.42),
+          korthikanti("Korthikanti et al., 22B, sequence parallel, selective", "megatron-22b", 8, 4,
+                      1, kTensorSequence, 1.10),
+          korthikanti("Korthikanti et al., 175B, tensor 8 x pipeline 8, recomputed",
+                      "megatron-175b", 64, 1, 64, kInterleaved, 18.13),
+          korthikanti("Korthikanti et al., 175B, sequence parallel, selective", "megatron-175b", 64,
+                      1, 64, kInterleavedSequence, 13.75),
           azure(512, 1, 70.7),
           azure(512, 2, 113.7),
           azure(512, 4, 150),

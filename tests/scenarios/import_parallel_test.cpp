@@ -37,6 +37,23 @@ TEST(ImportParallel, ReadsAPipelineAndCountsBatchesOverDataRanks) {
   EXPECT_EQ(tokens_per_step(scenario, of_total), 64 * 100);
 }
 
+TEST(ImportParallel, ReadsATensorGroup) {
+  const ImportContext eight{8};
+  const Strategy s = import_text(parallel(R"("tensor": 2, "sequence_parallel": true,
+                                             "pipeline": 2)"),
+                                 eight)
+                         .strategy;
+  EXPECT_EQ(s.tensor, (TensorConfig{.ranks = 2, .sequence_parallel = true}));
+  EXPECT_EQ(import_text(to_text(strategy_to_json(s)), eight).strategy.tensor, s.tensor);
+  // 2 data-parallel ranks beside 2 x 2: 64 = micro batch 2 * accumulation 16 * 2.
+  const Strategy autotp = import_text(R"({"train_batch_size": 64,
+      "train_micro_batch_size_per_gpu": 2, "tensor_parallel": {"autotp_size": 4}})",
+                                      eight)
+                              .strategy;
+  EXPECT_EQ(autotp.tensor, (TensorConfig{.ranks = 4}));
+  EXPECT_EQ(autotp.gradient_accumulation, 16);
+}
+
 TEST(ImportParallel, WithoutASectionThereIsNoPipelineAndNoneIsWritten) {
   const Strategy s = import_text(with(R"("zero_optimization": {"stage": 1})")).strategy;
   EXPECT_EQ(s.pipeline, PipelineConfig{});
@@ -59,6 +76,15 @@ TEST(ImportParallel, NamesWhatCannotBe) {
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": [1, "two"])")),
                   "\"two\" is not a positive number of layers");
   EXPECT_CONTAINS(rejection(parallel(R"("pipelines": 2)")), "parallel.pipeline");
+  EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
+                  "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
+                  "--ranks 8");
+  EXPECT_CONTAINS(rejection(R"({"tensor_parallel": {"autotp_size": 2},
+                                "x-zerolab": {"parallel": {"tensor": 4}}})"),
+                  "tensor_parallel.autotp_size: 2 contradicts x-zerolab.parallel.tensor, 4");
+  EXPECT_CONTAINS(rejection(R"({"optimizer": {"type": "Lamb"},
+                                "x-zerolab": {"parallel": {"tensor": 2}}})"),
+                  "optimizer.type: LAMB and the one-bit optimizers");
 }
 
 }  // namespace

@@ -437,6 +437,17 @@ TEST(Scenario, EditsCutEveryStrategyOverAPipeline) {
                                             .layers_per_stage = {1, 1, 1, 1}}));
 }
 
+TEST(Scenario, EditsCutEveryStrategyOverATensorGroup) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  o.ranks = 8;
+  o.edits.tensor = 4;
+  o.edits.sequence_parallel = true;
+  const Strategy s = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(s.name, "zero-1+tp4+sp");
+  EXPECT_EQ(s.tensor, (TensorConfig{.ranks = 4, .sequence_parallel = true}));
+}
+
 TEST(Scenario, HashDependsOnContentOnly) {
   const Scenario plain = load_text(kTiny);
   Scenario renamed = plain;

@@ -55,9 +55,13 @@ auto fields_of(const PipelineConfig& p) {
   const auto& [a, b, c, d] = p;
   return std::tie(a, b, c, d);
 }
+auto fields_of(const TensorConfig& t) {
+  const auto& [a, b] = t;
+  return std::tie(a, b);
+}
 auto fields_of(const Strategy& s) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  const auto& [a, b, c, d, e, f, t, g, h, i, j, k, l, m] = s;
+  return std::tie(a, b, c, d, e, f, t, g, h, i, j, k, l, m);
 }
 
 template <class T>
@@ -104,6 +108,7 @@ Strategy with_sgd() {
                 .virtual_stages = 3,
                 .schedule = PipelineKind::breadth_first,
                 .layers_per_stage = {1, 2, 1, 1, 1, 2}};
+  s.tensor = {.ranks = 2, .sequence_parallel = true};
   s.micro_batch = 3;
   s.gradient_accumulation = 2;
   s.optimizer.kind = OptimizerKind::sgd;
@@ -272,7 +277,7 @@ TEST(StrategyJson, EveryFieldIsCovered) {
   std::set<std::string> missing, covered;
   compare(Strategy{}, Strategy{}, "Strategy",
           [&missing](const std::string& path, bool) { missing.insert(path); });
-  EXPECT_EQ(missing.size(), 103u);
+  EXPECT_EQ(missing.size(), 105u);
   for (const Strategy& strategy : strategies()) covered.merge(differences(strategy, Strategy{}));
   for (const std::string& path : covered) missing.erase(path);
   // RecomputeConfig::blocks, which the runner fills in after the strategy is read.
