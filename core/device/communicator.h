@@ -46,6 +46,7 @@ struct Message {
   int peer = 0;  // rank in the group
   bool sends = false;
   TensorView tensor;
+  Scope scope = {};  // where in the step, for errors
 };
 
 // Bytes one rank sends for a collective over `ranks` ranks, per segment, ring algorithm, c =

@@ -103,7 +103,9 @@ void RankContext::exchange(StreamId stream, Axis axis, std::span<const Message> 
       record_access(message.tensor, message.sends ? Access::read : Access::write);
     }
   }
-  groups_.of(axis).exchange(stream, messages, timing);
+  std::vector<Message> placed(messages.begin(), messages.end());
+  for (Message& message : placed) message.scope = scope_;
+  groups_.of(axis).exchange(stream, placed, timing);
 }
 
 void RankContext::upload(StreamId stream, const TensorView& destination, const void* source) {

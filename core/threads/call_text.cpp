@@ -57,7 +57,8 @@ std::string describe_tensor(const Message& message) {
 
 std::string describe(const Message& message, int peer) {
   return (message.sends ? "to send " : "to receive ") + describe_tensor(message) +
-         (message.sends ? " to rank " : " from rank ") + std::to_string(peer);
+         (message.sends ? " to rank " : " from rank ") + std::to_string(peer) +
+         describe(message.scope);
 }
 
 std::string describe(std::span<const Message> messages) {

@@ -22,7 +22,7 @@ bool same(const Message& a, const Message& b);
 // "fp32 [128]".
 std::string describe_tensor(const Message& message);
 
-// "to send fp32 [128] to rank 3".
+// "to send fp32 [128] to rank 3"; in a step also where in it, as of a collective.
 std::string describe(const Message& message, int peer);
 
 // "2 messages, to send fp32 [128] to rank 3, to receive ...", with the peers' ranks in the group.

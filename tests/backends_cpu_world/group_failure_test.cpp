@@ -146,14 +146,16 @@ TEST(GroupDeadlock, SaysWhoWaitsForWhat) {
   errors.run(*world, [&](RankHandle rank) {
     const int peer = 1 - rank.communicator.rank();
     const DeviceArray a(rank.device, Array(DType::f32, 4)), b(rank.device, Array(DType::f32, 4));
-    receive_one(rank.communicator, StreamId::communication, peer, a.view());
+    const Message first{peer, false, a.view(), {.phase = Phase::backward, .unit = 3, .step = 17}};
+    rank.communicator.exchange(StreamId::communication, {&first, 1}, nullptr);
     send_one(rank.communicator, StreamId::communication, peer, b.view());
   });
   for (const std::size_t rank : {0U, 1U}) {
     expect_parts(errors.of(rank),
                  {"message timed out after 50 ms: rank 1 waits at #1 of the stream "
-                  "'communication' to receive fp32 [4] from rank 0; rank 0 waits at #1 of the "
-                  "stream 'communication' to receive fp32 [4] from rank 1"});
+                  "'communication' to receive fp32 [4] from rank 0, backward of unit 3, step 17 of "
+                  "this run; rank 0 waits at #1 of the stream 'communication' to receive fp32 [4] "
+                  "from rank 1, backward of unit 3"});
   }
 }
 
