@@ -8,7 +8,7 @@ std::unique_ptr<zl::Communicator> Communicator::split(int color, int key) {
   for (std::size_t tried = 0; ranks_ == mesh_.ranks() && tried < kAxes; ++tried) {
     const auto axis = static_cast<Axis>(next_axis_++ % kAxes);
     const int size = mesh_.size(axis);
-    if ((size == 1 && axis != Axis::data) || size == ranks_) continue;  // as Groups
+    if (!mesh_.has_group(axis) || size == ranks_) continue;  // as Groups
     if (mesh_.group(world_rank_, axis) != color || mesh_.coordinate(world_rank_, axis) != key) {
       continue;
     }

@@ -11,9 +11,7 @@ Groups::Groups(Communicator& world, const Mesh& mesh) : world_(world), mesh_(mes
   for (std::size_t i = 0; i < kAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
     const int size = mesh.size(axis);
-    // Programs reduce over data whatever the mesh: a group of one rank answers them too.
-    const bool needed = size > 1 || axis == Axis::data;
-    if (!needed || size == world.size()) continue;
+    if (!mesh.has_group(axis) || size == world.size()) continue;
     split_[i] = world.split(mesh.group(world.rank(), axis), mesh.coordinate(world.rank(), axis));
   }
 }

@@ -23,6 +23,15 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 
   int ranks() const { return tensor * context * shard * replicate * pipeline; }
+  // Over which ZeRO's shards lie: all data-parallel ranks, or one copy's of hybrid sharding.
+  Axis sharding() const { return replicate > 1 ? Axis::shard : Axis::data; }
+
+  // Whether its groups communicate. Programs reduce over data and shards whatever the mesh: a group
+  // of one rank answers them too.
+  bool has_group(Axis axis) const {
+    return size(axis) > 1 || axis == Axis::data || axis == sharding();
+  }
+
   // Ranks of a group of the axis; world: all. Axis::expert: 1.
   int size(Axis axis) const;
   // Distance in rank between neighbours of a group.

@@ -6,7 +6,8 @@ namespace zl {
 namespace {
 
 std::array<int, 3> line_of(const Post& post) {
-  const auto& [peer, sends, tensor] = post.message;
+  const int peer = post.message.peer;
+  const bool sends = post.message.sends;
   return {sends ? post.rank : peer, sends ? peer : post.rank, static_cast<int>(post.stream)};
 }
 

@@ -37,8 +37,8 @@ void check_tensor_of(const Strategy& strategy, const ModelConfig& model, std::in
                                         " is not the mesh's " + std::to_string(mesh.tensor));
   }
   check_tensor(model, strategy.tensor, sequence);
-  if (const std::string conflict = tensor_conflict(strategy); !conflict.empty()) {
-    throw Error(ErrorCode::invalid, conflict);
+  for (const std::string& conflict : {tensor_conflict(strategy), replicas_conflict(strategy)}) {
+    if (!conflict.empty()) throw Error(ErrorCode::invalid, conflict);
   }
 }
 
@@ -81,7 +81,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       pipeline_(pipeline_of(strategy)),
       units_(split_units(model.layers, strategy.pipeline)),
       table_(own_table(model, tensor_.shard(), pipeline_, units_, context.rank(Axis::pipeline))),
-      partition_(table_.counts(), context.ranks(Axis::data), context.rank(Axis::data)),
+      partition_(table_.counts(), context.ranks(Axis::shard), context.rank(Axis::shard)),
       model_elements_(
           Partition(ParameterTable(model).counts(), partition_.ranks(), 0).full_elements()),
       placement_(partition_, strategy.offload),
@@ -297,8 +297,11 @@ std::vector<float> Engine::gather_parameter(int parameter) {
       host_step_->read_master(parameter, own);
     }
     const Segment segment{own, whole};
-    context_.collective(StreamId::compute,
-                        {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}});
+    context_.collective(StreamId::compute, {CollectiveKind::all_gather,
+                                            ReduceOp::sum,
+                                            Purpose::data,
+                                            {&segment, 1},
+                                            context_.mesh().sharding()});
     source = whole;
   }
   context_.download(StreamId::compute, values.data(), source);

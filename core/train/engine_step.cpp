@@ -133,8 +133,10 @@ std::vector<TensorView> Engine::counted_on_host() {
 
 void Engine::reduce_scalar(const TensorView& value, ReduceOp op) {
   const Segment segment{value, value};
+  // Copies of shards have the same gradients: a sum takes one of them.
+  const Axis first = op == ReduceOp::sum ? context_.mesh().sharding() : Axis::data;
   context_.collective(StreamId::compute,
-                      {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}});
+                      {CollectiveKind::all_reduce, op, Purpose::control, {&segment, 1}, first});
   const auto reduce_over = [&](Axis axis, ReduceOp over) {
     if (context_.ranks(axis) == 1) return;
     context_.collective(StreamId::compute,

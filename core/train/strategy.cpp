@@ -19,8 +19,15 @@ Mesh mesh_of(const Strategy& strategy, int ranks) {
                     std::to_string(below + unit) + ", or " +
                     (tensor == 1 ? "a pipeline that divides" : "sizes that divide") + " them");
   }
+  const std::int64_t data = ranks / model, replicas = strategy.zero.replicas;
+  if (replicas < 1 || data % replicas != 0) {
+    throw Error(ErrorCode::invalid, "parallel.replicate: " + std::to_string(replicas) +
+                                        " does not divide the " + std::to_string(data) +
+                                        " data-parallel ranks; use a number that does");
+  }
   return {.tensor = static_cast<int>(tensor),
-          .shard = static_cast<int>(ranks / model),
+          .shard = static_cast<int>(data / replicas),
+          .replicate = static_cast<int>(replicas),
           .pipeline = static_cast<int>(pipeline)};
 }
 
@@ -29,6 +36,21 @@ std::string tensor_conflict(const Strategy& strategy) {
   if (strategy.tensor.ranks == 1 || (kind != OptimizerKind::lamb && !is_onebit(kind))) return {};
   return "optimizer.type: LAMB and the one-bit optimizers take norms and momenta of whole weights, "
          "of which a tensor group's ranks have a part each; use AdamW, Adam or SGD, or tensor 1";
+}
+
+std::string replicas_conflict(const Strategy& strategy) {
+  const ZeroConfig& zero = strategy.zero;
+  if (zero.replicas == 1) return {};
+  const std::string key = "parallel.replicate: ";
+  if (zero.stage == 0) return key + "copies of shards need ZeRO stage 1, 2 or 3, not 0";
+  if (zero.quantized_weights || zero.quantized_gradients) {
+    return key + "does not go with zero_quantized_weights and zero_quantized_gradients";
+  }
+  const OptimizerKind kind = strategy.optimizer.kind;
+  if (kind == OptimizerKind::lamb || is_onebit(kind)) {
+    return key + "does not go with LAMB and the one-bit optimizers; use AdamW, Adam or SGD";
+  }
+  return {};
 }
 
 std::string stage_conflict(const Strategy& strategy) {

@@ -50,6 +50,9 @@ Mesh mesh_of(const Strategy& strategy, int ranks);
 // Why the optimizer cannot run over a tensor group; empty: it can.
 std::string tensor_conflict(const Strategy& strategy);
 
+// Why shards cannot have copies, beginning with the key; empty: they can.
+std::string replicas_conflict(const Strategy& strategy);
+
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.
 std::string stage_conflict(const Strategy& strategy);
 

@@ -73,14 +73,23 @@ Tensor GradientReducer::reduce_scatter(StreamId stream, const std::vector<Item>&
         !items[i].add && scale_after() == 1.0 && items[i].destination.dtype == wire[i].dtype;
     segments.push_back({wire[i], direct ? items[i].destination : partition_.own_chunk(wire[i])});
   }
-  context_.collective(stream,
-                      {CollectiveKind::reduce_scatter, reduce_op(), Purpose::data, segments});
+  context_.collective(stream, {CollectiveKind::reduce_scatter, reduce_op(), Purpose::data, segments,
+                               context_.mesh().sharding()});
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (segments[i].destination.data == items[i].destination.data) continue;
     context_.run(stream,
                  Axpy{segments[i].destination, items[i].destination, scale_after(), items[i].add});
   }
   return storage;
+}
+
+void GradientReducer::average_replicas(StreamId stream, const std::vector<TensorView>& chunks) {
+  if (context_.ranks(Axis::replicate) == 1 || chunks.empty()) return;
+  std::vector<Segment> segments;
+  for (const TensorView& chunk : chunks) segments.push_back({chunk, chunk});
+  const ReduceOp op = config_.zero.sum_gradients ? ReduceOp::sum : ReduceOp::average;
+  context_.collective(stream,
+                      {CollectiveKind::all_reduce, op, Purpose::data, segments, Axis::replicate});
 }
 
 }  // namespace zl

@@ -62,6 +62,9 @@ class GradientReducer {
   Tensor all_reduce(StreamId stream, const std::vector<Item>& items);
   Tensor reduce_scatter(StreamId stream, const std::vector<Item>& items);
 
+  // Reduced chunks of hybrid sharding, over its copies: in the accumulation type, in place.
+  void average_replicas(StreamId stream, const std::vector<TensorView>& chunks);
+
   StreamId stream() const {
     return config_.zero.overlap_comm ? StreamId::communication : StreamId::compute;
   }

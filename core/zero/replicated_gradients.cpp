@@ -66,6 +66,11 @@ void ReplicatedGradients::flush() {
   }
   in_flight_.push_back(config_.zero.stage == 0 ? reducer_.all_reduce(stream, items)
                                                : reducer_.reduce_scatter(stream, items));
+  if (config_.zero.stage > 0) {
+    std::vector<TensorView> reduced;
+    for (const GradientReducer::Item& item : items) reduced.push_back(item.destination);
+    reducer_.average_replicas(stream, reduced);
+  }
   if (stream == StreamId::compute) in_flight_.clear();
   std::vector<HostGradients::Chunk> chunks;
   for (const int p : bucket_) {

@@ -63,7 +63,8 @@ void ReplicatedWeights::gather(StreamId stream, const std::vector<int>& paramete
     segments.push_back({partition_.chunk_of(weights_, p), partition_.padded(weights_, p)});
   }
   ScopeGuard scope(context_, Phase::gather, context_.scope().unit);
-  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
+  context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments,
+                               context_.mesh().sharding()});
 }
 
 }  // namespace zl

@@ -42,7 +42,10 @@ void ShardedGradients::make_shards() {
   context_.run(Fill{shards_.view, 0});
 }
 
-void ShardedGradients::begin_micro_batch(bool first, bool) { first_ = first; }
+void ShardedGradients::begin_micro_batch(bool first, bool last) {
+  first_ = first;
+  last_ = last;
+}
 
 bool ShardedGradients::needs_own_buffer(int parameter) const {
   return partition_.slot(parameter).padded > config_.zero.reduce_bucket_size ||
@@ -135,6 +138,9 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
   entry.storage = std::move(bucket->storage);
   buckets_.erase(bucket);
   if (!chunks.empty()) {
+    std::vector<TensorView> leaving;
+    for (const HostGradients::Chunk& chunk : chunks) leaving.push_back(chunk.view);
+    reducer_.average_replicas(stream, leaving);
     entry.event = host_->take(stream, chunks, !first_);
   } else if (stream == StreamId::compute) {
     return;  // freed in stream order
@@ -158,6 +164,15 @@ void ShardedGradients::end_micro_batch() {
     flush(buckets_.begin());
   }
   retire(0);
+  if (last_ && !shards_.view.empty()) average_shards();
+}
+
+// Once a step, what all its micro-batches have added up.
+void ShardedGradients::average_shards() {
+  const StreamId stream = reducer_.stream();
+  if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
+  reducer_.average_replicas(stream, {shards_.view});
+  if (stream != StreamId::compute) context_.wait(StreamId::compute, context_.record(stream));
 }
 
 }  // namespace zl

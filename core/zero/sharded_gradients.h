@@ -48,6 +48,7 @@ class ShardedGradients : public GradientStore {
   void flush(std::list<Bucket>::iterator bucket);
   void retire(std::size_t keep);
   void make_shards();
+  void average_shards();
 
   RankContext& context_;
   const StoreConfig config_;
@@ -59,7 +60,7 @@ class ShardedGradients : public GradientStore {
   std::vector<TensorView> view_;  // per parameter: its padded gradient of this micro-batch
   std::list<Bucket> buckets_;
   std::deque<InFlight> in_flight_;
-  bool first_ = true;
+  bool first_ = true, last_ = true;  // micro-batch of the step
 };
 
 }  // namespace zl

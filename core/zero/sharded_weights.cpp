@@ -214,8 +214,8 @@ void ShardedWeights::start_gather(std::size_t visit) {
   if (config_.zero.quantized_weights) {
     gathered.wire = quantized_all_gather(context_, stream, segments);
   } else {
-    context_.collective(stream,
-                        {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
+    context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments,
+                                 context_.mesh().sharding()});
   }
   if (config_.zero.overlap_comm) gathered.event = context_.record(stream);
   live_elements_ += gathered.elements;
@@ -290,8 +290,8 @@ void ShardedWeights::gather_updated() {
   if (persistent_.empty()) return;
   ScopeGuard scope(context_, Phase::gather, -1);
   const std::vector<Segment> segments = bring(StreamId::compute, persistent_);
-  context_.collective(StreamId::compute,
-                      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments});
+  context_.collective(StreamId::compute, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data,
+                                          segments, context_.mesh().sharding()});
 }
 
 }  // namespace zl

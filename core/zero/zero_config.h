@@ -25,6 +25,10 @@ struct ZeroConfig {
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1.0;
   bool sum_gradients = false;  // gradient_allreduce_op: sum
+  // HSDP, MiCS (Zhang et al. 2022): so many copies of the shards, each over neighbouring ranks;
+  // their gradients are averaged over the copies once a step. 1: one cut over all data-parallel
+  // ranks.
+  std::int64_t replicas = 1;
   // ZeRO++: what crosses the wire in blocks of signed bytes.
   bool quantized_weights = false;    // stage 3's gathers
   bool quantized_gradients = false;  // reduce-scatters (stages 1 to 3)

@@ -67,6 +67,9 @@ void add_mesh_edits(CLI::App& app, ScenarioOptions& options) {
   app.add_flag_callback(
       "--sequence-parallel", [&options] { options.overrides.edits.sequence_parallel = true; },
       "Of every strategy: norms and dropout on a part of the rows on each rank of --tensor");
+  add_count_edit(app, options, "--replicate",
+                 "Of every strategy: copies of ZeRO's shards (HSDP), each over neighbouring ranks",
+                 &StrategyEdits::replicate);
   add_count_edit(app, options, "--pipeline",
                  "Of every strategy: ranks that share the model's layers; it divides --ranks",
                  &StrategyEdits::pipeline);

@@ -47,7 +47,9 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.pipeline = build_pipeline(keys);
   strategy.tensor = build_tensor(keys);
   const std::int64_t of_model = strategy.pipeline.ranks * strategy.tensor.ranks;
-  if (context.infer_ranks && context.ranks % of_model != 0) context.ranks = of_model;
+  const std::int64_t shard = keys.integer("zero_optimization.mics_shard_size");
+  const std::int64_t least = of_model * std::max<std::int64_t>(1, shard);
+  if (context.infer_ranks && context.ranks % least != 0) context.ranks = least;
   context.ranks = data_parallel_ranks(keys, strategy, context.ranks);
   const Batch batch = build_batch(keys, context);
   out.ranks = batch.ranks * of_model;
@@ -55,12 +57,14 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.gradient_accumulation = batch.accumulation;
   check_schedule(keys, strategy.pipeline, batch.accumulation);
   strategy.zero = build_zero(keys, context);
+  strategy.zero.replicas = build_replicas(keys, batch.ranks);
   build_precision(keys, context, strategy);
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);
   strategy.optimizer = build_optimizer(keys, context, release);
   check_onebit(keys, strategy);
   check_tensor_optimizer(keys, strategy);
+  check_replicas(keys, strategy);
   strategy.offload = build_offload(keys, strategy);
   check_offload_keys(keys, strategy);
   strategy.schedule = build_schedule(keys, context, release, strategy.optimizer.lr);

@@ -83,9 +83,9 @@ constexpr KeySpec kRows[] = {
           "quantized reductions (ZeRO++)"),
     fixed("zero_optimization.zeropp_loco_param.reset_T", integer, "null", refuse,
           "quantized reductions (ZeRO++)"),
-    fixed("zero_optimization.mics_shard_size", integer, "-1", refuse, "MiCS sub-groups"),
-    fixed("zero_optimization.mics_hierarchical_params_gather", boolean, "false", refuse,
-          "MiCS sub-groups"),
+    applied("zero_optimization.mics_shard_size", integer, "-1").at_least(-1).at_most(kMeshLimit),
+    fixed("zero_optimization.mics_hierarchical_params_gather", boolean, "false", quiet,
+          "a gather inside a copy is one collective"),
 
     // Offload
     applied("zero_optimization.offload_param.device", text | null, "\"none\"")

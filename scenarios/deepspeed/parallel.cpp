@@ -84,6 +84,35 @@ std::int64_t data_parallel_ranks(Keys& keys, const Strategy& strategy, std::int6
   return 1;
 }
 
+std::int64_t build_replicas(Keys& keys, std::int64_t ranks) {
+  const std::string own = kSection + "replicate", mics = "zero_optimization.mics_shard_size";
+  std::int64_t replicas = keys.integer(own);
+  const std::string data = " the " + std::to_string(ranks) + " data-parallel ranks";
+  if (ranks % replicas != 0) {
+    keys.effects().reject(own, std::to_string(replicas) + " does not divide" + data);
+    return 1;
+  }
+  const std::int64_t shard = keys.integer(mics);
+  if (shard <= 0) return replicas;
+  if (ranks % shard != 0) {
+    keys.effects().reject(mics, std::to_string(shard) + " does not divide" + data);
+    return 1;
+  }
+  if (keys.is_set(own) && replicas != ranks / shard) {
+    keys.effects().reject(mics, std::to_string(shard) + " makes " + std::to_string(ranks / shard) +
+                                    " copies, " + own + " says " + std::to_string(replicas));
+  }
+  return ranks / shard;
+}
+
+void check_replicas(Keys& keys, const Strategy& strategy) {
+  const std::string conflict = replicas_conflict(strategy);
+  if (conflict.empty()) return;
+  const bool mics = keys.is_set("zero_optimization.mics_shard_size");
+  keys.effects().reject(mics ? "zero_optimization.mics_shard_size" : kSection + "replicate",
+                        conflict.substr(conflict.find(": ") + 2));
+}
+
 void check_tensor_optimizer(Keys& keys, const Strategy& strategy) {
   const std::string conflict = tensor_conflict(strategy);
   if (!conflict.empty()) {
@@ -110,6 +139,7 @@ Json parallel_json(const Strategy& strategy) {
     section["tensor"] = strategy.tensor.ranks;
     section["sequence_parallel"] = strategy.tensor.sequence_parallel;
   }
+  if (strategy.zero.replicas > 1) section["replicate"] = strategy.zero.replicas;
   if (pipeline == PipelineConfig{}) return section;
   section["pipeline"] = pipeline.ranks;
   section["virtual_stages"] = pipeline.virtual_stages;

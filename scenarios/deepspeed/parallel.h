@@ -13,6 +13,10 @@ TensorConfig build_tensor(Keys& keys);
 // The data-parallel ranks beside both, which batches are counted over. Rejects sizes that do not
 // divide the ranks.
 std::int64_t data_parallel_ranks(Keys& keys, const Strategy& strategy, std::int64_t ranks);
+// Copies of ZeRO's shards, by parallel.replicate or MiCS's size of one; ranks: data-parallel ones.
+std::int64_t build_replicas(Keys& keys, std::int64_t ranks);
+// What copies of shards do not go with.
+void check_replicas(Keys& keys, const Strategy& strategy);
 // The optimizer that a tensor group needs.
 void check_tensor_optimizer(Keys& keys, const Strategy& strategy);
 // What a micro-batch count must be for the schedule.

@@ -60,6 +60,10 @@ std::string edit_parallel(const StrategyEdits& edits, Json& own) {
     (*parallel)["sequence_parallel"] = *edits.sequence_parallel;
     tags += "+sp";
   }
+  if (edits.replicate) {
+    (*parallel)["replicate"] = *edits.replicate;
+    tags += fmt::format("+r{}", *edits.replicate);
+  }
   if (edits.pipeline) {
     (*parallel)["pipeline"] = *edits.pipeline;
     tags += fmt::format("+pp{}", *edits.pipeline);

@@ -14,13 +14,13 @@ struct StrategyEdits {
   std::optional<std::string> offload;    // none, cpu, nvme: the optimizer; of stage 3 also weights
   std::optional<double> lr;
   // As x-zerolab.parallel. Virtual stages without a schedule are interleaved.
-  std::optional<std::int64_t> tensor, pipeline, virtual_stages;
+  std::optional<std::int64_t> tensor, replicate, pipeline, virtual_stages;
   std::optional<bool> sequence_parallel;
   std::optional<std::string> schedule;
   std::vector<std::int64_t> layers_per_stage;
 
   bool cuts() const {
-    return tensor || sequence_parallel || pipeline || virtual_stages || schedule ||
+    return tensor || sequence_parallel || replicate || pipeline || virtual_stages || schedule ||
            !layers_per_stage.empty();
   }
   bool any() const { return recompute || offload || lr || cuts(); }

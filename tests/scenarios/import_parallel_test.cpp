@@ -54,6 +54,19 @@ TEST(ImportParallel, ReadsATensorGroup) {
   EXPECT_EQ(autotp.gradient_accumulation, 16);
 }
 
+TEST(ImportParallel, ReadsCopiesOfShards) {
+  const ImportContext eight{8};
+  const char* stage3 = R"({"zero_optimization": {"stage": 3, "mics_shard_size": 2}})";
+  EXPECT_EQ(import_text(stage3, eight).strategy.zero.replicas, 4);
+  const Strategy s = import_text(R"({"zero_optimization": {"stage": 2},
+      "x-zerolab": {"parallel": {"replicate": 2, "tensor": 2}}})",
+                                 eight)
+                         .strategy;
+  EXPECT_EQ(s.zero.replicas, 2);
+  EXPECT_EQ(import_text(to_text(strategy_to_json(s)), eight).strategy.zero.replicas, 2);
+  EXPECT_EQ(mesh_of(s, 8), (Mesh{.tensor = 2, .shard = 2, .replicate = 2}));
+}
+
 TEST(ImportParallel, WithoutASectionThereIsNoPipelineAndNoneIsWritten) {
   const Strategy s = import_text(with(R"("zero_optimization": {"stage": 1})")).strategy;
   EXPECT_EQ(s.pipeline, PipelineConfig{});
@@ -79,6 +92,13 @@ TEST(ImportParallel, NamesWhatCannotBe) {
   EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
                   "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
                   "--ranks 8");
+  EXPECT_CONTAINS(rejection(R"({"zero_optimization": {"stage": 1},
+                                "x-zerolab": {"parallel": {"replicate": 3}}})"),
+                  "x-zerolab.parallel.replicate: 3 does not divide the 4 data-parallel ranks");
+  EXPECT_CONTAINS(rejection(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 3}})"),
+                  "zero_optimization.mics_shard_size: 3 does not divide the 4 data-parallel ranks");
+  EXPECT_CONTAINS(rejection(R"({"x-zerolab": {"parallel": {"replicate": 2}}})"),
+                  "parallel.replicate: copies of shards need ZeRO stage 1, 2 or 3, not 0");
   EXPECT_CONTAINS(rejection(R"({"tensor_parallel": {"autotp_size": 2},
                                 "x-zerolab": {"parallel": {"tensor": 4}}})"),
                   "tensor_parallel.autotp_size: 2 contradicts x-zerolab.parallel.tensor, 4");

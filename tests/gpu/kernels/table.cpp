@@ -214,6 +214,10 @@ void time_ends(Bench& b, Table& table, const Layer& layer, std::int64_t logit_ro
                                       .losses = b.empty(kF32, {logit_rows}),
                                       .vocab = layer.vocab,
                                       .grad_scale = 1e-4f});
+  table.time(layer.name, LogitStatistics{.logits = b.normal(kBf16, {logit_rows, layer.vocab}),
+                                         .targets = b.tokens(logit_rows, layer.vocab),
+                                         .statistics = b.empty(kF32, {logit_rows, 3}),
+                                         .vocab = layer.vocab});
   b.clear();
 }
 
