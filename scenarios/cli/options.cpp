@@ -72,7 +72,8 @@ bool DatabaseOptions::is_used() const {
 
 std::filesystem::path DatabaseOptions::path() const {
   if (file.empty()) return database_path();
-  const std::filesystem::path path(file), folder = path.parent_path();
+  std::filesystem::path path(file);
+  const std::filesystem::path folder = path.parent_path();
   std::error_code status;
   if (!folder.empty() && !std::filesystem::is_directory(folder, status)) {
     throw Error(ErrorCode::failed, "--db: " + shortened(file) + ": there is no folder " +
