@@ -30,7 +30,7 @@ void Calibrator::work(CalibrationOptions options, const std::string& file) {
   };
   QString error;
   try {
-    const sim::ClusterSpec cluster = calibrate_machine(options);
+    const sim::ClusterSpec cluster = measure_(options);
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
     AtomicFile out(file);
     out.write(sim::cluster_json(cluster));

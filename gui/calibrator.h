@@ -5,6 +5,7 @@
 
 #include <QObject>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -19,6 +20,9 @@ class Calibrator : public QObject {
   explicit Calibrator(QObject* parent = nullptr) : QObject(parent) {}
   ~Calibrator() override;
 
+  // In place of calibrate_machine(): for tests.
+  using Measure = std::function<sim::ClusterSpec(const CalibrationOptions&)>;
+  void measure_by(Measure measure) { measure_ = std::move(measure); }
   bool running() const { return running_; }
   // Nothing while one runs. Writes what is fitted to `file`.
   void start(const CalibrationOptions& options, const std::string& file);
@@ -34,6 +38,7 @@ class Calibrator : public QObject {
   std::thread thread_;
   std::atomic<bool> stop_{false};
   bool running_ = false;
+  Measure measure_ = calibrate_machine;
 };
 
 }  // namespace zl::gui

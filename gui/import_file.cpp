@@ -1,6 +1,7 @@
 #include "gui/import_file.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -8,9 +9,11 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/nearest.h"
+#include "scenarios/files/defaults.h"
 #include "scenarios/files/file_kind.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
+#include "scenarios/files/strategy_names.h"
 #include "simulator/json/reading.h"
 
 namespace zl::gui {
@@ -25,10 +28,15 @@ bool is_database(const std::string& path) {
 ImportedFile import_model(const std::string& path, const Document& current) {
   const ModelConfig model = load_model(path);
   // What was said for another model goes with it.
-  return {ImportedFile::Kind::model,
-          current.with("model", path).with("run.micro_batch", "").with("run.sequence_length", ""),
-          "model " + model.name + " from " + path,
-          {}};
+  Document next =
+      current.with("model", path).with("run.micro_batch", "").with("run.sequence_length", "");
+  std::string message = "model " + model.name + " from " + path;
+  if (is_long_by_default(model)) {
+    next = next.with("run.sequence_length", std::to_string(kUsualSequenceLength));
+    message += fmt::format("; sequences of {}, not of the {} it can take", kUsualSequenceLength,
+                           default_sequence_length(model));
+  }
+  return {ImportedFile::Kind::model, std::move(next), std::move(message), {}};
 }
 
 ImportedFile import_strategy(const std::string& path, const std::string& text,
@@ -49,9 +57,9 @@ ImportedFile import_strategy(const std::string& path, const std::string& text,
     if (names.empty()) {
       for (const ImportedStrategy& each : scenario.strategies) names.push_back(each.strategy.name);
     }
-    const bool known = std::find(names.begin(), names.end(), path) != names.end();
-    if (!known) names.push_back(path);
-    out.document = known ? current : current.with_strategies(names);
+    const std::vector<std::string> longer = with_strategy_file(names, path);
+    const bool known = longer == names;
+    out.document = known ? current : current.with_strategies(longer);
     out.message =
         (known ? "reloaded strategy " : "strategy ") + strategy.strategy.name + " from " + path;
     return out;

@@ -34,6 +34,7 @@
 #include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
+#include "gui/views/sweep_page.h"
 #include "gui/views/trace_views.h"
 #include "gui/views/train_page.h"
 #include "scenarios/files/defaults.h"
@@ -97,6 +98,10 @@ void MainWindow::follow_session() {
   connect(&session_, &Session::study_changed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::failed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::document_changed, this, &MainWindow::follow_files);
+  connect(form_, &ScenarioDock::list_typed, this, [this](const QString& key, const QString& list) {
+    show_view("sweep");
+    sweep_->ask(key, list);
+  });
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this] {
     // Editors write a new file in the place of the old one, which is then watched no more.
     QTimer::singleShot(kSettledMilliseconds, this, [this] {

@@ -20,6 +20,7 @@ class Pages;
 class RunsPage;
 class ScenarioDock;
 class StrategyView;
+class SweepPage;
 class TableModel;
 class TrainPage;
 
@@ -41,6 +42,7 @@ class MainWindow : public QMainWindow {
   StrategyView& strategies() const { return *strategies_; }
   RunsPage& runs() const { return *runs_; }
   TrainPage& training() const { return *training_; }
+  SweepPage& sweep() const { return *sweep_; }
   ComparePage& comparison() const { return *comparison_; }
   NoticeBar& notices() const { return *notices_; }
   Pages& pages() const { return *pages_; }
@@ -104,6 +106,7 @@ class MainWindow : public QMainWindow {
   QFileSystemWatcher watcher_;  // of the files that the scenario names
   QStringList recent_;
   StrategyView* strategies_ = nullptr;
+  SweepPage* sweep_ = nullptr;
   RunsPage* runs_ = nullptr;
   TrainPage* training_ = nullptr;
   ComparePage* comparison_ = nullptr;

@@ -85,6 +85,9 @@ QString value_text(double value, Unit unit) {
       return seconds_text(value);
     case Unit::fraction:
       return share_text(value);
+    case Unit::flop_rate:
+    case Unit::byte_rate:
+      return QString::fromStdString(readable(value, unit));
     case Unit::none:
       break;
   }

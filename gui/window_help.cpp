@@ -46,7 +46,7 @@ constexpr std::pair<const char*, const char*> kWords[] = {
     {"fragmentation", "Memory that is reserved and free, but in pieces too small for a request"},
     {"global batch", "Micro-batch x accumulation x ranks: what one optimizer step sees"},
     {"gradient accumulation", "Micro-batches whose gradients are added up before one step"},
-    {"headroom", "Capacity less the peak of a rank"},
+    {"headroom", "Capacity less what the memory pool of a rank reserves"},
     {"MFU", "Model FLOP/s utilisation: model FLOPs of a step / its time / the peak FLOP/s"},
     {"micro-batch", "Sequences of one rank in one forward"},
     {"offload", "Optimizer state or weights kept in host memory or files, not on the device"},

@@ -17,6 +17,7 @@
 #include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
+#include "gui/views/sweep_page.h"
 #include "gui/views/trace_views.h"
 #include "gui/views/train_page.h"
 
@@ -42,6 +43,10 @@ void MainWindow::add_deciding_views() {
   add_view({decide, "explore", tr("Explore"),
             tr("Every stage, recomputation, micro-batch and offload of one strategy")},
            new ExplorePage(session_, this));
+  sweep_ = new SweepPage(session_, this);
+  add_view({decide, "sweep", tr("Sweep"),
+            tr("Lists of clusters, batches, lengths: a row of every combination")},
+           sweep_);
   add_view({compare, "memory", tr("Memory"), tr("Peak bytes by owner against the capacity")},
            make_memory_page(session_, this));
   add_view({compare, "time", tr("Time"), tr("The parts of a step, with error bars")},
@@ -118,8 +123,8 @@ void MainWindow::add_docks() {
 }
 
 QStringList MainWindow::view_names() {
-  return {"overview", "tradeoff",  "fit",      "explore", "memory", "time", "traffic",
-          "compare",  "over-time", "timeline", "keys",    "train",  "runs", "accuracy"};
+  return {"overview", "tradeoff",  "fit",      "explore", "sweep", "memory", "time",    "traffic",
+          "compare",  "over-time", "timeline", "keys",    "train", "runs",   "accuracy"};
 }
 
 QWidget* MainWindow::view(const QString& name) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/bytes.h"
@@ -25,6 +26,13 @@ std::string readable_seconds(double seconds) {
   return fmt::format("{:.3f} us", seconds * 1e6);
 }
 
+std::string with_prefix(double value, const char* unit) {
+  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  std::size_t prefix = 0;
+  for (; std::abs(value) >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix) value /= 1000;
+  return fmt::format("{:.4g} {}{}", value, kPrefixes[prefix], unit);
+}
+
 std::string readable_number(double value, Unit unit) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   switch (unit) {
@@ -34,6 +42,10 @@ std::string readable_number(double value, Unit unit) {
       return readable_seconds(value);
     case Unit::fraction:
       return fmt::format("{:.2f} %", value * 100);
+    case Unit::flop_rate:
+      return with_prefix(value, "FLOP/s");
+    case Unit::byte_rate:
+      return with_prefix(value, "B/s");
     case Unit::none:
       break;
   }

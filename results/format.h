@@ -22,8 +22,9 @@ Format parse_format(std::string_view text);
 enum class Align : std::uint8_t { left, right };
 
 // How a number reads for people (table, md): 1.50 GiB, 12.3 ms, 4.2 %. Programs (csv, json) get
-// the plain value in bytes, seconds or as a fraction.
-enum class Unit : std::uint8_t { none, bytes, seconds, fraction };
+// the plain value in bytes, seconds, FLOP/s, bytes a second or as a fraction.
+// Rates: 989.4 TFLOP/s, 3.35 TB/s (of powers of 1,000, as data sheets have them).
+enum class Unit : std::uint8_t { none, bytes, seconds, fraction, flop_rate, byte_rate };
 
 struct Column {
   std::string name;

@@ -22,6 +22,7 @@ struct ReportRun {
   std::int64_t capacity = 0;  // device bytes of a rank; 0: the scenario's
   std::string name = {};      // of its strategy, and what tells it from others; empty: just that
   std::string tags = {};
+  std::string beside_fastest = {};  // of a prediction: its step beside the shortest like it
   std::vector<std::pair<std::string, std::string>> facts = {};  // that not all of the scenario have
 };
 

@@ -1,7 +1,9 @@
 #include "simulator/ratio.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "simulator/timeline.h"
 
@@ -20,6 +22,14 @@ bool err_together(const RunResult& a, const RunResult& b) {
          a.setup.cluster == b.setup.cluster && a.setup.stack == b.setup.stack;
 }
 
+bool is_timed_prediction(const RunResult& run) {
+  return run.predicted && run.outcome == Outcome::ok && run.step_time.median > 0;
+}
+
+bool are_alike(const RunResult& a, const RunResult& b) {
+  return a.setup == b.setup && a.ranks == b.ranks && a.precision == b.precision;
+}
+
 }  // namespace
 
 std::optional<StepRatio> step_ratio(const RunResult& a, const RunResult& b) {
@@ -31,6 +41,32 @@ std::optional<StepRatio> step_ratio(const RunResult& a, const RunResult& b) {
   const double error = err_together(a, b) ? std::min(own, whole) : whole;
   const double factor = std::exp(kNineInTen * error);
   return StepRatio{ratio, ratio / factor, ratio * factor};
+}
+
+std::string readable(const StepRatio& ratio) {
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.2fx, %.2f to %.2f", ratio.value, ratio.low,
+                ratio.high);
+  return text.data() + std::string(ratio.is_decided() ? "" : ", not decided");
+}
+
+std::string step_ratio_line(const RunResult& a, const RunResult& b) {
+  const auto ratio = step_ratio(a, b);
+  if (!ratio) return "";
+  return "A step of b takes " + readable(*ratio) + " (9 times out of 10; " +
+         (err_together(a, b) ? "errors that both share cancel)" : "their errors do not cancel)");
+}
+
+const RunResult* fastest_like(const RunResult& run, std::span<const RunResult* const> runs) {
+  if (!is_timed_prediction(run)) return nullptr;
+  const RunResult* fastest = &run;
+  bool alone = true;
+  for (const RunResult* each : runs) {
+    if (each == &run || !is_timed_prediction(*each) || !are_alike(*each, run)) continue;
+    alone = false;
+    if (each->step_time.median < fastest->step_time.median) fastest = each;
+  }
+  return alone ? nullptr : fastest;
 }
 
 }  // namespace zl::sim

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 
 #include "core/train/run_result.h"
 
@@ -23,5 +25,17 @@ struct StepRatio {
 // only their own parts are left; a prediction beside a measurement, of another machine, number of
 // ranks or software keeps its whole bar. Empty where a step time is missing, or both were measured.
 std::optional<StepRatio> step_ratio(const RunResult& a, const RunResult& b);
+
+// "1.08x, 0.97 to 1.20, not decided".
+std::string readable(const StepRatio& ratio);
+
+// "A step of b takes 1.08x, 0.97 to 1.20, not decided (9 times out of 10; errors that both share
+// cancel)". Empty where step_ratio() is.
+std::string step_ratio_line(const RunResult& a, const RunResult& b);
+
+// Of the predictions among `runs` that ran and differ from `run` in their strategy alone, itself
+// included, the one of the shortest step. Null where `run` is no such prediction, or there is no
+// other.
+const RunResult* fastest_like(const RunResult& run, std::span<const RunResult* const> runs);
 
 }  // namespace zl::sim

@@ -76,7 +76,13 @@ void remove_folder(int parent, const std::string& name, int folder) {
   ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
 }
 
-// Where the file system has no locks, nothing counts as left behind.
+bool holds_objects(int folder) {
+  const std::vector<std::string> names = names_in(folder);
+  return std::any_of(names.begin(), names.end(), is_object);
+}
+
+// A folder that another rank has made and not locked yet may be taken, too: it is empty, and made
+// again. Where the file system has no locks, nothing counts as left behind.
 void remove_leftovers(int parent, const std::string& path) {
   for (const std::string& name : names_in(parent)) {
     if (!is_storage_folder(name)) continue;
@@ -84,7 +90,8 @@ void remove_leftovers(int parent, const std::string& path) {
     if (folder < 0) continue;
     struct stat info {};
     if (::fstat(folder, &info) == 0 && is_own(info) && ::flock(folder, LOCK_EX | LOCK_NB) == 0) {
-      log_info(path + "/" + name + ": removing what a run that was killed left behind");
+      if (holds_objects(folder))
+        log_info(path + "/" + name + ": removing what a run that was killed left behind");
       remove_folder(parent, name, folder);
     }
     ::close(folder);

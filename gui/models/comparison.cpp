@@ -7,6 +7,7 @@
 
 #include "gui/units.h"
 #include "results/compare.h"
+#include "simulator/ratio.h"
 
 namespace zl::gui {
 namespace {
@@ -45,8 +46,13 @@ Holders holders_at_peak(const StrategyStudy& strategy) {
   return holders;
 }
 
-std::string verdict(const MetricDelta& delta) {
+bool is_of_step_time(const std::string& metric) {
+  return metric == "step_time_seconds" || metric == "tokens_per_second" || metric == "mfu";
+}
+
+std::string verdict(const MetricDelta& delta, bool times_are_decided) {
   if (delta.worse == Worse::informative || delta.absolute == 0) return "";
+  if (!times_are_decided && is_of_step_time(delta.name)) return "not decided";
   const bool worse = (delta.worse == Worse::more) == (delta.absolute > 0);
   return worse ? "✗ worse" : "✓ better";
 }
@@ -72,12 +78,14 @@ Table metric_differences(const RunResult& a, const RunResult& b) {
   table.columns = {
       {"metric", Align::left}, {"B is", Align::left}, {"change", Align::right, Unit::fraction},
       {"A", Align::right},     {"B", Align::right},   {"B - A", Align::right}};
+  const auto ratio = sim::step_ratio(a, b);
+  const bool decided = !ratio || ratio->is_decided();
   for (const MetricDelta& delta : compare(a, b)) {
     const Unit unit = unit_of(delta.name);
     const auto text = [unit](double value) { return value_text(value, unit).toStdString(); };
     const Cell change = std::isfinite(delta.relative) ? Cell(delta.relative) : Cell();
-    table.rows.push_back(
-        {delta.name, verdict(delta), change, text(delta.a), text(delta.b), text(delta.absolute)});
+    table.rows.push_back({delta.name, verdict(delta, decided), change, text(delta.a), text(delta.b),
+                          text(delta.absolute)});
   }
   return table;
 }

@@ -14,7 +14,8 @@ namespace zl::gui {
 // Changed keys only: key, value in A, value in B. Both are scenarios with one strategy.
 Table configuration_differences(const Document& a, const Document& b);
 
-// Every metric, the largest relative change first, as results/compare orders them.
+// Every metric, the largest relative change first, as results/compare orders them. Which of two
+// predicted times is better is said only where their errors leave it decided (step_ratio()).
 Table metric_differences(const RunResult& a, const RunResult& b);
 
 // Blocks live at each side's peak whose bytes differ, the largest difference first.

@@ -28,27 +28,24 @@ double share_of_step(const StrategyStudy& strategy, double TimeBreakdown::*part)
   return step > 0 ? strategy.result.time.*part / step : kNone;
 }
 
-// What decides: of what fits the bytes in use, else what the pool would have to reserve.
-std::int64_t needed_device(const StrategyStudy& s) {
-  const std::int64_t in_use = s.result.peak_device.total();
-  return s.fits() ? in_use : std::max(in_use, s.result.need.reserved);
-}
-
 double positive(double value) { return value > 0 ? value : kNone; }
 
 // Every number but the name and the verdict.
 constexpr Metric kMetrics[] = {
     {"headroom", Unit::bytes, false, true,
-     "Device memory of one rank left at the peak; of what does not fit, what is missing: the pool "
-     "must be able to reserve it",
+     "Device memory of one rank beside what its pool reserves; of what does not fit, what is "
+     "missing",
      [](const Study& study, const StrategyStudy& s) {
        if (study.budget <= 0) return kNone;
-       return static_cast<double>(study.budget - needed_device(s));
+       return static_cast<double>(study.budget - s.reserved());
      }},
     {"peak device", Unit::bytes, true, false, "Highest device memory of one rank",
      [](const Study&, const StrategyStudy& s) {
        return static_cast<double>(s.result.peak_device.total());
      }},
+    {"reserved", Unit::bytes, false, false,
+     "What the pool of one rank reserves for that, in whole slabs: this must fit",
+     [](const Study&, const StrategyStudy& s) { return static_cast<double>(s.reserved()); }},
     {"host", Unit::bytes, false, false, "Highest host memory of one rank",
      [](const Study&, const StrategyStudy& s) {
        return static_cast<double>(s.result.peak_host.total());

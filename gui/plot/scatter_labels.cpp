@@ -9,6 +9,8 @@
 namespace zl::gui {
 namespace {
 
+constexpr double kBetweenCaptions = 12;  // pixels
+
 struct Place {
   QRectF area;
   std::ptrdiff_t hits = std::numeric_limits<std::ptrdiff_t>::max();  // what it would hide
@@ -16,7 +18,7 @@ struct Place {
 
 // The best place for a label of `size`: beside its symbol, or some lines above or below.
 Place find_place(const QRectF& symbol, const QSizeF& size, const QRectF& box,
-                 const std::vector<QRectF>& taken) {
+                 const std::vector<QRectF>& taken, const QRectF& limit) {
   const double right = symbol.right() + 3, left = symbol.left() - 3 - size.width();
   const double above = symbol.top() - size.height(), below = symbol.bottom();
   const double beside = symbol.center().y() - size.height() / 2;
@@ -35,6 +37,7 @@ Place find_place(const QRectF& symbol, const QSizeF& size, const QRectF& box,
     const QRectF area(corner, size);
     auto hits = 2 * std::count_if(taken.begin(), taken.end(),
                                   [&](const QRectF& other) { return area.intersects(other); });
+    if (limit.intersects(area)) ++hits;
     if (!box.adjusted(0, 0, 12, 0).contains(area)) ++hits;
     if (area.left() < box.left()) hits += 2;  // over the numbers of the axis
     if (area.right() > box.right() + 12) hits += 4;
@@ -45,22 +48,39 @@ Place find_place(const QRectF& symbol, const QSizeF& size, const QRectF& box,
 
 }  // namespace
 
-// A label goes where it hides no symbol, no other label and not the capacity, with a line to its
-// symbol when that is away; one without such a place is left to the tool tip.
+ScatterCaptions scatter_captions(const QString& axis, bool logarithmic, double width,
+                                 const QFontMetricsF& metrics) {
+  ScatterCaptions said;
+  for (const QString& name : logarithmic ? QStringList{QObject::tr("%1 (logarithmic)").arg(axis),
+                                                       QObject::tr("%1 (log)").arg(axis)}
+                                         : QStringList{axis}) {
+    for (const QString& hollow :
+         {QObject::tr("hollow, ✗: does not fit"), QObject::tr("✗: does not fit"), QString()}) {
+      said = {name, hollow};
+      const double both = metrics.horizontalAdvance(name) + metrics.horizontalAdvance(hollow);
+      if (!hollow.isEmpty() && both + kBetweenCaptions <= width) return said;
+    }
+  }
+  return said;
+}
+
+// A label goes where it hides no symbol and no other label, and rather not the capacity, with a
+// line to its symbol when that is away; one without such a place is left to the tool tip.
 void ScatterPlot::draw_labels(QPainter& painter, const Frame& frame,
                               const std::vector<Mark>& marks) const {
   const QFontMetricsF metrics(painter.font(), painter.device());
   std::vector<QRectF> taken;
   for (const Mark& mark : marks) taken.push_back(mark.area);
+  QRectF limit_area;
   if (data_.x_limit && !limit_is_far()) {
     const double limit = frame.at(*data_.x_limit, frame.y_min).x();
-    taken.emplace_back(limit - 2, frame.box.top(), 4, frame.box.height());
+    limit_area = QRectF(limit - 2, frame.box.top(), 4, frame.box.height());
   }
   for (std::size_t i = 0; i < data_.points.size(); ++i) {
     const QString text = label_of(data_.points[i]);
     const QRectF& symbol = marks[i].area;
     const QSizeF size(metrics.horizontalAdvance(text) + 2, frame.line);
-    const auto [area, hits] = find_place(symbol, size, frame.box, taken);
+    const auto [area, hits] = find_place(symbol, size, frame.box, taken, limit_area);
     if (hits > 1) continue;
     taken.push_back(area);
     const double near_x = area.left() > symbol.right() ? area.left() : area.right();

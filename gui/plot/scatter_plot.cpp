@@ -146,15 +146,15 @@ void ScatterPlot::draw_axes(QPainter& painter, const Frame& frame) const {
 
 void ScatterPlot::draw_names(QPainter& painter, const Frame& frame) const {
   const QRectF& box = frame.box;
-  painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
-                   Qt::AlignRight | Qt::AlignVCenter,
-                   frame.x_log ? tr("%1 (logarithmic)").arg(data_.x_name) : data_.x_name);
+  const QRectF below(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line);
+  const auto [axis, hollow] = scatter_captions(data_.x_name, frame.x_log, box.width(),
+                                               QFontMetricsF(painter.font(), painter.device()));
+  painter.drawText(below, Qt::AlignRight | Qt::AlignVCenter, axis);
   painter.drawText(QRectF(box.left() + 4, box.top() - frame.line - 4, box.width(), frame.line),
                    Qt::AlignLeft | Qt::AlignVCenter, data_.y_name);
   if (std::any_of(data_.points.begin(), data_.points.end(),
                   [](const ScatterPoint& point) { return !point.feasible; })) {
-    painter.drawText(QRectF(box.left(), box.bottom() + frame.line + 5, box.width(), frame.line),
-                     Qt::AlignLeft | Qt::AlignVCenter, tr("hollow, ✗: does not fit"));
+    painter.drawText(below, Qt::AlignLeft | Qt::AlignVCenter, hollow);
   }
   if (data_.x_limit) draw_limit(painter, frame);
 }

@@ -27,6 +27,14 @@ struct ScatterData {
   bool diagonal = false;
 };
 
+// What stands under the axis: its name on the right, what a hollow symbol means on the left, as
+// long as `width` holds both beside each other; "": there is no room for that.
+struct ScatterCaptions {
+  QString axis, hollow;
+};
+ScatterCaptions scatter_captions(const QString& axis, bool logarithmic, double width,
+                                 const QFontMetricsF& metrics);
+
 // Indices of the feasible points that no other beats with less x and more y, by rising x.
 std::vector<std::size_t> pareto_front(const std::vector<ScatterPoint>& points);
 

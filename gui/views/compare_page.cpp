@@ -12,6 +12,7 @@
 #include "gui/models/comparison.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
+#include "simulator/ratio.h"
 
 namespace zl::gui {
 ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
@@ -23,6 +24,9 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
   message_ = new QLabel;
   message_->setWordWrap(true);
   message_->hide();
+  ratio_ = new QLabel;
+  ratio_->setWordWrap(true);
+  ratio_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* bar = new QHBoxLayout;
   for (std::size_t i = 0; i < sides_.size(); ++i) {
     Side& side = sides_[i];
@@ -54,10 +58,15 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(bar);
   layout->addWidget(message_);
+  layout->addWidget(ratio_);
   layout->addWidget(splitter, 1);
   connect(&session, &Session::study_changed, this, &ComparePage::list_subjects);
   connect(&session, &Session::baseline_changed, this, [this] {
-    if (!session_.baseline().isEmpty()) choose_data(sides_[0], session_.baseline());
+    if (session_.baseline().isEmpty()) return;
+    choose_data(sides_[0], session_.baseline());
+    const int apart = index_apart(sides_[1].choice->currentIndex());
+    if (apart != sides_[1].choice->currentIndex())
+      choose_data(sides_[1], sides_[1].choice->itemData(apart));
   });
   connect(&session, &Session::selection_changed, this, [this] {
     const QStringList& names = session_.selection();
@@ -98,7 +107,10 @@ void ComparePage::list_subjects() {
           qlonglong(run.id));
     }
     int index = before.isValid() ? choice->findData(before) : -1;
-    if (index < 0) index = std::min(static_cast<int>(i), choice->count() - 1);
+    if (index < 0) {
+      index = std::min(static_cast<int>(i), choice->count() - 1);
+      if (i == 1) index = index_apart(index);
+    }
     choice->setCurrentIndex(index);
     choose(sides_[i]);
   }
@@ -114,6 +126,17 @@ void ComparePage::choose_data(Side& side, const QVariant& subject) {
   if (index < 0) return;
   side.choice->setCurrentIndex(index);
   if (!stale_) choose(side);
+}
+
+// The choice of B, or the first that is not A: what is compared with itself says nothing.
+int ComparePage::index_apart(int index) const {
+  const QVariant a = sides_[0].choice->currentData();
+  const QComboBox& b = *sides_[1].choice;
+  if (b.itemData(index) != a) return index;
+  for (int i = 0; i < b.count(); ++i) {
+    if (b.itemData(i) != a) return i;
+  }
+  return index;
 }
 
 void ComparePage::compare_strategies(const QString& a, const QString& b) {
@@ -166,10 +189,15 @@ void ComparePage::show_comparison() {
   };
   configuration_->set_table(configuration_differences(one_strategy_document(*a, a->strategies[0]),
                                                       one_strategy_document(*b, b->strategies[0])));
-  metrics_->set_table(metric_differences(result(sides_[0], *a), result(sides_[1], *b)));
+  const RunResult of_a = result(sides_[0], *a), of_b = result(sides_[1], *b);
+  metrics_->set_table(metric_differences(of_a, of_b));
+  ratio_->setText(QString::fromStdString(sim::step_ratio_line(of_a, of_b)));
+  ratio_->setVisible(!ratio_->text().isEmpty());
   contributors_->set_table(memory_contributors(a->strategies[0], b->strategies[0]));
   show_memory();
 }
+
+QString ComparePage::ratio_text() const { return ratio_->isHidden() ? QString() : ratio_->text(); }
 
 void ComparePage::show_memory() {
   const auto a = sides_[0].session->study(), b = sides_[1].session->study();

@@ -31,6 +31,7 @@ class ComparePage : public QWidget {
   TableModel* metrics() const { return metrics_; }
   TableModel* contributors() const { return contributors_; }
   LinePlot* memory() const { return memory_; }
+  QString ratio_text() const;  // of two step times, with its bar; empty: none is known
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -43,6 +44,7 @@ class ComparePage : public QWidget {
     QString label;
   };
   void list_subjects();
+  int index_apart(int index) const;
   void choose(Side& side);
   void choose_data(Side& side, const QVariant& subject);
   void show_message(const QString& message);
@@ -53,6 +55,7 @@ class ComparePage : public QWidget {
   RunModel& runs_;
   std::array<Side, 2> sides_;
   QLabel* message_;
+  QLabel* ratio_;
   TableModel* configuration_;
   TableModel* metrics_;
   TableModel* contributors_;

@@ -50,10 +50,10 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   auto* bar = new QHBoxLayout;
   auto* hint = new QLabel(tr("Drag along an axis to keep a range, click it to let go."));
   hint->setForegroundRole(QPalette::PlaceholderText);
+  hint->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // the button stays in sight
   bar->addWidget(new QLabel(tr("Vary:")));
   bar->addWidget(strategy_);
-  bar->addWidget(hint);
-  bar->addStretch(1);
+  bar->addWidget(hint, 1);
   bar->addWidget(button);
   plot_ = new ParallelPlot(tr("Every combination"));
   plot_->set_empty_text(tr("The combinations appear here while they are tried."));
@@ -187,7 +187,7 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
     const auto& changes = each.variation.changes;
     table.rows.push_back({std::string(each.fits ? "✓ yes" : "✗ no"), each.tokens_per_second,
                           each.step_time, each.peak_device,
-                          asked_->budget > 0 ? Cell(asked_->budget - each.peak_device) : Cell(),
+                          asked_->budget > 0 ? Cell(asked_->budget - each.reserved) : Cell(),
                           changes.empty() ? tr("as it is").toStdString() : join(changes, ", ")});
   }
   table_->set_table(std::move(table));

@@ -93,7 +93,7 @@ void FitPage::show_advice() {
   for (const FitAdvice& each : advice_) {
     table.rows.push_back({static_cast<std::int64_t>(each.candidate->changes.size()),
                           join(each.candidate->changes, ", "), each.step_time, each.price,
-                          each.peak, asked_->budget - each.peak});
+                          each.peak, asked_->budget - each.reserved});
   }
   state_->setText(advice_.empty()
                       ? tr("None of %1 combinations fits: use more ranks or a larger device. %2")

@@ -2,6 +2,7 @@
 
 #include <QComboBox>
 #include <QCompleter>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -14,6 +15,7 @@
 #include "gui/theme.h"
 #include "gui/units.h"
 #include "gui/views/hardware_panel.h"
+#include "gui/views/sweep_page.h"
 #include "scenarios/files/catalog.h"
 #include "simulator/json/reading.h"
 
@@ -160,6 +162,11 @@ void ScenarioDock::commit(const Field& field) {
   if (auto* line = qobject_cast<QLineEdit*>(field.editor)) value = line->text().trimmed();
   if (auto* combo = qobject_cast<QComboBox*>(field.editor)) value = combo->currentText().trimmed();
   if (value == field.editor->property("shown").toString()) return;
+  if (value.contains(',') && SweepPage::takes(field.key) && !QFileInfo::exists(value)) {
+    show_document();
+    Q_EMIT list_typed(field.key, value);
+    return;
+  }
   if (value.isEmpty()) {
     typed_.remove(field.key);
   } else {

@@ -36,6 +36,8 @@ class ScenarioDock : public QWidget {
 
  Q_SIGNALS:
   void problems_changed();
+  // A list was typed where one value belongs; the field is as it was.
+  void list_typed(const QString& key, const QString& values);
 
  private:
   struct Field {

@@ -45,6 +45,7 @@ QWidget* TimelinePage::make_chart() {
   search_->setAccessibleName(tr("Search an operation"));
   search_->setToolTip(
       tr("\"mlp up\", \"block 22\", \"all_gather\"; Enter: the next, Escape: back"));
+  search_->setMinimumWidth(90);
   search_->setMaximumWidth(160);
   found_ = new QLabel;
   chart->add_control(search_);
@@ -67,6 +68,7 @@ QWidget* TimelinePage::make_tables() {
   range_ = new QLabel;
   range_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   auto* box = new QWidget;
+  box->setMinimumWidth(40 * fontMetrics().averageCharWidth());  // a small window scrolls
   auto* layout = new QVBoxLayout(box);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->setSpacing(2);
@@ -81,6 +83,7 @@ QWidget* TimelinePage::make_tables() {
       titled(tr("Cost of the operation you click"), make_table_view(card_, tr("Cost card"), this)));
   tables->addWidget(
       titled(tr("Live at that moment"), make_table_view(live_, tr("Live blocks"), this)));
+  tables->setSizes({500, 300, 300});  // names of operations are longer than what else is said
   return tables;
 }
 

@@ -25,7 +25,7 @@ void add_import(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
-void add_plan(CLI::App& app, Action& action);
+void add_largest(CLI::App& app, Action& action);
 void add_paths(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);

@@ -18,6 +18,7 @@
 #include "scenarios/cli/compare_sides.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "simulator/ratio.h"
 
 namespace zl::cli {
 namespace {
@@ -123,6 +124,15 @@ Json run_reference(const CompareSide& side) {
           {"outcome", name_of(run.outcome)}};
 }
 
+Json ratio_json(const Comparison& pair) {
+  const auto ratio = sim::step_ratio(pair.run_a(), pair.run_b());
+  if (!ratio) return {};
+  return {{"value", ratio->value},
+          {"low", ratio->low},
+          {"high", ratio->high},
+          {"decided", ratio->is_decided()}};
+}
+
 Json json_of(const Comparison& pair) {
   const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json metrics = Json::array(), worse = Json::array(), configured = Json::array();
@@ -140,11 +150,9 @@ Json json_of(const Comparison& pair) {
                        {"verdict", verdict(pair, delta)}});
   }
   for (const MetricDelta& delta : pair.worse) worse.push_back(delta.name);
-  return {{"a", run_reference(pair.a)},
-          {"b", run_reference(pair.b)},
-          {"configured_differently", configured},
-          {"metrics", metrics},
-          {"regressions", worse}};
+  return {{"a", run_reference(pair.a)},           {"b", run_reference(pair.b)},
+          {"configured_differently", configured}, {"metrics", metrics},
+          {"step_ratio", ratio_json(pair)},       {"regressions", worse}};
 }
 
 std::string text_of(const std::vector<Comparison>& pairs, Format format) {
@@ -162,6 +170,8 @@ std::string text_of(const std::vector<Comparison>& pairs, Format format) {
       if (!pair.configured.empty()) text += render(configured_table(pair), format) + "\n";
     }
     text += render(table_of(pair, !csv), format);
+    const std::string line = csv ? "" : sim::step_ratio_line(pair.run_a(), pair.run_b());
+    if (!line.empty()) text += "\n" + line + ".\n";
   }
   return text;
 }

@@ -65,7 +65,7 @@ void add_examples(CLI::App& app) {
       "  zerolab import hf my-model/ --save my-model.json\n"
       "  zerolab import deepspeed ds_config.json --ranks 8");
   add("compare", "  zerolab compare 12 15 --fail-above 5%");
-  add("plan", "  zerolab plan gpt2-3m --device-memory 2GiB");
+  add("largest", "  zerolab largest gpt2-3m --device-memory 2GiB");
   add("export", "  zerolab export llama3-8b-node --perfetto trace.json");
 }
 
@@ -81,7 +81,7 @@ void describe(CLI::App& app, Action& action) {
   add_verbosity(app);
   for (const auto add :
        {add_run, add_train, add_runs, add_compare, add_show, add_import, add_calibrate, add_bench,
-        add_devices, add_plan, add_paths, add_report, add_export, add_completion, add_help}) {
+        add_devices, add_largest, add_paths, add_report, add_export, add_completion, add_help}) {
     add(app, action);
   }
   add_examples(app);

@@ -13,12 +13,10 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/planner/grid.h"
 
 namespace zl::cli {
 namespace {
-
-// More than a table can show.
-constexpr std::size_t kMostCombinations = 1000;
 
 void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
                     std::optional<std::int64_t> RunOverrides::*member, run_value::Whole rule) {
@@ -73,7 +71,15 @@ bool DatabaseOptions::is_used() const {
 }
 
 std::filesystem::path DatabaseOptions::path() const {
-  return file.empty() ? database_path() : std::filesystem::path(file);
+  if (file.empty()) return database_path();
+  std::filesystem::path path(file);
+  const std::filesystem::path folder = path.parent_path();
+  std::error_code status;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, status)) {
+    throw Error(ErrorCode::failed, "--db: " + shortened(file) + ": there is no folder " +
+                                       shortened(folder.string()) + "; make it, or name another");
+  }
+  return path;
 }
 
 void add_scenario_options(CLI::App& app, ScenarioOptions& options) {

@@ -29,6 +29,7 @@ struct DatabaseOptions {
   std::vector<std::string> tags = {};  // of the runs that are stored
 
   bool is_used() const;  // of launched ranks the first one stores
+  // Throws Error{failed} where the named file's folder is not there: a typing error makes none.
   std::filesystem::path path() const;
 };
 

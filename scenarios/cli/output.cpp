@@ -73,18 +73,15 @@ Table leaves(const Json& object) {
 
 namespace {
 
-std::string with_prefix(double value, const char* unit) {
-  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  std::size_t prefix = 0;
-  for (; value >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix) value /= 1000;
-  return fmt::format("{:.4g} {}{}", value, kPrefixes[prefix], unit);
-}
-
 std::string in_unit(const std::string& key, double value) {
   const auto has = [&key](const char* part) { return key.find(part) != std::string::npos; };
-  if (has("bandwidth") || key.ends_with("bytes_per_second")) return with_prefix(value, "B/s");
-  if (has("peak_flops")) return with_prefix(value, "FLOP/s");
-  if (key.ends_with("flops_per_token")) return with_prefix(value, "FLOP");
+  if (has("bandwidth") || key.ends_with("bytes_per_second"))
+    return readable(value, Unit::byte_rate);
+  if (has("peak_flops")) return readable(value, Unit::flop_rate);
+  if (key.ends_with("flops_per_token")) {
+    const std::string rate = readable(value, Unit::flop_rate);
+    return rate.substr(0, rate.size() - 2);  // FLOP
+  }
   if (has("efficiency") || has("spread") || has("_error")) return readable(value, Unit::fraction);
   if (has("_seconds")) return readable(value, Unit::seconds);
   const bool bytes = has("memory") || key.starts_with("bytes") || key.ends_with("workspace");

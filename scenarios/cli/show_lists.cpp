@@ -56,9 +56,9 @@ Table list_clusters() {
                {"device", Align::left},
                {"devices_per_node"},
                {"memory", Align::right, Unit::bytes},
-               {"bytes/s", Align::right, Unit::bytes},
-               {"bf16 FLOP/s"},
-               {"fp16 FLOP/s"},
+               {"memory bandwidth", Align::right, Unit::byte_rate},
+               {"bf16 peak", Align::right, Unit::flop_rate},
+               {"fp16 peak", Align::right, Unit::flop_rate},
                {"in node", Align::left},
                {"between nodes", Align::left}},
               {}};

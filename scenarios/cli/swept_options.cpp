@@ -110,6 +110,9 @@ void add_edits(CLI::App& app, ScenarioOptions& options) {
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });
   add_mesh_edits(app, options);
   add_swept(app, options, "--lr", "Learning rate of every strategy", set_lr);
+  add_count_edit(app, options, "--warmup-steps",
+                 "Of every strategy: steps in which the learning rate rises to its own",
+                 &StrategyEdits::warmup);
 }
 
 }  // namespace zl::cli

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -14,6 +16,7 @@
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
+#include "scenarios/run/training_data.h"
 
 namespace zl::cli {
 namespace {
@@ -24,7 +27,8 @@ struct TrainOptions {
   std::string format = "table";
   std::int64_t log_every = 1;
   std::string save;
-  RunHooks hooks;  // the checkpoint, the time-out and keep_going; the rest is added
+  double epochs = 0;  // 0: run.steps
+  RunHooks hooks;     // the checkpoint, the time-out and keep_going; the rest is added
 };
 
 // The line of a step. What it knows of the run is fixed before the first one.
@@ -76,6 +80,25 @@ std::string loss_text(const RunResult& run) {
   return fmt::format("loss {:.4f} -> {:.4f}, ", run.loss.front(), run.loss.back());
 }
 
+// Samples are drawn with replacement: an epoch is as many tokens as the data has.
+std::int64_t steps_of(const TrainOptions& options, const Scenario& scenario) {
+  const std::int64_t tokens = open_data(scenario, scenario.run.data).tokens();
+  if (tokens == 0) {
+    throw Error(ErrorCode::usage, "--epochs: synthetic data has no end; give --steps");
+  }
+  const auto a_step =
+      static_cast<double>(tokens_per_step(scenario, scenario.strategies.front().strategy));
+  const double steps = std::ceil(options.epochs * static_cast<double>(tokens) / a_step);
+  if (!(steps >= 1 && steps <= static_cast<double>(kMaxCount))) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--epochs: {:g} of {} tokens, {:.0f} a step, are {:.0f} steps; from 1 "
+                            "to {} can be taken",
+                            options.epochs, tokens, a_step, steps, kMaxCount));
+  }
+  log_info(fmt::format("{:g} epochs of {} tokens are {:.0f} steps", options.epochs, tokens, steps));
+  return static_cast<std::int64_t>(steps);
+}
+
 std::string summary(const RunResult& run) {
   if (run.steps == 0) return "";
   std::string text = fmt::format(
@@ -110,6 +133,9 @@ std::string the_backend(const TrainOptions& options, const Scenario& scenario,
   if (predicted && !options.save.empty()) {
     throw Error(ErrorCode::usage, "--save: the simulator has no weights; use --backend cpu");
   }
+  if (predicted && !options.hooks.validate_on.empty()) {
+    throw Error(ErrorCode::usage, "--validate: the simulator has no loss; use --backend cpu");
+  }
   if (predicted && !options.hooks.checkpoint.folder.empty()) {
     throw Error(ErrorCode::usage, "--checkpoint: the simulator has no state; use --backend cpu");
   }
@@ -134,6 +160,7 @@ int train(const TrainOptions& options) {
   Scenario scenario = load(options.scenario);
   scenario.strategies = {the_strategy(scenario)};
   const std::string backend = the_backend(options, scenario, runner);
+  if (options.epochs > 0) scenario.run.steps = steps_of(options, scenario);
   if (!options.save.empty()) AtomicFile probe(options.save);  // refuse a bad path before training
   Experiment experiment(runner, std::move(scenario), options.database);
   const ImportedStrategy& strategy = experiment.scenario().strategies.front();
@@ -153,12 +180,19 @@ int train(const TrainOptions& options) {
   };
   if (predicted) hooks.on_step = nullptr;  // its steps are recorded, not taken
   hooks.save_weights_to = options.save;
+  std::optional<double> validated;
+  hooks.on_validated = [&validated](double loss) { validated = loss; };
   const RunResult result = experiment.run(strategy, backend, std::move(hooks));
   bar.clear();
   announce(result);
   const bool has_weights = result.outcome == Outcome::ok || experiment.interrupted();
   if (!options.save.empty() && result.steps > 0 && has_weights) log_info("wrote " + options.save);
   print_result(format, experiment, result);
+  if (validated) {
+    const std::string line =
+        fmt::format("validation loss {:.4f} on {}", *validated, options.hooks.validate_on);
+    format == Format::table ? print(line + "\n") : log_info(line);
+  }
   return experiment.exit_code({&result, 1});
 }
 
@@ -172,6 +206,12 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--log-every", options->log_every, "Print every N-th step")
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
   sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
+  sub->add_option("--epochs", options->epochs,
+                  "Instead of --steps: as many as take the data's tokens so many times")
+      ->check(CLI::PositiveNumber)
+      ->excludes("--steps");
+  sub->add_option("--validate", options->hooks.validate_on,
+                  "Text or .bin that is not trained on: say the loss on it after the last step");
   add_checkpoint(*sub, options->hooks.checkpoint);
   add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_keep_going(*sub, options->hooks.keep_going);

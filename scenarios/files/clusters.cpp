@@ -1,6 +1,7 @@
 #include "scenarios/files/clusters.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -18,9 +19,17 @@ std::string local_cluster_path(const std::string& cluster) {
 
 namespace {
 
-// Runs for real get as much at this moment.
-sim::ClusterSpec with_memory_of_now(sim::ClusterSpec machine) {
-  machine.host_memory = machine_memory();
+// What is free changes by the second: predictions of one program share what was free at the first,
+// so that an edit changes a headroom and nothing else does. Runs for real take what is free when
+// they begin.
+std::int64_t memory_of_predictions() {
+  if (std::getenv("ZEROLAB_MEMORY") != nullptr) return machine_memory();
+  static const std::int64_t memory = machine_memory();
+  return memory;
+}
+
+sim::ClusterSpec with_memory(sim::ClusterSpec machine) {
+  machine.host_memory = memory_of_predictions();
   return machine;
 }
 
@@ -32,7 +41,7 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   if (name_or_path == "local-cuda") {
     const std::string file = local_cluster_path(name_or_path);
     if (std::filesystem::exists(file)) {
-      return with_memory_of_now(sim::parse_cluster(read_file(file), file));
+      return with_memory(sim::parse_cluster(read_file(file), file));
     }
     throw Error(ErrorCode::invalid,
                 "cluster: \"local-cuda\" is what `zerolab calibrate --backend "
@@ -45,7 +54,7 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   const std::string path = local_cluster_path();
   if (name_or_path == "local" && std::filesystem::exists(path)) sources.local = read_file(path);
   sim::ClusterSpec cluster = sim::find_cluster(name_or_path, sources);
-  return name_or_path == "local" ? with_memory_of_now(std::move(cluster)) : cluster;
+  return name_or_path == "local" ? with_memory(std::move(cluster)) : cluster;
 }
 
 std::string stack_text(const std::string& name_or_path) {

@@ -33,14 +33,14 @@ std::int64_t default_sequence_length(const ModelConfig& model) {
 }
 
 bool is_long_by_default(const ModelConfig& model) {
-  constexpr std::int64_t kUsual = 16384;
-  return default_sequence_length(model) > kUsual;
+  return default_sequence_length(model) > 2 * kUsualSequenceLength;
 }
 
 std::string long_default_text(const ModelConfig& model) {
   return "without --sequence-length, sequences are of " +
          std::to_string(default_sequence_length(model)) + " tokens, the longest of " + model.name +
-         "; most training is on shorter ones, such as --sequence-length 8k";
+         "; most training is on shorter ones, such as --sequence-length " +
+         std::to_string(kUsualSequenceLength / 1024) + "k";
 }
 
 }  // namespace zl

@@ -20,6 +20,7 @@ std::int64_t default_ranks(const Scenario& scenario);
 std::int64_t default_sequence_length(const ModelConfig& model);
 
 // Newer models take more tokens than people train on at once: who says no length should know.
+inline constexpr std::int64_t kUsualSequenceLength = 8192;
 bool is_long_by_default(const ModelConfig& model);
 std::string long_default_text(const ModelConfig& model);
 

@@ -33,6 +33,25 @@ void edit_lr(double lr, Json& strategy) {
   }
 }
 
+// Without a schedule: linear to the optimizer's learning rate, which then stays.
+void edit_warmup(std::int64_t steps, Json& strategy) {
+  const bool scheduled = strategy.contains("scheduler") && !strategy["scheduler"].is_null();
+  Json* scheduler = object_at(strategy, "scheduler");
+  if (scheduler == nullptr) return;
+  const Json given = scheduler->value("type", Json());
+  const std::string type =
+      !scheduled ? "WarmupLR" : (given.is_string() ? given.get<std::string>() : "");
+  if (!type.starts_with("Warmup")) {
+    throw Error(ErrorCode::invalid, "warmup-steps: the schedule " + shortened(type) +
+                                        " has no warm-up; remove one of the two");
+  }
+  (*scheduler)["type"] = type;
+  Json* params = object_at(*scheduler, "params");
+  if (params == nullptr) return;
+  (*params)["warmup_num_steps"] = steps;
+  if (!scheduled) params->update({{"warmup_type", "linear"}, {"warmup_max_lr", "auto"}});
+}
+
 void edit_offload(const std::string& to, Json& strategy) {
   Json* zero = object_at(strategy, "zero_optimization");
   if (zero == nullptr) return;
@@ -118,6 +137,10 @@ std::string edited_strategy(const std::string& text, const std::string& source,
   if (edits.lr) {
     edit_lr(*edits.lr, strategy);
     name += fmt::format("+lr-{:g}", *edits.lr);
+  }
+  if (edits.warmup) {
+    edit_warmup(*edits.warmup, strategy);
+    name += fmt::format("+warmup-{}", *edits.warmup);
   }
   if (edits.cuts()) name += edit_parallel(edits, *own);
   strategy["x-zerolab"]["name"] = name;

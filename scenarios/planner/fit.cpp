@@ -63,7 +63,7 @@ std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& s
     const double seconds = found->result.step_time.median;
     const double before = strategy.result.step_time.median;
     advice.push_back({&candidate, seconds, before > 0 ? seconds / before - 1 : 0,
-                      found->result.peak_device.total()});
+                      found->result.peak_device.total(), found->reserved()});
   }
   std::stable_sort(advice.begin(), advice.end(), [](const FitAdvice& a, const FitAdvice& b) {
     const auto changes_a = a.candidate->changes.size(), changes_b = b.candidate->changes.size();

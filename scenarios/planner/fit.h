@@ -17,9 +17,9 @@ Document fit_document(const Study& study, const std::vector<Variation>& candidat
 
 struct FitAdvice {
   const Variation* candidate = nullptr;
-  double step_time = 0;   // seconds
-  double price = 0;       // of the step time, relative to the strategy as it is (had it the memory)
-  std::int64_t peak = 0;  // device bytes
+  double step_time = 0;  // seconds
+  double price = 0;      // of the step time, relative to the strategy as it is (had it the memory)
+  std::int64_t peak = 0, reserved = 0;  // device bytes of a rank: in use, and what must be there
 };
 
 // The candidates that fit, fewest changes first, then the cheapest, without those that another one

@@ -21,6 +21,8 @@ struct StrategyStudy {
 
   const std::string& name() const { return imported.strategy.name; }
   bool fits() const { return result.outcome == Outcome::ok; }
+  // Device bytes of a rank that must be there: what its pool reserves.
+  std::int64_t reserved() const { return fits() ? result.reserved_device : result.need.reserved; }
 };
 
 struct Study {

@@ -47,6 +47,7 @@ SweepRow row_of(Variation variation, const StrategyStudy& judged) {
           offload_text(strategy),
           judged.fits(),
           judged.result.peak_device.total(),
+          judged.reserved(),
           judged.result.step_time.median,
           judged.result.tokens_per_second};
 }

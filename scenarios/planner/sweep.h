@@ -18,9 +18,9 @@ struct SweepRow {
   std::int64_t micro_batch = 1;
   std::string offload;  // "none", "optimizer", "optimizer and weights"
   bool fits = true;
-  std::int64_t peak_device = 0;  // bytes of one rank
-  double step_time = 0;          // seconds
-  double tokens_per_second = 0;  // of all ranks
+  std::int64_t peak_device = 0, reserved = 0;  // bytes of one rank: in use, must be there
+  double step_time = 0;                        // seconds
+  double tokens_per_second = 0;                // of all ranks
 };
 
 // Every combination that this build accepts: stages 0-3, recomputation none, auto and full, five

@@ -18,6 +18,7 @@
 #include "scenarios/report/report_facts.h"
 #include "scenarios/report/report_step.h"
 #include "simulator/json/reading.h"
+#include "simulator/ratio.h"
 
 namespace zl {
 namespace {
@@ -180,6 +181,16 @@ void share_facts(const std::vector<NameWithFacts>& named, ReportScenario& out) {
   }
 }
 
+void put_beside_fastest(std::vector<ReportRun>& runs) {
+  std::vector<const RunResult*> results;
+  for (const ReportRun& run : runs) results.push_back(&run.result);
+  for (ReportRun& run : runs) {
+    const RunResult* fastest = sim::fastest_like(run.result, results);
+    const auto ratio = fastest == nullptr ? std::nullopt : sim::step_ratio(*fastest, run.result);
+    if (ratio) run.beside_fastest = fastest == &run.result ? "fastest" : sim::readable(*ratio);
+  }
+}
+
 ReportScenario collect_scenario(const std::string& name, std::vector<StoredRun> runs) {
   ReportScenario out;
   out.name = name;
@@ -210,6 +221,7 @@ ReportScenario collect_scenario(const std::string& name, std::vector<StoredRun> 
     }
   }
   share_facts(named, out);
+  put_beside_fastest(out.runs);
   const std::int64_t capacity = out.runs.front().capacity;
   const bool same = std::all_of(out.runs.begin(), out.runs.end(), [capacity](const ReportRun& run) {
     return run.capacity == capacity;
@@ -233,10 +245,6 @@ std::vector<ReportEnvironment> collect_environments(std::vector<StoredRun>& runs
   }
   return out;
 }
-
-}  // namespace
-
-namespace {
 
 // Those that are side by side, the one that ran last first; runs are in the order of their ids.
 std::vector<std::vector<StoredRun>> families_of(std::vector<StoredRun> runs) {

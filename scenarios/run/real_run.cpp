@@ -8,15 +8,13 @@
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/token_source.h"
 #include "results/environment.h"
-#include "scenarios/files/file_kind.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
-#include "scenarios/run/corpus.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/run_facts.h"
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/training_data.h"
 #include "scenarios/run/weights_file.h"
 
 namespace zl {
@@ -45,22 +43,10 @@ CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strateg
   return config;
 }
 
-// Weights and archives train without a word and mean nothing.
-void require_text_or_tokens(const std::string& path) {
-  if (path.ends_with(".bin")) return;
-  const InputFile file(path);
-  std::string begin(std::min<std::int64_t>(file.size(), 4096), '\0');
-  file.read(0, std::as_writable_bytes(std::span(begin)));
-  const std::string kind = binary_kind(begin);
-  if (kind.empty()) return;
-  throw Error(ErrorCode::invalid, "run.data: " + path + ": this is " + kind +
-                                      ", not a text; give one, or a .bin of 16-bit tokens");
-}
-
 // What a run needs besides its world, and what its ranks agree on.
 struct Preparation {
   Strategy strategy;
-  std::optional<TokenSource> data;
+  std::optional<TokenSource> data, validation;
   Statement statement;
 };
 
@@ -69,17 +55,9 @@ bool are_apart(const World& world) { return world.executed_ranks() < world.ranks
 
 void prepare(const World& world, const Scenario& scenario, const Resolve& resolve,
              const RunHooks& hooks, Preparation& made) {
-  const auto& run = scenario.run;
   made.strategy = resolve();
-  if (run.data == "synthetic") {
-    made.data = TokenSource::synthetic(scenario.model.vocab, run.seed);
-  } else {
-    const std::string path = run.data == "bible" ? king_james_bible() : run.data;
-    require_text_or_tokens(path);
-    const auto tokenizer = load_tokenizer(run.tokenizer == "byte" ? "" : run.tokenizer);
-    made.data = TokenSource::open(path, *tokenizer, scenario.model.vocab, run.seed);
-    made.data->require(run.sequence_length);
-  }
+  made.data = open_data(scenario, scenario.run.data);
+  if (!hooks.validate_on.empty()) made.validation = open_data(scenario, hooks.validate_on);
   if (!are_apart(world)) return;
   made.statement.facts = run_facts(scenario, made.strategy, made.data->fingerprint(), hooks);
 }
@@ -173,9 +151,12 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   options.make_storage = [timeout = hooks.collective_timeout](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio, timeout);
   };
-  if (!hooks.save_weights_to.empty()) {
-    options.at_end = [&weights](Engine& engine) { weights.collect(engine); };
-  }
+  options.at_end = [&](Engine& engine) {
+    if (!hooks.save_weights_to.empty()) weights.collect(engine);
+    if (!prepared.validation) return;
+    const double loss = validation_loss(engine, *prepared.validation, scenario.run.sequence_length);
+    if (engine.context().rank() == 0 && hooks.on_validated) hooks.on_validated(loss);
+  };
   RankOutcome outcome = run_world(world, scenario, prepared, options);
   RunResult& result = outcome.result;
   write_measured_times(outcome.trace, result);

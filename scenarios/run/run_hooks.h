@@ -22,6 +22,10 @@ struct RunHooks {
   // Of real runs: the file (.safetensors) that gets the fp32 weights after the last step. A run
   // whose weights cannot be written keeps its numbers and is `failed`.
   std::string save_weights_to;
+  // Of real runs: what run.data could be; the loss on it after the last step goes to on_validated,
+  // on rank 0 (validation_loss()).
+  std::string validate_on = {};
+  std::function<void(double loss)> on_validated = {};
   // Of simulated runs: the steps that skip the update, as they did in the run that is compared
   // (overflowed_steps). The result says so.
   std::vector<std::int64_t> overflows = {};

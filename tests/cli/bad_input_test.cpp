@@ -233,6 +233,9 @@ TEST(BadDatabase, InAFolderThatCannotBe) {
   const Home home;
   home.file("plain", "a file, not a folder");
   EXPECT_CONTAINS(refused(home, into(home.path("plain/results.db")), 1), "plain");
+  const std::string typed = home.path("reslts/all.db");
+  EXPECT_CONTAINS(refused(home, into(typed), 1), "--db: " + typed + ": there is no folder");
+  EXPECT_FALSE(std::filesystem::exists(home.path("reslts"))) << "of a typing error";
 }
 
 // Quiet programs still say why they fail.

@@ -37,7 +37,12 @@ TEST(Commands, ListsNameTheCatalogue) {
   EXPECT_EQ(json_of(home, {"show", "models"}).size(), 28u);
   EXPECT_CONTAINS(zerolab(home, {"show", "strategies"}).out, "zero-0");
   EXPECT_CONTAINS(zerolab(home, {"show", "studies"}).out, "demo");
-  EXPECT_CONTAINS(zerolab(home, {"show", "clusters"}).out, "h100");
+  const std::string clusters = zerolab(home, {"show", "clusters"}).out;
+  EXPECT_CONTAINS(clusters, "h100");
+  EXPECT_CONTAINS(clusters, "TFLOP/s");
+  EXPECT_CONTAINS(clusters, "TB/s");
+  EXPECT_EQ(clusters.find("e+1"), std::string::npos) << "a number without a unit";
+  EXPECT_GT(json_of(home, {"show", "clusters"})[0]["bf16 peak"], 1e13) << "for programs, plain";
 }
 
 TEST(Commands, AnImportedModelCanBeUsed) {
@@ -132,6 +137,27 @@ TEST(Commands, CompareReadsWhatRunWrote) {
   EXPECT_EQ(zerolab(home, {"compare", a + ":zero-0", b + ":zero-0"}).code, 0);
   const std::string other = home.file("other.json", "{\"rows\": []}");
   EXPECT_CONTAINS(refused(home, {"compare", a, other}, 3), "zerolab run -o json");
+}
+
+// What two predictions share of their errors is no reason to doubt which is faster.
+TEST(Commands, CompareHasABarOfTheRatioOfTwoPredictions) {
+  const Home home;
+  const std::vector<std::string> run{"run", "llama3-8b", "--cluster", "8xh100", "--strategy"};
+  for (const char* strategy : {"zero-2", "zero-3", "zero-3-recompute"}) {
+    auto arguments = run;
+    arguments.emplace_back(strategy);
+    ASSERT_EQ(zerolab(home, arguments).code, 0);
+  }
+  const Output near = zerolab(home, {"compare", "1", "2"});
+  EXPECT_CONTAINS(near.out, "A step of b takes 1.01x, 0.8");
+  EXPECT_CONTAINS(near.out, "not decided (9 times out of 10; errors that both share cancel).");
+  const Json far = json_of(home, {"compare", "1", "3"})["comparisons"][0]["step_ratio"];
+  EXPECT_EQ(far["decided"], far["low"] > 1);
+  EXPECT_LT(far["low"], far["value"]);
+  EXPECT_LT(far["value"], far["high"]);
+  ASSERT_EQ(zerolab(home, {"run", data_file("tiny.json"), "--strategy", "zero-1"}).code, 0);
+  EXPECT_EQ(json_of(home, {"compare", "4", "4"})["comparisons"][0]["step_ratio"], nullptr)
+      << "both were measured";
 }
 
 TEST(Commands, DevicesSayWhyABackendIsMissing) {

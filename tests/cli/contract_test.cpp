@@ -245,6 +245,36 @@ TEST(Contract, TrainingPrintsALinePerStepAndSavesTheWeights) {
   EXPECT_CONTAINS(json.err, "step 3/3");
 }
 
+TEST(Contract, EpochsAndValidationAreOfTheData) {
+  const Home home;
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += "to be or not to be ";
+  const std::string data = home.file("train.txt", text), held = home.file("held.txt", text);
+  const auto train = [&](std::vector<std::string> more) {
+    std::vector<std::string> all{
+        "train", data_file("tiny.json"), "--strategy", "zero-3", "--data", data, "--no-db"};
+    all.insert(all.end(), more.begin(), more.end());
+    return zerolab(home, all);
+  };
+  const Output epoch = train({"--epochs", "0.25", "--validate", held, "--warmup-steps", "5"});
+  ASSERT_EQ(epoch.code, 0) << epoch.err;
+  EXPECT_CONTAINS(epoch.err, "0.25 epochs of 76000 tokens are ");
+  const std::size_t at = epoch.out.find("validation loss ");
+  ASSERT_NE(at, std::string::npos) << epoch.out;
+  const double validated = std::stod(epoch.out.substr(at + 16));
+  const Json run =
+      Json::parse(train({"--epochs", "0.25", "--warmup-steps", "5", "-o", "json"}).out);
+  const Json& result = run["results"][0];
+  EXPECT_EQ(result["steps"], std::ceil(0.25 * 76000 / result["tokens_per_step"].get<double>()));
+  EXPECT_NEAR(validated, result["loss"].back().get<double>(), 0.3) << "of the same sentence";
+  EXPECT_LT(result["learning_rate"][0], result["learning_rate"][5]);
+  EXPECT_EQ(train({"--epochs", "1", "--steps", "3"}).code, 2);
+  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--data", "synthetic", "--epochs", "1"}, 2),
+                  "--epochs: synthetic data has no end");
+  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--backend", "sim", "--validate", held}, 2),
+                  "--validate: the simulator has no loss");
+}
+
 TEST(Contract, LossScaleIsPrintedForFp16) {
   const Home home;
   const Output output = zerolab(home, {"train", data_file("tiny.json"), "--precision", "fp16"});

@@ -66,6 +66,20 @@ TEST(ReportCommand, ThePageSaysWhatTheRunsSaid) {
   EXPECT_EQ(test::table_rows(page, "Simulated and measured").size(), 6u);
 }
 
+TEST(ReportCommand, PredictionsStandBesideTheFastest) {
+  const Home home;
+  ASSERT_EQ(zerolab(home, {"run", "llama3-8b", "--cluster", "8xh100", "--strategy",
+                           "zero-2,zero-3,zero-3-recompute"})
+                .code,
+            0);
+  const auto rows = test::table_rows(page_of(home, {}), "Step time");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].back().text, "beside the fastest");
+  EXPECT_EQ(rows[1].back().text, "fastest");
+  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.8");
+  EXPECT_CONTAINS(rows[2].back().text, "not decided");
+}
+
 TEST(ReportCommand, WhatDoesNotFitSaysWhatItNeeds) {
   const Home home;
   zerolab(home, {"run", "tiny-gpt2", "--backend", "sim", "--strategy", "zero-0", "--device-memory",

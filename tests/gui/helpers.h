@@ -2,6 +2,9 @@
 // Ownership: fixtures own what they make. Threads: GUI thread.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <QLineEdit>
 #include <QTemporaryDir>
 #include <QTest>
 #include <fstream>
@@ -9,6 +12,7 @@
 
 #include "gui/main_window.h"
 #include "gui/session.h"
+#include "gui/views/scenario_dock.h"
 #include "tests/planner/documents.h"
 
 namespace zl::gui::test {
@@ -41,5 +45,17 @@ struct Desk {
   Session session;
   MainWindow window;
 };
+
+inline ScenarioDock& form(MainWindow& window) { return *window.findChild<ScenarioDock*>(); }
+
+// As a person does: all of the field's text gives way, Return takes it.
+inline void type_into(MainWindow& window, const char* key, const QString& text) {
+  auto* line = qobject_cast<QLineEdit*>(form(window).field(key));
+  ASSERT_NE(line, nullptr) << key;
+  line->setFocus();
+  line->selectAll();
+  QTest::keyClicks(line, text);
+  QTest::keyClick(line, Qt::Key_Return);
+}
 
 }  // namespace zl::gui::test

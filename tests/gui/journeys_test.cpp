@@ -117,12 +117,29 @@ TEST(Journey, SelectCompareExport) {
   desk.session.hide({"zero-1", "zero-2", "zero-3-recompute"});
   desk.window.show_view("compare");
   ComparePage& page = desk.window.comparison();
+  const auto subject = [&page](const char* side) {
+    for (const QComboBox* each : page.findChildren<QComboBox*>()) {
+      if (each->accessibleName() == side) return each->currentData().toString();
+    }
+    return QString();
+  };
+  for (const char* baseline : {"zero-1", "zero-0"}) {
+    desk.session.set_baseline(baseline);
+    EXPECT_EQ(subject("A"), baseline);
+    EXPECT_NE(subject("B"), baseline) << "with itself says nothing";
+  }
   page.compare_strategies("zero-0", "zero-3");
   ASSERT_TRUE(test::eventually([&] {
     return page.memory()->data().curves.size() == 2 &&
            page.memory()->data().curves[1].name.contains("zero-3");
   }));
   EXPECT_GT(page.metrics()->rowCount(), 5);
+  EXPECT_TRUE(page.ratio_text().startsWith("A step of b takes 0.91x, 0.7")) << "zero-0 is slower";
+  EXPECT_TRUE(page.ratio_text().contains("not decided"));
+  for (const auto& row : page.metrics()->table().rows) {
+    if (row[0] != Cell(std::string("step_time_seconds"))) continue;
+    EXPECT_EQ(row[1], Cell(std::string("not decided"))) << "their errors could turn it";
+  }
   EXPECT_GT(page.configuration()->rowCount(), 0);
   EXPECT_GT(page.contributors()->rowCount(), 0);
   const QString file = desk.folder.filePath("memory.csv");

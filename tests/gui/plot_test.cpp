@@ -243,6 +243,35 @@ TEST(ScatterPlot, AFittingStrategyKeepsItsLabelInANarrowChart) {
   EXPECT_NE(image, plot.grab().toImage());
 }
 
+// Seen with GPT-3 175B on 64 GPUs: the only strategy that fits stood at the edge without a name.
+TEST(ScatterPlot, WhatFitsKeepsItsLabelBesideAGiant) {
+  ScatterPlot plot("Trade-off");
+  plot.resize(480, 230);
+  ScatterData data;
+  data.points = {{"zero-0", 3000, 19000, false},
+                 {"zero-1", 1075, 37777, false},
+                 {"zero-2", 445, 35137, false},
+                 {"zero-3", 128, 22670, false},
+                 {"zero-3-recompute", 62, 20264, true}};
+  data.x_limit = 80;
+  plot.set_data(data);
+  const QImage image = plot.grab().toImage();
+  data.points[4].label.clear();
+  plot.set_data(data);
+  EXPECT_NE(image, plot.grab().toImage());
+}
+
+TEST(ScatterPlot, CaptionsDoNotMeet) {
+  const QFontMetricsF metrics{QFont()};
+  const QString axis = "peak device memory of a rank";
+  const double name = metrics.horizontalAdvance(axis + " (log)");
+  for (double width = name; width < 3 * name; width += 7) {
+    const auto [right, left] = scatter_captions(axis, true, width, metrics);
+    EXPECT_LE(metrics.horizontalAdvance(right) + metrics.horizontalAdvance(left), width) << width;
+  }
+  EXPECT_TRUE(scatter_captions(axis, true, 3 * name, metrics).hollow.startsWith("hollow"));
+}
+
 // However crowded: no label lies on a symbol.
 TEST(ScatterPlot, NoSymbolIsHidden) {
   ScatterPlot plot("Trade-off");

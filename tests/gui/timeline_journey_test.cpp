@@ -4,6 +4,7 @@
 
 #include <QApplication>
 #include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <map>
 
@@ -113,6 +114,10 @@ TEST(TimelineJourney, TotalsAddUpToTheRange) {
   EXPECT_GT(sum(page->totals()->table()), 0.5) << "of the whole step, which takes 0.7 s";
   page->plot()->zoom_to(range);
   EXPECT_NEAR(sum(page->totals()->table()), busy, 1e-9) << "the table follows what is shown";
+  for (const QLabel* label : page->findChildren<QLabel*>()) {
+    if (!label->text().startsWith("Totals of")) continue;
+    EXPECT_GE(label->width(), label->sizeHint().width()) << "cut at 1280 x 800";
+  }
 }
 
 TEST(TimelineJourney, ASearchCountsAndEscapeLeavesIt) {

@@ -38,27 +38,19 @@
 namespace zl::gui {
 namespace {
 
+using test::form;
+using test::type_into;
+
 const BarData& bars(MainWindow& window, const char* view) {
   auto* page = static_cast<ChartPage*>(window.view(view));
   return qobject_cast<BarPlot*>(page->plot())->data();
 }
-
-ScenarioDock& form(MainWindow& window) { return *window.findChild<ScenarioDock*>(); }
 
 void choose(MainWindow& window, const char* key, const QString& text) {
   auto* combo = qobject_cast<QComboBox*>(form(window).field(key));
   ASSERT_NE(combo, nullptr);
   combo->setCurrentText(text);
   Q_EMIT combo->activated(combo->currentIndex());
-}
-
-void type_into(MainWindow& window, const char* key, const QString& text) {
-  auto* line = qobject_cast<QLineEdit*>(form(window).field(key));
-  ASSERT_NE(line, nullptr);
-  line->setFocus();
-  line->selectAll();
-  QTest::keyClicks(line, text);
-  QTest::keyClick(line, Qt::Key_Return);
 }
 
 // The row's place in the table as it is sorted now.
@@ -419,6 +411,15 @@ TEST(WindowJourney, AFileThatChangesIsReadAgainAndStandsOnlyOnceInTheScenario) {
   EXPECT_EQ(stage(), 2) << "dropped again";
   EXPECT_EQ(desk.session.study()->strategies.size(), 2u);
   EXPECT_EQ(desk.session.error(), QString());
+  // Named another way it is the same file.
+  QDir().mkdir(desk.folder.filePath("below"));
+  ASSERT_TRUE(QFile::link(QString::fromStdString(file), desk.folder.filePath("link.json")));
+  for (const char* name : {"below/../ds.json", "link.json"}) {
+    desk.window.open_file(QString::fromStdString(desk.path(name)));
+    desk.session.wait();
+    EXPECT_EQ(desk.session.study()->strategies.size(), 2u) << name;
+    EXPECT_EQ(desk.session.error(), QString()) << name;
+  }
   write("3");
   EXPECT_TRUE(test::eventually([&] { return stage() == 3; })) << "saved in an editor";
 }

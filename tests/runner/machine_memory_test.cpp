@@ -54,6 +54,13 @@ TEST_F(MachineMemory, IsTheBudgetOfTheLargestModel) {
   }
 }
 
+// Free memory changes by the second; a headroom changes by edits alone.
+TEST_F(MachineMemory, OfPredictionsStaysAsItWasAtTheFirst) {
+  const std::int64_t before = load_cluster("local").host_memory;
+  const std::vector<char> held(256 << 20, 1);
+  EXPECT_EQ(load_cluster("local").host_memory, before) << held.size();
+}
+
 TEST_F(MachineMemory, IsTheCapacityOfARankOfTheLocalMachine) {
   setenv("ZEROLAB_MEMORY", "1GiB", 1);
   Scenario scenario = small();

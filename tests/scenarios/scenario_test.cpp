@@ -409,6 +409,13 @@ TEST(Scenario, EditsAreOfEveryStrategy) {
   }
   EXPECT_EQ(two.offload.parameters, Tier::device) << "only stage 3 has weights to offload";
   EXPECT_EQ(three.offload.parameters, Tier::cpu);
+  o.edits = {.recompute = {}, .offload = {}, .lr = 1e-3, .warmup = 30};
+  const Strategy warm = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(warm.name, "zero-2+lr-0.001+warmup-30");
+  EXPECT_EQ(warm.schedule.kind, ScheduleKind::warmup_lr);
+  EXPECT_EQ(warm.schedule.warmup_num_steps, 30);
+  EXPECT_EQ(warm.schedule.warmup_max_lr, 1e-3) << "the optimizer's";
+  EXPECT_FALSE(warm.schedule.warmup_log);
   o.edits = {.recompute = {}, .offload = "disk", .lr = {}};
   EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
                   "offload: \"disk\" is not one of none, cpu, nvme");

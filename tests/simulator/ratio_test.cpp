@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "simulator/timeline.h"
 
@@ -57,6 +58,32 @@ TEST(StepRatio, APredictionBesideAMeasurementKeepsItsBar) {
   EXPECT_NEAR(ratio.high, std::exp(1.645 * 0.2), 1e-12);
   EXPECT_FALSE(step_ratio(measured, measured).has_value());
   EXPECT_FALSE(step_ratio(measured, RunResult{}).has_value());
+}
+
+TEST(StepRatio, AsText) {
+  const RunResult a = predicted(1, 0.43, 0.03), b = predicted(1.05, 0.43, 0.04);
+  EXPECT_EQ(step_ratio_line(a, b),
+            "A step of b takes 1.05x, 0.97 to 1.14, not decided (9 times out of 10; errors that "
+            "both share cancel)");
+  RunResult other = b;
+  other.setup.stack = "pytorch-eager";
+  EXPECT_NE(step_ratio_line(a, other).find("their errors do not cancel"), std::string::npos);
+  EXPECT_EQ(step_ratio_line(a, RunResult{}), "");
+}
+
+TEST(FastestLike, IsOfPredictionsThatDifferInTheStrategyAlone) {
+  const RunResult slow = predicted(2, 0.4, 0.03), fast = predicted(1, 0.4, 0.03);
+  RunResult faster_software = predicted(0.5, 0.4, 0.03), too_large = predicted(0.1, 0.4, 0.03);
+  faster_software.setup.stack = "pytorch-eager";
+  too_large.outcome = Outcome::out_of_memory;
+  RunResult measured = predicted(0.2, 0.4, 0.03);
+  measured.predicted = false;
+  const std::vector<const RunResult*> runs{&slow, &fast, &faster_software, &too_large, &measured};
+  EXPECT_EQ(fastest_like(slow, runs), &fast);
+  EXPECT_EQ(fastest_like(fast, runs), &fast);
+  EXPECT_EQ(fastest_like(faster_software, runs), nullptr) << "there is nothing like it";
+  EXPECT_EQ(fastest_like(too_large, runs), nullptr);
+  EXPECT_EQ(fastest_like(measured, runs), nullptr);
 }
 
 }  // namespace

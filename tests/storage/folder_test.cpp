@@ -54,6 +54,20 @@ TEST_F(StorageFolderTest, AFolderThatBecomesALinkAfterItsLockIsNotFollowed) {
   EXPECT_FALSE(exists("away/optimizer-0")) << "the folder that was locked is the one to clear";
 }
 
+// Ranks that start together see each other's folders for a moment before they are locked.
+TEST_F(StorageFolderTest, OnlyWhatHoldsAnythingIsSaidToBeLeftBehind) {
+  const auto said = [this] {
+    ::testing::internal::CaptureStderr();
+    { const cpu::StorageFolder folder(path, 0); }
+    return ::testing::internal::GetCapturedStderr();
+  };
+  fs::create_directories(path + "/" + leftover);
+  EXPECT_EQ(said(), "");
+  put(leftover + "/optimizer-0");
+  EXPECT_NE(said().find("left behind"), std::string::npos);
+  EXPECT_FALSE(exists(leftover));
+}
+
 TEST_F(StorageFolderTest, LinksAndOtherPeoplesFilesStay) {
   put("victim/weights-0");
   fs::create_directory_symlink(path + "/victim", path + "/" + leftover);

@@ -108,15 +108,23 @@ void BM_ParallelRuns(benchmark::State& state) {
 }
 BENCHMARK(BM_ParallelRuns)->ArgName("brush")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
-// An edit of the micro-batch (records anew) or of the cluster (prices again), until the window is
-// painted with the new numbers.
+struct EditedScenario {
+  const char *model, *cluster, *other_cluster;
+};
+constexpr EditedScenario kEdited[] = {{"gpt3-175b", "1024xh100", "1024xb200"},
+                                      {"llama3-8b", "8xh100", "8xb200"}};
+
+// An edit of the seed (records anew) or of the cluster (prices again), until the window is painted
+// with the new numbers.
 void BM_LiveEdit(benchmark::State& state) {
+  const EditedScenario& edited = kEdited[state.range(1)];
   const QTemporaryDir folder;
   Session session;
   MainWindow window(session, {folder.filePath("runs.db").toStdString(), {}});
-  session.open(Document::parse(R"({"schema": 1, "model": "gpt3-175b", "cluster": "1024xh100",
-      "run": {"precision": "bf16"}})",
-                               "bench"));
+  session.open(Document::parse(
+                   R"({"schema": 1, "model": "gpt2-tiny", "run": {"precision": "bf16"}})", "bench")
+                   .with("model", edited.model)
+                   .with("cluster", edited.cluster));
   session.wait();
   window.show();
   window.grab();
@@ -124,14 +132,18 @@ void BM_LiveEdit(benchmark::State& state) {
   int turn = 0;
   for (auto _ : state) {
     ++turn;
-    session.edit_key(
-        records ? "run.seed" : "cluster",
-        records ? QString::number(turn) : QString(turn % 2 ? "1024xb200" : "1024xh100"));
+    session.edit_key(records ? "run.seed" : "cluster", records    ? QString::number(turn)
+                                                       : turn % 2 ? edited.other_cluster
+                                                                  : edited.cluster);
     session.wait();
     window.grab();
   }
 }
-BENCHMARK(BM_LiveEdit)->ArgName("records")->Arg(1)->Arg(0)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_LiveEdit)
+    ->ArgNames({"records", "llama"})
+    ->ArgsProduct({{1, 0}, {0, 1}})
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace zl::gui

@@ -1,4 +1,4 @@
-// `zerolab plan`: how deep a model each strategy of a scenario can train in the memory there is.
+// `zerolab largest`: how deep a model each strategy of a scenario can train in the memory there is.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 namespace zl::cli {
 namespace {
 
-struct PlanOptions {
+struct LargestOptions {
   ScenarioOptions scenario;
   std::string format = "table";
   bool train = false;
@@ -76,7 +76,7 @@ Table table_of(const std::vector<Planned>& plans) {
   return table;
 }
 
-int run(const PlanOptions& options) {
+int run(const LargestOptions& options) {
   const Format format = parse_format(options.format);
   const Runner runner;
   const Scenario scenario = load(options.scenario);
@@ -101,16 +101,17 @@ int run(const PlanOptions& options) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Action& action) {
-  auto options = std::make_shared<PlanOptions>();
-  CLI::App* plan = app.add_subcommand(
-      "plan", "The deepest model that each strategy fits into --device-memory and --host-memory");
-  add_scenario_options(*plan, options->scenario);
-  plan->add_flag("--train", options->train,
-                 "Also train each for real on the CPU for two steps, and try one layer more");
-  add_format(*plan, options->format, "table, md, csv, json");
-  add_verbosity(*plan);
-  plan->callback([options, &action] { action = [options] { return run(*options); }; });
+void add_largest(CLI::App& app, Action& action) {
+  auto options = std::make_shared<LargestOptions>();
+  CLI::App* largest = app.add_subcommand(
+      "largest",
+      "The deepest model that each strategy fits into --device-memory and --host-memory");
+  add_scenario_options(*largest, options->scenario);
+  largest->add_flag("--train", options->train,
+                    "Also train each for real on the CPU for two steps, and try one layer more");
+  add_format(*largest, options->format, "table, md, csv, json");
+  add_verbosity(*largest);
+  largest->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace zl::cli

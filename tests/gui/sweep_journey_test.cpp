@@ -1,0 +1,77 @@
+// Lists of values in the form, and what every table says of the memory that is left.
+#include "gui/models/strategy_model.h"
+#include "gui/models/table_model.h"
+#include "gui/views/fit_page.h"
+#include "gui/views/strategy_view.h"
+#include "gui/views/sweep_page.h"
+#include "tests/gui/helpers.h"
+
+namespace zl::gui {
+namespace {
+
+Cell value(const Table& table, std::size_t row, const std::string& column) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].name == column) return table.rows.at(row).at(i);
+  }
+  return {};
+}
+
+TEST(SweepJourney, AListInAFieldIsATableOfEveryCombination) {
+  test::Desk desk(test::llama_on_a_node().with_strategies({"zero-2", "zero-3"}));
+  MainWindow& window = desk.window;
+  SweepPage& sweep = window.sweep();
+  const auto wait = [&] { ASSERT_TRUE(test::eventually([&] { return !sweep.running(); })); };
+  test::type_into(window, "run.micro_batch", "1,2");
+  EXPECT_TRUE(window.view("sweep")->isVisible());
+  EXPECT_EQ(sweep.field("run.micro_batch")->text(), "1,2");
+  wait();
+  EXPECT_EQ(desk.session.document(), test::llama_on_a_node().with_strategies({"zero-2", "zero-3"}))
+      << "the scenario is as it was";
+  ASSERT_EQ(sweep.table()->rowCount(), 4);
+  const Table& table = sweep.table()->table();
+  EXPECT_EQ(table.columns[1].name, "micro-batch");
+  EXPECT_EQ(table.rows[2][1], Cell(std::int64_t{2}));
+  // A row is what the scenario alone is.
+  desk.session.edit_key("run.micro_batch", "2");
+  desk.session.wait();
+  EXPECT_EQ(value(table, 3, "memory"), Cell(desk.session.study()->strategies[1].reserved()));
+  desk.session.undo().undo();
+  desk.session.wait();
+  sweep.ask("cluster", "8xh100, 16xh100,8xh10");
+  wait();
+  EXPECT_EQ(sweep.table()->rowCount(), 8);
+  EXPECT_TRUE(sweep.state().startsWith("6 combinations; 2 cannot be run: ")) << "of 8xh10";
+  EXPECT_TRUE(sweep.state().contains("\"h10\"")) << sweep.state().toStdString();
+  EXPECT_EQ(sweep.table()->table().columns[2].name, "ranks") << "those of each cluster";
+  sweep.field("cluster")->clear();
+  QStringList many;
+  for (int i = 1; i < 600; ++i) many << QString::number(i);
+  sweep.ask("run.gradient_accumulation", many.join(","));
+  EXPECT_TRUE(sweep.state().contains("more than 1000 combinations"));
+  EXPECT_FALSE(sweep.running());
+}
+
+// What the command line calls memory and headroom: what the pool reserves decides.
+TEST(SweepJourney, HeadroomIsOfReservedBytesInEveryTable) {
+  test::Desk desk(test::llama_on_a_node());
+  const Study& study = *desk.session.study();
+  const StrategyStudy& three = *study.find("zero-3");
+  EXPECT_GT(three.reserved(), three.result.peak_device.total()) << "fragmentation";
+  const auto left = static_cast<double>(study.budget - three.result.reserved_device);
+  const QAbstractItemModel& model = desk.window.strategies().model();
+  int column = 0;
+  while (model.headerData(column, Qt::Horizontal, Qt::DisplayRole) != "headroom") ++column;
+  EXPECT_EQ(model.index(3, column).data(kSortRole).toDouble(), left);
+  desk.window.show_view("fit");
+  auto* fit = qobject_cast<FitPage*>(desk.window.view("fit"));
+  ASSERT_TRUE(test::eventually([&] { return fit->table()->rowCount() > 0; }));
+  bool found = false;
+  for (const auto& row : fit->table()->table().rows) {
+    found |= row[1] == Cell(std::string("ZeRO stage 0 → 3")) &&
+             row.back() == Cell(study.budget - three.result.reserved_device);
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace zl::gui
