@@ -43,8 +43,8 @@ void Block::recompute(MicroBatch& micro, bool last) {
 
 void Block::backward(MicroBatch& micro) {
   Kept& saved = kept(micro);
-  mlp_backward(micro.gradient, micro.geometry, saved);
-  attention_backward(micro.gradient, micro.geometry, saved);
+  mlp_backward(micro, saved);
+  attention_backward(micro, saved);
   micro.forget(number());
 }
 
@@ -158,12 +158,15 @@ void Block::activation_forward(const BatchGeometry& batch, Kept& saved) {
       ActivationForward{.kind = config_.activation, .x = saved.up.view, .y = saved.act.view});
 }
 
-void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved) {
+void Block::mlp_backward(MicroBatch& micro, Kept& saved) {
+  const BatchGeometry& batch = micro.geometry;
+  const TensorView gradient = micro.gradient;
   if (saved.act.view.empty()) activation_forward(batch, saved);
   Tensor storage;
   const TensorView dout = dropped(gradient, batch, DropoutSite::mlp_out, storage);
   Tensor dact = activation(config_.ffn, batch, "mlp activation gradient");
-  linear_backward(dout, saved.act, parameters_.down_weight, parameters_.down_bias, dact);
+  linear_backward(micro, down(), dout, saved.act, dact);
+  put_off_projection(context_, micro, number(), down(), storage, saved.act);
   storage.reset();
   saved.act.reset();
   // In place where widths agree, so that a device may fuse it with the product that made dact.
@@ -175,22 +178,24 @@ void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch,
   if (!gated) std::swap(saved.up, dact);
   dact.reset();
   Tensor dnorm = activation(config_.hidden, batch, "norm2 gradient");
-  linear_backward(saved.up, saved.norm2, parameters_.up_weight, parameters_.up_bias, dnorm);
+  linear_backward(micro, up(), saved.up, saved.norm2, dnorm);
+  put_off(micro, number(), up(), saved.up, saved.norm2);
   saved.up.reset();
   saved.norm2.reset();
   norm_backward(dnorm, saved.x2, parameters_.norm2_weight, parameters_.norm2_bias, saved.mean2,
-                saved.rstd2, gradient);
+                saved.rstd2, gradient, micro.gradient);
   saved.x2.reset();
 }
 
-void Block::attention_backward(const TensorView& gradient, const BatchGeometry& batch,
-                               Kept& saved) {
+void Block::attention_backward(MicroBatch& micro, Kept& saved) {
+  const BatchGeometry& batch = micro.geometry;
+  const TensorView gradient = micro.gradient;
   if (saved.attention.view.empty()) attention_forward(batch, saved);
   Tensor storage;
   const TensorView dout = dropped(gradient, batch, DropoutSite::attention_out, storage);
   Tensor dattention = activation(config_.attention_width(), batch, "attention gradient");
-  linear_backward(dout, saved.attention, parameters_.out_weight, parameters_.out_bias, dattention);
-  storage.reset();
+  linear_backward(micro, projection(), dout, saved.attention, dattention);
+  if (!micro.splits_backward) storage.reset();
   Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
   Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
   const AttentionShape shape = attention_shape(batch);
@@ -205,6 +210,7 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
                                  .dropout = attention_dropout(batch)});
   dattention.reset();
   delta.reset();
+  put_off_projection(context_, micro, number(), projection(), storage, saved.attention);
   saved.attention.reset();
   saved.lse.reset();
   saved.qkv.reset();
@@ -216,9 +222,10 @@ void Block::attention_backward(const TensorView& gradient, const BatchGeometry& 
                       .scaling = config_.rope_scaling});
   }
   Tensor dnorm = activation(config_.hidden, batch, "norm1 gradient");
-  linear_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias, dnorm);
+  linear_backward(micro, qkv(), dqkv, saved.norm1, dnorm);
+  put_off(micro, number(), qkv(), dqkv, saved.norm1);
   norm_backward(dnorm, saved.input, parameters_.norm1_weight, parameters_.norm1_bias, saved.mean1,
-                saved.rstd1, gradient);
+                saved.rstd1, gradient, micro.gradient);
 }
 
 void Block::linear(const TensorView& x, int weight_id, int bias, const TensorView& out) {
@@ -226,22 +233,15 @@ void Block::linear(const TensorView& x, int weight_id, int bias, const TensorVie
       Gemm{.a = x, .b = weight(weight_id), .c = out, .bias = weight(bias), .trans_b = true});
 }
 
-void Block::linear_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
-                            const TensorView& dx) {
-  const GradientTarget dweight = access_.gradient(weight_id);
-  context_.run(Gemm{
-      .a = dout, .b = x, .c = dweight.view, .trans_a = true, .accumulate = dweight.accumulate});
-  access_.gradient_ready(weight_id);
-  if (bias >= 0) {
-    const GradientTarget dbias = access_.gradient(bias);
-    context_.run(BiasBackward{.dout = dout, .dbias = dbias.view, .accumulate = dbias.accumulate});
-    access_.gradient_ready(bias);
-  }
-  context_.run(Gemm{.a = dout, .b = weight(weight_id), .c = dx});
+void Block::linear_backward(const MicroBatch& micro, const LinearWeights& linear,
+                            const TensorView& dout, const TensorView& x, const TensorView& dx) {
+  if (!micro.splits_backward) add_weight_gradient(context_, access_, linear, dout, x);
+  context_.run(Gemm{.a = dout, .b = weight(linear.weight), .c = dx});
 }
 
 void Block::norm_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
-                          const Tensor& mean, const Tensor& rstd, const TensorView& gradient) {
+                          const Tensor& mean, const Tensor& rstd, const TensorView& dresidual,
+                          const TensorView& dx) {
   const GradientTarget dweight = access_.gradient(weight_id);
   const TensorView dbias = bias < 0 ? TensorView{} : access_.gradient(bias).view;
   context_.run(NormBackward{.kind = config_.norm,
@@ -250,8 +250,8 @@ void Block::norm_backward(const TensorView& dout, const TensorView& x, int weigh
                             .weight = weight(weight_id),
                             .mean = mean.view,
                             .rstd = rstd.view,
-                            .dresidual = gradient,
-                            .dx = gradient,
+                            .dresidual = dresidual,
+                            .dx = dx,
                             .dweight = dweight.view,
                             .dbias = dbias,
                             .accumulate = dweight.accumulate});

@@ -43,18 +43,24 @@ class Block final : public ModelUnit {
   ResidualPair after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output);
   void attention_forward(const BatchGeometry& batch, Kept& saved);
   void activation_forward(const BatchGeometry& batch, Kept& saved);
-  // gradient[n,C]: of the block's output (x2 + dropout(add')) in, of its input x1 out, in place.
-  void mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved);
-  void attention_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved);
+  // micro.gradient[n,C]: of the block's output (x2 + dropout(add')) in, of its input x1 out.
+  void mlp_backward(MicroBatch& micro, Kept& saved);
+  void attention_backward(MicroBatch& micro, Kept& saved);
 
   Tensor activation(std::int64_t columns, const BatchGeometry& batch, const char* what);
   Tensor statistics(std::int64_t count, const char* what);
-  // out = x W^T + b;  dx = dout W, dW += dout^T x, db += sum of dout.
+  LinearWeights qkv() const { return {parameters_.qkv_weight, parameters_.qkv_bias}; }
+  LinearWeights projection() const { return {parameters_.out_weight, parameters_.out_bias}; }
+  LinearWeights up() const { return {parameters_.up_weight, parameters_.up_bias}; }
+  LinearWeights down() const { return {parameters_.down_weight, parameters_.down_bias}; }
+  // out = x W^T + b;  dx = dout W, and the gradients of W and b unless they wait.
   void linear(const TensorView& x, int weight, int bias, const TensorView& out);
-  void linear_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
-                       const TensorView& dx);
+  void linear_backward(const MicroBatch& micro, const LinearWeights& linear, const TensorView& dout,
+                       const TensorView& x, const TensorView& dx);
+  // dx = dresidual + d(norm)/dx.
   void norm_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
-                     const Tensor& mean, const Tensor& rstd, const TensorView& gradient);
+                     const Tensor& mean, const Tensor& rstd, const TensorView& dresidual,
+                     const TensorView& dx);
   // `gradient` itself, or its dropout in a new tensor held by `storage`.
   TensorView dropped(const TensorView& gradient, const BatchGeometry& batch, DropoutSite site,
                      Tensor& storage);

@@ -71,10 +71,12 @@ void HostGradients::add_bound(const TensorView& bound, bool accumulate) {
 }
 
 void HostGradients::add_squares(const TensorView& bound, const TensorView& parts,
-                                std::int64_t total_count, bool accumulate) {
+                                std::int64_t total_count, bool accumulate, std::int64_t uncounted) {
+  if (uncounted == elements_) return;
   context_.copy(StreamId::compute, Route::device_to_host, bound_, bound);
   context_.wait(StreamId::host, context_.record(StreamId::compute));
-  context_.run(StreamId::host, SquaredSum{all(), bound_, squares_, total_count});
+  context_.run(StreamId::host,
+               SquaredSum{all().flat(0, elements_ - uncounted), bound_, squares_, total_count});
   context_.wait(StreamId::compute, context_.record(StreamId::host));
   context_.copy(StreamId::compute, Route::host_to_device, arriving_squares_, squares_);
   context_.run(Axpy{arriving_squares_, parts, 1.0, accumulate});

@@ -33,10 +33,11 @@ class HostGradients {
   void arrive();
 
   // Their largest magnitude into bound[0] on the device (max with it when accumulate), for the
-  // global AbsMax; then, with the global bound, their squares added to parts (SquaredSum's f64[2]).
+  // global AbsMax; then, with the global bound, their squares added to parts (SquaredSum's f64[2]),
+  // but for the last `uncounted` elements.
   void add_bound(const TensorView& bound, bool accumulate);
   void add_squares(const TensorView& bound, const TensorView& parts, std::int64_t total_count,
-                   bool accumulate);
+                   bool accumulate, std::int64_t uncounted = 0);
   // ClipFactor's factor to the host, where later work of the host stream finds it until the next
   // add_squares.
   TensorView bring(const TensorView& factor);
