@@ -103,7 +103,7 @@ Table list_strategies() {
                {"what", Align::left}},
               {}};
   for (const std::string& name : catalog_names("strategies")) {
-    const Strategy s = load_strategy(name, {}).strategy;
+    const Strategy s = load_strategy(name, {.infer_ranks = true}).strategy;
     const bool ddp = catalog_canonical_name("strategies", "ddp") == name;
     table.rows.push_back(
         {name, std::int64_t{s.zero.stage}, std::string(s.zero.overlap_comm ? "yes" : "no"),

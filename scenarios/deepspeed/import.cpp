@@ -54,6 +54,7 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.gradient_accumulation = batch.accumulation;
   check_schedule(keys, strategy.pipeline, batch.accumulation);
   strategy.zero = build_zero(keys, context);
+  note_others(keys, strategy, context.model);
   build_precision(keys, context, strategy);
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);

@@ -16,7 +16,7 @@ struct StrategyEdits {
   // As x-zerolab.parallel. Virtual stages without a schedule are interleaved.
   std::optional<std::int64_t> pipeline, virtual_stages;
   std::optional<std::string> schedule;
-  std::vector<std::int64_t> layers_per_stage;
+  std::string layers_per_stage;  // a list, "1,2,1", or a way to split; empty: as the file says
 
   bool cuts() const { return pipeline || virtual_stages || schedule || !layers_per_stage.empty(); }
   bool any() const { return recompute || offload || lr || cuts(); }
