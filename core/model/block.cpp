@@ -42,13 +42,6 @@ void Block::recompute(MicroBatch& micro, bool last) {
                      : forward_from_input(micro.geometry, saved, last);
 }
 
-void Block::backward(MicroBatch& micro) {
-  Kept& saved = kept(micro);
-  mlp_backward(micro.gradient, micro.geometry, saved);
-  attention_backward(micro.gradient, micro.geometry, saved);
-  micro.forget(number());
-}
-
 ResidualPair Block::run_forward(ResidualPair stream, const BatchGeometry& batch, Kept& saved,
                                 bool last_of_recompute) {
   if (stream.add.view.empty()) {
@@ -112,8 +105,7 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
                       .scaling = config_.rope_scaling});
   }
   attention_forward(batch, saved);
-  Tensor projected = summed_linear(saved.attention, parameters_.out_weight, parameters_.out_bias,
-                                   batch, "attention out");
+  Tensor projected = summed_linear(saved.attention, projection(), batch, "attention out");
   if (batch.drop_attention) {
     saved.attention.reset();
     saved.lse.reset();
@@ -146,8 +138,7 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
   if (skip_output) return {};
   ResidualPair out;
   out.x = saved.x2;
-  out.add =
-      summed_linear(saved.act, parameters_.down_weight, parameters_.down_bias, batch, "mlp out");
+  out.add = summed_linear(saved.act, down(), batch, "mlp out");
   if (batch.drop_activation) saved.act.reset();
   return out;
 }
@@ -170,136 +161,15 @@ void Block::activation_forward(const BatchGeometry& batch, Kept& saved) {
       ActivationForward{.kind = config_.activation, .x = saved.up.view, .y = saved.act.view});
 }
 
-void Block::mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved) {
-  if (saved.act.view.empty()) activation_forward(batch, saved);
-  Tensor storage;
-  Tensor all_rows;
-  const TensorView dout = group_.gathered(dropped(gradient, batch, DropoutSite::mlp_out, storage),
-                                          all_rows, {"gradient of all rows", number()});
-  Tensor dact = activation(config_.ffn, batch, "mlp activation gradient");
-  linear_backward(dout, saved.act, parameters_.down_weight, parameters_.down_bias, dact);
-  storage.reset();
-  all_rows.reset();
-  saved.act.reset();
-  // In place where widths agree, so that a device may fuse it with the product that made dact.
-  const bool gated = config_.activation == ActivationKind::swiglu;
-  context_.run(ActivationBackward{.kind = config_.activation,
-                                  .x = saved.up.view,
-                                  .dy = dact.view,
-                                  .dx = gated ? saved.up.view : dact.view});
-  if (!gated) std::swap(saved.up, dact);
-  dact.reset();
-  Tensor dnorm = column_backward(saved.up, saved.norm2, parameters_.up_weight, parameters_.up_bias,
-                                 batch, "norm2 gradient");
-  saved.up.reset();
-  saved.norm2.reset();
-  norm_backward(dnorm, saved.x2, parameters_.norm2_weight, parameters_.norm2_bias, saved.mean2,
-                saved.rstd2, gradient);
-  saved.x2.reset();
-}
-
-void Block::attention_backward(const TensorView& gradient, const BatchGeometry& batch,
-                               Kept& saved) {
-  if (saved.attention.view.empty()) attention_forward(batch, saved);
-  Tensor storage;
-  Tensor all_rows;
-  const TensorView dout =
-      group_.gathered(dropped(gradient, batch, DropoutSite::attention_out, storage), all_rows,
-                      {"gradient of all rows", number()});
-  Tensor dattention = activation(config_.attention_width(), batch, "attention gradient");
-  linear_backward(dout, saved.attention, parameters_.out_weight, parameters_.out_bias, dattention);
-  storage.reset();
-  all_rows.reset();
-  Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
-  Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
-  const AttentionShape shape = attention_shape(batch);
-  context_.run(AttentionBackward{.dout = dattention.view,
-                                 .out = saved.attention.view,
-                                 .qkv = packed_qkv(saved.qkv, shape),
-                                 .lse = saved.lse.view,
-                                 .dqkv = packed_qkv(dqkv, shape),
-                                 .delta = delta.view,
-                                 .shape = shape,
-                                 .scale = attention_scale(),
-                                 .dropout = attention_dropout(batch)});
-  dattention.reset();
-  delta.reset();
-  saved.attention.reset();
-  saved.lse.reset();
-  saved.qkv.reset();
-  if (config_.position == PositionKind::rope) {
-    context_.run(Rope{.qkv = dqkv.view,
-                      .shape = attention_shape(batch),
-                      .theta = config_.rope_theta,
-                      .inverse = true,
-                      .scaling = config_.rope_scaling});
-  }
-  Tensor dnorm = column_backward(dqkv, saved.norm1, parameters_.qkv_weight, parameters_.qkv_bias,
-                                 batch, "norm1 gradient");
-  norm_backward(dnorm, saved.input, parameters_.norm1_weight, parameters_.norm1_bias, saved.mean1,
-                saved.rstd1, gradient);
-}
-
 void Block::linear(const TensorView& x, int weight_id, int bias, const TensorView& out) {
   context_.run(
       Gemm{.a = x, .b = weight(weight_id), .c = out, .bias = weight(bias), .trans_b = true});
 }
 
-void Block::linear_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
-                            const TensorView& dx) {
-  const GradientTarget dweight = access_.gradient(weight_id);
-  context_.run(Gemm{
-      .a = dout, .b = x, .c = dweight.view, .trans_a = true, .accumulate = dweight.accumulate});
-  access_.gradient_ready(weight_id);
-  if (bias >= 0) {
-    const GradientTarget dbias = access_.gradient(bias);
-    context_.run(BiasBackward{.dout = dout, .dbias = dbias.view, .accumulate = dbias.accumulate});
-    access_.gradient_ready(bias);
-  }
-  context_.run(Gemm{.a = dout, .b = weight(weight_id), .c = dx});
-}
-
-void Block::norm_backward(const TensorView& dout, const TensorView& x, int weight_id, int bias,
-                          const Tensor& mean, const Tensor& rstd, const TensorView& gradient) {
-  const GradientTarget dweight = access_.gradient(weight_id);
-  const TensorView dbias = bias < 0 ? TensorView{} : access_.gradient(bias).view;
-  context_.run(NormBackward{.kind = config_.norm,
-                            .dout = dout,
-                            .x = x,
-                            .weight = weight(weight_id),
-                            .mean = mean.view,
-                            .rstd = rstd.view,
-                            .dresidual = gradient,
-                            .dx = gradient,
-                            .dweight = dweight.view,
-                            .dbias = dbias,
-                            .accumulate = dweight.accumulate});
-  access_.gradient_ready(weight_id);
-  if (bias >= 0) access_.gradient_ready(bias);
-}
-
-TensorView Block::dropped(const TensorView& gradient, const BatchGeometry& batch, DropoutSite site,
-                          Tensor& storage) {
-  if (config_.dropout == 0) return gradient;
-  storage = stream_activation(batch, "dropout gradient");
-  context_.run(Dropout{gradient, storage, residual_dropout(batch, number(), site)});
-  return storage;
-}
-
-Tensor Block::summed_linear(const TensorView& x, int weight_id, int bias,
+Tensor Block::summed_linear(const TensorView& x, const LinearWeights& linear_weights,
                             const BatchGeometry& batch, const char* what) {
   Tensor partial = activation(config_.hidden, batch, what);
-  linear(x, weight_id, group_.is_first() ? bias : -1, partial);
-  return group_.summed(std::move(partial), {what, number()});
-}
-
-Tensor Block::column_backward(const TensorView& dout, const TensorView& norm, int weight_id,
-                              int bias, const BatchGeometry& batch, const char* what) {
-  Tensor all_rows;
-  const TensorView x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
-  Tensor partial = activation(config_.hidden, batch, what);
-  linear_backward(dout, x, weight_id, bias, partial);
-  all_rows.reset();
+  linear(x, linear_weights.weight, group_.is_first() ? linear_weights.bias : -1, partial);
   return group_.summed(std::move(partial), {what, number()});
 }
 

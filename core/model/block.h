@@ -46,25 +46,37 @@ class Block final : public ModelUnit {
   ResidualPair after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output);
   void attention_forward(const BatchGeometry& batch, Kept& saved);
   void activation_forward(const BatchGeometry& batch, Kept& saved);
-  // gradient[n,C]: of the block's output (x2 + dropout(add')) in, of its input x1 out, in place.
-  void mlp_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved);
-  void attention_backward(const TensorView& gradient, const BatchGeometry& batch, Kept& saved);
+  // micro.gradient[n,C]: of the block's output (x2 + dropout(add')) in, of its input x1 out.
+  void mlp_backward(MicroBatch& micro, Kept& saved);
+  void attention_backward(MicroBatch& micro, Kept& saved);
 
   Tensor activation(std::int64_t columns, const BatchGeometry& batch, const char* what);
   Tensor stream_activation(const BatchGeometry& batch, const char* what);
   Tensor statistics(std::int64_t count, const char* what);
-  // out = x W^T + b;  dx = dout W, dW += dout^T x, db += sum of dout.
+  LinearWeights qkv() const { return {parameters_.qkv_weight, parameters_.qkv_bias}; }
+  LinearWeights projection() const { return {parameters_.out_weight, parameters_.out_bias}; }
+  LinearWeights up() const { return {parameters_.up_weight, parameters_.up_bias}; }
+  LinearWeights down() const { return {parameters_.down_weight, parameters_.down_bias}; }
+  // out = x W^T + b;  dx = dout W, and the gradients of W and b unless they wait.
   void linear(const TensorView& x, int weight, int bias, const TensorView& out);
   // The product of this rank's columns of x, added up over the group; the first one adds the bias.
-  Tensor summed_linear(const TensorView& x, int weight, int bias, const BatchGeometry& batch,
+  Tensor summed_linear(const TensorView& x, const LinearWeights& linear, const BatchGeometry& batch,
                        const char* what);
-  // dnorm: of the norm whose output, of the group's rows, made dout.
-  Tensor column_backward(const TensorView& dout, const TensorView& norm, int weight, int bias,
-                         const BatchGeometry& batch, const char* what);
-  void linear_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
-                       const TensorView& dx);
+  // Backward of such a product up to its input: dout of all rows, held by `storage` (what dropout
+  // left) and `all_rows`, whose time ends with the gradient of the weights.
+  TensorView output_gradient(const MicroBatch& micro, DropoutSite site, Tensor& storage,
+                             Tensor& all_rows);
+  void put_off_output(MicroBatch& micro, const LinearWeights& linear, Tensor& storage,
+                      Tensor& all_rows, Tensor& x);
+  // The gradient of the norm whose output, of all the group's rows, made `dout`'s.
+  Tensor column_backward(MicroBatch& micro, const LinearWeights& linear, Tensor& dout, Tensor& norm,
+                         const char* what);
+  void linear_backward(const MicroBatch& micro, const LinearWeights& linear, const TensorView& dout,
+                       const TensorView& x, const TensorView& dx);
+  // dx = dresidual + d(norm)/dx.
   void norm_backward(const TensorView& dout, const TensorView& x, int weight, int bias,
-                     const Tensor& mean, const Tensor& rstd, const TensorView& gradient);
+                     const Tensor& mean, const Tensor& rstd, const TensorView& dresidual,
+                     const TensorView& dx);
   // `gradient` itself, or its dropout in a new tensor held by `storage`.
   TensorView dropped(const TensorView& gradient, const BatchGeometry& batch, DropoutSite site,
                      Tensor& storage);

@@ -42,4 +42,20 @@ Tensor merged(RankContext& context, ResidualPair stream, const BatchGeometry& ba
   return std::move(stream.add);
 }
 
+void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x) {
+  if (!micro.splits_backward) return;
+  micro.waiting.push_back({unit, linear, std::move(dout), std::move(x)});
+}
+
+void put_off_projection(RankContext& context, MicroBatch& micro, int unit,
+                        const LinearWeights& linear, Tensor& dropped, Tensor& x) {
+  if (!micro.splits_backward) return;
+  if (!dropped.view.empty()) return put_off(micro, unit, linear, dropped, x);
+  const TensorView& gradient = micro.gradient;
+  Tensor next = context.allocate(gradient.dtype, gradient.shape, MemoryTag::activation,
+                                 {"residual gradient", unit});
+  std::swap(next, micro.gradient);
+  put_off(micro, unit, linear, next, x);
+}
+
 }  // namespace zl

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/model/linear_gradient.h"
 #include "core/ops/dropout_spec.h"
 #include "core/rank/rank_context.h"
 
@@ -79,6 +80,9 @@ struct MicroBatch {
   LossTerms loss;
   ResidualPair stream;  // forward: what the coming unit takes
   Tensor gradient;      // backward: of the residual stream, what the coming unit takes
+  // Whether the gradients of linear weights wait, in the order of the backward.
+  bool splits_backward = false;
+  std::vector<LinearGradient> waiting;
 
   // What unit `unit` keeps, made when it is first asked for.
   template <class T>
@@ -93,5 +97,13 @@ struct MicroBatch {
  private:
   std::vector<std::unique_ptr<Activations>> kept_;
 };
+
+// Where the backward is split: keeps what the gradient of a linear layer's weights is made of until
+// its half comes.
+void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x);
+// The same of a layer whose output is added to the stream: the gradient of that output is `dropped`
+// or, where that is empty, the stream's, in whose place comes another.
+void put_off_projection(RankContext& context, MicroBatch& micro, int unit,
+                        const LinearWeights& linear, Tensor& dropped, Tensor& x);
 
 }  // namespace zl

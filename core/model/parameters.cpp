@@ -144,7 +144,7 @@ int ParameterTable::add(const std::string& name, const Shape& shape, int unit, I
   return number;
 }
 
-ParameterTable ParameterTable::part(const std::vector<bool>& has_unit) const {
+ParameterTable ParameterTable::part(const std::vector<bool>& has_unit, bool copies_head) const {
   ParameterTable part = *this;
   part.specs.clear();
   std::vector<int> index(specs.size(), -1);
@@ -170,10 +170,11 @@ ParameterTable ParameterTable::part(const std::vector<bool>& has_unit) const {
   }
   const bool has_head = has_unit[head_unit()], has_embedding = has_unit[0];
   if (tied() && !has_head) part.head = -1;
-  if (tied() && has_head && !has_embedding) {
+  if (tied() && has_head && (copies_head || !has_embedding)) {
     part.head = static_cast<int>(part.specs.size());
     part.specs.push_back(specs[token_embedding]);
     part.specs.back().unit = head_unit();
+    part.specs.back().name = "head.tied";
   }
   return part;
 }

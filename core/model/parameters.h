@@ -59,9 +59,9 @@ struct ParameterTable {
   int head = -1;  // equal to token_embedding when tied
 
   // The parameters of some units alone, as a rank of a pipeline has them: indices anew, -1 for
-  // those of other units. A tied head without the embedding has a copy of the weight, its last
-  // parameter.
-  ParameterTable part(const std::vector<bool>& has_unit) const;
+  // those of other units. A tied head without the embedding, or with copies_head, has a copy of the
+  // weight, "head.tied", its last parameter.
+  ParameterTable part(const std::vector<bool>& has_unit, bool copies_head = false) const;
 
   int units() const { return static_cast<int>(blocks.size()) + 2; }
   int head_unit() const { return units() - 1; }

@@ -92,6 +92,22 @@ void Stage::backward(MicroBatch& micro) {
   for (auto unit = before_.rbegin(); unit != before_.rend(); ++unit) backward_unit(**unit, micro);
 }
 
+void Stage::input_gradient(MicroBatch& micro) {
+  micro.splits_backward = true;
+  backward(micro);
+  micro.splits_backward = false;
+}
+
+void Stage::weight_gradient(MicroBatch& micro) {
+  for (LinearGradient& each : micro.waiting) {
+    ScopeGuard scope(context_, Phase::backward, each.unit);
+    add_weight_gradient(context_, access_, each.linear, each.dout, each.x);
+    each.dout.reset();
+    each.x.reset();
+  }
+  micro.waiting.clear();
+}
+
 // The kept input of a group from the host, and the one before it on its way.
 void Stage::bring_back(std::size_t index, MicroBatch& micro) {
   const auto& groups = recompute_.groups();

@@ -27,6 +27,13 @@ class Stage {
   // From the loss (or the gradient) to all gradients of the stage's parameters, and to the gradient
   // of what the stage took.
   void backward(MicroBatch& micro);
+  // The same in two halves. The first makes the gradient of what the stage took, and those of
+  // weights that one op makes with it or that would need the logits again: norms, embedding, head.
+  // The second makes those of the blocks' linear layers, for which their inputs and the gradients
+  // of their outputs stay until then: e s b (3h + a hd + f + qkv + f_in) bytes a block
+  // (SPECS_PARALLEL 3.5).
+  void input_gradient(MicroBatch& micro);
+  void weight_gradient(MicroBatch& micro);
   // Forward and, where the model ends here, loss without gradients; nothing is kept.
   void evaluate(MicroBatch& micro);
 

@@ -19,7 +19,8 @@ class ModelUnit {
 
   // Takes the micro-batch's stream and leaves its own output there; keeps what backward() needs.
   virtual void forward(MicroBatch& micro) = 0;
-  // Takes the gradient of its output and leaves that of its input; what it kept is gone.
+  // Takes the gradient of its output and leaves that of its input; what it kept is gone, but for
+  // the weight gradients that it leaves to micro.waiting, where the micro-batch splits backwards.
   virtual void backward(MicroBatch& micro) = 0;
 
   // Whether it may drop what it keeps and make it again from its input.

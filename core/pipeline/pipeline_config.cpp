@@ -32,18 +32,22 @@ void check_layers(std::int64_t layers, std::int64_t stages, const PipelineConfig
 
 }  // namespace
 
-std::vector<std::int64_t> even_split(std::int64_t layers, int stages) {
-  std::vector<std::int64_t> split(stages, layers / stages);
-  for (std::int64_t i = 0; i < layers % stages; ++i) ++split[i];
-  return split;
+std::string placement_text(const PipelineConfig& config) {
+  if (config.ranks * config.virtual_stages == 1) return "";
+  return std::to_string(config.ranks) + " ranks of " + std::to_string(config.virtual_stages) +
+         " stages" + (is_v(config.schedule) ? " on a V" : "");
 }
 
-std::vector<UnitRange> split_units(std::int64_t layers, const PipelineConfig& config) {
+std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config) {
   const std::int64_t stages = config.ranks * config.virtual_stages;
-  check_layers(layers, stages, config);
-  const std::vector<std::int64_t> counts = config.layers_per_stage.empty()
-                                               ? even_split(layers, static_cast<int>(stages))
-                                               : config.layers_per_stage;
+  check_layers(model.layers, stages, config);
+  const auto number = static_cast<int>(stages);
+  std::vector<std::int64_t> counts = config.layers_per_stage;
+  if (counts.empty()) {
+    counts = config.split == LayerSplit::even
+                 ? even_split(model.layers, number)
+                 : balanced_split(model.layers, number, weights_of(model, config.split));
+  }
   std::vector<UnitRange> units;
   int next = 1;
   for (const std::int64_t count : counts) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "core/pipeline/layer_split.h"
 #include "core/pipeline/pipeline.h"
 
 namespace zl {
@@ -12,10 +14,15 @@ struct PipelineConfig {
   std::int64_t ranks = 1;           // 1: no pipeline
   std::int64_t virtual_stages = 1;  // chunks of the model on each rank
   PipelineKind schedule = PipelineKind::one_f_one_b;
-  std::vector<std::int64_t> layers_per_stage = {};  // empty: even_split
+  std::vector<std::int64_t> layers_per_stage = {};  // empty: as split says
+  LayerSplit split = LayerSplit::even;
 
   bool operator==(const PipelineConfig&) const = default;
 };
+
+// Which rank has which stages: "2 ranks of 2 stages", "2 ranks of 2 stages on a V"; empty: no
+// pipeline.
+std::string placement_text(const PipelineConfig& config);
 
 // Units of each stage, [begin, end) in the order of the model: unit 0 the embedding, 1..layers the
 // blocks, layers + 1 the head.
@@ -25,12 +32,9 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
-// Layers of each stage: equal, and the first ones have one more where that leaves a rest (DeepSpeed
-// `uniform` puts the rest in the same places to within one stage).
-std::vector<std::int64_t> even_split(std::int64_t layers, int stages);
 // The embedding belongs to the first stage, the head to the last. Error{invalid} naming the key
 // when a stage would have no layer or the list does not add up to the model's.
-std::vector<UnitRange> split_units(std::int64_t layers, const PipelineConfig& config);
+std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
 
 // Which of a model's `count` units a rank has, all its chunks together.
 std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,

@@ -1,12 +1,11 @@
-// From what all ranks do, the instructions of one, with its messages.
+// From what all ranks do, the instructions of each, with its messages.
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <string>
+#include <span>
 #include <tuple>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/pipeline/pipeline_times.h"
 #include "core/pipeline/schedule.h"
 
@@ -25,33 +24,41 @@ struct RankMessage {
   auto key() const { return std::tuple(time, stage, forward, micro); }
 };
 
-// What `work` of stage `made` sends on, if to another rank.
-std::vector<RankMessage> messages_of(const Pipeline& pipeline, int rank) {
-  const std::vector<StageCosts> units(pipeline.stages());
-  const PipelineTimes times = time_pipeline(pipeline, units);
-  std::vector<RankMessage> mine;
+// Of each rank, in the order of all.
+std::vector<std::vector<RankMessage>> messages_of(const Pipeline& pipeline,
+                                                  const PipelineTimes& times,
+                                                  std::span<const StageCosts> units) {
+  std::vector<std::vector<RankMessage>> messages(pipeline.work.size());
   for (int from = 0; from < pipeline.shape.ranks; ++from) {
     for (std::size_t i = 0; i < pipeline.work[from].size(); ++i) {
       const Work& work = pipeline.work[from][i];
+      if (work.kind == WorkKind::weight_gradient) continue;
       const bool forward = work.kind == WorkKind::forward;
       const int next = work.stage + (forward ? 1 : -1);
       if (next < 0 || next == pipeline.stages()) continue;
       const int to = pipeline.rank_of(next);
-      if (to == from || (from != rank && to != rank)) continue;
+      if (to == from) continue;
       const std::int64_t end = times.ranks[from].start[i] + units[work.stage].of(work.kind);
-      mine.push_back({end, work.stage, forward, work.micro, from == rank});
+      messages[from].push_back({end, work.stage, forward, work.micro, true});
+      messages[to].push_back({end, work.stage, forward, work.micro, false});
     }
   }
-  std::ranges::sort(mine, {}, &RankMessage::key);
-  return mine;
+  for (auto& each : messages) std::ranges::sort(each, {}, &RankMessage::key);
+  return messages;
+}
+
+InstructionKind kind_of(WorkKind kind) {
+  constexpr std::array kKinds{InstructionKind::forward, InstructionKind::backward,
+                              InstructionKind::input_gradient, InstructionKind::weight_gradient};
+  return kKinds[static_cast<std::size_t>(kind)];
 }
 
 class Lowering {
  public:
-  Lowering(const Pipeline& pipeline, int rank)
-      : pipeline_(pipeline), messages_(messages_of(pipeline, rank)), unreleased_(kinds()) {
-    const std::vector<StageCosts> units(pipeline.stages());
-    const std::vector<std::int64_t> starts = time_pipeline(pipeline, units).ranks[rank].start;
+  // starts: of the rank's list.
+  Lowering(const Pipeline& pipeline, int rank, std::span<const std::int64_t> starts,
+           std::span<const RankMessage> messages)
+      : pipeline_(pipeline), messages_(messages), unreleased_(kinds()) {
     for (std::size_t i = 0; i < starts.size(); ++i) {
       messages_until(starts[i]);
       perform(pipeline.work[rank][i]);
@@ -104,14 +111,14 @@ class Lowering {
   void perform(const Work& work) {
     const int chunk = pipeline_.chunk_of(work.stage);
     const bool takes_ids = work.stage == 0 || work.stage == pipeline_.stages() - 1;
-    const bool forward = work.kind == WorkKind::forward;
-    if (forward && takes_ids) body_.push_back({InstructionKind::load, work.micro, chunk});
-    body_.push_back(
-        {forward ? InstructionKind::forward : InstructionKind::backward, work.micro, chunk});
+    if (work.kind == WorkKind::forward && takes_ids) {
+      body_.push_back({InstructionKind::load, work.micro, chunk});
+    }
+    body_.push_back({kind_of(work.kind), work.micro, chunk});
   }
 
   const Pipeline& pipeline_;
-  std::vector<RankMessage> messages_;
+  std::span<const RankMessage> messages_;
   std::size_t next_ = 0;
   std::vector<std::deque<int>> unreleased_;  // micro-batches, in the order of their sends
   std::vector<Instruction> body_;
@@ -119,16 +126,18 @@ class Lowering {
 
 }  // namespace
 
-Schedule pipeline_schedule(const Pipeline& pipeline, int rank) {
-  if (splits_backward(pipeline.kind)) {
-    throw Error(ErrorCode::invalid,
-                std::string("parallel.schedule: ") + name_of(pipeline.kind) +
-                    " runs backwards in halves, which training does not do yet; use 1f1b, gpipe, "
-                    "breadth-first or interleaved");
+std::vector<Schedule> pipeline_schedules(const Pipeline& pipeline) {
+  const std::vector<StageCosts> units(pipeline.stages());
+  const PipelineTimes times = time_pipeline(pipeline, units);
+  const auto messages = messages_of(pipeline, times, units);
+  std::vector<Schedule> schedules;
+  for (int rank = 0; rank < pipeline.shape.ranks; ++rank) {
+    schedules.push_back(
+        {.body = Lowering(pipeline, rank, times.ranks[rank].start, messages[rank]).take(),
+         .micro_batches = pipeline.shape.micro_batches,
+         .repeats = 1});
   }
-  return {.body = Lowering(pipeline, rank).take(),
-          .micro_batches = pipeline.shape.micro_batches,
-          .repeats = 1};
+  return schedules;
 }
 
 }  // namespace zl

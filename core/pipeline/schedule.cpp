@@ -3,13 +3,24 @@
 #include <algorithm>
 
 namespace zl {
+namespace {
+
+bool begins_backward(InstructionKind kind) {
+  return kind == InstructionKind::backward || kind == InstructionKind::input_gradient;
+}
+
+bool ends_backward(InstructionKind kind) {
+  return kind == InstructionKind::backward || kind == InstructionKind::weight_gradient;
+}
+
+}  // namespace
 
 int Schedule::in_flight(int chunk) const {
   int now = 0, most = 0;
   for (const Instruction& each : body) {
     if (each.chunk != chunk) continue;
     if (each.kind == InstructionKind::forward) most = std::max(most, ++now);
-    if (each.kind == InstructionKind::backward) --now;
+    if (ends_backward(each.kind)) --now;
   }
   return most;
 }
@@ -22,7 +33,7 @@ std::vector<Visit> Schedule::visits(std::span<const std::unique_ptr<Stage>> stag
   for (const Instruction& each : body) {
     const Stage& stage = *stages[each.chunk];
     if (each.kind == InstructionKind::forward) append(stage.forward_visits());
-    if (each.kind == InstructionKind::backward) append(stage.backward_visits());
+    if (begins_backward(each.kind)) append(stage.backward_visits());
   }
   return order;
 }

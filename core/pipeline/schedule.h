@@ -17,6 +17,9 @@ enum class InstructionKind : std::uint8_t {
   load,      // the ids of a micro-batch to the device
   forward,   // keeps what the backward needs
   backward,  // begins with the loss, where the stage ends the model
+  // Its halves: what the stage before waits for, and the rest (Stage::input_gradient).
+  input_gradient,
+  weight_gradient,
   // Between ranks. What a chunk takes, from the rank of the stage before (forward) or behind.
   receive_stream,
   receive_gradient,
@@ -51,10 +54,10 @@ struct Schedule {
 // One micro-batch after the other, forward and backward: a rank that holds the whole model.
 Schedule whole_model_schedule(std::int64_t gradient_accumulation);
 
-// What a rank of a pipeline does, its messages among it. All messages of all ranks lie in one
+// What each rank of a pipeline does, its messages among it. All messages of all ranks lie in one
 // order, that of a run in unit times, and each rank's own come in it: so they may travel in order,
 // one at a time, and nobody waits in a circle. A buffer that was sent is released two messages of
-// its kind later. Error{invalid} where backwards come in halves, which the units cannot do yet.
-Schedule pipeline_schedule(const Pipeline& pipeline, int rank);
+// its kind later. Of work that is overlapped, the one comes after the other.
+std::vector<Schedule> pipeline_schedules(const Pipeline& pipeline);
 
 }  // namespace zl

@@ -10,20 +10,17 @@ namespace zl {
 
 namespace {
 
-Pipeline pipeline_of(const Strategy& strategy) {
-  const PipelineConfig& config = strategy.pipeline;
-  PipelineShape shape{.ranks = static_cast<int>(config.ranks),
-                      .micro_batches = static_cast<int>(strategy.gradient_accumulation),
-                      .chunks = static_cast<int>(config.virtual_stages)};
-  // A whole model runs one micro-batch after the other, which no list needs to say.
-  if (shape.ranks * shape.chunks == 1) return {.shape = {}, .work = {}};
-  return make_pipeline(config.schedule, shape);
-}
-
-ParameterTable own_table(const ModelConfig& model, const TensorShard& shard,
-                         const Pipeline& pipeline, const std::vector<UnitRange>& units, int rank) {
-  const ParameterTable whole(model, shard);
-  return whole.part(units_of_rank(pipeline, units, rank, whole.units()));
+std::shared_ptr<const PipelinePlan> plan_of(const Strategy& strategy, const Mesh& mesh,
+                                            std::shared_ptr<const PipelinePlan> given) {
+  if (mesh.pipeline != strategy.pipeline.ranks) {
+    throw Error(ErrorCode::invalid,
+                "parallel.pipeline: " + std::to_string(strategy.pipeline.ranks) +
+                    " is not the mesh's " + std::to_string(mesh.pipeline));
+  }
+  if (given == nullptr) return plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
+  ZL_CHECK(static_cast<std::int64_t>(given->schedules.size()) == strategy.pipeline.ranks,
+           "the plan of a pipeline is of the strategy's");
+  return given;
 }
 
 TensorShard tensor_shard(const RankContext& context, const TensorConfig& config) {
@@ -49,20 +46,6 @@ ModelConfig rank_model(const ModelConfig& model, const Strategy& strategy, std::
   return shard_of(model, tensor_shard(context, strategy.tensor));
 }
 
-void check_pipeline_of(const Strategy& strategy, const ModelConfig& model, const Mesh& mesh) {
-  if (mesh.pipeline != strategy.pipeline.ranks) {
-    throw Error(ErrorCode::invalid,
-                "parallel.pipeline: " + std::to_string(strategy.pipeline.ranks) +
-                    " is not the mesh's " + std::to_string(mesh.pipeline));
-  }
-  if (mesh.pipeline > 1 && model.tied_embeddings && strategy.offload.optimizer != Tier::device) {
-    throw Error(ErrorCode::invalid,
-                "parallel.pipeline: the tied embedding's gradient is on the host under "
-                "offload_optimizer, where its two stages cannot add it up; use a model with "
-                "tied_embeddings false, or no offload_optimizer");
-  }
-}
-
 }  // namespace
 
 bool Engine::scales_loss(const Strategy& strategy) {
@@ -70,7 +53,8 @@ bool Engine::scales_loss(const Strategy& strategy) {
 }
 
 Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
-               std::int64_t sequence_length, std::uint64_t seed)
+               std::int64_t sequence_length, std::uint64_t seed,
+               std::shared_ptr<const PipelinePlan> plan)
     : context_(context),
       model_(model),
       strategy_(strategy),
@@ -78,26 +62,24 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       rank_model_(rank_model(model, strategy, sequence_length, context)),
       sequence_length_(sequence_length),
       seed_(seed),
-      pipeline_(pipeline_of(strategy)),
-      units_(split_units(model.layers, strategy.pipeline)),
-      table_(own_table(model, tensor_.shard(), pipeline_, units_, context.rank(Axis::pipeline))),
+      plan_(plan_of(strategy, context.mesh(), std::move(plan))),
+      pipeline_(plan_->pipeline),
+      units_(split_units(model, strategy.pipeline)),
+      table_(parameters_of(model, strategy, context.rank(Axis::pipeline), tensor_.shard())),
       partition_(table_.counts(), context.ranks(Axis::shard), context.rank(Axis::shard)),
       model_elements_(
           Partition(ParameterTable(model).counts(), partition_.ranks(), 0).full_elements()),
       placement_(partition_, strategy.offload),
-      schedule_(is_whole_model() ? whole_model_schedule(strategy.gradient_accumulation)
-                                 : pipeline_schedule(pipeline_, context.rank(Axis::pipeline))),
       messages_(context, pipeline_),
       learning_rate_(strategy.schedule, strategy.optimizer),
       scaler_(strategy.loss_scaler,
               scales_loss(strategy) && strategy.loss_scaler.static_scale == 0) {
   check_offload(strategy_);
-  check_pipeline_of(strategy_, model_, context_.mesh());
   ScopeGuard scope(context_, Phase::init, -1);
   make_stages();
   const StoreConfig stores{strategy_.zero, strategy_.precision, strategy_.offload, placement_,
                            strategy_.gradient_accumulation};
-  weights_ = make_weight_store(context_, stores, table_, partition_, schedule_.visits(stages_));
+  weights_ = make_weight_store(context_, stores, table_, partition_, schedule().visits(stages_));
   gradients_ = make_gradient_store(context_, stores, table_, partition_);
   make_slots();
   const auto staging = [&](DType dtype, std::int64_t count, const char* what) {
@@ -205,22 +187,6 @@ void Engine::forward(int micro, int chunk) {
   ++own.forwards;
 }
 
-void Engine::backward(int micro, int chunk) {
-  Chunk& own = chunks_[chunk];
-  ScopeGuard scope(context_, Phase::backward, -1);
-  gradients_->set_averaging(averages_gradients());
-  gradients_->begin_micro_batch(own.backwards == 0,
-                                own.backwards + 1 == strategy_.gradient_accumulation);
-  MicroBatch& batch = own.slot(micro).micro;
-  if (!is_last(own)) batch.gradient = messages_.take({own.stage, micro, false});
-  stages_[chunk]->backward(batch);
-  Tensor gradient = std::move(batch.gradient);
-  batch.gradient = {};
-  if (!is_first(own)) messages_.hand_over({own.stage - 1, micro, false}, std::move(gradient));
-  gradients_->end_micro_batch();
-  ++own.backwards;
-}
-
 void Engine::skip_step(bool overflows) {
   ++step_;
   if (overflows) return;
@@ -233,6 +199,7 @@ void Engine::skip_micro_batches(int count) {
   for (Chunk& chunk : chunks_) {
     chunk.forwards += count;
     chunk.backwards += count;
+    chunk.weight_gradients += count;
   }
 }
 
@@ -276,64 +243,11 @@ double Engine::evaluate(const Batch& batch) {
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     evaluate_chunk(chunk, batch, loss);
   }
-  weights_->follow(schedule_.visits(stages_));
+  weights_->follow(schedule().visits(stages_));
   reduce_scalar(loss, ReduceOp::average);
   const double mean = context_.read(ProbeKind::loss, loss);
   host_batches_.clear();
   return mean;
-}
-
-std::vector<float> Engine::gather_parameter(int parameter) {
-  const Partition::Slot& slot = partition_.slot(parameter);
-  const bool hosted = gradients_->host() != nullptr && gradients_->host()->holds(parameter);
-  std::vector<float> values(slot.padded);
-  Tensor whole;
-  TensorView own, source;
-  if (!hosted) source = own = optimizer_->master(static_cast<std::size_t>(parameter));
-  if (strategy_.zero.stage > 0) {
-    whole = context_.allocate(DType::f32, Shape{slot.padded}, MemoryTag::staging, {"gathered"});
-    if (hosted) {
-      own = partition_.own_chunk(whole);
-      host_step_->read_master(parameter, own);
-    }
-    const Segment segment{own, whole};
-    context_.collective(StreamId::compute, {CollectiveKind::all_gather,
-                                            ReduceOp::sum,
-                                            Purpose::data,
-                                            {&segment, 1},
-                                            context_.mesh().sharding()});
-    source = whole;
-  }
-  context_.download(StreamId::compute, values.data(), source);
-  context_.synchronize(StreamId::compute);
-  values.resize(slot.count);
-  return tensor_.has_others() ? gather_tensor(parameter, values) : values;
-}
-
-// The whole parameter from the parts of all ranks of the tensor group.
-std::vector<float> Engine::gather_tensor(int parameter, const std::vector<float>& part) {
-  const auto count = static_cast<std::int64_t>(part.size());
-  const int ranks = tensor_.shard().ranks, number = table_.specs[parameter].number;
-  Tensor all = context_.allocate(DType::f32, Shape{count * ranks}, MemoryTag::staging,
-                                 {"gathered over the tensor group"});
-  const TensorView own = all.view.flat(count * tensor_.shard().rank, count);
-  context_.upload(StreamId::compute, own, part.data());
-  const Segment segment{own, all};
-  context_.collective(
-      StreamId::compute,
-      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}, Axis::tensor});
-  std::vector<float> values(count * ranks);
-  context_.download(StreamId::compute, values.data(), all);
-  context_.synchronize(StreamId::compute);
-  std::vector<float> whole(ParameterTable(model_).specs[number].count());
-  for (int rank = 0; rank < ranks; ++rank) {
-    const ParameterTable table(model_, {ranks, rank, false});
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t place = table.specs[number].place(i);
-      if (place >= 0) whole[place] = values[rank * count + i];
-    }
-  }
-  return whole;
 }
 
 }  // namespace zl

@@ -3,6 +3,7 @@
 // state; refers to the rank's context. Threads: one rank's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,7 @@
 #include "core/optim/loss_scaler.h"
 #include "core/optim/lr_schedule.h"
 #include "core/optim/optimizer.h"
-#include "core/pipeline/schedule.h"
+#include "core/pipeline/pipeline_plan.h"
 #include "core/pipeline/stage_messages.h"
 #include "core/rank/rank_context.h"
 #include "core/train/strategy.h"
@@ -43,18 +44,25 @@ class Engine : public Archived, private ParameterAccess {
  public:
   // Throws Error{invalid} on a model or strategy that cannot run, OutOfMemory when state does not
   // fit.
+  // plan: plan_pipeline of the strategy, of which a world needs one; null: made here.
   Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
-         std::int64_t sequence_length, std::uint64_t seed);
+         std::int64_t sequence_length, std::uint64_t seed,
+         std::shared_ptr<const PipelinePlan> plan = nullptr);
   ~Engine() override;
 
   // What a step is made of, for an executor: load, forward and backward of every micro-batch in the
   // order of schedule(), then step(). Micro-batches of a step count from 0.
-  const Schedule& schedule() const { return schedule_; }
+  const Schedule& schedule() const {
+    return plan_->schedules[static_cast<std::size_t>(context_.rank(Axis::pipeline))];
+  }
   // chunk: of a pipeline's rank. The ids of a micro-batch of this rank: micro_batch *
   // sequence_length tokens and targets.
   void load(int micro, Batch batch, int chunk = 0);
   void forward(int micro, int chunk = 0);
   void backward(int micro, int chunk = 0);
+  // The halves of a backward, where the schedule has them apart.
+  void input_gradient(int micro, int chunk);
+  void weight_gradient(int micro, int chunk);
   // Between the ranks of a pipeline.
   void exchange(const Instruction& instruction);
   // The same for a program that has the coming micro-batch at hand.
@@ -76,6 +84,10 @@ class Engine : public Archived, private ParameterAccess {
   RankContext& context() { return context_; }
   // The whole fp32 value of a parameter, gathered from all ranks; every rank must call it.
   std::vector<float> gather_parameter(int parameter);
+  // Rank 0 takes each parameter of the model in its order, those of all stages; every rank must
+  // call it.
+  using TakeParameter = std::function<void(const ParameterSpec&, std::vector<float> values)>;
+  void gather_model(const TakeParameter& take);
   std::int64_t steps() const override { return step_; }
   // As Optimizer::step_kind and skip, for the recording device. `overflows`: as step.
   int step_kind() const { return host_step_ ? host_step_->step_kind() : optimizer_->step_kind(); }
@@ -105,7 +117,7 @@ class Engine : public Archived, private ParameterAccess {
     int stage = 0;  // of the whole pipeline
     int last_unit = 0;
     std::vector<Slot> slots;
-    int forwards = 0, backwards = 0;  // of this step
+    int forwards = 0, backwards = 0, weight_gradients = 0;  // of this step
 
     Slot& slot(int micro) { return slots[static_cast<std::size_t>(micro) % slots.size()]; }
   };
@@ -115,16 +127,21 @@ class Engine : public Archived, private ParameterAccess {
   bool is_last(const Chunk& chunk) const { return chunk.stage + 1 == pipeline_.stages(); }
   bool is_whole_model() const { return pipeline_.stages() == 1; }
   void upload(Slot& slot, Batch batch);
+  void begin_gradients(int before);
+  void run_backward(int micro, Chunk& own, std::size_t chunk, void (Stage::*half)(MicroBatch&));
   void take_stream(const Chunk& chunk, int micro, MicroBatch& batch);
   void leave_stream(const Chunk& chunk, int micro, MicroBatch& batch);
   void evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor& loss);
-  // Whether the head is a copy of the embedding of another rank.
+  // Whether the head is a copy of the embedding, of this or another rank.
   bool has_tied_copy() const {
-    return model_.tied_embeddings && table_.token_embedding < 0 && table_.head >= 0;
+    return model_.tied_embeddings && table_.head >= 0 && !table_.tied();
   }
   std::vector<float> gather_tensor(int parameter, const std::vector<float>& part);
   // The gradient of a tied weight that first and last stage hold each, added up on both.
   void add_tied_gradients();
+  Tensor on_device(int parameter);
+  void put_back(int parameter, const Tensor& gradient);
+  void pass_to_first(std::vector<float>& values, int owner);
   BatchGeometry geometry(int micro) const;
   std::vector<TensorView> reduction_ranges();
   // The elements of a parameter's owned gradient that count in the norm: no copies of others'.
@@ -147,7 +164,8 @@ class Engine : public Archived, private ParameterAccess {
   ModelConfig rank_model_;  // what of it this rank of the tensor group has
   std::int64_t sequence_length_;
   std::uint64_t seed_;
-  Pipeline pipeline_;
+  std::shared_ptr<const PipelinePlan> plan_;
+  const Pipeline& pipeline_;      // the plan's
   std::vector<UnitRange> units_;  // of the stages of the pipeline
   ParameterTable table_;          // of this rank
   Partition partition_;
@@ -156,7 +174,6 @@ class Engine : public Archived, private ParameterAccess {
   Objective objective_;
   std::vector<std::unique_ptr<Stage>> stages_;  // of this rank
   std::vector<Chunk> chunks_;                   // of each of them
-  Schedule schedule_;
   StageMessages messages_;
   std::unique_ptr<WeightStore> weights_;
   std::unique_ptr<GradientStore> gradients_;

@@ -36,7 +36,7 @@ void Engine::make_slots() {
   const std::int64_t rows = strategy_.micro_batch * sequence_length_;
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     Chunk& own = chunks_[chunk];
-    own.slots.resize(schedule_.in_flight(static_cast<int>(chunk)));
+    own.slots.resize(schedule().in_flight(static_cast<int>(chunk)));
     for (std::size_t i = 0; i < own.slots.size(); ++i) {
       own.slots[i].micro.slot = static_cast<int>(i);
     }
@@ -89,18 +89,46 @@ void Engine::exchange(const Instruction& instruction) {
 
 // First stage plus last stage, on both (SPECS_PARALLEL 3.7): each rank has the same chunk of it.
 void Engine::add_tied_gradients() {
-  const int last = context_.ranks(Axis::pipeline) - 1;
-  const bool embeds = context_.rank(Axis::pipeline) == 0;
-  if (!model_.tied_embeddings || last == 0 || table_.tied()) return;
-  if (!embeds && !has_tied_copy()) return;
-  const TensorView own = gradients_->owned(embeds ? table_.token_embedding : table_.head);
-  Tensor other = context_.allocate(own.dtype, own.shape, MemoryTag::communication,
+  const bool embeds = table_.token_embedding >= 0;
+  if (!model_.tied_embeddings || table_.tied() || (!embeds && !has_tied_copy())) return;
+  Tensor own = on_device(embeds ? table_.token_embedding : table_.head);
+  if (embeds && has_tied_copy()) {
+    Tensor head = on_device(table_.head);
+    context_.run(Axpy{.x = head, .y = own, .accumulate = true});
+    context_.run(Axpy{.x = own, .y = head});
+    put_back(table_.head, head);
+    return put_back(table_.token_embedding, own);
+  }
+  Tensor other = context_.allocate(own.view.dtype, own.view.shape, MemoryTag::communication,
                                    {"gradient of the other stage"});
-  const int peer = embeds ? last : 0;
+  const int peer = pipeline_.rank_of(embeds ? pipeline_.stages() - 1 : 0);
   const Message both[] = {{.peer = peer, .sends = true, .tensor = own},
                           {.peer = peer, .sends = false, .tensor = other}};
   context_.exchange(StreamId::compute, Axis::pipeline, both);
   context_.run(Axpy{.x = other, .y = own, .accumulate = true});
+  put_back(embeds ? table_.token_embedding : table_.head, own);
+}
+
+// What this rank has of a gradient: its part of the average, or all of its own; a copy of it, where
+// it lives on the host.
+Tensor Engine::on_device(int parameter) {
+  HostGradients* host = gradients_->host();
+  if (!averages_gradients()) return {{}, partition_.padded(gradients_->local(), parameter)};
+  if (host == nullptr || !host->holds(parameter)) return {{}, gradients_->owned(parameter)};
+  const TensorView there = host->owned(parameter);
+  Tensor here = context_.allocate(there.dtype, there.shape, MemoryTag::communication,
+                                  {"gradient from the host"});
+  host->arrive();
+  context_.wait(StreamId::compute, context_.record(StreamId::host));
+  context_.copy(StreamId::compute, Route::host_to_device, here, there);
+  return here;
+}
+
+void Engine::put_back(int parameter, const Tensor& gradient) {
+  HostGradients* host = gradients_->host();
+  if (host == nullptr || !host->holds(parameter)) return;
+  context_.copy(StreamId::compute, Route::device_to_host, host->owned(parameter), gradient);
+  context_.wait(StreamId::host, context_.record(StreamId::compute));
 }
 
 // Stage by stage: a chunk takes its stream, and the ranks behind wait for it.

@@ -12,7 +12,7 @@ namespace zl {
 
 StepMetrics Engine::step(bool stop, bool overflows) {
   for (const Chunk& chunk : chunks_) {
-    ZL_CHECK(chunk.backwards == strategy_.gradient_accumulation,
+    ZL_CHECK(chunk.weight_gradients == strategy_.gradient_accumulation,
              "step() comes after gradient_accumulation forward/backward pairs");
   }
   ScopeGuard scope(context_, Phase::optimizer, -1);
@@ -43,7 +43,7 @@ StepMetrics Engine::step(bool stop, bool overflows) {
   read_metrics(metrics, gradients);
   context_.run(Fill{loss_.view, 0});
   host_batches_.clear();
-  for (Chunk& chunk : chunks_) chunk.forwards = chunk.backwards = 0;
+  for (Chunk& chunk : chunks_) chunk.forwards = chunk.backwards = chunk.weight_gradients = 0;
   ++step_;
   return metrics;
 }
@@ -88,7 +88,10 @@ void Engine::update(const StepScalars& scalars) {
 // This rank's share of the reduced gradients on the device, together with what is on the host the
 // ranks cover every element exactly once; or all of its own, where they are not averaged.
 std::vector<TensorView> Engine::reduction_ranges() {
-  if (!averages_gradients()) return {gradients_->local()};
+  const std::int64_t copied =
+      has_tied_copy() ? partition_.slot(table_.head).padded : std::int64_t{0};
+  const std::int64_t counted = partition_.full_elements() - copied;  // a copy is the last parameter
+  if (!averages_gradients()) return {gradients_->local().flat(0, counted)};
   std::vector<TensorView> ranges;
   const auto add = [&](const TensorView& view) {
     if (!ranges.empty() && ranges.back().data + ranges.back().bytes() == view.data) {
@@ -98,16 +101,14 @@ std::vector<TensorView> Engine::reduction_ranges() {
     }
   };
   if (strategy_.zero.stage == 0 && !tensor_.has_others()) {
-    const std::int64_t copied =
-        has_tied_copy() ? partition_.slot(table_.head).padded : std::int64_t{0};
     const TensorView all{gradients_->owned(0).data, strategy_.precision.grad_accum_dtype,
-                         Shape{partition_.full_elements() - copied}};
+                         Shape{counted}};
     return {partition_.own_chunk(all)};
   }
   for (int p = 0; p < placement_.first_on_host(); ++p) {
     if (has_tied_copy() && p == table_.head) continue;  // counted by the stage of the embedding
-    const TensorView counted = counted_gradient(p);
-    if (counted.count() > 0) add(counted);
+    const TensorView view = counted_gradient(p);
+    if (view.count() > 0) add(view);
   }
   return ranges;
 }
@@ -122,9 +123,10 @@ TensorView Engine::counted_gradient(int parameter) {
 }
 
 std::vector<TensorView> Engine::counted_on_host() {
-  if (!tensor_.has_others()) return {gradients_->host()->all()};
+  if (!tensor_.has_others() && !has_tied_copy()) return {gradients_->host()->all()};
   std::vector<TensorView> ranges;
   for (int p = placement_.first_on_host(); p < static_cast<int>(partition_.size()); ++p) {
+    if (has_tied_copy() && p == table_.head) continue;
     const TensorView counted = counted_gradient(p);
     if (counted.count() > 0) ranges.push_back(counted);
   }

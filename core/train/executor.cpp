@@ -13,6 +13,10 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
       return engine.forward(micro, instruction.chunk);
     case InstructionKind::backward:
       return engine.backward(micro, instruction.chunk);
+    case InstructionKind::input_gradient:
+      return engine.input_gradient(micro, instruction.chunk);
+    case InstructionKind::weight_gradient:
+      return engine.weight_gradient(micro, instruction.chunk);
     default:
       return engine.exchange(instruction);
   }

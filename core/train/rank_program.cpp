@@ -15,6 +15,14 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Where its stages lie is part of what a rank's state belongs to.
+CheckpointConfig checkpoint_of(CheckpointConfig config, const PipelineConfig& pipeline) {
+  if (const std::string text = placement_text(pipeline); !text.empty()) {
+    config.identity["pipeline"] = text;
+  }
+  return config;
+}
+
 }  // namespace
 
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
@@ -29,8 +37,9 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
                        .host_memory = options.host_memory,
                        .mesh = mesh_of(strategy, handle.communicator.size())});
   context.use_storage(storage.get());
-  Checkpoints checkpoints(options.checkpoint, context, handle.communicator);
-  Engine engine(context, model, strategy, options.sequence_length, options.seed);
+  Checkpoints checkpoints(checkpoint_of(options.checkpoint, strategy.pipeline), context,
+                          handle.communicator);
+  Engine engine(context, model, strategy, options.sequence_length, options.seed, options.pipeline);
   RunRecorder recorder(context, engine, options);
   RunResult& result = recorder.result();
   result.first_step = checkpoints.begin(engine, options.steps, result.warnings);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct ProgramOptions {
   // The file tier of a rank, for strategies that use one.
   std::function<std::unique_ptr<Storage>(const Strategy&, int rank)> make_storage;
   CheckpointConfig checkpoint = {};
+  // As Engine: one for all ranks.
+  std::shared_ptr<const PipelinePlan> pipeline = {};
   // Runs on every rank after the last step, with the engine alive: for tests.
   std::function<void(Engine&)> at_end;
 };

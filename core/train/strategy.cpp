@@ -53,6 +53,18 @@ std::string replicas_conflict(const Strategy& strategy) {
   return {};
 }
 
+ParameterTable parameters_of(const ModelConfig& model, const Strategy& strategy, int rank,
+                             const TensorShard& shard) {
+  const PipelineConfig& config = strategy.pipeline;
+  const Pipeline shape{.kind = config.schedule,
+                       .shape = {.ranks = static_cast<int>(config.ranks),
+                                 .chunks = static_cast<int>(config.virtual_stages)},
+                       .work = {}};
+  const ParameterTable whole(model, shard);
+  return whole.part(units_of_rank(shape, split_units(model, config), rank, whole.units()),
+                    strategy.separate_tied_gradient || shape.stages() > 1);
+}
+
 std::string stage_conflict(const Strategy& strategy) {
   const OptimizerKind kind = strategy.optimizer.kind;
   if (!is_onebit(kind)) return {};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/model/parameters.h"
 #include "core/model/recompute_config.h"
 #include "core/offload/offload_config.h"
 #include "core/optim/loss_scaler_config.h"
@@ -37,6 +38,9 @@ struct Strategy {
   ScheduleConfig schedule;
   double gradient_clipping = 1.0;  // 0: off
   LossScalerConfig loss_scaler;
+  // A tied embedding's weight and gradient are kept twice, as embedding and as head, also where no
+  // pipeline needs it: then losses have the bits of a pipeline's (SPECS_PARALLEL 3.7).
+  bool separate_tied_gradient = false;
   // DeepSpeed updates the loss scale before unscaling (SPECS 2); for parity studies only.
   bool deepspeed_scale_order = false;
 
@@ -46,6 +50,11 @@ struct Strategy {
 // The ranks of a run as the strategy lays them out: data parallel, times its pipeline and its
 // tensor group. Error{invalid} naming the nearest numbers of ranks when they do not divide them.
 Mesh mesh_of(const Strategy& strategy, int ranks);
+
+// What a rank of the pipeline holds: of one with several stages, a tied head apart from the
+// embedding; of its tensor group's parts, those of `shard`. Error{invalid} as split_units.
+ParameterTable parameters_of(const ModelConfig& model, const Strategy& strategy, int rank,
+                             const TensorShard& shard);
 
 // Why the optimizer cannot run over a tensor group; empty: it can.
 std::string tensor_conflict(const Strategy& strategy);

@@ -28,6 +28,7 @@ void reject_deprecated_twins(Keys& keys) {
 
 void build_checks(Keys& keys, Strategy& strategy) {
   strategy.deepspeed_scale_order = keys.boolean("x-zerolab.deepspeed_scale_order");
+  strategy.separate_tied_gradient = keys.text("x-zerolab.tied_gradient") == "separate";
   strategy.precision.stochastic_rounding = keys.boolean("x-zerolab.stochastic_rounding");
   const bool adam = strategy.optimizer.kind == OptimizerKind::adamw ||
                     strategy.optimizer.kind == OptimizerKind::adam;

@@ -58,6 +58,7 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   check_schedule(keys, strategy.pipeline, batch.accumulation);
   strategy.zero = build_zero(keys, context);
   strategy.zero.replicas = build_replicas(keys, batch.ranks);
+  note_others(keys, strategy, context.model);
   build_precision(keys, context, strategy);
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);

@@ -1,5 +1,6 @@
 #include "scenarios/deepspeed/parallel.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,9 +20,36 @@ std::string kinds_text() {
   return names;
 }
 
+// DeepSpeed has 1f1b alone, Megatron-LM that and interleaved.
+const char* others_have(PipelineKind kind) {
+  switch (kind) {
+    case PipelineKind::interleaved:
+      return "Megatron-LM and torchtitan have it, DeepSpeed does not";
+    case PipelineKind::zb_h2:
+      return "sail-sg's zero-bubble has it, DeepSpeed, Megatron-LM and torchtitan do not";
+    default:
+      return "torchtitan has it, DeepSpeed and Megatron-LM do not";
+  }
+}
+
+constexpr std::array kSplits{LayerSplit::even, LayerSplit::parameters, LayerSplit::cost};
+
+void read_split(Keys& keys, const std::string& path, PipelineConfig& pipeline) {
+  const std::string name = keys.text(path);
+  for (const LayerSplit split : kSplits) {
+    if (name == name_of(split)) {
+      pipeline.split = split;
+      return;
+    }
+  }
+  keys.effects().reject(path, "\"" + shortened(name) +
+                                  "\" is not one of even, parameters, cost, nor a list of layers");
+}
+
 void read_layers(Keys& keys, PipelineConfig& pipeline) {
   const std::string path = kSection + "layers_per_stage";
   if (!keys.is_set(path)) return;
+  if (keys.value(path).is_string()) return read_split(keys, path, pipeline);
   for (const Json& each : keys.value(path)) {
     if (!each.is_number_integer() || each.get<std::int64_t>() < 1) {
       return keys.effects().reject(path, shown(each) + " is not a positive number of layers");
@@ -132,6 +160,29 @@ void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t mic
   }
 }
 
+// SPECS_PARALLEL 3.8 and 9.
+void note_others(Keys& keys, const Strategy& strategy, const ModelConfig* model) {
+  const PipelineConfig& pipeline = strategy.pipeline;
+  if (pipeline.ranks == 1) return;
+  std::string why;
+  if (strategy.zero.stage >= 2) {
+    why =
+        "DeepSpeed refuses ZeRO-2 and 3 under a pipeline, torchtitan keeps weights and gradients "
+        "whole during the step; here every micro-batch reduces";
+    if (strategy.zero.stage == 3) why += " and gathers";
+  }
+  if (model != nullptr && model->tied_embeddings) {
+    why += std::string(why.empty() ? "" : "; ") +
+           "torchtitan refuses tied embeddings under a pipeline; here first and last stage add up";
+  }
+  if (!why.empty()) {
+    keys.effects().record(kSection + "pipeline", pipeline.ranks, EffectStatus::honoured, why);
+  }
+  if (pipeline.schedule == PipelineKind::one_f_one_b) return;
+  keys.effects().record(kSection + "schedule", name_of(pipeline.schedule), EffectStatus::honoured,
+                        others_have(pipeline.schedule));
+}
+
 Json parallel_json(const Strategy& strategy) {
   const PipelineConfig& pipeline = strategy.pipeline;
   Json section;
@@ -144,7 +195,11 @@ Json parallel_json(const Strategy& strategy) {
   section["pipeline"] = pipeline.ranks;
   section["virtual_stages"] = pipeline.virtual_stages;
   section["schedule"] = name_of(pipeline.schedule);
-  if (!pipeline.layers_per_stage.empty()) section["layers_per_stage"] = pipeline.layers_per_stage;
+  if (!pipeline.layers_per_stage.empty()) {
+    section["layers_per_stage"] = pipeline.layers_per_stage;
+  } else if (pipeline.split != LayerSplit::even) {
+    section["layers_per_stage"] = name_of(pipeline.split);
+  }
   return section;
 }
 

@@ -22,6 +22,10 @@ void check_tensor_optimizer(Keys& keys, const Strategy& strategy);
 // What a micro-batch count must be for the schedule.
 void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t micro_batches);
 
+// Says at the section's rows which of DeepSpeed, Megatron-LM and torchtitan would not run it so:
+// nothing is refused that works here. Once the stage is known.
+void note_others(Keys& keys, const Strategy& strategy, const ModelConfig* model);
+
 // The section with what is not the default; null without any.
 Json parallel_json(const Strategy& strategy);
 

@@ -66,6 +66,18 @@ void edit_offload(const std::string& to, Json& strategy) {
   if (zero->value("stage", Json()) == 3) (*zero)["offload_param"] = tier;
 }
 
+// A list where the text is one; else, for the import to judge, the text.
+Json layers_json(const std::string& text) {
+  const Json list = Json::parse("[" + text + "]", nullptr, false);
+  return list.is_discarded() ? Json(text) : list;
+}
+
+std::string tag_of(std::string text) {
+  const auto breaks = [](char c) { return c == ':' || c == ','; };
+  std::replace_if(text.begin(), text.end(), breaks, '-');
+  return text;
+}
+
 // Returns what the strategy is called after it.
 std::string edit_parallel(const StrategyEdits& edits, Json& own) {
   Json* parallel = object_at(own, "parallel");
@@ -98,16 +110,10 @@ std::string edit_parallel(const StrategyEdits& edits, Json& own) {
     tags += "+" + *edits.schedule;
   }
   if (!edits.layers_per_stage.empty()) {
-    (*parallel)["layers_per_stage"] = edits.layers_per_stage;
-    tags += fmt::format("+layers-{}", fmt::join(edits.layers_per_stage, "-"));
+    (*parallel)["layers_per_stage"] = layers_json(edits.layers_per_stage);
+    tags += "+layers-" + tag_of(edits.layers_per_stage);
   }
   return tags;
-}
-
-std::string tag_of(std::string text) {
-  const auto breaks = [](char c) { return c == ':' || c == ','; };
-  std::replace_if(text.begin(), text.end(), breaks, '-');
-  return text;
 }
 
 }  // namespace

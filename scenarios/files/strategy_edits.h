@@ -18,7 +18,7 @@ struct StrategyEdits {
   std::optional<std::int64_t> tensor, replicate, pipeline, virtual_stages;
   std::optional<bool> sequence_parallel;
   std::optional<std::string> schedule;
-  std::vector<std::int64_t> layers_per_stage;
+  std::string layers_per_stage;  // a list, "1,2,1", or a way to split; empty: as the file says
 
   bool cuts() const {
     return tensor || sequence_parallel || replicate || pipeline || virtual_stages || schedule ||

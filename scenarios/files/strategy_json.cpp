@@ -175,6 +175,7 @@ Json strategy_to_json(const Strategy& s) {
                       {"recompute", recompute_text(s.recompute)},
                       {"stochastic_rounding", s.precision.stochastic_rounding},
                       {"deepspeed_scale_order", s.deepspeed_scale_order}};
+  if (s.separate_tied_gradient) out["x-zerolab"]["tied_gradient"] = "separate";
   if (Json parallel = parallel_json(s); !parallel.is_null()) {
     out["x-zerolab"]["parallel"] = std::move(parallel);
   }

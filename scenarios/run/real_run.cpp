@@ -143,6 +143,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   const Strategy& strategy = prepared.strategy;
   WeightsFile weights(scenario.model.name, strategy.name);
   ProgramOptions options = program_options(scenario);
+  options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
   options.stop = hooks.stop;
   options.on_step = hooks.on_step;
   options.keep_going = hooks.keep_going;

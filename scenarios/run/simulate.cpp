@@ -24,17 +24,10 @@ void clear_answers(RunResult& result) {
 
 // Elements of the parameters that each rank of the pipeline holds, all of its tensor group alike.
 sim::StageCounts counts_of_ranks(const ModelConfig& model, const Strategy& strategy) {
-  const PipelineConfig& config = strategy.pipeline;
-  const ParameterTable table(model, {.ranks = static_cast<int>(strategy.tensor.ranks)});
-  if (config.ranks * config.virtual_stages == 1) return {table.counts()};
-  const std::vector<UnitRange> units = split_units(model.layers, config);
-  const Pipeline shape{.kind = config.schedule,
-                       .shape = {.ranks = static_cast<int>(config.ranks),
-                                 .chunks = static_cast<int>(config.virtual_stages)},
-                       .work = {}};
+  const TensorShard shard{.ranks = static_cast<int>(strategy.tensor.ranks)};
   sim::StageCounts counts;
-  for (int rank = 0; rank < shape.shape.ranks; ++rank) {
-    counts.push_back(table.part(units_of_rank(shape, units, rank, table.units())).counts());
+  for (int rank = 0; rank < static_cast<int>(strategy.pipeline.ranks); ++rank) {
+    counts.push_back(parameters_of(model, strategy, rank, shard).counts());
   }
   return counts;
 }
@@ -59,6 +52,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
   const Mesh mesh = mesh_of(strategy, ranks);
+  options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
   std::vector<sim::RankClass> classes =
       recorded == RecordedRanks::stages
           ? sim::stages_of(mesh)

@@ -5,15 +5,11 @@
 namespace zl {
 
 void WeightsFile::collect(Engine& engine) {
-  const bool keeps = engine.partition().rank() == 0;
-  const int count = static_cast<int>(engine.parameters().specs.size());
-  for (int parameter = 0; parameter < count; ++parameter) {
-    std::vector<float> values = engine.gather_parameter(parameter);
-    if (keeps) values_.push_back(std::move(values));
-  }
-  if (!keeps) return;
-  specs_ = engine.parameters().specs;
-  steps_ = engine.steps();
+  engine.gather_model([this](const ParameterSpec& spec, std::vector<float> values) {
+    specs_.push_back(spec);
+    values_.push_back(std::move(values));
+  });
+  if (engine.context().rank() == 0) steps_ = engine.steps();
 }
 
 void WeightsFile::write(const std::string& path) const {

@@ -55,6 +55,33 @@ TEST(BadInput, BatchTriangle) {
   EXPECT_CONTAINS(message, "16");  // 2 * 4 * 2 ranks
 }
 
+// gpt2-tiny has 2 layers.
+std::string refused_pipeline(const std::string& ranks,
+                             const std::vector<std::string>& options = {}) {
+  const Home home;
+  std::vector<std::string> call{"run",        "gpt2-tiny", "--backend",  "sim", "--ranks", "4",
+                                "--strategy", "zero-1",    "--pipeline", ranks, "--steps", "1"};
+  call.insert(call.end(), options.begin(), options.end());
+  return refused(home, call, 3);
+}
+
+TEST(BadInput, PipelinesThatCannotBe) {
+  EXPECT_CONTAINS(refused_pipeline("3"), "3 does not divide 4 ranks; use --ranks 3");
+  EXPECT_CONTAINS(refused_pipeline("4"),
+                  "parallel.pipeline: 4 ranks of 1 virtual stages make 4 stages, the model has 2 "
+                  "layers; use at most 2 stages");
+  EXPECT_CONTAINS(refused_pipeline("2", {"--layers-per-stage", "2,1"}),
+                  "parallel.layers_per_stage: 2 stages of 3 layers together; give 2 positive "
+                  "numbers that add up to 2");
+  EXPECT_CONTAINS(
+      refused_pipeline("2", {"--virtual-stages", "2"}),
+      "interleaved works on groups of 2 micro-batches, which must be 2 (the ranks) to 1 "
+      "(the micro-batches); use at least 2 micro-batches");
+  EXPECT_CONTAINS(refused_pipeline("2", {"--schedule", "zb-v"}),
+                  "zb-v needs 2 virtual stages, parallel.virtual_stages is 1; set it to 2");
+  EXPECT_CONTAINS(refused_pipeline("2", {"--schedule", "1F1B"}), "\"1F1B\" is not one of gpipe");
+}
+
 TEST(BadInput, MalformedJsonHasLineAndColumn) {
   const Home home;
   const std::string file = home.file("broken.json", "{\n  \"model\": \"gpt2-tiny\",,\n}");

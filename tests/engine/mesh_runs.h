@@ -11,6 +11,7 @@ namespace zl::test {
 
 struct MeshRun {
   std::vector<RunResult> ranks;
+  std::vector<Trace> traces;
   std::map<std::string, std::vector<float>> weights;  // by name, from the ranks that have them
 
   const RunResult& result() const { return ranks.front(); }
@@ -24,6 +25,7 @@ inline MeshRun run_ranks(World& world, const ModelConfig& model, const Strategy&
   const bool real = world.executed_ranks() == world.ranks();
   MeshRun finished;
   finished.ranks.resize(world.ranks());
+  finished.traces.resize(world.ranks());
   std::mutex mutex;
   world.run([&](RankHandle handle) {
     ProgramOptions mine = options;
@@ -36,6 +38,7 @@ inline MeshRun run_ranks(World& world, const ModelConfig& model, const Strategy&
     RankOutcome outcome = run_rank(handle, model, strategy, data, mine);
     const std::lock_guard lock(mutex);
     finished.ranks[handle.communicator.rank()] = std::move(outcome.result);
+    finished.traces[handle.communicator.rank()] = std::move(outcome.trace);
     for (auto& [name, values] : weights) {
       const auto [at, fresh] = finished.weights.emplace(name, values);
       EXPECT_TRUE(fresh || at->second == values) << name << ": two ranks differ";

@@ -2,18 +2,18 @@
 #include <map>
 
 #include "tests/engine/comparisons.h"
+#include "tests/engine/forwarding.h"
 
 namespace zl::test {
 namespace {
 
-// Passes everything on; adds up what is reserved.
-class CountingDevice final : public Device {
+// Adds up what is reserved.
+class CountingDevice final : public ForwardingDevice {
  public:
-  explicit CountingDevice(Device& device) : device_(device) {}
+  using ForwardingDevice::ForwardingDevice;
 
-  DeviceProperties properties() const override { return device_.properties(); }
   std::byte* reserve(MemorySpace space, std::int64_t bytes) override {
-    std::byte* slab = device_.reserve(space, bytes);
+    std::byte* slab = ForwardingDevice::reserve(space, bytes);
     if (slab == nullptr) return slab;
     slabs_[slab] = bytes;
     held_[space] += bytes;
@@ -24,30 +24,13 @@ class CountingDevice final : public Device {
     EXPECT_EQ(slabs_.at(slab), bytes) << "what is given back is what was taken";
     slabs_.erase(slab);
     held_[space] -= bytes;
-    device_.release(space, slab, bytes);
-  }
-  void run(StreamId stream, const Op& op, Timing* timing) override {
-    device_.run(stream, op, timing);
-  }
-  void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
-            Timing* timing) override {
-    device_.copy(stream, destination, source, bytes, timing);
-  }
-  void run_host(StreamId stream, std::function<void()> work, Timing* timing) override {
-    device_.run_host(stream, std::move(work), timing);
-  }
-  EventId record(StreamId stream) override { return device_.record(stream); }
-  void wait(StreamId stream, EventId event) override { device_.wait(stream, event); }
-  void synchronize(StreamId stream) override { device_.synchronize(stream); }
-  double read(StreamId stream, ProbeKind what, const TensorView& scalar) override {
-    return device_.read(stream, what, scalar);
+    ForwardingDevice::release(space, slab, bytes);
   }
 
   std::int64_t most(MemorySpace space) { return most_[space]; }
   std::size_t slabs() const { return slabs_.size(); }
 
  private:
-  Device& device_;
   std::map<std::byte*, std::int64_t> slabs_;
   std::map<MemorySpace, std::int64_t> held_, most_;
 };

@@ -112,6 +112,8 @@ TEST(Tensor, GoesWithPipelines) {
       expect_same_bits(reference, run_mesh(8, model, s, 5), name_of(s) + " piped");
       s.pipeline = {.ranks = 2, .virtual_stages = 2, .schedule = PipelineKind::interleaved};
       expect_same_bits(reference, run_mesh(8, model, s, 5), name_of(s) + " interleaved");
+      s.pipeline = {.ranks = 2, .schedule = PipelineKind::zb_h1};
+      expect_same_bits(reference, run_mesh(8, model, s, 5), name_of(s) + " in halves");
     }
   }
 }

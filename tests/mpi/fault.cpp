@@ -11,6 +11,7 @@
 #include "backends/mpi/session.h"
 #include "backends/mpi/world.h"
 #include "tests/engine/comparisons.h"
+#include "tests/engine/forwarding.h"
 
 namespace zl::mpi {
 namespace {
@@ -31,43 +32,17 @@ struct Fault {
 };
 
 // The rank's, but for the fault.
-class Faulty final : public Device {
+class Faulty final : public test::ForwardingDevice {
  public:
-  Faulty(Device& real, const Fault* fault) : real_(real), fault_(fault) {}
+  Faulty(Device& real, const Fault* fault) : ForwardingDevice(real), fault_(fault) {}
 
   void enter(Phase phase, int unit) override {
     if (phase == Phase::forward && unit == -1) ++loaded_;
     if (fault_ != nullptr && loaded_ > kMicroBatches) fault_->at(name_of(phase));
-    real_.enter(phase, unit);
-  }
-
-  DeviceProperties properties() const override { return real_.properties(); }
-  std::byte* reserve(MemorySpace space, std::int64_t bytes) override {
-    return real_.reserve(space, bytes);
-  }
-  void release(MemorySpace space, std::byte* slab, std::int64_t bytes) override {
-    real_.release(space, slab, bytes);
-  }
-  void leave() override { real_.leave(); }
-  void run(StreamId stream, const Op& op, Timing* timing) override {
-    real_.run(stream, op, timing);
-  }
-  void copy(StreamId stream, std::byte* destination, const std::byte* source, std::int64_t bytes,
-            Timing* timing) override {
-    real_.copy(stream, destination, source, bytes, timing);
-  }
-  void run_host(StreamId stream, std::function<void()> work, Timing* timing) override {
-    real_.run_host(stream, std::move(work), timing);
-  }
-  EventId record(StreamId stream) override { return real_.record(stream); }
-  void wait(StreamId stream, EventId event) override { real_.wait(stream, event); }
-  void synchronize(StreamId stream) override { real_.synchronize(stream); }
-  double read(StreamId stream, ProbeKind what, const TensorView& scalar) override {
-    return real_.read(stream, what, scalar);
+    ForwardingDevice::enter(phase, unit);
   }
 
  private:
-  Device& real_;
   const Fault* fault_;  // null: of another rank
   int loaded_ = 0;      // micro-batches
 };

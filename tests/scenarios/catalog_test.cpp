@@ -83,6 +83,20 @@ TEST(Catalog, EveryStudyLoads) {
   }
 }
 
+TEST(Catalog, PipelinesAreWhatTheirNamesSay) {
+  using enum PipelineKind;
+  const std::map<std::string, PipelineKind> kinds{
+      {"pp4-1f1b", one_f_one_b}, {"pp4-gpipe", gpipe}, {"pp4-zb-h1", zb_h1}, {"pp4-zb-v", zb_v}};
+  const ModelConfig model = load_model("gpt2-124m");
+  for (const auto& [name, kind] : kinds) {
+    const Strategy s = load_strategy(name, {.ranks = 8, .model = &model}).strategy;
+    EXPECT_EQ(s.name, name);
+    EXPECT_EQ(s.zero.stage, 1);
+    EXPECT_EQ(s.pipeline,
+              (PipelineConfig{.ranks = 4, .virtual_stages = is_v(kind) ? 2 : 1, .schedule = kind}));
+  }
+}
+
 TEST(Catalog, StrategiesAreWhatTheirNamesSay) {
   const ModelConfig model = load_model("gpt2-124m");
   const ImportContext context{4, &model};

@@ -91,7 +91,8 @@ TEST(ImportDeepSpeed, EveryKeyGivenAtItsDefaultChangesNothing) {
 TEST(ImportDeepSpeed, EveryTypedKeyRefusesAnotherType) {
   for_each_row([&](const KeySpec& row) {
     if (row.handling == Handling::rejected || (row.types & json_type::any)) return;
-    const Json wrong = (row.types & json_type::list) ? Json("text") : Json::array({1});
+    const bool list = (row.types & json_type::list) != 0, text = (row.types & json_type::text) != 0;
+    const Json wrong = !list ? Json::array({1}) : text ? Json(true) : Json("text");
     Json document = nested(row.path, wrong);
     document["train_micro_batch_size_per_gpu"] = 1;
     if (row.path == "train_micro_batch_size_per_gpu") document[std::string(row.path)] = wrong;

@@ -88,6 +88,14 @@ TEST(ImportParallel, NamesWhatCannotBe) {
                   "1f1b has one stage a rank, parallel.virtual_stages is 2");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": [1, "two"])")),
                   "\"two\" is not a positive number of layers");
+  EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "virtual_stages": 3, "schedule": "zb-v")")),
+                  "zb-v needs 2 virtual stages, parallel.virtual_stages is 3; set it to 2");
+  EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 4, "virtual_stages": 2,
+                                        "schedule": "interleaved-zb")",
+                                     6)),
+                  "needs a multiple of 4 micro-batches, there are 6; use 4 or 8");
+  EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": "time")")),
+                  "\"time\" is not one of even, parameters, cost, nor a list of layers");
   EXPECT_CONTAINS(rejection(parallel(R"("pipelines": 2)")), "parallel.pipeline");
   EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
                   "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
@@ -105,6 +113,45 @@ TEST(ImportParallel, NamesWhatCannotBe) {
   EXPECT_CONTAINS(rejection(R"({"optimizer": {"type": "Lamb"},
                                 "x-zerolab": {"parallel": {"tensor": 2}}})"),
                   "optimizer.type: LAMB and the one-bit optimizers");
+}
+
+TEST(ImportParallel, SplitsLayersByNameAndKeepsTiedGradientsApart) {
+  for (const LayerSplit split : {LayerSplit::even, LayerSplit::parameters, LayerSplit::cost}) {
+    const Strategy s = import_text(parallel(std::string(R"("pipeline": 2, "layers_per_stage": ")") +
+                                            name_of(split) + "\""))
+                           .strategy;
+    EXPECT_EQ(s.pipeline, (PipelineConfig{.ranks = 2, .split = split}));
+    EXPECT_EQ(import_text(strategy_to_json(s).dump()).strategy.pipeline, s.pipeline);
+  }
+  const auto tied = [](const char* value) {
+    return with(std::string(R"("x-zerolab": {"tied_gradient": ")") + value + "\"}");
+  };
+  const Strategy apart = import_text(tied("separate")).strategy;
+  EXPECT_TRUE(apart.separate_tied_gradient);
+  EXPECT_TRUE(import_text(strategy_to_json(apart).dump()).strategy.separate_tied_gradient);
+  EXPECT_FALSE(import_text(tied("together")).strategy.separate_tied_gradient);
+  EXPECT_CONTAINS(rejection(tied("apart")), "x-zerolab.tied_gradient");
+}
+
+TEST(ImportParallel, SaysWhatOtherProgramsWouldNotRun) {
+  const auto why = [](const std::string& zero, const std::string& schedule, const char* key) {
+    return effect(
+               import_text(R"({"train_micro_batch_size_per_gpu": 1,
+                                  "gradient_accumulation_steps": 4,
+                                  "zero_optimization": {"stage": )" +
+                           zero + R"(}, "x-zerolab": {"parallel": {"pipeline": 2, "schedule": ")" +
+                           schedule + "\"}}}"),
+               key)
+        .why;
+  };
+  const char* pipeline = "x-zerolab.parallel.pipeline";
+  const char* schedule = "x-zerolab.parallel.schedule";
+  EXPECT_EQ(why("1", "1f1b", pipeline), "");
+  EXPECT_EQ(why("1", "1f1b", schedule), "");
+  EXPECT_CONTAINS(why("2", "1f1b", pipeline), "DeepSpeed refuses ZeRO-2 and 3 under a pipeline");
+  EXPECT_CONTAINS(why("3", "1f1b", pipeline), "every micro-batch reduces and gathers");
+  EXPECT_CONTAINS(why("1", "zb-h1", schedule), "torchtitan has it, DeepSpeed and Megatron-LM do");
+  EXPECT_CONTAINS(why("1", "zb-h2", schedule), "sail-sg's zero-bubble has it");
 }
 
 }  // namespace

@@ -435,7 +435,7 @@ TEST(Scenario, EditsCutEveryStrategyOverAPipeline) {
   EXPECT_EQ(two.name, "zero-1+pp2+v2");
   EXPECT_EQ(two.pipeline.schedule, PipelineKind::interleaved);
   o.edits.schedule = "breadth-first";
-  o.edits.layers_per_stage = {1, 1, 1, 1};
+  o.edits.layers_per_stage = "1,1,1,1";
   const Strategy named = load_scenario("gpt2-tiny", o).strategies[0].strategy;
   EXPECT_EQ(named.name, "zero-1+pp2+v2+breadth-first+layers-1-1-1-1");
   EXPECT_EQ(named.pipeline, (PipelineConfig{.ranks = 2,
@@ -453,6 +453,21 @@ TEST(Scenario, EditsCutEveryStrategyOverATensorGroup) {
   const Strategy s = load_scenario("gpt2-tiny", o).strategies[0].strategy;
   EXPECT_EQ(s.name, "zero-1+tp4+sp");
   EXPECT_EQ(s.tensor, (TensorConfig{.ranks = 4, .sequence_parallel = true}));
+}
+
+TEST(Scenario, EditsSplitLayersByNameAndRefuseOthers) {
+  ScenarioOverrides o;
+  o.strategies = {"zero-1"};
+  o.ranks = 4;
+  o.edits.pipeline = 2;
+  o.edits.layers_per_stage = "parameters";
+  const Strategy s = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(s.name, "zero-1+pp2+layers-parameters");
+  EXPECT_EQ(s.pipeline, (PipelineConfig{.ranks = 2, .split = LayerSplit::parameters}));
+  o.edits.layers_per_stage = "1,x";
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }), "\"1,x\" is not one of even");
+  o.edits.layers_per_stage = "3,0";
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }), "0 is not a positive number");
 }
 
 TEST(Scenario, HashDependsOnContentOnly) {
