@@ -1,4 +1,5 @@
-// The backward of a block: each of its two halves, from the gradient of what it added to the stream.
+// The backward of a block: each of its two halves, from the gradient of what it added to the
+// stream.
 #include <utility>
 
 #include "core/model/block.h"
