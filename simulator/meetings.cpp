@@ -93,20 +93,38 @@ std::optional<EventTime> Meetings::receive(std::size_t self, const TraceEvent& e
   return sent->second[taken++].time;
 }
 
+// How many of what a class sent through the channel were received; nullopt: nobody is there.
+std::optional<std::size_t> Meetings::taken_of(std::size_t sender, const Channel& channel,
+                                              const TraceEvent& first) {
+  const auto other = class_of(peer_of(first, classes_[sender].rank));
+  if (!other || *other == sender) return std::nullopt;
+  Channel back = channel;
+  back.peer = coordinate_of(first, classes_[sender].rank);
+  return classes_[*other].received[back];
+}
+
+std::int64_t Meetings::most_under_way() {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    for (const auto& [channel, sent] : classes_[i].done) {
+      if (channel.peer < 0) continue;
+      const auto taken = taken_of(i, channel, *sent.front().event);
+      if (taken) most = std::max(most, sent.size() - *taken);
+    }
+  }
+  return static_cast<std::int64_t>(most);
+}
+
 std::string Meetings::unreceived() {
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     for (const auto& [channel, sent] : classes_[i].done) {
       if (channel.peer < 0) continue;
       const TraceEvent& first = *sent.front().event;
-      const auto other = class_of(peer_of(first, classes_[i].rank));
-      if (!other || *other == i) continue;
-      Channel back = channel;
-      back.peer = coordinate_of(first, classes_[i].rank);
-      const std::size_t taken = classes_[*other].received[back];
-      if (taken == sent.size()) continue;
+      const auto taken = taken_of(i, channel, first);
+      if (!taken || *taken == sent.size()) continue;
       return name_of(i) + " sends " + std::to_string(sent.size()) + " messages to " +
-             name_of(*other) + ", which receives " + std::to_string(taken) +
-             "; the first left over is " + describe(*sent[taken].event);
+             name_of(*class_of(peer_of(first, classes_[i].rank))) + ", which receives " +
+             std::to_string(*taken) + "; the first left over is " + describe(*sent[*taken].event);
     }
   }
   return "";

@@ -32,6 +32,8 @@ class Meetings {
   // Takes the next message of the peer when it is known when that is sent.
   std::optional<EventTime> receive(std::size_t self, const TraceEvent& event);
 
+  // The most messages that one class has sent another and that it has not received yet.
+  std::int64_t most_under_way();
   // What is left over when all have ended: "" or the first message that nobody receives.
   std::string unreceived();
 
@@ -57,6 +59,8 @@ class Meetings {
 
   static Channel channel_of(const TraceEvent& event, int peer);
   std::optional<std::size_t> class_of(int rank) const;
+  std::optional<std::size_t> taken_of(std::size_t sender, const Channel& channel,
+                                      const TraceEvent& first);
   const std::vector<std::size_t>& others_of(std::size_t self, const TraceEvent& event);
   std::string name_of(std::size_t self) const;
 

@@ -24,14 +24,15 @@ bool follows_in_exchange(const TraceEvent& event) {
 }  // namespace
 
 Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
-                     Meetings& meetings)
+                     Meetings& meetings, SteadyRounds* steady)
     : trace_(*rank.trace),
       cluster_(cluster),
       meetings_(meetings),
       self_(self),
       rank_(rank.ranks.empty() ? 0 : rank.ranks.front()),
       model_(cluster, rank_),
-      steps_(1) {
+      steps_(1),
+      steady_(steady) {
   timeline_.events.resize(trace_.events().size());
   before_.resize(trace_.events().size(), kNone);
   if (!trace_.events().empty()) steps_.back().step = trace_.events().front().scope.step;
@@ -44,11 +45,13 @@ bool Scheduler::advance() {
 }
 
 bool Scheduler::issue_next() {
+  if (!waiting_.empty() && at_round_edge()) return false;
+  pass_round_ends();
   if (next_ == trace_.events().size()) return false;
   const TraceEvent& event = trace_.events()[next_];
   if (is_host_held(event)) return false;
   enter_step(event.scope);
-  pass_round_edges();
+  pass_round_begin();
   issue(event);
   ++next_;
   return true;
@@ -74,7 +77,6 @@ bool Scheduler::retry() {
 bool Scheduler::is_host_held(const TraceEvent& event) const {
   if (waiting_.empty()) return false;
   if (cluster_.compute_is_host && streams_[kCompute].waiting > 0) return true;
-  if (at_round_edge()) return true;
   return event.type == EventType::synchronize && streams_[event.stream].waiting > 0;
 }
 
@@ -92,7 +94,7 @@ void Scheduler::close_step() {
 }
 
 void Scheduler::issue(const TraceEvent& event) {
-  timeline_.events[next_] = {host_, host_};
+  if (!again_) timeline_.events[next_] = {host_, host_};
   switch (event.type) {
     case EventType::op:
     case EventType::collective:
@@ -153,18 +155,20 @@ bool Scheduler::work(Issued& issued) {
   const TraceEvent& event = *issued.event;
   Stream& stream = streams_[event.stream];
   const bool late = issued.time > stream.ready;
-  before_[issued.index] = late ? issued.cause : stream.cause;
+  if (!again_) before_[issued.index] = late ? issued.cause : stream.cause;
+  host_bound_ |= late;
   std::int64_t start = std::max(issued.time, stream.ready);
   if (event.type == EventType::collective && meetings_.has_others(self_, event)) {
     if (!issued.arrived) meetings_.arrive(self_, event, start);
     issued.arrived = true;
     const auto complete = meetings_.complete(self_, event);
     if (!complete) return false;
-    if (*complete > start) before_[issued.index] = kNone;  // what it waited for is another's
+    // What it waited for is another's.
+    if (*complete > start && !again_) before_[issued.index] = kNone;
     hold(start, *complete);
     start = std::max(start, *complete);
   }
-  const Price price = model_.price(event);
+  const Price price = price_of(issued);
   if (start > stream.busy_until) stream.busy_from = start;
   stream.busy_until = finish_work(event.stream, start, price.picoseconds);
   const std::int64_t end = std::max(stream.busy_until, start + price.link_picoseconds);
@@ -183,21 +187,25 @@ bool Scheduler::message(const Issued& issued) {
     stream.exchange_start = std::max(issued.time, stream.ready);
     stream.exchange_cause = issued.time > stream.ready ? issued.cause : stream.cause;
   }
-  const Price price = model_.price(event);
+  const Price price = price_of(issued);
   const std::int64_t duration = std::max(price.picoseconds, price.link_picoseconds);
   EventTime time{stream.exchange_start, stream.exchange_start + duration};
-  before_[issued.index] = stream.exchange_cause;
+  const bool late = issued.time > stream.ready;
+  bool waits = false;
+  if (!again_) before_[issued.index] = stream.exchange_cause;
   if (meetings_.has_others(self_, event)) {
     if (event.kind == 1) {
       meetings_.send(self_, event, time);
     } else {
       const auto sent = meetings_.receive(self_, event);
       if (!sent) return false;
-      if (sent->start > time.start) before_[issued.index] = kNone;
+      waits = sent->start > time.start;
+      if (waits && !again_) before_[issued.index] = kNone;
       hold(time.start, sent->start);
       time = {std::max(time.start, sent->start), std::max(time.start, sent->end)};
     }
   }
+  host_bound_ |= late && !waits;
   end_work(issued, time, price);
   if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
   return true;
@@ -208,7 +216,7 @@ void Scheduler::end_work(const Issued& issued, EventTime time, const Price& pric
   require_in_range(time.end);
   stream.ready = std::max(stream.ready, time.end);
   stream.cause = static_cast<std::int32_t>(issued.index);
-  timeline_.events[issued.index] = time;
+  time_of(issued.index) = time;
   steps_[issued.step].doubt[static_cast<std::size_t>(price.cost_class)] +=
       static_cast<double>(price.picoseconds) * price.spread;
 }

@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/stream.h"
 #include "simulator/cost/price.h"
 #include "simulator/meetings.h"
+#include "simulator/steady_rounds.h"
 #include "simulator/step_accounts.h"
 #include "simulator/timeline.h"
 
@@ -19,16 +21,19 @@ namespace zl::sim {
 
 class Scheduler {
  public:
-  // `self`: index of the class in the meetings.
-  Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
-            Meetings& meetings);
+  // `self`: index of the class in the meetings. steady: of all classes; null where one stands for
+  // all: what comes often is then priced once, else until it is the same in all classes.
+  Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster, Meetings& meetings,
+            SteadyRounds* steady = nullptr);
 
   // Runs what can be run up to an event that waits for another class; whether there was anything.
   bool advance();
   // Issues one more event all the same, where no class can advance: a stream that waits for another
   // class holds up what is issued on it later, and the host only where the host waits for it.
   bool issue_next();
-  bool done() const { return next_ == trace_.events().size() && waiting_.empty(); }
+  bool done() const {
+    return next_ == trace_.events().size() && waiting_.empty() && !at_round_edge();
+  }
   // The event that waits for another class, with its place.
   std::string stuck_at() const;
   // After the last event.
@@ -64,7 +69,7 @@ class Scheduler {
   // How far all has come, at the begin of a round.
   struct Instant {
     std::int64_t host = 0;
-    std::array<std::int64_t, kStreams> ready{};
+    std::array<std::int64_t, kStreams> ready{}, busy_from{}, busy_until{};
     std::array<double, kCostClasses> doubt{};
   };
   struct Step {
@@ -76,11 +81,19 @@ class Scheduler {
 
   bool retry();
   bool at_round_edge() const;
-  void pass_round_edges();
+  void pass_round_ends();
+  void pass_round_begin();
   static void require_in_range(std::int64_t time);
   std::size_t first_in_a_row() const;
   Instant now() const;
   void repeat_round(const Round& round);
+  void begin_repeats(const Round& round);
+  bool lay_out_again(const Round& round);
+  std::optional<std::int64_t> shift() const;
+  void pass_on_records();
+  std::int64_t delay_by_left_out();
+  EventTime& time_of(std::size_t event);
+  Price price_of(const Issued& issued);
   bool is_host_held(const TraceEvent& event) const;
   void enter_step(const Scope& scope);
   void close_step();
@@ -116,6 +129,13 @@ class Scheduler {
   std::size_t next_ = 0;              // event to issue
   std::size_t round_ = 0;             // that is under way or to come
   Instant round_begin_;
+  SteadyRounds* steady_;
+  bool again_ = false;       // the round under way was laid out before
+  bool host_bound_ = false;  // something in it started, or ended, later for the host
+  // Ids of the records of the round and of those before it that are like it, latest first.
+  std::vector<std::vector<std::int64_t>> records_;
+  std::vector<RoundTimes> round_times_;
+  std::vector<std::optional<Price>> round_prices_;
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

@@ -31,7 +31,7 @@ std::vector<StepSpan> Scheduler::step_spans() const {
 
 Timeline Scheduler::finish() {
   if (trace_.events().empty()) return {};
-  pass_round_edges();
+  pass_round_ends();
   close_step();
   const std::vector<StepSpan> spans = step_spans();
   const double error =
@@ -41,10 +41,28 @@ Timeline Scheduler::finish() {
   for (std::size_t i = 0; i < kDTypes && cluster_.shared_cores == 0; ++i) {
     errors.peaks[i] = cluster_.device.rates[i].peak;
   }
-  timeline_.steps = account_steps(trace_, timeline_.events, std::move(held_), spans, errors);
-  timeline_.total = spans.back().end;
+  timeline_.steps =
+      account_steps(trace_, timeline_.events, std::move(held_), spans, errors, round_times_);
+  timeline_.total = spans.back().end + delay_by_left_out();
   trace_back();
   return std::move(timeline_);
+}
+
+// What ran behind rounds that were left out ran later by what they take: by how much at the end.
+std::int64_t Scheduler::delay_by_left_out() {
+  std::int64_t delay = 0;
+  for (std::size_t i = 0; i < round_times_.size(); ++i) {
+    delay += round_times_[i].left_out * round_times_[i].period;
+    const bool is_last = i + 1 == round_times_.size();
+    const std::size_t first = trace_.rounds()[round_times_[i].round].last;
+    const std::size_t last =
+        is_last ? timeline_.events.size() : trace_.rounds()[round_times_[i + 1].round].last;
+    for (std::size_t event = first; event < last; ++event) {
+      timeline_.events[event].start += delay;
+      timeline_.events[event].end += delay;
+    }
+  }
+  return delay;
 }
 
 void Scheduler::trace_back() {

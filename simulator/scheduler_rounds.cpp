@@ -1,5 +1,8 @@
-// What a scheduler does about rounds that a trace holds once and that came often: time goes on as
-// if each took as long as the one that it has laid out.
+// What a scheduler does about rounds that a trace holds once and that came often. Where one class
+// stands for all ranks, time goes on as if each took as long as the one that it has laid out. Where
+// several wait for each other, they are laid out until all classes repeat themselves.
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "simulator/scheduler.h"
 
@@ -21,12 +24,21 @@ bool Scheduler::at_round_edge() const {
   return round.count > 1 && (next_ == round.first || next_ == round.last);
 }
 
-void Scheduler::pass_round_edges() {
+void Scheduler::pass_round_ends() {
   const std::vector<Round>& rounds = trace_.rounds();
   for (; round_ < rounds.size() && rounds[round_].last <= next_; ++round_) {
-    if (rounds[round_].count > 1) repeat_round(rounds[round_]);
+    if (rounds[round_].count == 1) continue;
+    if (steady_ == nullptr) {
+      repeat_round(rounds[round_]);
+    } else if (lay_out_again(rounds[round_])) {
+      return;
+    }
   }
-  if (round_ < rounds.size() && rounds[round_].first == next_) round_begin_ = now();
+}
+
+void Scheduler::pass_round_begin() {
+  const std::vector<Round>& rounds = trace_.rounds();
+  if (round_ < rounds.size() && rounds[round_].first == next_ && !again_) round_begin_ = now();
 }
 
 std::size_t Scheduler::first_in_a_row() const {
@@ -37,7 +49,11 @@ std::size_t Scheduler::first_in_a_row() const {
 
 Scheduler::Instant Scheduler::now() const {
   Instant now{.host = host_, .doubt = steps_.back().doubt};
-  for (std::size_t i = 0; i < kStreams; ++i) now.ready[i] = streams_[i].ready;
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    now.ready[i] = streams_[i].ready;
+    now.busy_from[i] = streams_[i].busy_from;
+    now.busy_until[i] = streams_[i].busy_until;
+  }
   return now;
 }
 
@@ -67,6 +83,106 @@ void Scheduler::repeat_round(const Round& round) {
   for (std::size_t i = 0; i < kCostClasses; ++i) {
     doubt[i] += static_cast<double>(more) * (end.doubt[i] - begin.doubt[i]);
   }
+}
+
+EventTime& Scheduler::time_of(std::size_t event) {
+  if (!again_) return timeline_.events[event];
+  std::vector<EventTime>& times = round_times_.back().times;
+  return times[times.size() - (trace_.rounds()[round_].last - event)];
+}
+
+Price Scheduler::price_of(const Issued& issued) {
+  if (!again_) return model_.price(*issued.event);
+  std::optional<Price>& known = round_prices_[issued.index - trace_.rounds()[round_].first];
+  if (!known) known = model_.price(*issued.event);
+  return *known;
+}
+
+// How much later this round ended than the one before it, if all of it did.
+std::optional<std::int64_t> Scheduler::shift() const {
+  const Instant& before = round_begin_;
+  const Instant after = now();
+  std::int64_t period = 0;
+  std::array<bool, kStreams> works{};
+  std::int64_t first = INT64_MAX, first_before = INT64_MAX;  // that a stream is ready
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    works[i] = after.ready[i] != before.ready[i];
+    if (!works[i]) continue;
+    period = after.ready[i] - before.ready[i];
+    first = std::min(first, after.ready[i]);
+    first_before = std::min(first_before, before.ready[i]);
+  }
+  const auto is_shifted = [&](std::int64_t to, std::int64_t from) {
+    return std::max(to, first) - std::max(from, first_before) == period;
+  };
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    if (works[i] && (after.ready[i] - before.ready[i] != period ||
+                     !is_shifted(after.busy_from[i], before.busy_from[i]) ||
+                     !is_shifted(after.busy_until[i], before.busy_until[i]))) {
+      return std::nullopt;
+    }
+  }
+  const std::int64_t host = after.host - before.host;
+  if (host > period || (host < period && host_bound_)) return std::nullopt;
+  return period;
+}
+
+void Scheduler::begin_repeats(const Round& round) {
+  again_ = true;
+  round_times_.push_back({.round = round_, .times = {}});
+  round_prices_.assign(round.last - round.first, std::nullopt);
+  records_.clear();
+  const std::size_t length = round.last - round.first, first = first_in_a_row();
+  for (std::size_t begin = round.first;; begin -= length) {
+    std::vector<std::int64_t> ids;
+    for (std::size_t i = begin; i < begin + length; ++i) {
+      const TraceEvent &own = trace_.events()[i], &like = trace_.events()[i - begin + round.first];
+      if (own.type != like.type) ids.push_back(-1);
+      if (own.type == EventType::record && like.type == own.type) ids.push_back(own.id);
+    }
+    if (std::ranges::find(ids, -1) != ids.end()) break;
+    records_.push_back(std::move(ids));
+    if (begin < first + length) break;
+  }
+  steady_->begin(self_, round.count - 1);
+}
+
+// What was recorded in a round is waited for in later ones by the id that the round before has.
+void Scheduler::pass_on_records() {
+  for (std::size_t round = records_.size(); round-- > 1;) {
+    for (std::size_t i = 0; i < records_[round].size(); ++i) {
+      recorded_[records_[round][i]] = recorded_[records_[round - 1][i]];
+    }
+  }
+}
+
+// At the end of a round: whether it is to be laid out once more.
+bool Scheduler::lay_out_again(const Round& round) {
+  if (!again_) begin_repeats(round);
+  RoundTimes& times = round_times_.back();
+  steady_->end_round(self_, shift());
+  const SteadyRounds::LeftOut out =
+      steady_->leave_out(self_, [this] { return meetings_.most_under_way(); });
+  if (out.rounds > 0) {
+    ZL_CHECK(times.left_out == 0, "rounds are left out once");
+    times.left_out = out.rounds;
+    times.period = out.period;
+    if (out.period > kLongestPicoseconds / out.rounds) require_in_range(kLongestPicoseconds + 1);
+    require_in_range(host_ + out.rounds * out.period);
+    auto& doubt = steps_.back().doubt;
+    for (std::size_t i = 0; i < kCostClasses; ++i) {
+      doubt[i] += static_cast<double>(out.rounds) * (doubt[i] - round_begin_.doubt[i]);
+    }
+  }
+  again_ = steady_->next(self_);
+  if (!again_) return false;
+  pass_on_records();
+  times.times.resize(times.times.size() + (round.last - round.first));
+  next_ = round.first;
+  round_begin_ = now();
+  host_bound_ = false;
+  for (Stream& stream : streams_) stream.exchange = SIZE_MAX;
+  return true;
 }
 
 }  // namespace zl::sim

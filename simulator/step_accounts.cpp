@@ -27,6 +27,10 @@ Account account_of(const TraceEvent& event) {
              : &StepPrice::compute;
 }
 
+constexpr Account kParts[] = {&StepPrice::compute,   &StepPrice::exposed_communication,
+                              &StepPrice::optimizer, &StepPrice::offload_stall,
+                              &StepPrice::bubble,    &StepPrice::host};
+
 // When something is under way; asked about instants that never go back.
 class Busy {
  public:
@@ -51,42 +55,40 @@ class Busy {
 class StepAccounts {
  public:
   StepAccounts(const Trace& trace, const std::vector<EventTime>& times, std::vector<EventTime> held,
-               const KnownErrors& errors)
-      : trace_(trace), times_(times), errors_(errors) {
+               const KnownErrors& errors, std::span<const RoundTimes> laid_out)
+      : trace_(trace), times_(times), errors_(errors), laid_out_(laid_out) {
     for (const EventTime& time : held) held_.add(time);
     std::size_t index = 0;
     for (const TraceEvent& event : trace.events()) add(event, times[index++]);
-    for (const Round& round : trace.rounds()) {
-      if (round.count > 1) add_repeats(round);
+    for (std::size_t i = 0; i < trace.rounds().size(); ++i) {
+      if (trace.rounds()[i].count > 1 && times_of(i) == nullptr) add_repeats(trace.rounds()[i]);
     }
+    for (const RoundTimes& round : laid_out_) add_repeats(round);
     for (Busy* busy : {&communication_, &held_, &offload_}) busy->sort();
   }
 
   StepPrice account(const StepSpan& span) {
     step_ = {.step = span.step, .duration = span.end - span.begin};
     covered_ = span.begin;
-    std::int64_t communicating = 0, moving = 0;  // hidden or not
-    double least = 0;                            // seconds
+    hidden_or_not_ = {};
+    double least = 0;  // seconds
     auto event = trace_.events().begin() + static_cast<std::ptrdiff_t>(span.first);
     EventCounts counts(trace_);
     for (std::size_t i = span.first; i < span.last; ++i, ++event) {
       pass_round_edges(i);
       if (!takes_time(*event)) continue;
-      const std::int64_t duration = counts.of(i) * (times_[i].end - times_[i].start);
-      if (is_on(StreamId::compute, *event)) {
-        add_compute(times_[i], account_of(*event));
-        least += static_cast<double>(counts.of(i)) * least_seconds(*event);
-      } else if (!is_on(StreamId::communication, *event)) {
-        moving += event->type == EventType::op ? 0 : duration;
-      } else if (communicates(*event)) {
-        communicating += duration;
-      }
+      const std::int64_t count = counts.of(i);
+      least += static_cast<double>(count) * least_seconds(*event);
+      const bool is_laid_out = count > 1 && times_of(round_) != nullptr;
+      add_work(*event, times_[i], is_laid_out ? 1 : count);
     }
     pass_round_edges(span.last);
     fill_until(span.end);
+    add_left_out();
     step_.least = static_cast<std::int64_t>(std::min(least * 1e12, 0x1p62));
-    step_.spread = errors_.step > 0 ? std::hypot(errors_.step, spread_of_moves(span.doubt, moving))
-                                    : spread(span.doubt, communicating);
+    step_.spread = errors_.step > 0 ? std::hypot(errors_.step,
+                                                 spread_of_moves(span.doubt, hidden_or_not_.moving))
+                                    : spread(span.doubt, hidden_or_not_.communicating);
     return step_;
   }
 
@@ -95,6 +97,34 @@ class StepAccounts {
     if (!takes_time(event) || is_on(StreamId::compute, event)) return;
     if (!is_on(StreamId::communication, event)) offload_.add(time);
     if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+  }
+
+  // So often; to the step's parts it adds once.
+  void add_work(const TraceEvent& event, EventTime time, std::int64_t count) {
+    const std::int64_t duration = count * (time.end - time.start);
+    if (is_on(StreamId::compute, event)) {
+      add_compute(time, account_of(event));
+    } else if (!is_on(StreamId::communication, event)) {
+      hidden_or_not_.moving += event.type == EventType::op ? 0 : duration;
+    } else if (communicates(event)) {
+      hidden_or_not_.communicating += duration;
+    }
+  }
+
+  const RoundTimes* times_of(std::size_t round) const {
+    const auto found = std::ranges::find(laid_out_, round, &RoundTimes::round);
+    return found == laid_out_.end() ? nullptr : &*found;
+  }
+
+  void add_repeats(const RoundTimes& round) {
+    const std::size_t first = trace_.rounds()[round.round].first, count = length_of(round);
+    for (std::size_t i = 0; i < round.times.size(); ++i) {
+      add(trace_.events()[first + i % count], round.times[i]);
+    }
+  }
+
+  std::size_t length_of(const RoundTimes& round) const {
+    return trace_.rounds()[round.round].last - trace_.rounds()[round.round].first;
   }
 
   // A stream that falls behind in a round is busy for as long as the round's repeats take it.
@@ -120,7 +150,12 @@ class StepAccounts {
   void pass_round_edges(std::size_t event) {
     const std::vector<Round>& rounds = trace_.rounds();
     for (; round_ < rounds.size() && rounds[round_].last <= event; ++round_) {
-      if (rounds[round_].count > 1) repeat_round(rounds[round_].count - 1);
+      if (rounds[round_].count == 1) continue;
+      if (const RoundTimes* times = times_of(round_)) {
+        repeat_round(*times);
+      } else {
+        repeat_round(rounds[round_].count - 1);
+      }
     }
     if (round_ == rounds.size() || rounds[round_].first != event) return;
     before_round_ = step_;
@@ -128,12 +163,32 @@ class StepAccounts {
   }
 
   void repeat_round(std::int64_t times) {
-    for (const Account account :
-         {&StepPrice::compute, &StepPrice::exposed_communication, &StepPrice::optimizer,
-          &StepPrice::offload_stall, &StepPrice::bubble, &StepPrice::host}) {
+    for (const Account account : kParts) {
       step_.*account += times * (step_.*account - before_round_.*account);
     }
     covered_ += times * (covered_ - round_begin_);
+  }
+
+  // The times that were laid out; what those like the last of them add is kept for the step's end.
+  void repeat_round(const RoundTimes& round) {
+    const std::size_t first = trace_.rounds()[round.round].first, count = length_of(round);
+    for (std::size_t i = 0; i < round.times.size(); ++i) {
+      const bool like_the_last = i + count >= round.times.size();
+      if (i % count == 0) before_round_ = step_;
+      const TraceEvent& event = trace_.events()[first + i % count];
+      if (takes_time(event))
+        add_work(event, round.times[i], like_the_last ? 1 + round.left_out : 1);
+    }
+    left_out_.duration += round.left_out * round.period;
+    for (const Account account : kParts) {
+      left_out_.*account += round.left_out * (step_.*account - before_round_.*account);
+    }
+  }
+
+  void add_left_out() {
+    for (const Account account : kParts) step_.*account += left_out_.*account;
+    step_.duration += left_out_.duration;
+    left_out_ = {};
   }
 
   void add_compute(EventTime time, Account account) {
@@ -165,7 +220,7 @@ class StepAccounts {
   }
 
   double least_seconds(const TraceEvent& event) const {
-    if (event.type != EventType::op) return 0;
+    if (event.type != EventType::op || !is_on(StreamId::compute, event)) return 0;
     const double peak = errors_.peaks[static_cast<std::size_t>(event.dtype)];
     return peak > 0 ? event.flops / peak : 0;
   }
@@ -195,11 +250,15 @@ class StepAccounts {
   const Trace& trace_;
   const std::vector<EventTime>& times_;
   KnownErrors errors_;
+  std::span<const RoundTimes> laid_out_;
   Busy communication_, held_, offload_;
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
   std::size_t round_ = 0;     // that is under way or to come
-  StepPrice before_round_;
+  StepPrice before_round_, left_out_;
+  struct {
+    std::int64_t communicating = 0, moving = 0;
+  } hidden_or_not_;
   std::int64_t round_begin_ = 0;
 };
 
@@ -207,9 +266,9 @@ class StepAccounts {
 
 std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<EventTime>& times,
                                      std::vector<EventTime> held,
-                                     const std::vector<StepSpan>& steps,
-                                     const KnownErrors& errors) {
-  StepAccounts accounts(trace, times, std::move(held), errors);
+                                     const std::vector<StepSpan>& steps, const KnownErrors& errors,
+                                     std::span<const RoundTimes> rounds) {
+  StepAccounts accounts(trace, times, std::move(held), errors, rounds);
   std::vector<StepPrice> prices;
   for (const StepSpan& step : steps) prices.push_back(accounts.account(step));
   return prices;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -25,13 +26,23 @@ struct KnownErrors {
   std::array<double, kDTypes> peaks{};  // FLOP/s that no op of a rank exceeds; 0: unknown
 };
 
+// When the further times of a round ran that came often, where they were laid out one by one.
+struct RoundTimes {
+  std::size_t round = 0;         // index in Trace::rounds()
+  std::vector<EventTime> times;  // of the events of the second time, of the third, ..
+  std::int64_t left_out = 0;     // how many came after the last of them, all like that,
+  std::int64_t period = 0;       // and so long: times behind them are without them
+};
+
 // `times` has one entry per event; steps follow each other in time. Between the compute stream's
 // work of a step, its time is exposed communication where a collective or message runs on the
 // communication stream, else a bubble within `held`, else an offload stall where copies, files or
-// the host work, else host time. `held`: when a stream waited for other ranks.
+// the host work, else host time. `held`: when a stream waited for other ranks. `rounds`: in order;
+// of rounds that are not among them all times took as long as the first.
 std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<EventTime>& times,
                                      std::vector<EventTime> held,
                                      const std::vector<StepSpan>& steps,
-                                     const KnownErrors& errors = {});
+                                     const KnownErrors& errors = {},
+                                     std::span<const RoundTimes> rounds = {});
 
 }  // namespace zl::sim

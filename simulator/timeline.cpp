@@ -24,9 +24,10 @@ namespace {
 
 std::vector<Timeline> price(std::span<const RankTrace> traces, const ClusterSpec& cluster) {
   Meetings meetings(traces);
+  SteadyRounds steady(traces.size());
   std::deque<Scheduler> ranks;
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    ranks.emplace_back(traces[i], i, cluster, meetings);
+    ranks.emplace_back(traces[i], i, cluster, meetings, traces.size() > 1 ? &steady : nullptr);
   }
   const auto is_done = [](const Scheduler& rank) { return rank.done(); };
   while (!std::all_of(ranks.begin(), ranks.end(), is_done)) {

@@ -55,14 +55,14 @@ struct RankTrace {
 };
 
 // A round that came often has the times of its first; what follows it is later by what the others
-// take. Streams run in order; record, wait and synchronize order them; the host issues one event
-// after the other. Where streams overlap, the event issued later loses CostModel::overlap_loss() of
-// its progress. What was recorded before a trace begins counts as complete. One timeline per trace:
-// a collective starts when all classes of its group can run it; a send waits for nobody, and the
-// n-th receive from a rank on a stream of a group ends when that rank's n-th send does; the
-// messages of one exchange start together. Ranks that no trace stands for are waited for by nobody.
-// Error{infeasible} where classes wait for each other for ever or run different collectives, naming
-// rank, event, unit and phase.
+// take: of several classes as long as each really took. Streams run in order; record, wait and
+// synchronize order them; the host issues one event after the other. Where streams overlap, the
+// event issued later loses CostModel::overlap_loss() of its progress. What was recorded before a
+// trace begins counts as complete. One timeline per trace: a collective starts when all classes of
+// its group can run it; a send waits for nobody, and the n-th receive from a rank on a stream of a
+// group ends when that rank's n-th send does; the messages of one exchange start together. Ranks
+// that no trace stands for are waited for by nobody. Error{infeasible} where classes wait for each
+// other for ever or run different collectives, naming rank, event, unit and phase.
 std::vector<Timeline> price(std::span<const RankTrace> traces, const ClusterSpec& cluster);
 
 // Of one trace that stands for all ranks.

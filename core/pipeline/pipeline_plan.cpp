@@ -1,5 +1,7 @@
 #include "core/pipeline/pipeline_plan.h"
 
+#include "core/pipeline/pipeline_rounds.h"
+
 namespace zl {
 
 std::shared_ptr<const PipelinePlan> plan_pipeline(const PipelineConfig& config,
@@ -15,6 +17,7 @@ std::shared_ptr<const PipelinePlan> plan_pipeline(const PipelineConfig& config,
   }
   plan->pipeline = make_pipeline(config.schedule, shape);
   plan->schedules = pipeline_schedules(plan->pipeline);
+  for (Schedule& schedule : plan->schedules) schedule.steady = steady_part(schedule.body);
   return plan;
 }
 

@@ -9,11 +9,11 @@ bool begins_backward(InstructionKind kind) {
   return kind == InstructionKind::backward || kind == InstructionKind::input_gradient;
 }
 
+}  // namespace
+
 bool ends_backward(InstructionKind kind) {
   return kind == InstructionKind::backward || kind == InstructionKind::weight_gradient;
 }
-
-}  // namespace
 
 int Schedule::in_flight(int chunk) const {
   int now = 0, most = 0;

@@ -38,11 +38,25 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
+// Whether that ends the backward of a micro-batch.
+bool ends_backward(InstructionKind kind);
+
+// The part of a body that is one round of `length` instructions over and over.
+struct SteadyPart {
+  std::size_t first = 0, length = 0;  // of the body
+  std::size_t rounds = 0;
+  int step = 0;      // micro-batches from one round to the next
+  int left_out = 0;  // rounds that the body leaves out before the last (pipeline_rounds.h)
+
+  bool operator==(const SteadyPart&) const = default;
+};
+
 // What comes before one update: the body, of `micro_batches` micro-batches, `repeats` times over.
 struct Schedule {
   std::vector<Instruction> body;
   int micro_batches = 1;
   int repeats = 1;
+  SteadyPart steady = {};
 
   // The most micro-batches of a chunk between their forward and the end of their backward at any
   // moment.

@@ -22,6 +22,21 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
   }
 }
 
+// Tells the trace where the rounds of the body's steady part begin and end, before instruction
+// `at`.
+void mark_round(Engine& engine, const SteadyPart& steady, std::size_t at) {
+  if (steady.rounds == 0 || at < steady.first || (at - steady.first) % steady.length != 0) return;
+  const std::size_t round = (at - steady.first) / steady.length;
+  if (round > steady.rounds) return;
+  Trace& trace = engine.context().trace();
+  if (round == steady.rounds) return trace.end_round();
+  if (round + 1 == steady.rounds && steady.left_out > 0) {
+    trace.repeat_round(steady.left_out);
+    engine.skip_micro_batches(steady.left_out * steady.step);
+  }
+  trace.begin_round();
+}
+
 }  // namespace
 
 StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& options) {
@@ -39,8 +54,10 @@ StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& 
       engine.skip_micro_batches((last - round) * schedule.micro_batches);
       round = last;
     }
-    context.trace().begin_round();
-    for (const Instruction& each : schedule.body) {
+    if (schedule.steady.rounds == 0) context.trace().begin_round();
+    for (std::size_t i = 0; i < schedule.body.size(); ++i) {
+      const Instruction& each = schedule.body[i];
+      mark_round(engine, schedule.steady, i);
       execute(engine, each, round * schedule.micro_batches + each.micro, data, request);
     }
   }

@@ -58,6 +58,8 @@ struct ProgramOptions {
 
 inline constexpr std::int64_t kSteadySteps = 4;
 inline constexpr int kSteadyRounds = 4;
+// Of a pipeline's ranks, for fold(): enough for a picture of what goes on.
+inline constexpr int kSteadyPipelineRounds = 8;
 
 struct RankOutcome {
   RunResult result;  // without backend name, throughput and time breakdown, which the runner adds

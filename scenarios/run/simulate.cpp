@@ -7,6 +7,7 @@
 #include "core/base/bytes.h"
 #include "core/data/token_source.h"
 #include "core/model/parameters.h"
+#include "core/pipeline/pipeline_rounds.h"
 #include "scenarios/run/measure.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
@@ -32,6 +33,14 @@ sim::StageCounts counts_of_ranks(const ModelConfig& model, const Strategy& strat
   return counts;
 }
 
+// What a rank offloads in a forward it waits for in the backward, as many rounds later as it has
+// micro-batches on their way.
+std::shared_ptr<const PipelinePlan> plan_to_record(const Strategy& strategy) {
+  const auto plan = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
+  return std::make_shared<PipelinePlan>(
+      fold(*plan, kSteadyPipelineRounds, strategy.offload.activations));
+}
+
 }  // namespace
 
 ProgramOptions program_options(const Scenario& scenario) {
@@ -52,7 +61,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
   const Mesh mesh = mesh_of(strategy, ranks);
-  options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
+  options.pipeline = plan_to_record(strategy);
   std::vector<sim::RankClass> classes =
       recorded == RecordedRanks::stages
           ? sim::stages_of(mesh)
