@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/optimizer.h"
 
 namespace {
