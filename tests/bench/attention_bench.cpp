@@ -7,6 +7,7 @@
 
 #include "backends/cpu/ops/ops.h"
 #include "core/ops/attention.h"
+#include "core/ops/elementwise.h"
 #include "tests/bench/paired.h"
 
 namespace {

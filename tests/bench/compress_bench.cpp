@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "backends/cpu/ops/ops.h"
+#include "core/ops/compress.h"
+#include "core/ops/elementwise.h"
 #include "tests/bench/paired.h"
 
 namespace {

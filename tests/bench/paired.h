@@ -19,7 +19,7 @@ namespace zl::bench {
 // A tensor in huge pages where the system grants them, as the device's slabs are.
 struct Storage {
   struct Free {
-    void operator()(void* memory) const { std::free(memory); }
+    void operator()(void* block) const { std::free(block); }
   };
   std::unique_ptr<void, Free> memory;
   TensorView view;

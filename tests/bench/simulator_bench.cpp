@@ -21,17 +21,22 @@ using namespace zl;
 
 constexpr int kRanks = 1024;
 
-ModelConfig gpt3() {
+ModelConfig gpt(const char* name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                std::int64_t vocab) {
   ModelConfig model;
-  model.name = "gpt3-175b";
-  model.layers = 96;
-  model.hidden = 12288;
-  model.heads = 96;
-  model.vocab = 50257;
+  model.name = name;
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = heads;
+  model.vocab = vocab;
   model.max_sequence = 2048;
   model.complete();
   return model;
 }
+
+ModelConfig gpt3() { return gpt("gpt3-175b", 96, 12288, 96, 50257); }
+// Narayanan et al. 2021, table 1.
+ModelConfig trillion() { return gpt("megatron-1t", 128, 25600, 160, 51200); }
 
 Strategy zero_3() {
   Strategy strategy;
@@ -115,18 +120,6 @@ void price_gpt3(benchmark::State& state) {
 }
 BENCHMARK(price_gpt3)->Unit(benchmark::kMillisecond);
 
-// Narayanan et al. 2021, table 1: 128 layers of 25,600.
-ModelConfig trillion() {
-  ModelConfig model = gpt3();
-  model.name = "megatron-1t";
-  model.layers = 128;
-  model.hidden = 25600;
-  model.heads = 160;
-  model.vocab = 51200;
-  model.complete();
-  return model;
-}
-
 Strategy tensor_8_pipeline_64() {
   Strategy strategy = zero_3();
   strategy.zero.stage = 1;
@@ -143,7 +136,8 @@ struct Stages {
 
 Stages record_stages(const ModelConfig& model, const Strategy& strategy, int ranks) {
   Stages stages{sim::stages_of(mesh_of(strategy, ranks)), {}};
-  sim::SimOptions sim{.mesh = mesh_of(strategy, ranks)};
+  sim::SimOptions sim;
+  sim.mesh = mesh_of(strategy, ranks);
   sim.answers.loss = std::log(static_cast<double>(model.vocab));
   for (const sim::RankClass& each : stages.classes) sim.recorded.push_back(each.representative());
   const TokenSource data = TokenSource::synthetic(model.vocab, 1);
