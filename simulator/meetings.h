@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulator/timeline.h"
@@ -44,7 +45,12 @@ class Meetings {
     std::int32_t stride = 1;
     std::int64_t ranks = 1;
     int peer = -1;
-    auto operator<=>(const Channel&) const = default;
+    bool operator<(const Channel& other) const {
+      const auto key = [](const Channel& c) {
+        return std::tuple(c.axis, c.stream, c.stride, c.ranks, c.peer);
+      };
+      return key(*this) < key(other);
+    }
   };
   struct Entry {
     EventTime time;  // arrival in `start`, or the message's

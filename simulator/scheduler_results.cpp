@@ -41,8 +41,7 @@ Timeline Scheduler::finish() {
   for (std::size_t i = 0; i < kDTypes && cluster_.shared_cores == 0; ++i) {
     errors.peaks[i] = cluster_.device.rates[i].peak;
   }
-  timeline_.steps =
-      account_steps(trace_, timeline_.events, std::move(held_), spans, errors, round_times_);
+  timeline_.steps = account_steps(trace_, timeline_.events, held_, spans, errors, round_times_);
   timeline_.total = spans.back().end + delay_by_left_out();
   trace_back();
   return std::move(timeline_);

@@ -54,8 +54,9 @@ class Busy {
 
 class StepAccounts {
  public:
-  StepAccounts(const Trace& trace, const std::vector<EventTime>& times, std::vector<EventTime> held,
-               const KnownErrors& errors, std::span<const RoundTimes> laid_out)
+  StepAccounts(const Trace& trace, const std::vector<EventTime>& times,
+               const std::vector<EventTime>& held, const KnownErrors& errors,
+               std::span<const RoundTimes> laid_out)
       : trace_(trace), times_(times), errors_(errors), laid_out_(laid_out) {
     for (const EventTime& time : held) held_.add(time);
     std::size_t index = 0;
@@ -265,10 +266,10 @@ class StepAccounts {
 }  // namespace
 
 std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<EventTime>& times,
-                                     std::vector<EventTime> held,
+                                     const std::vector<EventTime>& held,
                                      const std::vector<StepSpan>& steps, const KnownErrors& errors,
                                      std::span<const RoundTimes> rounds) {
-  StepAccounts accounts(trace, times, std::move(held), errors, rounds);
+  StepAccounts accounts(trace, times, held, errors, rounds);
   std::vector<StepPrice> prices;
   for (const StepSpan& step : steps) prices.push_back(accounts.account(step));
   return prices;

@@ -40,7 +40,7 @@ struct RoundTimes {
 // the host work, else host time. `held`: when a stream waited for other ranks. `rounds`: in order;
 // of rounds that are not among them all times took as long as the first.
 std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<EventTime>& times,
-                                     std::vector<EventTime> held,
+                                     const std::vector<EventTime>& held,
                                      const std::vector<StepSpan>& steps,
                                      const KnownErrors& errors = {},
                                      std::span<const RoundTimes> rounds = {});
