@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/collective_kind.h"
 #include "core/device/device.h"
 
 namespace zl::sim {
@@ -19,8 +20,15 @@ bool is_on(StreamId stream, const TraceEvent& event) {
   return event.stream == static_cast<std::uint8_t>(stream);
 }
 
+Account account_of_axis(const TraceEvent& event) {
+  const auto axis = static_cast<Axis>(event.axis);
+  if (axis == Axis::tensor) return &StepPrice::exposed_tensor;
+  if (axis == Axis::pipeline) return &StepPrice::exposed_pipeline;
+  return &StepPrice::exposed_communication;
+}
+
 Account account_of(const TraceEvent& event) {
-  if (communicates(event)) return &StepPrice::exposed_communication;
+  if (communicates(event)) return account_of_axis(event);
   if (event.type == EventType::copy) return &StepPrice::host;
   return event.type == EventType::op && event.scope.phase == Phase::optimizer
              ? &StepPrice::optimizer
@@ -53,13 +61,13 @@ class StepAccounts {
   StepAccounts(const Trace& trace, const std::vector<EventTime>& times, std::vector<EventTime> held,
                const KnownErrors& errors)
       : trace_(trace), times_(times), errors_(errors) {
-    for (const EventTime& time : held) held_.add(time);
+    for (const EventTime& time : held) busy(&StepPrice::bubble).add(time);
     std::size_t index = 0;
     for (const TraceEvent& event : trace.events()) add(event, times[index++]);
     for (const Round& round : trace.rounds()) {
       if (round.count > 1) add_repeats(round);
     }
-    for (Busy* busy : {&communication_, &held_, &offload_}) busy->sort();
+    for (Cause& cause : causes_) cause.busy.sort();
   }
 
   StepPrice account(const StepSpan& span) {
@@ -93,8 +101,10 @@ class StepAccounts {
  private:
   void add(const TraceEvent& event, EventTime time) {
     if (!takes_time(event) || is_on(StreamId::compute, event)) return;
-    if (!is_on(StreamId::communication, event)) offload_.add(time);
-    if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+    if (!is_on(StreamId::communication, event)) busy(&StepPrice::offload_stall).add(time);
+    if (is_on(StreamId::communication, event) && communicates(event)) {
+      busy(account_of_axis(event)).add(time);
+    }
   }
 
   // A stream that falls behind in a round is busy for as long as the round's repeats take it.
@@ -129,8 +139,9 @@ class StepAccounts {
 
   void repeat_round(std::int64_t times) {
     for (const Account account :
-         {&StepPrice::compute, &StepPrice::exposed_communication, &StepPrice::optimizer,
-          &StepPrice::offload_stall, &StepPrice::bubble, &StepPrice::host}) {
+         {&StepPrice::compute, &StepPrice::exposed_communication, &StepPrice::exposed_tensor,
+          &StepPrice::exposed_pipeline, &StepPrice::optimizer, &StepPrice::offload_stall,
+          &StepPrice::bubble, &StepPrice::host}) {
       step_.*account += times * (step_.*account - before_round_.*account);
     }
     covered_ += times * (covered_ - round_begin_);
@@ -141,28 +152,34 @@ class StepAccounts {
     // A step before may have been closed later than this work starts.
     const std::int64_t from = std::max(time.start, covered_);
     if (time.end <= from) return;
-    step_.*account += time.end - from;
+    spend(time.end - from, account);
     covered_ = time.end;
   }
 
   void fill_until(std::int64_t time) {
-    static constexpr Account kAccounts[] = {&StepPrice::exposed_communication, &StepPrice::bubble,
-                                            &StepPrice::offload_stall};
     while (covered_ < time) {
       Account account = &StepPrice::host;
       std::int64_t until = time;
-      std::size_t i = 0;
-      for (Busy* busy : {&communication_, &held_, &offload_}) {
-        const auto [change, works] = busy->next(covered_);
+      for (Cause& cause : causes_) {
+        const auto [change, works] = cause.busy.next(covered_);
         until = std::min(until, change);
-        if (works) account = kAccounts[i];
+        if (works) account = cause.account;
         if (works) break;
-        ++i;
       }
-      step_.*account += until - covered_;
+      spend(until - covered_, account);
       covered_ = until;
     }
   }
+
+  // What goes along an axis of the mesh is exposed communication too.
+  void spend(std::int64_t time, Account account) {
+    step_.*account += time;
+    if (account == &StepPrice::exposed_tensor || account == &StepPrice::exposed_pipeline) {
+      step_.exposed_communication += time;
+    }
+  }
+
+  Busy& busy(Account account) { return std::ranges::find(causes_, account, &Cause::account)->busy; }
 
   double least_seconds(const TraceEvent& event) const {
     if (event.type != EventType::op) return 0;
@@ -195,7 +212,16 @@ class StepAccounts {
   const Trace& trace_;
   const std::vector<EventTime>& times_;
   KnownErrors errors_;
-  Busy communication_, held_, offload_;
+  // What the compute stream waits for, the first that is under way.
+  struct Cause {
+    Account account;
+    Busy busy;
+  };
+  std::array<Cause, 5> causes_{{{&StepPrice::exposed_communication, {}},
+                                {&StepPrice::exposed_tensor, {}},
+                                {&StepPrice::exposed_pipeline, {}},
+                                {&StepPrice::bubble, {}},
+                                {&StepPrice::offload_stall, {}}}};
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
   std::size_t round_ = 0;     // that is under way or to come
