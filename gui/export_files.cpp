@@ -21,26 +21,31 @@ void write(const QString& file, const std::string& text) {
   out.commit();
 }
 
-Trace timed(const StrategyStudy& strategy) {
-  return timed_trace(strategy.recording->trace, strategy.timeline.events);
+std::vector<TimedTrace> timed(const StrategyStudy& strategy, const std::string& name) {
+  return timed_traces(*strategy.recording, strategy.timelines, name);
 }
 
 }  // namespace
 
 void save_perfetto(const Study& study, const std::vector<const StrategyStudy*>& strategies,
                    const QString& file) {
-  std::deque<Trace> traces;
+  std::deque<TimedTrace> traces;
   std::vector<NamedTrace> named;
   for (const StrategyStudy* each : strategies) {
     if (!each->recording) continue;
-    traces.push_back(timed(*each));
-    named.push_back({trace_name(study.scenario, each->imported, "sim"), &traces.back()});
+    for (TimedTrace& one : timed(*each, trace_name(study.scenario, each->imported, "sim"))) {
+      traces.push_back(std::move(one));
+      named.push_back({traces.back().name, &traces.back().trace, traces.back().is_stage});
+    }
   }
   write(file, perfetto_json(named));
 }
 
 void save_memory_snapshot(const StrategyStudy& strategy, const QString& file) {
-  write(file, memory_snapshot(timed(strategy)));
+  const std::vector<TimedTrace> stages = timed(strategy, strategy.name());
+  std::vector<const Trace*> ranks;
+  for (const TimedTrace& each : stages) ranks.push_back(&each.trace);
+  write(file, memory_snapshot(ranks));
 }
 
 void save_study_report(const Study& study, const std::vector<const StrategyStudy*>& strategies,

@@ -14,7 +14,11 @@ enum class ByteUnit : std::uint8_t { binary, decimal };  // GiB, GB
 ByteUnit byte_unit();
 void set_byte_unit(ByteUnit unit);
 
-QString bytes_text(double bytes);      // "18.77 GiB" or "20.16 GB"
+QString bytes_text(double bytes);  // "18.77 GiB" or "20.16 GB"
+// Of times of the simulator.
+inline double to_seconds(std::int64_t picoseconds) {
+  return static_cast<double>(picoseconds) * 1e-12;
+}
 QString seconds_text(double seconds);  // "758.868 ms"
 QString share_text(double fraction);   // "4.2 %"
 QString count_text(double count);      // "272 530", up to six digits after the point

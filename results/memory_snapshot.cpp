@@ -115,9 +115,9 @@ std::int64_t write_blocks(PickleWriter& out, const Range& segment, const Live& l
   return active;
 }
 
-void write_segment(PickleWriter& out, const Range& segment, const Live& live) {
+void write_segment(PickleWriter& out, int device, const Range& segment, const Live& live) {
   out.begin_dict();
-  out.item("device", 0);
+  out.item("device", device);
   out.item("address", segment.begin);
   out.item("total_size", segment.end - segment.begin);
   out.item("stream", 0);
@@ -137,18 +137,31 @@ void write_segment(PickleWriter& out, const Range& segment, const Live& live) {
 }  // namespace
 
 std::string memory_snapshot(const Trace& trace) {
-  const std::vector<Range> segments = neighbouring_ranges(trace);
+  const Trace* one = &trace;
+  return memory_snapshot(std::span(&one, 1));
+}
+
+std::string memory_snapshot(std::span<const Trace* const> ranks) {
+  std::vector<std::vector<Range>> segments;
+  std::vector<Live> live;
   PickleWriter out;
   out.begin_dict();
   out.key("device_traces");
   out.begin_list();
-  out.begin_list();
-  const Live live = write_trace(out, trace, segments);
-  out.end();
+  for (const Trace* trace : ranks) {
+    segments.push_back(neighbouring_ranges(*trace));
+    out.begin_list();
+    live.push_back(write_trace(out, *trace, segments.back()));
+    out.end();
+  }
   out.end();
   out.key("segments");
   out.begin_list();
-  for (const Range& segment : segments) write_segment(out, segment, live);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (const Range& segment : segments[i]) {
+      write_segment(out, static_cast<int>(i), segment, live[i]);
+    }
+  }
   out.end();
   out.end();
   return out.finish();

@@ -2,6 +2,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/trace/trace.h"
@@ -14,5 +15,7 @@ namespace zl {
 // addresses that blocks came from, there from the beginning. A block's stack is "PHASE:UNIT:LABEL",
 // the phase with its step.
 std::string memory_snapshot(const Trace& trace);
+// Of several ranks, each a device in their order: the stages of a pipeline.
+std::string memory_snapshot(std::span<const Trace* const> ranks);
 
 }  // namespace zl

@@ -11,11 +11,14 @@
 
 #include "core/base/stream.h"
 #include "simulator/json/reading.h"
+#include "simulator/pipeline_work.h"
 
 namespace zl {
 namespace {
 
 constexpr int kNoTrack = 0;  // of what belongs to the whole process; streams come after it
+
+constexpr int kWorkTrack = 1 + static_cast<int>(kStreams);
 
 int track_of(const TraceEvent& event) { return 1 + event.stream; }
 
@@ -25,6 +28,15 @@ std::string quoted(const std::string& text) { return to_text(Json(text)); }
 
 std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+}
+
+// Nanoseconds, as the trace has them.
+std::vector<sim::EventTime> times_of(const Trace& trace) {
+  std::vector<sim::EventTime> times;
+  for (const TraceEvent& event : trace.events()) {
+    times.push_back({event.timing.start_ns, event.timing.end_ns});
+  }
+  return times;
 }
 
 // Writes the events of one process.
@@ -39,6 +51,7 @@ class Process {
       step_bound("b", step, span.start_ns);
       step_bound("e", step, span.end_ns);
     }
+    if (named.is_stage) micro_batches(*named.trace);
   }
 
  private:
@@ -54,6 +67,19 @@ class Process {
     begin(type, kNoTrack, time);
     out_ += fmt::format(R"(,"cat":"step","id":"{}.step{}","name":"{}"}})", id_, step,
                         step == 0 ? "setup" : fmt::format("step {}", step));
+  }
+
+  // Boxes of the schedule: "forward 3".
+  void micro_batches(const Trace& trace) {
+    metadata("thread_name", kWorkTrack, "micro-batches");
+    for (const sim::WorkSpan& work : sim::work_spans(trace, times_of(trace))) {
+      if (work.micro < 0) continue;
+      begin("X", kWorkTrack, work.time.start);
+      out_ += fmt::format(
+          R"(,"dur":{},"cat":"{}","name":"{} {}","args":{{"step":{},"micro":{},"chunk":{}}}}})",
+          microseconds(work.time.end - work.time.start), name_of(work.kind), name_of(work.kind),
+          work.micro, work.step, work.micro, work.chunk);
+    }
   }
 
   void metadata(const char* what, int track, const std::string& name) {

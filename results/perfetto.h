@@ -12,11 +12,13 @@ namespace zl {
 struct NamedTrace {
   std::string name;              // "zero-3 on sim, ranks 0-7"
   const Trace* trace = nullptr;  // every event with its time, releases and allocations too
+  bool is_stage = false;         // of a pipeline: has a track of its micro-batches
 };
 
 // Trace Event Format: a process per trace with a track per stream, its steps as asynchronous slices
-// (they overlap), counters of the memory of each space, whole and by tag, and an arrow from what
-// was recorded to what waited for it on another stream. Times are microseconds with three decimals.
+// (they overlap), of a stage a track with each pass of a micro-batch, counters of the memory of
+// each space, whole and by tag, and an arrow from what was recorded to what waited for it on
+// another stream. Times are microseconds with three decimals.
 std::string perfetto_json(std::span<const NamedTrace> traces);
 
 }  // namespace zl

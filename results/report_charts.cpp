@@ -6,6 +6,7 @@
 #include "core/base/bytes.h"
 #include "core/trace/event.h"
 #include "results/report_sections.h"
+#include "results/report_stages.h"
 
 namespace zl {
 namespace {
@@ -54,13 +55,17 @@ Table memory_table(const ReportScenario& scenario) {
 
 struct TimePart {
   const char* name;
-  double TimeBreakdown::*seconds;
+  double (*seconds)(const TimeBreakdown&);
 };
-constexpr TimePart kTimeParts[] = {{"compute", &TimeBreakdown::compute},
-                                   {"exposed communication", &TimeBreakdown::exposed_communication},
-                                   {"optimizer", &TimeBreakdown::optimizer},
-                                   {"offload stall", &TimeBreakdown::offload_stall},
-                                   {"bubble", &TimeBreakdown::bubble}};
+constexpr TimePart kTimeParts[] = {
+    {"compute", [](const TimeBreakdown& time) { return time.compute; }},
+    {"exposed communication", [](const TimeBreakdown& time) { return time.exposed_data(); }},
+    {"exposed tensor communication", [](const TimeBreakdown& time) { return time.exposed_tensor; }},
+    {"exposed pipeline communication",
+     [](const TimeBreakdown& time) { return time.exposed_pipeline; }},
+    {"optimizer", [](const TimeBreakdown& time) { return time.optimizer; }},
+    {"offload stall", [](const TimeBreakdown& time) { return time.offload_stall; }},
+    {"bubble", [](const TimeBreakdown& time) { return time.bubble; }}};
 
 // The interval that tokens per second have when the step time has its own.
 std::pair<double, double> rate_interval(const RunResult& run) {
@@ -73,7 +78,9 @@ bool is_timed(const ReportRun& run) { return is_ok(run.result) && run.result.ste
 
 std::string series_name(const CollectiveTotals& totals) {
   // Between tiers the direction matters; the link of a real run and of its simulation differ.
-  return totals.collective + " (" + (totals.group == "tiers" ? totals.link : totals.group) + ")";
+  if (totals.group == "tiers") return totals.collective + " (" + totals.link + ")";
+  const std::string axis = totals.axis.empty() ? totals.group : totals.axis;  // of old databases
+  return totals.collective + " (" + axis + (totals.group == "control" ? " control" : "") + ")";
 }
 
 double per_step(const CollectiveTotals& totals, const RunResult& run) {
@@ -99,12 +106,13 @@ Table lanes_table(const ReportStep& step) {
 ReportPart lanes_part(const ReportStep& step) {
   if (!step.problem.empty()) return {step.strategy, "Not simulated: " + step.problem, "", {}};
   LaneChart chart;
-  chart.text = {"One step of " + step.strategy,
-                "One lane per stream of a rank; operations are coloured by their phase. The table "
-                "says how busy each stream is."};
+  chart.text = {
+      "One step of " + step.strategy,
+      "One lane per stage of a pipeline and per stream of a rank; operations are coloured "
+      "by their phase. The table says how busy each is."};
   chart.duration = step.seconds;
   chart.lanes = step.lanes;
-  for (int i = 0; i <= static_cast<int>(Phase::other); ++i) {
+  for (std::size_t i = 0; i < kPhases; ++i) {
     chart.series.emplace_back(name_of(static_cast<Phase>(i)));
   }
   return {step.strategy, "The last step takes " + readable(step.seconds, Unit::seconds) + ".",
@@ -133,7 +141,12 @@ ReportSection memory_section(const ReportScenario& scenario) {
   const std::string text =
       "Of the rank with the highest peak, at that moment. The owners add up to \"device\"; "
       "\"reserved\" is what the memory pool took for them.";
-  return {"Memory", {{"", text, svg_bars(chart), without_empty_columns(memory_table(scenario))}}};
+  ReportSection section{
+      "Memory", {{"", text, svg_bars(chart), without_empty_columns(memory_table(scenario))}}};
+  for (const ReportRun& run : scenario.runs) {
+    if (!run.result.stages.empty()) section.parts.push_back(stages_part(run));
+  }
+  return section;
 }
 
 ReportSection step_time_section(const ReportScenario& scenario) {
@@ -165,8 +178,8 @@ ReportSection step_time_section(const ReportScenario& scenario) {
     row = {name_of(run), result.backend, result.step_time.median, positive(low), positive(high)};
     ChartBar bar{run_label(run), {}, low, high, 0, "", false};
     for (const TimePart& part : kTimeParts) {
-      bar.values.push_back(result.time.*part.seconds);
-      row.emplace_back(result.time.*part.seconds);
+      bar.values.push_back(part.seconds(result.time));
+      row.emplace_back(part.seconds(result.time));
     }
     bar.values.push_back(host_seconds(result));
     row.emplace_back(host_seconds(result));
@@ -226,6 +239,7 @@ ReportSection communication_section(const ReportScenario& scenario) {
                {"backend", Align::left},
                {"collective", Align::left},
                {"group", Align::left},
+               {"axis", Align::left},
                {"link", Align::left},
                {"calls of the run"},
                {"bytes of the run", Align::right, Unit::bytes},
@@ -238,7 +252,7 @@ ReportSection communication_section(const ReportScenario& scenario) {
     for (const CollectiveTotals& totals : result.communication) {
       const double bytes = per_step(totals, result);
       table.rows.push_back({name_of(run), result.backend, totals.collective, totals.group,
-                            totals.link, totals.count, totals.bytes, bytes});
+                            totals.axis, totals.link, totals.count, totals.bytes, bytes});
       const auto name = std::find(chart.series.begin(), chart.series.end(), series_name(totals));
       const std::size_t at = name - chart.series.begin();
       if (name == chart.series.end()) chart.series.push_back(series_name(totals));
@@ -248,8 +262,8 @@ ReportSection communication_section(const ReportScenario& scenario) {
     chart.bars.push_back(std::move(bar));
   }
   const std::string text =
-      "Wire bytes that one rank sends, and what offload moves between tiers, averaged over all "
-      "steps. The group \"control\" is loss, overflow flag, norm and stop vote.";
+      "Wire bytes that one rank sends, by axis of the mesh, and what offload moves between tiers, "
+      "averaged over all steps. The group \"control\" is loss, overflow flag, norm and stop vote.";
   return {"Communication", {{"", text, svg_bars(chart), table}}};
 }
 
@@ -269,7 +283,7 @@ ReportSection timeline_section(const ReportScenario& scenario) {
 double host_seconds(const RunResult& run) {
   constexpr double kHalfPicosecond = 0.5e-12;  // what is less is rounding
   double rest = run.step_time.median;
-  for (const TimePart& part : kTimeParts) rest -= run.time.*part.seconds;
+  for (const TimePart& part : kTimeParts) rest -= part.seconds(run.time);
   return rest < kHalfPicosecond ? 0.0 : rest;
 }
 

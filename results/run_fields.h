@@ -19,6 +19,15 @@ struct Seconds {
 template <class Double>
 Seconds(Double&) -> Seconds<Double>;
 
+// "peak_activation_bytes" of the table stages.
+inline const char* peak_column(MemoryTag tag) {
+  constexpr const char* kNames[kMemoryTags] = {"peak_parameter_bytes",     "peak_gradient_bytes",
+                                               "peak_optimizer_bytes",     "peak_activation_bytes",
+                                               "peak_communication_bytes", "peak_workspace_bytes",
+                                               "peak_staging_bytes"};
+  return kNames[static_cast<std::size_t>(tag)];
+}
+
 // Visits (column, field) of the table runs; Run is RunResult or const RunResult.
 template <class Run, class Visit>
 void visit_columns(Run& run, Visit&& visit) {
@@ -52,6 +61,25 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("wire_bytes_per_step", run.wire_bytes_per_step);
   visit("op_count", run.op_count);
   visit("op_sequence_hash", run.op_sequence_hash);
+  visit("rank", run.rank);
+}
+
+template <class Stage, class Visit>
+void visit_stage(Stage& stage, Visit&& visit) {  // table stages
+  visit("rank", stage.rank);
+  visit("ranks", stage.ranks);
+  for (std::size_t i = 0; i < kMemoryTags; ++i) {
+    visit(peak_column(static_cast<MemoryTag>(i)), stage.peak_device.tag[i]);
+  }
+  visit("reserved_device_bytes", stage.reserved_device);
+  visit("step_time_ps", Seconds{stage.step_seconds});
+  visit("compute_ps", Seconds{stage.time.compute});
+  visit("exposed_communication_ps", Seconds{stage.time.exposed_communication});
+  visit("exposed_tensor_ps", Seconds{stage.time.exposed_tensor});
+  visit("exposed_pipeline_ps", Seconds{stage.time.exposed_pipeline});
+  visit("offload_stall_ps", Seconds{stage.time.offload_stall});
+  visit("bubble_ps", Seconds{stage.time.bubble});
+  visit("optimizer_ps", Seconds{stage.time.optimizer});
 }
 
 template <class Run, class Visit>
@@ -77,6 +105,18 @@ void visit_phases(Run& run, Visit&& visit) {  // table phases
   visit("offload_stall", Seconds{run.time.offload_stall});
   visit("bubble", Seconds{run.time.bubble});
   visit("optimizer", Seconds{run.time.optimizer});
+  visit("exposed_tensor", Seconds{run.time.exposed_tensor});
+  visit("exposed_pipeline", Seconds{run.time.exposed_pipeline});
+}
+
+// "rank, ranks, ..." of the table stages.
+inline std::string stage_columns() {
+  std::string names;
+  const StageResult stage;
+  visit_stage(stage, [&](const char* name, const auto&) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  });
+  return names;
 }
 
 // "strategy, backend, ..." of the table runs.

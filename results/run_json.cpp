@@ -71,9 +71,33 @@ Json communication_json(const std::vector<CollectiveTotals>& communication) {
   for (const CollectiveTotals& totals : communication) {
     list.push_back({{"collective", totals.collective},
                     {"group", totals.group},
+                    {"axis", totals.axis},
                     {"link", totals.link},
                     {"count", totals.count},
                     {"bytes", totals.bytes}});
+  }
+  return list;
+}
+
+Json time_json(const RunResult& run, const TimeBreakdown& time) {
+  return {{"compute", of(run, time.compute)},
+          {"exposed_communication", of(run, time.exposed_communication)},
+          {"offload_stall", of(run, time.offload_stall)},
+          {"bubble", of(run, time.bubble)},
+          {"optimizer", of(run, time.optimizer)},
+          {"exposed_tensor", of(run, time.exposed_tensor)},
+          {"exposed_pipeline", of(run, time.exposed_pipeline)}};
+}
+
+Json stages_json(const RunResult& run) {
+  Json list = Json::array();
+  for (const StageResult& stage : run.stages) {
+    list.push_back({{"rank", stage.rank},
+                    {"ranks", stage.ranks},
+                    {"peak_bytes", peak_json(run, stage.peak_device)},
+                    {"reserved_bytes", stage.reserved_device},
+                    {"step_seconds", stage.step_seconds},
+                    {"time_breakdown_seconds", time_json(run, stage.time)}});
   }
   return list;
 }
@@ -91,6 +115,8 @@ void add_extra_keys(Json& object, const RunResult& run) {
   object["reserved_bytes"] = of(run, run.reserved_device);
   object["op_count"] = of(run, run.op_count);
   object["op_sequence_hash"] = of(run, fmt::format("{:016x}", run.op_sequence_hash));
+  object["rank"] = of(run, run.rank);
+  object["stages"] = stages_json(run);
   object["warnings"] = run.warnings;
   add_setup(object, run);
 }
@@ -118,12 +144,7 @@ Json result_json(const RunResult& run) {
                    {"nvme", peak_json(run, run.peak_nvme)}}},
                  {"communication", communication_json(run.communication)},
                  {"wire_bytes_per_step", of(run, run.wire_bytes_per_step)},
-                 {"time_breakdown_seconds",
-                  {{"compute", of(run, run.time.compute)},
-                   {"exposed_communication", of(run, run.time.exposed_communication)},
-                   {"offload_stall", of(run, run.time.offload_stall)},
-                   {"bubble", of(run, run.time.bubble)},
-                   {"optimizer", of(run, run.time.optimizer)}}}};
+                 {"time_breakdown_seconds", time_json(run, run.time)}};
   add_extra_keys(object, run);
   return object;
 }

@@ -61,15 +61,21 @@ class RunTable {
 
 void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
   RunTable(database, id, "collectives")
-      .read("collective, group_name, link, count, bytes", "ORDER BY position",
+      .read("collective, group_name, axis, link, count, bytes", "ORDER BY position",
             [&run](const Reader& row) {
               CollectiveTotals& totals = run.communication.emplace_back();
               row.read("collective", totals.collective);
               row.read("group_name", totals.group);
+              row.read("axis", totals.axis);
               row.read("link", totals.link);
               row.read("count", totals.count);
               row.read("bytes", totals.bytes);
             });
+  RunTable(database, id, "stages")
+      .read(stage_columns(), "ORDER BY stage", [&run](const Reader& row) {
+        visit_stage(run.stages.emplace_back(),
+                    [&row](const char* column, auto&& field) { row.read(column, field); });
+      });
   RunTable(database, id, "warnings")
       .read("message", "ORDER BY position",
             [&run](const Reader& row) { row.read("message", run.warnings.emplace_back()); });

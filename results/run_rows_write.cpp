@@ -57,12 +57,14 @@ std::int64_t insert_summary(SQLite::Database& database, const RunOrigin& origin,
 }
 
 void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& run) {
-  SQLite::Statement collective(database, "INSERT INTO collectives VALUES (?, ?, ?, ?, ?, ?, ?)");
+  SQLite::Statement collective(database,
+                               "INSERT INTO collectives (run, position, collective, group_name,"
+                               " axis, link, count, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   Binder collective_row(collective);
   std::int64_t position = 0;
   for (const CollectiveTotals& totals : run.communication) {
-    collective_row << id << position++ << totals.collective << totals.group << totals.link
-                   << totals.count << totals.bytes;
+    collective_row << id << position++ << totals.collective << totals.group << totals.axis
+                   << totals.link << totals.count << totals.bytes;
     collective_row.execute();
   }
   SQLite::Statement warning(database, "INSERT INTO warnings VALUES (?, ?, ?)");
@@ -71,6 +73,21 @@ void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& 
   for (const std::string& message : run.warnings) {
     warning_row << id << position++ << message;
     warning_row.execute();
+  }
+}
+
+void insert_stages(SQLite::Database& database, std::int64_t id, const RunResult& run) {
+  std::string marks;
+  const StageResult none;
+  visit_stage(none, [&](const char*, const auto&) { marks += ", ?"; });
+  SQLite::Statement stage(database, "INSERT INTO stages (run, stage, " + stage_columns() +
+                                        ") VALUES (?, ?" + marks + ")");
+  Binder row(stage);
+  std::int64_t number = 0;
+  for (const StageResult& each : run.stages) {
+    row << id << number++;
+    visit_stage(each, [&](const char*, const auto& field) { row << field; });
+    row.execute();
   }
 }
 
@@ -101,6 +118,7 @@ std::int64_t insert_run(SQLite::Database& database, const RunOrigin& origin, con
     phase_row.execute();
   });
   insert_lists(database, id, run);
+  insert_stages(database, id, run);
   return id;
 }
 

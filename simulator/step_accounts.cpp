@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/collective_kind.h"
 #include "core/device/device.h"
 
 namespace zl::sim {
@@ -19,17 +20,25 @@ bool is_on(StreamId stream, const TraceEvent& event) {
   return event.stream == static_cast<std::uint8_t>(stream);
 }
 
+Account account_of_axis(const TraceEvent& event) {
+  const auto axis = static_cast<Axis>(event.axis);
+  if (axis == Axis::tensor) return &StepPrice::exposed_tensor;
+  if (axis == Axis::pipeline) return &StepPrice::exposed_pipeline;
+  return &StepPrice::exposed_communication;
+}
+
 Account account_of(const TraceEvent& event) {
-  if (communicates(event)) return &StepPrice::exposed_communication;
+  if (communicates(event)) return account_of_axis(event);
   if (event.type == EventType::copy) return &StepPrice::host;
   return event.type == EventType::op && event.scope.phase == Phase::optimizer
              ? &StepPrice::optimizer
              : &StepPrice::compute;
 }
 
-constexpr Account kParts[] = {&StepPrice::compute,   &StepPrice::exposed_communication,
-                              &StepPrice::optimizer, &StepPrice::offload_stall,
-                              &StepPrice::bubble,    &StepPrice::host};
+constexpr Account kParts[] = {&StepPrice::compute,        &StepPrice::exposed_communication,
+                              &StepPrice::exposed_tensor, &StepPrice::exposed_pipeline,
+                              &StepPrice::optimizer,      &StepPrice::offload_stall,
+                              &StepPrice::bubble,         &StepPrice::host};
 
 // When something is under way; asked about instants that never go back.
 class Busy {
@@ -58,14 +67,14 @@ class StepAccounts {
                const std::vector<EventTime>& held, const KnownErrors& errors,
                std::span<const RoundTimes> laid_out)
       : trace_(trace), times_(times), errors_(errors), laid_out_(laid_out) {
-    for (const EventTime& time : held) held_.add(time);
+    for (const EventTime& time : held) busy(&StepPrice::bubble).add(time);
     std::size_t index = 0;
     for (const TraceEvent& event : trace.events()) add(event, times[index++]);
     for (std::size_t i = 0; i < trace.rounds().size(); ++i) {
       if (trace.rounds()[i].count > 1 && times_of(i) == nullptr) add_repeats(trace.rounds()[i]);
     }
     for (const RoundTimes& round : laid_out_) add_repeats(round);
-    for (Busy* busy : {&communication_, &held_, &offload_}) busy->sort();
+    for (Cause& cause : causes_) cause.busy.sort();
   }
 
   StepPrice account(const StepSpan& span) {
@@ -96,8 +105,10 @@ class StepAccounts {
  private:
   void add(const TraceEvent& event, EventTime time) {
     if (!takes_time(event) || is_on(StreamId::compute, event)) return;
-    if (!is_on(StreamId::communication, event)) offload_.add(time);
-    if (is_on(StreamId::communication, event) && communicates(event)) communication_.add(time);
+    if (!is_on(StreamId::communication, event)) busy(&StepPrice::offload_stall).add(time);
+    if (is_on(StreamId::communication, event) && communicates(event)) {
+      busy(account_of_axis(event)).add(time);
+    }
   }
 
   // So often; to the step's parts it adds once.
@@ -197,28 +208,34 @@ class StepAccounts {
     // A step before may have been closed later than this work starts.
     const std::int64_t from = std::max(time.start, covered_);
     if (time.end <= from) return;
-    step_.*account += time.end - from;
+    spend(time.end - from, account);
     covered_ = time.end;
   }
 
   void fill_until(std::int64_t time) {
-    static constexpr Account kAccounts[] = {&StepPrice::exposed_communication, &StepPrice::bubble,
-                                            &StepPrice::offload_stall};
     while (covered_ < time) {
       Account account = &StepPrice::host;
       std::int64_t until = time;
-      std::size_t i = 0;
-      for (Busy* busy : {&communication_, &held_, &offload_}) {
-        const auto [change, works] = busy->next(covered_);
+      for (Cause& cause : causes_) {
+        const auto [change, works] = cause.busy.next(covered_);
         until = std::min(until, change);
-        if (works) account = kAccounts[i];
+        if (works) account = cause.account;
         if (works) break;
-        ++i;
       }
-      step_.*account += until - covered_;
+      spend(until - covered_, account);
       covered_ = until;
     }
   }
+
+  // What goes along an axis of the mesh is exposed communication too.
+  void spend(std::int64_t time, Account account) {
+    step_.*account += time;
+    if (account == &StepPrice::exposed_tensor || account == &StepPrice::exposed_pipeline) {
+      step_.exposed_communication += time;
+    }
+  }
+
+  Busy& busy(Account account) { return std::ranges::find(causes_, account, &Cause::account)->busy; }
 
   double least_seconds(const TraceEvent& event) const {
     if (event.type != EventType::op || !is_on(StreamId::compute, event)) return 0;
@@ -252,7 +269,16 @@ class StepAccounts {
   const std::vector<EventTime>& times_;
   KnownErrors errors_;
   std::span<const RoundTimes> laid_out_;
-  Busy communication_, held_, offload_;
+  // What the compute stream waits for, the first that is under way.
+  struct Cause {
+    Account account;
+    Busy busy;
+  };
+  std::array<Cause, 5> causes_{{{&StepPrice::exposed_communication, {}},
+                                {&StepPrice::exposed_tensor, {}},
+                                {&StepPrice::exposed_pipeline, {}},
+                                {&StepPrice::bubble, {}},
+                                {&StepPrice::offload_stall, {}}}};
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
   std::size_t round_ = 0;     // that is under way or to come

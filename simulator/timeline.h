@@ -23,6 +23,7 @@ struct StepPrice {
   std::int64_t duration = 0;
   std::int64_t compute = 0;                // the compute stream runs an op, optimizer excluded
   std::int64_t exposed_communication = 0;  // it waits while a collective runs, or runs one
+  std::int64_t exposed_tensor = 0, exposed_pipeline = 0;  // of that, along these axes of the mesh
   std::int64_t optimizer = 0;              // it runs an op of Phase::optimizer
   std::int64_t offload_stall = 0;          // it waits while copies, files or host updates run
   std::int64_t bubble = 0;                 // it waits while a stream waits for other ranks

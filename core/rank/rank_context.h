@@ -155,7 +155,8 @@ class RankContext : private AllocationObserver {
   Tensor workspace_;  // lent to the device
 };
 
-// Sets phase and unit for the enclosed block, and tells the device.
+// Sets phase and unit for the enclosed block, where they are given micro-batch and chunk too, and
+// tells the device.
 class ScopeGuard {
  public:
   ScopeGuard(RankContext& context, Phase phase, int unit)
@@ -164,10 +165,16 @@ class ScopeGuard {
     context.scope().phase = phase;
     context.scope().unit = static_cast<std::int16_t>(unit);
   }
+  ScopeGuard(RankContext& context, Phase phase, int unit, int micro, int chunk)
+      : ScopeGuard(context, phase, unit) {
+    context.scope().micro = micro;
+    context.scope().chunk = static_cast<std::uint8_t>(chunk);
+  }
   ~ScopeGuard() {
     context_.device().leave();
-    context_.scope().phase = saved_.phase;
-    context_.scope().unit = saved_.unit;
+    const std::int32_t step = context_.scope().step;
+    context_.scope() = saved_;
+    context_.scope().step = step;  // stays until the next one begins
   }
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;

@@ -3,6 +3,7 @@
 // may be read after that stream was synchronised.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/dtype.h"
@@ -37,8 +38,10 @@ enum class Phase : std::uint8_t {
   reduce,
   optimizer,
   gather,
-  other
+  other,
+  weight_gradient  // the second half of a backward that comes in halves
 };
+inline constexpr std::size_t kPhases = 9;
 const char* name_of(Phase phase);
 
 // Steady-clock nanoseconds of execution; zero on the recording device and for untimed events.
@@ -50,8 +53,10 @@ struct Timing {
 // Unit indices: 0 the embedding, 1..layers the blocks, layers+1 the final norm and head; -1 none.
 struct Scope {
   Phase phase = Phase::other;
+  std::uint8_t chunk = 0;  // of a pipeline's rank, which of its stages
   std::int16_t unit = -1;
   std::int32_t step = 0;
+  std::int32_t micro = -1;  // micro-batch of the step; -1: of none, or of all
 };
 
 struct TraceEvent {

@@ -47,7 +47,7 @@ void CommunicationStatistics::add(const TraceEvent& event, std::int64_t times, S
     step.wire_bytes += times * event.wire_bytes;
   }
   if (event.type != EventType::collective) return;
-  Totals& totals = step.collectives[{event.kind, event.purpose}];
+  Totals& totals = step.collectives[{event.kind, event.purpose, event.axis}];
   totals.count += times;
   totals.bytes += times * event.wire_bytes;
   step.wire_bytes += times * event.wire_bytes;
@@ -64,7 +64,7 @@ void CommunicationStatistics::add_move(const TraceEvent& event, std::int64_t tim
 }
 
 void CommunicationStatistics::write(RunResult& result, const std::string& link) const {
-  std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> sums;
+  std::map<CollectiveKey, Totals> sums;
   std::map<std::uint8_t, Totals> moves, sends;
   for (const std::int32_t kind : steps_) {
     const Step& step = kinds_[kind];
@@ -83,16 +83,17 @@ void CommunicationStatistics::write(RunResult& result, const std::string& link) 
     }
   }
   for (const auto& [key, totals] : sums) {
-    result.communication.push_back({name_of(static_cast<CollectiveKind>(key.first)),
-                                    name_of(static_cast<Purpose>(key.second)), link, totals.count,
-                                    totals.bytes});
+    result.communication.push_back(
+        {name_of(static_cast<CollectiveKind>(key.kind)), name_of(static_cast<Purpose>(key.purpose)),
+         name_of(static_cast<Axis>(key.axis)), link, totals.count, totals.bytes});
   }
   for (const auto& [axis, totals] : sends) {
-    result.communication.push_back(
-        {"send", name_of(static_cast<Axis>(axis)), link, totals.count, totals.bytes});
+    result.communication.push_back({"send", name_of(Purpose::data),
+                                    name_of(static_cast<Axis>(axis)), link, totals.count,
+                                    totals.bytes});
   }
   for (const auto& [route, totals] : moves) {
-    result.communication.push_back({move_name(static_cast<Route>(route)), "tiers",
+    result.communication.push_back({move_name(static_cast<Route>(route)), "tiers", "",
                                     name_of(static_cast<Route>(route)), totals.count,
                                     totals.bytes});
   }

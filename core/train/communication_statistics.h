@@ -2,6 +2,7 @@
 // Ownership: a value. Threads: one rank's thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -29,10 +30,14 @@ class CommunicationStatistics {
     std::int64_t count = 0, bytes = 0;
     bool operator==(const Totals&) const = default;
   };
+  struct CollectiveKey {
+    std::uint8_t kind = 0, purpose = 0, axis = 0;
+    auto operator<=>(const CollectiveKey&) const = default;
+  };
   struct Step {
-    std::map<std::pair<std::uint8_t, std::uint8_t>, Totals> collectives;  // (kind, purpose)
-    std::map<std::uint8_t, Totals> sends;                                 // messages, by Axis
-    std::map<std::uint8_t, Totals> moves;                                 // by Route
+    std::map<CollectiveKey, Totals> collectives;
+    std::map<std::uint8_t, Totals> sends;  // messages, by Axis
+    std::map<std::uint8_t, Totals> moves;  // by Route
     std::int64_t ops = 0, wire_bytes = 0;
     bool operator==(const Step&) const = default;
   };

@@ -157,8 +157,8 @@ void Engine::upload(Slot& slot, Batch batch) {
 }
 
 void Engine::load(int micro, Batch batch, int chunk) {
-  ScopeGuard scope(context_, Phase::forward, -1);
-  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
+  ScopeGuard scope(context_, Phase::forward, -1, micro, chunk);
+  enter_step();
   upload(chunks_[chunk].slot(micro), std::move(batch));
 }
 
@@ -173,8 +173,8 @@ void Engine::forward(int micro, int chunk) {
   Chunk& own = chunks_[chunk];
   ZL_CHECK(own.forwards < strategy_.gradient_accumulation,
            "step() is due: gradient_accumulation micro-batches are done");
-  ScopeGuard scope(context_, Phase::forward, -1);
-  context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1);
+  ScopeGuard scope(context_, Phase::forward, -1, micro, chunk);
+  enter_step();
   MicroBatch& batch = own.slot(micro).micro;
   const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
   batch.geometry = geometry(micro);

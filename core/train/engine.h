@@ -123,6 +123,9 @@ class Engine : public Archived, private ParameterAccess {
   };
   void make_stages();
   void make_slots();
+  // What is traced from here on belongs to the coming step.
+  void enter_step() { context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1); }
+  void pass_message(const Instruction& instruction);
   bool is_first(const Chunk& chunk) const { return chunk.stage == 0; }
   bool is_last(const Chunk& chunk) const { return chunk.stage + 1 == pipeline_.stages(); }
   bool is_whole_model() const { return pipeline_.stages() == 1; }

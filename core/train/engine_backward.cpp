@@ -14,7 +14,7 @@ void Engine::begin_gradients(int before) {
 
 void Engine::run_backward(int micro, Chunk& own, std::size_t chunk,
                           void (Stage::*half)(MicroBatch&)) {
-  ScopeGuard scope(context_, Phase::backward, -1);
+  ScopeGuard scope(context_, Phase::backward, -1, micro, static_cast<int>(chunk));
   begin_gradients(own.backwards);
   MicroBatch& batch = own.slot(micro).micro;
   if (!is_last(own)) batch.gradient = messages_.take({own.stage, micro, false});
@@ -39,7 +39,7 @@ void Engine::input_gradient(int micro, int chunk) {
 void Engine::weight_gradient(int micro, int chunk) {
   Chunk& own = chunks_[chunk];
   ZL_CHECK(own.weight_gradients < own.backwards, "the input's gradient comes first");
-  ScopeGuard scope(context_, Phase::backward, -1);
+  ScopeGuard scope(context_, Phase::weight_gradient, -1, micro, chunk);
   begin_gradients(own.weight_gradients);
   stages_[chunk]->weight_gradient(own.slot(micro).micro);
   gradients_->end_micro_batch();

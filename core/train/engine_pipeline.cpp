@@ -64,9 +64,15 @@ void Engine::leave_stream(const Chunk& chunk, int micro, MicroBatch& batch) {
                              model_.dropout, chunk.last_unit));
 }
 
+// A rank's first message comes before its first forward.
 void Engine::exchange(const Instruction& instruction) {
-  ScopeGuard scope(context_, Phase::other, -1);
+  enter_step();
+  pass_message(instruction);
+}
+
+void Engine::pass_message(const Instruction& instruction) {
   const int stage = chunks_[instruction.chunk].stage, micro = instruction.micro;
+  ScopeGuard scope(context_, Phase::other, -1, micro, instruction.chunk);
   const DType dtype = strategy_.precision.compute_dtype;
   const std::int64_t rows = geometry(micro).stream_rows();
   switch (instruction.kind) {
@@ -145,14 +151,14 @@ void Engine::evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor&
   };
   const int index = static_cast<int>(chunk);
   if (!is_first(own) && remote(own.stage - 1)) {
-    exchange({InstructionKind::receive_stream, 0, index});
+    pass_message({InstructionKind::receive_stream, 0, index});
   }
   take_stream(own, 0, place.micro);
   stages_[chunk]->evaluate(place.micro);
   leave_stream(own, 0, place.micro);
   if (is_last(own) || !remote(own.stage + 1)) return;
-  exchange({InstructionKind::send_stream, 0, index});
-  exchange({InstructionKind::release_stream, 0, index});
+  pass_message({InstructionKind::send_stream, 0, index});
+  pass_message({InstructionKind::release_stream, 0, index});
 }
 
 }  // namespace zl

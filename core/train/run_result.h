@@ -27,8 +27,10 @@ struct TaggedBytes {
 struct CollectiveTotals {
   // all_reduce | reduce_scatter | all_gather | broadcast | ...; between tiers: copy | read | write
   std::string collective;
-  // "data": gradients and weights; "control": loss, overflow flag, norm; "tiers": offload
+  // "data": gradients, weights and activations; "control": loss, overflow flag, norm; "tiers":
+  // offload
   std::string group;
+  std::string axis;        // of the mesh, along which it goes: name_of(Axis); "" between tiers
   std::string link;        // "threads", "nvlink", ...; "device_to_host", "host_to_file", ...
   std::int64_t count = 0;  // calls (files: requests) of one rank over the whole run
   std::int64_t bytes = 0;  // wire bytes sent, or bytes moved, by one rank over the whole run
@@ -43,7 +45,10 @@ struct TimeBreakdown {
   double offload_stall = 0;
   double bubble = 0;
   double optimizer = 0;
+  double exposed_tensor = 0,
+         exposed_pipeline = 0;  // of the exposed communication, along these axes
 
+  double exposed_data() const { return exposed_communication - exposed_tensor - exposed_pipeline; }
   bool operator==(const TimeBreakdown&) const = default;
 };
 
@@ -73,6 +78,18 @@ struct MemoryNeed {
 
   std::int64_t fragmentation() const { return reserved - in_use; }
   bool operator==(const MemoryNeed&) const = default;
+};
+
+// What one stage of a pipeline holds and does, on the rank that stands for it.
+struct StageResult {
+  int rank = 0;   // of the world
+  int ranks = 0;  // that do the same
+  TaggedBytes peak_device;
+  std::int64_t reserved_device = 0;
+  double step_seconds = 0;  // of the median step
+  TimeBreakdown time;
+
+  bool operator==(const StageResult&) const = default;
 };
 
 struct RunResult {
@@ -112,6 +129,8 @@ struct RunResult {
   std::vector<CollectiveTotals> communication;
   std::int64_t wire_bytes_per_step = 0;
   TimeBreakdown time;
+  int rank = 0;  // whose bytes and times these are: of a prediction, the one with the highest peak
+  std::vector<StageResult> stages;  // of a predicted pipeline, in order; else empty
 
   std::int64_t op_count = 0;           // ops of one rank over the whole run
   std::uint64_t op_sequence_hash = 0;  // order, kinds, shapes and dtypes of the ops of one rank

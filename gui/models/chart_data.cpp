@@ -7,11 +7,10 @@
 #include "gui/models/timeline_data.h"
 #include "gui/units.h"
 #include "results/report_data.h"
+#include "simulator/cost/collective.h"
 
 namespace zl::gui {
 namespace {
-
-constexpr double kPicosecond = 1e-12;
 
 QString name_of(const StrategyStudy& strategy) { return QString::fromStdString(strategy.name()); }
 
@@ -56,26 +55,73 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
   return data;
 }
 
+BarData stage_memory_bars(const Study& study, const StrategyStudy& strategy) {
+  BarData data = memory_bars(study, {}, MemoryTier::device);
+  data.rows_name = "stage";
+  data.caption = QObject::tr("%1: the highest peak is rank %2's")
+                     .arg(name_of(strategy))
+                     .arg(strategy.result.rank);
+  for (const StageResult& stage : strategy.result.stages) {
+    BarRow row{QObject::tr("stage %1").arg(data.rows.size()), {}, {}, false};
+    for (const std::int64_t bytes : stage.peak_device.tag) {
+      row.values.push_back(static_cast<double>(bytes));
+    }
+    const int last = stage.rank + stage.ranks - 1;
+    row.explained = stage.ranks == 1 ? QObject::tr("rank %1").arg(stage.rank)
+                                     : QObject::tr("ranks %1-%2").arg(stage.rank).arg(last);
+    row.bad = study.budget > 0 && stage.reserved_device > study.budget;
+    if (row.bad) {
+      row.note = QObject::tr("✗ needs %1 reserved")
+                     .arg(bytes_text(static_cast<double>(stage.reserved_device)));
+    } else if (stage.rank == strategy.result.rank) {
+      row.note = QObject::tr("highest peak: rank %1").arg(stage.rank);
+    }
+    data.rows.push_back(std::move(row));
+  }
+  return data;
+}
+
+namespace {
+
+// In the order of the bars. Those of a mesh are left out where no strategy has them.
+struct PartOfStep {
+  TimePart part;
+  const char* name;
+  double (*seconds)(const RunResult&);
+  bool of_mesh = false;
+};
+constexpr PartOfStep kPartsOfStep[] = {
+    {TimePart::compute, "compute", [](const RunResult& run) { return run.time.compute; }},
+    {TimePart::communication, "exposed communication",
+     [](const RunResult& run) { return run.time.exposed_data(); }},
+    {TimePart::tensor, "exposed tensor communication",
+     [](const RunResult& run) { return run.time.exposed_tensor; }, true},
+    {TimePart::pipeline, "exposed pipeline communication",
+     [](const RunResult& run) { return run.time.exposed_pipeline; }, true},
+    {TimePart::optimizer, "optimizer", [](const RunResult& run) { return run.time.optimizer; }},
+    {TimePart::stall, "offload stall", [](const RunResult& run) { return run.time.offload_stall; }},
+    {TimePart::bubble, "bubble", [](const RunResult& run) { return run.time.bubble; }},
+    {TimePart::host, "host and launch", host_seconds}};
+
+}  // namespace
+
 BarData time_bars(const Strategies& shown) {
   BarData data;
   data.caption = QObject::tr("median of the steps after the first; error bars: 90 %");
   data.rows_name = "strategy";
   data.unit = Unit::seconds;
-  data.series = {QObject::tr("compute"),   QObject::tr("exposed communication"),
-                 QObject::tr("optimizer"), QObject::tr("offload stall"),
-                 QObject::tr("bubble"),    QObject::tr("host and launch")};
-  for (std::size_t i = 0; i < data.series.size(); ++i) {
-    data.styles.push_back(style_of(static_cast<TimePart>(i)));
-    data.explained.push_back(explained(static_cast<TimePart>(i)));
+  std::vector<const PartOfStep*> parts;
+  for (const PartOfStep& part : kPartsOfStep) {
+    const auto has = [&](const StrategyStudy* each) { return part.seconds(each->result) > 0; };
+    if (part.of_mesh && std::ranges::none_of(shown, has)) continue;
+    parts.push_back(&part);
+    data.series.push_back(QObject::tr(part.name));
+    data.styles.push_back(style_of(part.part));
+    data.explained.push_back(explained(part.part));
   }
   for (const StrategyStudy* each : shown) {
-    const TimeBreakdown& time = each->result.time;
-    BarRow row{
-        name_of(*each),
-        {time.compute, time.exposed_communication, time.optimizer, time.offload_stall, time.bubble},
-        {},
-        false};
-    row.values.push_back(host_seconds(each->result));
+    BarRow row{name_of(*each), {}, {}, false};
+    for (const PartOfStep* part : parts) row.values.push_back(part->seconds(each->result));
     row.explained = describe(*each);
     row.low = each->result.step_time_low;
     row.high = each->result.step_time_high;
@@ -88,28 +134,51 @@ BarData time_bars(const Strategies& shown) {
   return data;
 }
 
+namespace {
+
+// Along an axis of the mesh: within the nodes, or between them where a group reaches over one.
+std::string link_of(const Study& study, const StrategyStudy& strategy, const std::string& axis) {
+  const Mesh mesh = mesh_of(strategy.imported.strategy, static_cast<int>(study.scenario.run.ranks));
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const auto each = static_cast<Axis>(i);
+    if (axis != name_of(each)) continue;
+    const sim::Placement at =
+        sim::place(mesh.size(each), mesh.stride(each), study.cluster.node_devices);
+    return at.nodes > 1 ? study.cluster.inter.name : study.cluster.intra.name;
+  }
+  return study.cluster.inter.name;
+}
+
+QString move_text(const Study& study, const StrategyStudy& strategy,
+                  const CollectiveTotals& totals) {
+  // Between the tiers of one rank a copy names its own way.
+  std::string where = totals.link;
+  if (totals.group != "tiers") {
+    where = totals.axis + (totals.group == "control" ? " control" : "") + ", " +
+            link_of(study, strategy, totals.axis);
+  }
+  return QString::fromStdString(totals.collective + " (" + where + ")");
+}
+
+}  // namespace
+
 BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter) {
   BarData data;
   data.rows_name = "strategy";
   data.unit = Unit::bytes;
   data.caption = QObject::tr("average of all steps of the run");
-  const auto& links = study.cluster;
-  const std::string& network =
-      links.devices > links.node_devices ? links.inter.name : links.intra.name;
-  const auto series_of = [&](const CollectiveTotals& totals) {
-    // Between the tiers of one rank a copy names its own way.
-    const std::string where = totals.group == "tiers" ? totals.link : totals.group + ", " + network;
-    const QString name = QString::fromStdString(totals.collective + " (" + where + ")");
+  const auto series_of = [&](const StrategyStudy& strategy, const CollectiveTotals& totals) {
+    const QString name = move_text(study, strategy, totals);
     const auto found = std::find(data.series.begin(), data.series.end(), name);
     if (found != data.series.end()) return static_cast<std::size_t>(found - data.series.begin());
     data.series.push_back(name);
-    data.styles.push_back(style_of_move(totals.collective, totals.group, totals.link));
+    data.styles.push_back(style_of_move(totals));
     data.explained.push_back(explained_move(totals.collective));
     return data.series.size() - 1;
   };
   for (const StrategyStudy* each : shown) {
     for (const CollectiveTotals& totals : each->result.communication) {
-      if (totals.bytes > 0) series_of(totals);
+      if (totals.bytes > 0) series_of(*each, totals);
     }
   }
   const double parameters =
@@ -120,7 +189,8 @@ BarData traffic_bars(const Study& study, const Strategies& shown, bool per_param
     const double steps = static_cast<double>(std::max<std::int64_t>(1, each->result.steps));
     for (const CollectiveTotals& totals : each->result.communication) {
       if (totals.bytes == 0) continue;
-      row.values[series_of(totals)] += static_cast<double>(totals.bytes) / steps / parameters;
+      row.values[series_of(*each, totals)] +=
+          static_cast<double>(totals.bytes) / steps / parameters;
     }
     data.rows.push_back(std::move(row));
   }
@@ -162,7 +232,7 @@ LineData memory_lines(const Study& study, const Strategies& shown, bool one_step
     curve.y.reserve(each->memory.size() + 1);
     const TimelinePlot::Range step = steady_step(*each);
     const auto add = [&](std::int64_t time, double bytes) {
-      const double seconds = static_cast<double>(time) * kPicosecond;
+      const double seconds = to_seconds(time);
       curve.x.push_back(one_step ? (seconds - step.from) / step.length() : seconds);
       curve.y.push_back(bytes);
     };
@@ -170,7 +240,7 @@ LineData memory_lines(const Study& study, const Strategies& shown, bool one_step
     if (one_step) {
       // What was live when the step began is where its curve begins.
       while (first + 1 < each->memory.size() &&
-             static_cast<double>(each->memory[first + 1].time) * kPicosecond <= step.from) {
+             to_seconds(each->memory[first + 1].time) <= step.from) {
         ++first;
       }
     }
@@ -179,7 +249,7 @@ LineData memory_lines(const Study& study, const Strategies& shown, bool one_step
     }
     if (one_step && !curve.x.empty()) curve.x.front() = std::max(0.0, curve.x.front());
     // It holds until the strategy's end.
-    if (!curve.y.empty()) add(each->timeline.total, curve.y.back());
+    if (!curve.y.empty()) add(each->timeline().total, curve.y.back());
     data.curves.push_back(std::move(curve));
   }
   return data;

@@ -16,10 +16,12 @@ using Strategies = std::vector<const StrategyStudy*>;
 
 // Peak bytes of one rank by tag, with the capacity of the device.
 BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier);
+// Peak bytes by tag of every stage of a pipeline; `strategy` has one.
+BarData stage_memory_bars(const Study& study, const StrategyStudy& strategy);
 // Where one step's time goes.
 BarData time_bars(const Strategies& shown);
-// Bytes that one rank sends in a step, by collective, group and link, and moves between its tiers;
-// per parameter of the model when asked.
+// Bytes that one rank sends in a step, by collective, axis of the mesh and link, and moves between
+// its tiers; per parameter of the model when asked.
 BarData traffic_bars(const Study& study, const Strategies& shown, bool per_parameter);
 ScatterData tradeoff(const Study& study, const Strategies& shown);
 // Device bytes over the recorded steps, each curve to its strategy's end. `one_step`: of the last

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/collective_kind.h"
 #include "scenarios/files/catalog.h"
 
 namespace zl::gui {
@@ -37,6 +38,8 @@ std::size_t style_of(Phase phase) {
     case Phase::gather:
       return kBlue;
     case Phase::init:
+      return kGrey + kOther;
+    case Phase::weight_gradient:
       return kYellow;
     case Phase::other:
       return kGrey;
@@ -45,22 +48,28 @@ std::size_t style_of(Phase phase) {
 }
 
 std::size_t style_of(TimePart part) {
-  constexpr std::array<std::size_t, 6> kStyles{kLightBlue, kVermilion, kGreen,
-                                               kYellow,    kPink,      kGrey};
+  constexpr std::array<std::size_t, 8> kStyles{kLightBlue, kVermilion, kGreen,  kYellow,
+                                               kPink,      kGrey,      kOrange, kBlue};
   return kStyles[static_cast<std::size_t>(part)];
 }
 
-std::size_t style_of_move(const std::string& collective, const std::string& group,
-                          const std::string& link) {
-  if (group == "control") return kGrey;
+std::size_t style_of_move(const CollectiveTotals& totals) {
+  const std::string& collective = totals.collective;
+  if (totals.group == "control") return kGrey;
+  if (totals.axis == name_of(Axis::pipeline)) return kVermilion;
+  if (totals.axis == name_of(Axis::tensor)) {
+    return collective == "all_reduce" ? kGreen
+                                      : kLightBlue + (collective == "all_gather" ? 0 : kOther);
+  }
+  if (totals.axis == name_of(Axis::replicate)) return kGreen + kOther;
   if (collective == "all_gather") return kBlue;
   if (collective == "reduce_scatter") return kOrange;
   if (collective == "all_reduce") return kOrange + kOther;
   if (collective == "broadcast") return kBlue + kOther;
-  if (group != "tiers") return kVermilion;
-  if (link == "device_to_host") return kYellow;
-  if (link == "host_to_device") return kYellow + kOther;
-  return link == "file_to_host" ? kPink : kPink + kOther;
+  if (totals.group != "tiers") return kVermilion;
+  if (totals.link == "device_to_host") return kYellow;
+  if (totals.link == "host_to_device") return kYellow + kOther;
+  return totals.link == "file_to_host" ? kPink : kPink + kOther;
 }
 
 std::size_t style_of_strategy(const QString& name) {
@@ -110,6 +119,8 @@ QString explained(Phase phase) {
       return QObject::tr("From the tokens to the loss");
     case Phase::backward:
       return QObject::tr("From the loss to the gradients");
+    case Phase::weight_gradient:
+      return QObject::tr("The half of a backward that no other stage waits for");
     case Phase::recompute:
       return QObject::tr("The forward again, of what was not kept");
     case Phase::reduce:
@@ -129,7 +140,11 @@ QString explained(TimePart part) {
     case TimePart::compute:
       return QObject::tr("Forward, backward and recomputation on the device");
     case TimePart::communication:
-      return QObject::tr("The device waits for a collective that nothing hides");
+      return QObject::tr("The device waits for a collective over data that nothing hides");
+    case TimePart::tensor:
+      return QObject::tr("The device waits for its tensor group: halves of a layer are added up");
+    case TimePart::pipeline:
+      return QObject::tr("The device waits for a message between stages that nothing hides");
     case TimePart::optimizer:
       return QObject::tr("Clipping and the update of the weights");
     case TimePart::stall:
@@ -150,6 +165,7 @@ QString explained_move(const std::string& collective) {
   if (collective == "all_reduce") return QObject::tr("Gradients are added up, every rank gets all");
   if (collective == "broadcast") return QObject::tr("One rank sends the same to all others");
   if (collective == "all_to_all") return QObject::tr("Every rank sends a part to each other one");
+  if (collective == "send") return QObject::tr("A stage of the pipeline hands on what it made");
   if (collective == "copy") return QObject::tr("Between the memory of the device and of the host");
   return QObject::tr("Between host memory and files");
 }

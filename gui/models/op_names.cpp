@@ -79,7 +79,8 @@ class Namer {
   // Forward [rows, out] = [rows, in] W'; gradients [out, in] = dY' X over the rows and [rows, in] =
   // dY W.
   QString product(const TraceEvent& event) const {
-    const bool backward = phase_ == Phase::backward || is_head();
+    const bool backward =
+        phase_ == Phase::backward || phase_ == Phase::weight_gradient || is_head();
     if (backward) {
       QString name = weight(event.m, event.n);
       if (!name.isEmpty() && (event.k == rows_ || is_head())) {

@@ -47,21 +47,39 @@ QString offload(const OffloadConfig& offload) {
   return parts.isEmpty() ? QString() : QObject::tr("Offload: %1").arg(parts.join(", "));
 }
 
+QString mesh(const Strategy& strategy) {
+  QStringList parts;
+  if (strategy.tensor.ranks > 1) {
+    parts << QObject::tr("tensor groups of %1%2")
+                 .arg(strategy.tensor.ranks)
+                 .arg(strategy.tensor.sequence_parallel ? QObject::tr(" with sequence parallelism")
+                                                        : QString());
+  }
+  if (strategy.pipeline.ranks > 1) {
+    parts << QObject::tr("pipelines of %1 (%2)")
+                 .arg(QString::fromStdString(placement_text(strategy.pipeline)),
+                      QString::fromUtf8(name_of(strategy.pipeline.schedule)));
+  }
+  if (strategy.zero.replicas > 1) parts << QObject::tr("%1 copies").arg(strategy.zero.replicas);
+  return parts.isEmpty() ? QString() : QObject::tr("Mesh: %1").arg(parts.join(", "));
+}
+
 }  // namespace
 
 QString describe(const StrategyStudy& study) {
   const Strategy& strategy = study.imported.strategy;
   QStringList lines{sharding(strategy.zero.stage)};
-  for (const QString& line : {recomputation(strategy), offload(strategy.offload)}) {
+  for (const QString& line : {recomputation(strategy), offload(strategy.offload), mesh(strategy)}) {
     if (!line.isEmpty()) lines << line;
   }
-  const std::int64_t sequences =
-      strategy.micro_batch * strategy.gradient_accumulation * study.result.ranks;
+  const std::int64_t ranks =
+      study.result.ranks / (strategy.tensor.ranks * strategy.pipeline.ranks);  // over data
+  const std::int64_t sequences = strategy.micro_batch * strategy.gradient_accumulation * ranks;
   lines << QObject::tr("%1, micro-batch %2 x %3 accumulated x %4 ranks = %5 sequences a step")
                .arg(QString::fromStdString(study.result.precision))
                .arg(strategy.micro_batch)
                .arg(strategy.gradient_accumulation)
-               .arg(study.result.ranks)
+               .arg(ranks)
                .arg(count_text(static_cast<double>(sequences)));
   return lines.join('\n');
 }

@@ -60,7 +60,7 @@ void TimelinePlot::select(std::size_t lane, std::size_t span) {
   }
   setAccessibleDescription(name_of(data_.lanes[lane], now));
   update();
-  Q_EMIT span_selected(now.event, data_.lanes[lane].source);
+  Q_EMIT span_selected(now.event, lane);
   Q_EMIT moment_selected(now.start);
 }
 
@@ -183,7 +183,7 @@ void TimelinePlot::keyPressEvent(QKeyEvent* event) {
 
 std::optional<TimelinePlot::Selected> TimelinePlot::span_at(const QPointF& position) const {
   for (std::size_t lane = 0; lane < data_.lanes.size(); ++lane) {
-    if (!row_of(lane).contains(position)) continue;
+    if (!row_area(lane).contains(position)) continue;
     const auto& spans = data_.lanes[lane].spans;
     const double slack = 2 * visible_.length() / std::max(1.0, box_.width());
     const double at = seconds_at(position.x());

@@ -83,9 +83,10 @@ double TimelinePlot::seconds_at(double x) const {
   return visible_.from + (x - box_.left()) / box_.width() * visible_.length();
 }
 
-QRectF TimelinePlot::row_of(std::size_t lane) const {
+QRectF TimelinePlot::row_area(std::size_t lane) const {
+  constexpr double kGap = 4, kMostOfLane = 0.25;
   return {box_.left(), box_.top() + lane_height_ * static_cast<double>(lane), box_.width(),
-          lane_height_ - 4};
+          lane_height_ - std::min(kGap, kMostOfLane * lane_height_)};
 }
 
 void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
@@ -107,19 +108,15 @@ void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
   const double lanes = static_cast<double>(data_.lanes.size());
   lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1.5));
   draw_axis(painter);
+  draw_names(painter, area.left(), left);
+  painter.save();
+  painter.setClipRect(box_, Qt::IntersectClip);
   for (std::size_t i = 0; i < data_.lanes.size(); ++i) {
-    const QRectF row = row_of(i);
-    painter.setPen(palette().text().color());
-    painter.drawText(QRectF(area.left(), row.top(), left, row.height()),
-                     Qt::AlignRight | Qt::AlignVCenter,
-                     metrics.elidedText(data_.lanes[i].name, Qt::ElideMiddle, left));
-    explain(QRectF(area.left(), row.top(), left, row.height()), data_.lanes[i].name);
-    painter.save();
-    painter.setClipRect(box_, Qt::IntersectClip);
-    draw_lane(painter, data_.lanes[i], row);
-    painter.restore();
+    draw_lane(painter, data_.lanes[i], row_area(i));
   }
-  const double top = row_of(data_.lanes.size()).top() + 4;
+  draw_arrows(painter);
+  painter.restore();
+  const double top = row_area(data_.lanes.size()).top() + 4;
   const double height =
       (box_.bottom() - top) / std::max(1.0, static_cast<double>(data_.memory.size()));
   for (std::size_t i = 0; i < data_.memory.size(); ++i) {
@@ -202,6 +199,7 @@ void TimelinePlot::draw_span(QPainter& painter, const Lane& lane, const Span& sp
   if (seen.width() >= kBorder && bar.left() >= box_.left()) {
     painter.fillRect(QRectF(seen.left(), seen.top(), 1, seen.height()), palette().base());
   }
+  if (detailed && lane.number) return draw_number(painter, lane.number(span.event), seen);
   if (!detailed || seen.width() < kNamed) return;
   const QFontMetricsF metrics(painter.font(), painter.device());
   const QString name = metrics.elidedText(name_of(lane, span), Qt::ElideRight, seen.width() - 8);
@@ -251,42 +249,6 @@ void TimelinePlot::draw_memory(QPainter& painter, const MemoryTrack& track,
   }
   painter.setPen(faint(palette()));
   painter.drawText(row.adjusted(4, 2, -4, -3), Qt::AlignBottom | Qt::AlignLeft, text);
-  painter.restore();
-}
-
-void TimelinePlot::draw_overlays(QPainter& painter, std::vector<Mark>& marks) {
-  painter.save();
-  painter.setClipRect(box_.adjusted(-1, -1, 1, 1), Qt::IntersectClip);
-  if (measured_) {
-    QColor fill = palette().highlight().color();
-    fill.setAlpha(60);
-    const QRectF range(QPointF(x_of(measured_->from), box_.top()),
-                       QPointF(x_of(measured_->to), box_.bottom()));
-    painter.fillRect(range, fill);
-    const QString text = seconds_text(measured_->length());
-    const QFontMetricsF metrics(painter.font(), painter.device());
-    QRectF plate(0, 0, metrics.horizontalAdvance(text) + 10, line_ + 2);
-    plate.moveCenter({std::clamp(range.center().x(), box_.left() + plate.width() / 2,
-                                 box_.right() - plate.width() / 2),
-                      box_.bottom() - line_});
-    painter.fillRect(plate, palette().base());
-    painter.setPen(palette().text().color());
-    painter.drawText(plate, Qt::AlignCenter, text);
-  }
-  if (selected_) {
-    const Span& span = data_.lanes[selected_->lane].spans[selected_->span];
-    QRectF bar = row_of(selected_->lane);
-    bar.setLeft(x_of(span.start));
-    bar.setRight(std::max(bar.left() + 1, x_of(span.end)));
-    painter.setPen(QPen(palette().text().color(), 2));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(bar.intersected(box_).adjusted(0, -1, 0, 1));
-    marks.push_back({bar,
-                     name_of(data_.lanes[selected_->lane], span) + ", " +
-                         seconds_text(span.end - span.start) + tr(" from ") +
-                         seconds_text(span.start),
-                     span.event});
-  }
   painter.restore();
 }
 

@@ -21,6 +21,14 @@ struct Lane {
   std::function<QString(std::int32_t event)> describe = {};  // none: the chart's
   int source = 0;           // 1: of the strategy that stands beside the first
   bool is_summary = false;  // its spans stand for those of other lanes
+  int stage = -1;           // of the pipeline whose events they are; -1: the strategy's own
+  std::function<QString(std::int32_t event)> number = {};  // written into spans in place of names
+};
+
+// What one lane hands to another.
+struct Arrow {
+  std::size_t from = 0, to = 0;  // lanes
+  double start = 0, end = 0;     // seconds
 };
 
 struct MemoryTrack {
@@ -30,6 +38,7 @@ struct MemoryTrack {
 
 struct TimelineData {
   std::vector<Lane> lanes;
+  std::vector<Arrow> arrows;
   std::vector<QString> categories;
   std::vector<std::size_t> styles;  // of the categories' colours; none: their places
   std::vector<QString> explained;   // what each category is; none: nothing
@@ -63,6 +72,7 @@ class TimelinePlot : public Plot {
   void zoom_all() { zoom_to(whole_); }
   void zoom_back();
   void zoom_forward();
+  QRectF row_area(std::size_t lane) const;  // as it was last painted
   std::optional<Range> measured() const { return measured_; }
   std::optional<Selected> selected() const { return selected_; }
   void select(std::size_t lane, std::size_t span);
@@ -75,7 +85,7 @@ class TimelinePlot : public Plot {
   Matches matches(const QString& text) const;
 
  Q_SIGNALS:
-  void span_selected(std::int32_t event, int source);
+  void span_selected(std::int32_t event, std::size_t lane);
   void moment_selected(double seconds);
   void range_changed();  // visible or measured
 
@@ -96,12 +106,16 @@ class TimelinePlot : public Plot {
   void draw_span(QPainter& painter, const Lane& lane, const Span& span, const QRectF& bar,
                  bool detailed) const;
   void draw_memory(QPainter& painter, const MemoryTrack& track, const QRectF& row) const;
+  void draw_number(QPainter& painter, const QString& number, const QRectF& bar) const;
+  void draw_names(QPainter& painter, double left, double width);
+  void draw_arrows(QPainter& painter) const;
+  void draw_measured(QPainter& painter) const;
   void draw_overlays(QPainter& painter, std::vector<Mark>& marks);
   QString name_of(const Lane& lane, const Span& span) const;
   std::size_t style_of(std::size_t category) const;
   double x_of(double seconds) const;
   double seconds_at(double x) const;
-  QRectF row_of(std::size_t lane) const;
+
   std::optional<Selected> span_at(const QPointF& position) const;
   void zoom_by(double factor, double around);
   void set_visible(Range range);

@@ -24,11 +24,13 @@ void follow(Session& session, QObject* context, Fill fill) {
   update();
 }
 
-// A bar of the chart selects its strategy, and shows which are selected.
-void select_on_activation(Session& session, Plot* plot) {
-  highlight_selection(session, plot);
-  QObject::connect(plot, &Plot::activated, plot, [&session](int row) {
+// A bar of the chart selects its strategy, and shows which are selected; while `other` is checked
+// its bars are of something else.
+void select_on_activation(Session& session, Plot* plot, const QCheckBox* other = nullptr) {
+  highlight_selection(session, plot, other);
+  QObject::connect(plot, &Plot::activated, plot, [&session, other](int row) {
     const auto shown = session.shown();
+    if (other != nullptr && other->isChecked()) return;
     if (row < 0 || row >= static_cast<int>(shown.size())) return;
     session.select({QString::fromStdString(shown[row]->name())});
   });
@@ -83,11 +85,12 @@ class Overview : public QWidget {
 
 }  // namespace
 
-void highlight_selection(Session& session, Plot* plot) {
-  const auto update = [&session, plot] {
+void highlight_selection(Session& session, Plot* plot, const QCheckBox* other) {
+  const auto update = [&session, plot, other] {
     std::vector<int> rows;
     int row = 0;
     for (const StrategyStudy* each : session.shown()) {
+      if (other != nullptr && other->isChecked()) break;
       if (session.selection().contains(QString::fromStdString(each->name()))) rows.push_back(row);
       ++row;
     }
@@ -97,6 +100,7 @@ void highlight_selection(Session& session, Plot* plot) {
        {&Session::study_changed, &Session::filter_changed, &Session::selection_changed}) {
     QObject::connect(&session, signal, plot, update);
   }
+  if (other != nullptr) QObject::connect(other, &QCheckBox::toggled, plot, update);
 }
 
 ChartPage* make_memory_page(Session& session, QWidget* parent) {
@@ -108,15 +112,27 @@ ChartPage* make_memory_page(Session& session, QWidget* parent) {
   auto* share = new QCheckBox(QObject::tr("shares"));
   page->add_control(tier);
   page->add_control(share);
-  const auto fill = [plot, tier](const Study& study, const Strategies& shown) {
-    plot->set_data(memory_bars(study, shown, static_cast<MemoryTier>(tier->currentIndex())));
+  auto* stages = new QCheckBox(QObject::tr("stages"));
+  stages->setToolTip(QObject::tr("Every stage of the selected strategy's pipeline"));
+  page->add_control(stages);
+  const auto fill = [plot, tier, stages, &session](const Study& study, const Strategies& shown) {
+    const StrategyStudy* current = session.current();
+    const bool has = current != nullptr && !current->result.stages.empty();
+    stages->setEnabled(has);
+    tier->setEnabled(!has || !stages->isChecked());
+    plot->set_data(has && stages->isChecked()
+                       ? stage_memory_bars(study, *current)
+                       : memory_bars(study, shown, static_cast<MemoryTier>(tier->currentIndex())));
   };
   follow(session, page, fill);
-  QObject::connect(tier, &QComboBox::currentIndexChanged, page, [&session, fill] {
+  const auto again = [&session, fill] {
     if (session.study()) fill(*session.study(), session.shown());
-  });
+  };
+  QObject::connect(stages, &QCheckBox::toggled, page, again);
+  QObject::connect(&session, &Session::selection_changed, page, again);
+  QObject::connect(tier, &QComboBox::currentIndexChanged, page, again);
   QObject::connect(share, &QCheckBox::toggled, plot, &BarPlot::set_share);
-  select_on_activation(session, plot);
+  select_on_activation(session, plot, stages);
   return page;
 }
 

@@ -5,10 +5,12 @@
 #include "gui/session.h"
 #include "gui/views/chart_page.h"
 
+class QCheckBox;
+
 namespace zl::gui {
 
 // Highlights in a chart with one row per strategy those that are selected.
-void highlight_selection(Session& session, Plot* plot);
+void highlight_selection(Session& session, Plot* plot, const QCheckBox* other = nullptr);
 
 ChartPage* make_memory_page(Session& session, QWidget* parent);
 ChartPage* make_time_page(Session& session, QWidget* parent);

@@ -145,6 +145,8 @@ void ExplorePage::show_rows() {
                 {tr("recomputation"), Unit::none, recompute.names},
                 {tr("offload"), Unit::none, offload.names},
                 {tr("micro-batch")},
+                {tr("tensor")},
+                {tr("pipeline")},
                 {tr("peak device"), Unit::bytes, {}, capacity},
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
@@ -156,6 +158,7 @@ void ExplorePage::show_rows() {
         {QString::fromStdString(row.variation.name),
          {static_cast<double>(row.stage), recompute.value(QString::fromStdString(row.recompute)),
           offload.value(QString::fromStdString(row.offload)), static_cast<double>(row.micro_batch),
+          static_cast<double>(row.tensor), static_cast<double>(row.pipeline),
           or_none(static_cast<double>(row.peak_device)), or_none(row.step_time),
           or_none(row.tokens_per_second)},
          row.fits});

@@ -15,6 +15,7 @@
 #include "gui/theme.h"
 #include "gui/units.h"
 #include "gui/views/hardware_panel.h"
+#include "gui/views/mesh_panel.h"
 #include "gui/views/sweep_page.h"
 #include "scenarios/files/catalog.h"
 #include "simulator/json/reading.h"
@@ -67,6 +68,8 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
   add_line(form, "run.steps", tr("S&teps"), tr("Optimizer steps of a run"));
   add_line(form, "run.seed", tr("Seed"), tr("Of weights, data order and dropout"));
   add_line(form, "run.data", tr("Data"), tr("bible, synthetic, a text file, or a .bin of tokens"));
+  mesh_ = new MeshPanel(session, this);
+  layout->addWidget(mesh_);
   hardware_ = new HardwarePanel(session, this);
   layout->addWidget(hardware_);
   layout->addStretch(1);

@@ -19,6 +19,7 @@ class QListWidget;
 namespace zl::gui {
 
 class HardwarePanel;
+class MeshPanel;
 
 class ScenarioDock : public QWidget {
   Q_OBJECT
@@ -30,6 +31,7 @@ class ScenarioDock : public QWidget {
   QString error_at(const QString& key) const;
   const std::vector<Problem>& problems() const { return problems_; }
   QWidget* field(const QString& key) const;
+  MeshPanel& mesh() const { return *mesh_; }
   // "8 of 64 GPUs used" and the batch of all ranks, as they stand in the form.
   QString ranks_note() const;
   QString batch_note() const;
@@ -69,6 +71,7 @@ class ScenarioDock : public QWidget {
   QLabel* batch_note_ = nullptr;
   std::vector<Problem> problems_;
   QSet<QString> typed_;  // keys that a person gave since the scenario was opened
+  MeshPanel* mesh_ = nullptr;
   HardwarePanel* hardware_ = nullptr;
   bool updating_ = false;
 };

@@ -7,6 +7,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "gui/models/pipeline_lanes.h"
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
 #include "gui/units.h"
@@ -36,7 +37,10 @@ QWidget* TimelinePage::make_chart() {
   beside_ = new QComboBox;
   beside_->setAccessibleName(tr("Strategy below it"));
   beside_->setToolTip(tr("A second strategy on the same axis, both from the start of their step"));
-  for (QComboBox* each : {strategy_, beside_}) {
+  rows_ = new QComboBox;
+  rows_->setAccessibleName(tr("Stage whose operations are shown"));
+  rows_->setToolTip(tr("A pipeline's stages alone, or one of them with its operations"));
+  for (QComboBox* each : {strategy_, beside_, rows_}) {
     each->setMinimumContentsLength(10);
     each->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   }
@@ -52,6 +56,7 @@ QWidget* TimelinePage::make_chart() {
   chart->add_control(found_);
   chart->add_control(strategy_);
   chart->add_control(beside_);
+  chart->add_control(rows_);
   auto* keys = new QLabel(tr("W S zoom · A D pan · F focus · drag measures · 0 all"));
   keys->setForegroundRole(QPalette::PlaceholderText);
   chart->layout()->addWidget(keys);
@@ -93,24 +98,19 @@ void TimelinePage::follow() {
   connect(&session_, &Session::selection_changed, this, [this] {
     if (session_.selection().isEmpty()) return;
     strategy_->clear();  // the selected one is listed anew
+    if (session_.selection().size() == 2) beside_->clear();
     refill();
   });
   connect(strategy_, &QComboBox::activated, this, &TimelinePage::refill);
   connect(beside_, &QComboBox::activated, this, &TimelinePage::refill);
   connect(by_, &QComboBox::currentIndexChanged, this, &TimelinePage::show_totals);
   connect(plot_, &TimelinePlot::range_changed, this, &TimelinePage::show_totals);
-  connect(plot_, &TimelinePlot::span_selected, this, [this](std::int32_t event, int source) {
-    if (const StrategyStudy* one = strategy(source)) {
-      card_->set_table(cost_card(*session_.study(), *one, *names_[source], event));
-      const auto& time = one->timeline.events[static_cast<std::size_t>(event)];
-      live_->set_table(live_table(*one, static_cast<double>(time.start) * 1e-12));
-    }
-    show_found();
-  });
+  connect(rows_, &QComboBox::activated, this, &TimelinePage::refill);
+  connect(plot_, &TimelinePlot::span_selected, this, &TimelinePage::show_span);
   connect(plot_, &TimelinePlot::moment_selected, this, [this](double seconds) {
     if (plot_->selected()) return;  // its own strategy is shown already
     if (const StrategyStudy* one = strategy(0)) {
-      live_->set_table(live_table(*one, steady_step(*one).from + seconds));
+      live_->set_table(live_table(*one, steady_step(*one).from + seconds, stage(*one)));
     }
   });
   connect(search_, &QLineEdit::textChanged, this, &TimelinePage::show_found);
@@ -153,7 +153,55 @@ void TimelinePage::list_strategies() {
   const StrategyStudy* current = session_.current();
   if (index < 0 && current) index = strategy_->findData(QString::fromStdString(current->name()));
   strategy_->setCurrentIndex(std::max(0, index));
-  beside_->setCurrentIndex(std::max(0, beside.isValid() ? beside_->findData(beside) : 0));
+  const QVariant second =
+      beside.isValid() || session_.selection().size() != 2 ? beside : session_.selection().back();
+  beside_->setCurrentIndex(std::max(0, second.isValid() ? beside_->findData(second) : 0));
+}
+
+// "stages alone", then each of them with its operations; nothing to choose without a pipeline.
+void TimelinePage::list_stages() {
+  const int before = rows_->currentIndex();
+  const QSignalBlocker quiet(rows_);
+  rows_->clear();
+  const StrategyStudy* first = strategy(0);
+  const StrategyStudy* second = strategy(1);
+  const StrategyStudy* staged = first && first->has_pipeline()     ? first
+                                : second && second->has_pipeline() ? second
+                                                                   : nullptr;
+  rows_->setVisible(staged != nullptr);
+  if (staged == nullptr) return;
+  rows_->addItem(tr("stages alone"));
+  for (const StageRun& run : staged->stages()) {
+    rows_->addItem(tr("and %1").arg(QString::fromStdString(name_of(run))));
+  }
+  rows_->setCurrentIndex(std::clamp(before, 0, rows_->count() - 1));
+}
+
+int TimelinePage::stage(const StrategyStudy& strategy) const {
+  const int chosen = rows_->currentIndex() - 1;
+  if (!strategy.has_pipeline() || chosen < 0) return kOwnStage;
+  return std::min(chosen, static_cast<int>(strategy.stages().size()) - 1);
+}
+
+TimelineData TimelinePage::data_of(const StrategyStudy& strategy, int source) {
+  const Study& study = *session_.study();
+  names_[source] = op_names(study, strategy, stage(strategy));
+  return timeline_data(study, strategy, names_[source],
+                       {stage(strategy), rows_->currentIndex() != 0});
+}
+
+void TimelinePage::show_span(std::int32_t event, std::size_t lane) {
+  const Lane& shown = plot_->data().lanes[lane];
+  if (const StrategyStudy* one = strategy(shown.source)) {
+    const bool work = static_cast<bool>(shown.number);
+    card_->set_table(
+        work ? work_card(*one, steady_step(*one).from, shown.stage, event)
+             : cost_card(*session_.study(), *one, *names_[shown.source], event, shown.stage));
+    const auto at = static_cast<std::size_t>(event);
+    const auto& time = run_of(*one, shown.stage).timeline->events[at];
+    live_->set_table(live_table(*one, to_seconds(time.start), shown.stage));
+  }
+  show_found();
 }
 
 void TimelinePage::show_strategies(const QString& first, const QString& second) {
@@ -166,20 +214,17 @@ void TimelinePage::refill() {
   stale_ = !isVisible();
   if (stale_ || !session_.study()) return;
   list_strategies();
+  list_stages();
   card_->set_table({});
   live_->set_table({});
   const StrategyStudy* first = strategy(0);
   const StrategyStudy* second = strategy(1);
   if (first == nullptr) return plot_->set_data({});
-  const Study& study = *session_.study();
-  names_[0] = op_names(study, *first);
-  TimelineData chart = timeline_data(study, *first, names_[0]);
+  TimelineData chart = data_of(*first, 0);
   double length = steady_step(*first).length();
   if (second != nullptr) {
-    names_[1] = op_names(study, *second);
-    chart =
-        side_by_side(std::move(chart), strategy_->currentText(),
-                     timeline_data(study, *second, names_[1]), beside_->currentData().toString());
+    chart = side_by_side(std::move(chart), strategy_->currentText(), data_of(*second, 1),
+                         beside_->currentData().toString());
     length = std::max(length, steady_step(*second).length());
   }
   plot_->set_data(std::move(chart));
@@ -197,7 +242,7 @@ void TimelinePage::show_totals() {
       (plot_->measured() ? tr("Totals of the %1 measured") : tr("Totals of the %1 shown"))
           .arg(seconds_text(range.length())));
   const auto by = static_cast<TotalsBy>(by_->currentIndex());
-  totals_->set_table(range_totals(*first, *names_[0], range, by));
+  totals_->set_table(range_totals(*first, *names_[0], range, by, stage(*first)));
 }
 
 void TimelinePage::show_found() {

@@ -18,8 +18,6 @@
 namespace zl::gui {
 namespace {
 
-constexpr double kSecondsPerPicosecond = 1e-12;
-
 // Fills the list with the strategies shown and keeps the choice where it can.
 void list_strategies(const Session& session, QComboBox* combo) {
   const QString before = combo->currentText();
@@ -121,7 +119,7 @@ void MemoryTimePage::show_live() {
   const double at =
       one_step_->isChecked() ? step.from + *plot_->cursor() * step.length() : *plot_->cursor();
   const QString name = QString::fromStdString(strategy->name());
-  const double end = static_cast<double>(strategy->timeline.total) * kSecondsPerPicosecond;
+  const double end = to_seconds(strategy->timeline().total);
   if (at > end * (1 + 1e-9)) {
     moment_->setText(tr("%1 ended at %2").arg(name, seconds_text(end)));
     return live_->set_table({});

@@ -18,6 +18,7 @@ class LinePlot;
 class OpNames;
 class TableModel;
 class TimelinePlot;
+struct TimelineData;
 
 class MemoryTimePage : public QWidget {
   Q_OBJECT
@@ -57,7 +58,8 @@ class TimelinePage : public QWidget {
   TableModel* live() const { return live_; }
   TableModel* totals() const { return totals_; }
   QLineEdit* search() const { return search_; }
-  QString found() const;  // "3 of 48"
+  QComboBox* rows() const { return rows_; }  // whose operations, of a pipeline
+  QString found() const;                     // "3 of 48"
   // The strategies on the axis; "" for the second: one alone.
   void show_strategies(const QString& first, const QString& second);
 
@@ -70,6 +72,11 @@ class TimelinePage : public QWidget {
   void follow();
   void refill();
   void list_strategies();
+  void list_stages();
+  // Of the pipeline, whose operations are looked at.
+  int stage(const StrategyStudy& strategy) const;
+  TimelineData data_of(const StrategyStudy& strategy, int source);
+  void show_span(std::int32_t event, std::size_t lane);
   void show_totals();
   void show_found();
   const StrategyStudy* strategy(int source) const;
@@ -78,6 +85,7 @@ class TimelinePage : public QWidget {
   TimelinePlot* plot_ = nullptr;
   QComboBox* strategy_ = nullptr;
   QComboBox* beside_ = nullptr;
+  QComboBox* rows_ = nullptr;
   QComboBox* by_ = nullptr;
   QLineEdit* search_ = nullptr;
   QLabel* found_ = nullptr;

@@ -1,6 +1,7 @@
 // `zerolab export`: what a strategy does over time, for the viewers that people have.
 #include <CLI/CLI.hpp>
-#include <deque>
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "core/base/error.h"
@@ -20,12 +21,9 @@ struct ExportOptions {
   std::string perfetto, snapshot;
 };
 
-void write_perfetto(const Scenario& scenario, const std::string& backend,
-                    const std::deque<Trace>& traces, const std::string& file) {
+void write_perfetto(const std::vector<TimedTrace>& traces, const std::string& file) {
   std::vector<NamedTrace> named;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    named.push_back({trace_name(scenario, scenario.strategies[i], backend), &traces[i]});
-  }
+  for (const TimedTrace& each : traces) named.push_back({each.name, &each.trace, each.is_stage});
   write_file(file, perfetto_json(named));
   log_info("wrote " + file + "; open it at https://ui.perfetto.dev");
 }
@@ -57,13 +55,16 @@ int export_traces(const ExportOptions& options) {
                                              : options.scenario.backends;
   const std::vector<std::string> backends = choose_backends(given, scenario, runner);
   check(options, scenario, backends);
-  std::deque<Trace> traces;
+  std::vector<TimedTrace> traces;
   for (const ImportedStrategy& imported : scenario.strategies) {
-    traces.push_back(trace_run(runner, scenario, imported, backends[0]));
+    std::ranges::move(trace_run(runner, scenario, imported, backends[0]),
+                      std::back_inserter(traces));
   }
-  if (!options.perfetto.empty()) write_perfetto(scenario, backends[0], traces, options.perfetto);
+  if (!options.perfetto.empty()) write_perfetto(traces, options.perfetto);
   if (!options.snapshot.empty()) {
-    write_file(options.snapshot, memory_snapshot(traces[0]));
+    std::vector<const Trace*> ranks;  // of the one strategy
+    for (const TimedTrace& each : traces) ranks.push_back(&each.trace);
+    write_file(options.snapshot, memory_snapshot(ranks));
     log_info("wrote " + options.snapshot + "; open it at https://pytorch.org/memory_viz");
   }
   return 0;

@@ -96,9 +96,11 @@ RunResult result_of(const Json& object, const std::string& backend) {
   run.peak_nvme = tagged(object.at("peak_bytes").at("nvme"));
   run.wire_bytes_per_step = whole(object.at("wire_bytes_per_step"), "wire_bytes_per_step");
   const Json& time = object.at("time_breakdown_seconds");
-  run.time = {number_or_zero(time.at("compute")), number_or_zero(time.at("exposed_communication")),
-              number_or_zero(time.at("offload_stall")), number_or_zero(time.at("bubble")),
-              number_or_zero(time.at("optimizer"))};
+  run.time = {
+      number_or_zero(time.at("compute")),       number_or_zero(time.at("exposed_communication")),
+      number_or_zero(time.at("offload_stall")), number_or_zero(time.at("bubble")),
+      number_or_zero(time.at("optimizer")),     number_or_none(time, "exposed_tensor"),
+      number_or_none(time, "exposed_pipeline")};
   run.reserved_device = whole_or_zero(object, "reserved_bytes");
   run.device_capacity = whole_or_zero(object, "device_capacity_bytes");
   run.priced_from = text_or_empty(object, "priced_from");

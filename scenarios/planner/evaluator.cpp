@@ -70,9 +70,9 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
       foreseen(out.recording->books, device, scenario.run.host_memory);
   const Verdict verdict = known ? Verdict() : verdict_on(scenario, resolved, device);
   if (verdict.fits()) out.recording = verdict.recording;
-  out.result = price_run(scenario, *out.recording, study.cluster, &out.timeline);
+  out.result = price_run(scenario, *out.recording, study.cluster, &out.timelines);
   out.memory =
-      sim::memory_over_time(out.recording->trace, out.timeline.events, MemorySpace::device);
+      sim::memory_over_time(out.recording->trace, out.timeline().events, MemorySpace::device);
   write_origin(scenario, imported, "sim", out.result);
   out.result.device_capacity = study.budget;
   if (known.value_or(verdict.fits())) return out;

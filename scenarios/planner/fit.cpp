@@ -1,6 +1,7 @@
 #include "scenarios/planner/fit.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "scenarios/files/strategy_file.h"
 
@@ -43,9 +44,14 @@ Choices offload_choices(const Strategy& strategy) {
 
 std::vector<Variation> fit_candidates(const Study& study, const StrategyStudy& strategy) {
   const Strategy& base = strategy.imported.strategy;
-  return variations(
+  std::vector<Variation> all = variations(
       study, strategy,
       {stage_choices(base), recompute_choices(base), batch_choices(base), offload_choices(base)});
+  std::ranges::move(
+      variations(study, strategy,
+                 {recompute_choices(base), batch_choices(base), mesh_changes(study, base)}),
+      std::back_inserter(all));
+  return all;
 }
 
 Document fit_document(const Study& study, const std::vector<Variation>& candidates) {

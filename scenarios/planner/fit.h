@@ -1,6 +1,6 @@
 // The changes that could make a strategy fit: higher stage, recomputation, smaller micro-batch with
-// more accumulation, offload. Each is a whole strategy, judged by the simulator like any other.
-// Ownership: values. Threads: pure functions.
+// more accumulation, offload, another mesh. Each is a whole strategy, judged by the simulator like
+// any other. Ownership: values. Threads: pure functions.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace zl {
 
-// Every combination of changes that this build accepts, the global batch kept.
+// Every combination of changes that this build accepts, the global batch kept; a mesh is combined
+// with recomputation and micro-batch only.
 std::vector<Variation> fit_candidates(const Study& study, const StrategyStudy& strategy);
 
 // The study's document with the candidates as its strategies.

@@ -8,6 +8,7 @@
 
 #include "scenarios/planner/document.h"
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/stage_runs.h"
 #include "simulator/memory_curve.h"
 
 namespace zl {
@@ -16,10 +17,14 @@ struct StrategyStudy {
   ImportedStrategy imported;
   std::shared_ptr<const Recording> recording;
   RunResult result;  // as of unlimited memory when it does not fit; outcome and message then say so
-  sim::Timeline timeline;
-  std::vector<sim::MemoryPoint> memory;  // device
+  std::vector<sim::Timeline> timelines;  // of rank_traces(), the recording's own first
+  std::vector<sim::MemoryPoint> memory;  // device, of the recording's own rank
 
   const std::string& name() const { return imported.strategy.name; }
+  const sim::Timeline& timeline() const { return timelines.front(); }
+  // What every stage of the pipeline did; one without a pipeline.
+  std::vector<StageRun> stages() const { return stage_runs(*recording, timelines); }
+  bool has_pipeline() const { return recording && recording->strategy.pipeline.ranks > 1; }
   bool fits() const { return result.outcome == Outcome::ok; }
   // Device bytes of a rank that must be there: what its pool reserves.
   std::int64_t reserved() const { return fits() ? result.reserved_device : result.need.reserved; }

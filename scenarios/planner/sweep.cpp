@@ -1,5 +1,8 @@
 #include "scenarios/planner/sweep.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/error.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/files/strategy_json.h"
@@ -44,6 +47,8 @@ SweepRow row_of(Variation variation, const StrategyStudy& judged) {
           strategy.zero.stage,
           recompute_text(strategy.recompute),
           strategy.micro_batch,
+          strategy.tensor.ranks,
+          strategy.pipeline.ranks,
           offload_text(strategy),
           judged.fits(),
           judged.result.peak_device.total(),
@@ -58,8 +63,12 @@ std::vector<Variation> sweep_variations(const Study& study, const StrategyStudy&
   const Strategy& base = strategy.imported.strategy;
   Choices offload{{}};
   if (!base.offload.any()) offload = {{}, optimizer_to_host(), optimizer_and_weights_to_host()};
-  return variations(study, strategy,
-                    {stage_axis(base), recompute_axis(base), batch_axis(base), offload});
+  std::vector<Variation> all = variations(
+      study, strategy, {stage_axis(base), recompute_axis(base), batch_axis(base), offload});
+  std::ranges::move(variations(study, strategy,
+                               {stage_axis(base), recompute_axis(base), mesh_changes(study, base)}),
+                    std::back_inserter(all));
+  return all;
 }
 
 void sweep(const Study& study, const StrategyStudy& strategy,

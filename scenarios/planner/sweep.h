@@ -1,4 +1,4 @@
-// Every stage, recomputation, micro-batch and offload of one strategy, judged one by one.
+// Every stage, recomputation, micro-batch, offload and mesh of one strategy, judged one by one.
 // Ownership: values. Threads: pure functions; `found` is called by the caller's thread.
 #pragma once
 
@@ -16,6 +16,7 @@ struct SweepRow {
   int stage = 0;
   std::string recompute;  // as the strategy file writes it
   std::int64_t micro_batch = 1;
+  std::int64_t tensor = 1, pipeline = 1;
   std::string offload;  // "none", "optimizer", "optimizer and weights"
   bool fits = true;
   std::int64_t peak_device = 0, reserved = 0;  // bytes of one rank: in use, must be there
@@ -24,7 +25,8 @@ struct SweepRow {
 };
 
 // Every combination that this build accepts: stages 0-3, recomputation none, auto and full, five
-// micro-batches from 1 up, nothing, the optimizer or also the weights on the host.
+// micro-batches from 1 up, nothing, the optimizer or also the weights on the host; and each mesh
+// with each stage and recomputation.
 std::vector<Variation> sweep_variations(const Study& study, const StrategyStudy& strategy);
 
 // Judges the strategy as it is, then each variation, in this order; those that the scenario forbids

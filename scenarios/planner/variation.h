@@ -34,6 +34,10 @@ Change batch_change(const Strategy& strategy, std::int64_t micro_batch, std::int
 Change optimizer_to_host();
 Change optimizer_and_weights_to_host();
 
+// Other sizes of tensor group and pipeline, powers of two, a tensor group within a node; as many
+// micro-batches more as there are ranks less over data, so that the global batch stays.
+Choices mesh_changes(const Study& study, const Strategy& strategy);
+
 // Every combination of one choice from each axis that this build accepts, without the strategy
 // itself.
 std::vector<Variation> variations(const Study& study, const StrategyStudy& strategy,

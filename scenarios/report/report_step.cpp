@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/stream.h"
+#include "simulator/pipeline_work.h"
 
 namespace zl {
 namespace {
@@ -12,10 +13,23 @@ constexpr double kPicosecond = 1e-12;
 
 double seconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * kPicosecond; }
 
+// Of one stage; times count from `begin`, and what goes on after `end` is cut.
+ChartLane stage_lane(const StageRun& run, std::int64_t begin, std::int64_t end) {
+  ChartLane lane{name_of(run), {}};
+  for (const sim::WorkSpan& work : sim::work_spans(run.recording->trace, run.timeline->events)) {
+    const std::int64_t from = std::max(work.time.start, begin);
+    const std::int64_t to = std::min(work.time.end, end);
+    if (from >= to) continue;
+    lane.spans.push_back(
+        {seconds(from - begin), seconds(to - begin), static_cast<std::size_t>(work.kind)});
+  }
+  return lane;
+}
+
 }  // namespace
 
 ReportStep last_step(const Replay& replay) {
-  const sim::Timeline& timeline = replay.timeline;
+  const sim::Timeline& timeline = replay.timeline();
   const std::int64_t duration =
       timeline.steps.empty() ? timeline.total : timeline.steps.back().duration;
   const std::int64_t begin = timeline.total - duration;
@@ -31,6 +45,11 @@ ReportStep last_step(const Replay& replay) {
   ReportStep step;
   step.strategy = replay.recording.strategy.name;
   step.seconds = seconds(duration);
+  if (replay.recording.strategy.pipeline.ranks > 1) {
+    for (const StageRun& run : stage_runs(replay.recording, replay.timelines)) {
+      step.lanes.push_back(stage_lane(run, begin, timeline.total));
+    }
+  }
   for (std::size_t i = 0; i < kStreams; ++i) {
     if (lanes[i].spans.empty()) continue;
     lanes[i].name = name_of(static_cast<StreamId>(i));

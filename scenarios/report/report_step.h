@@ -7,7 +7,8 @@
 
 namespace zl {
 
-// The last step, which stands for all later ones: the streams that did something as lanes.
+// The last step, which stands for all later ones: of a pipeline a lane per stage, its spans the
+// passes of its micro-batches; then the streams that did something.
 ReportStep last_step(const Replay& replay);
 
 }  // namespace zl

@@ -23,8 +23,10 @@ sim::EventTime when(const TraceEvent& event) {
 
 TimeBreakdown parts_of(const sim::StepPrice& price, double scale) {
   const auto part = [scale](std::int64_t time) { return scale * static_cast<double>(time); };
-  return {part(price.compute), part(price.exposed_communication), part(price.offload_stall),
-          part(price.bubble), part(price.optimizer)};
+  return {part(price.compute),         part(price.exposed_communication),
+          part(price.offload_stall),   part(price.bubble),
+          part(price.optimizer),       part(price.exposed_tensor),
+          part(price.exposed_pipeline)};
 }
 
 // The compute stream's time in the steps from `first` on, as one step.

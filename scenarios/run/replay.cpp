@@ -16,7 +16,7 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
   ProgramOptions options = program_options(scenario);
   options.host_memory = 0;
   out.recording = record_run(scenario, strategy, device, options);
-  price_run(scenario, out.recording, cluster, &out.timeline);
+  price_run(scenario, out.recording, cluster, &out.timelines);
   return out;
 }
 
@@ -37,6 +37,19 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
     timed.append(event);
   }
   return timed;
+}
+
+std::vector<TimedTrace> timed_traces(const Recording& recording,
+                                     std::span<const sim::Timeline> timelines,
+                                     const std::string& name) {
+  const std::vector<StageRun> runs = stage_runs(recording, timelines);
+  std::vector<TimedTrace> traces;
+  for (const StageRun& run : runs) {
+    const bool is_stage = recording.strategy.pipeline.ranks > 1;
+    traces.push_back({is_stage ? name + ", " + name_of(run) : name,
+                      timed_trace(run.recording->trace, run.timeline->events), is_stage});
+  }
+  return traces;
 }
 
 }  // namespace zl

@@ -3,13 +3,15 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include "scenarios/run/simulate.h"
+#include "scenarios/run/stage_runs.h"
 
 namespace zl {
 
 struct Replay {
   Recording recording;
-  sim::Timeline timeline;
+  std::vector<sim::Timeline> timelines;  // of rank_traces(), the recording's own first
+
+  const sim::Timeline& timeline() const { return timelines.front(); }
 
   // Of the device, reserved: what decides whether it fits.
   std::int64_t needed() const { return memory_need(recording.books).reserved; }
@@ -21,5 +23,17 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported);
 // The trace with `times`, one per event in picoseconds, in its timings: a block of memory changes
 // hands when the compute stream gets there.
 Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
+
+// One trace with its times, of all ranks or of a stage of a pipeline.
+struct TimedTrace {
+  std::string name;
+  Trace trace;
+  bool is_stage = false;
+};
+
+// Of every stage of a priced recording, called NAME and what stage it is; without a pipeline NAME.
+std::vector<TimedTrace> timed_traces(const Recording& recording,
+                                     std::span<const sim::Timeline> timelines,
+                                     const std::string& name);
 
 }  // namespace zl

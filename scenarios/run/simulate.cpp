@@ -9,6 +9,7 @@
 #include "core/model/parameters.h"
 #include "core/pipeline/pipeline_rounds.h"
 #include "scenarios/run/measure.h"
+#include "scenarios/run/stage_runs.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
 
@@ -87,22 +88,50 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   return recording;
 }
 
+namespace {
+
+// Without a pipeline the result says it all.
+std::vector<StageResult> stage_results(const Recording& recording,
+                                       const std::vector<sim::Timeline>& timelines) {
+  std::vector<StageResult> stages;
+  if (recording.strategy.pipeline.ranks == 1) return stages;
+  for (const StageRun& run : stage_runs(recording, timelines)) {
+    if (run.stage < static_cast<int>(stages.size())) continue;  // another class of it
+    RunResult timed;
+    timed.step_seconds.resize(run.recording->stand_ins.size());
+    write_predicted_times(*run.timeline, run.recording->stand_ins, timed);
+    const RunResult& books = run.recording->books;
+    stages.push_back({run.recording->ranks.representative(), run.recording->ranks.multiplicity(),
+                      books.peak_device, books.reserved_device, timed.step_time.median,
+                      timed.time});
+  }
+  return stages;
+}
+
+}  // namespace
+
+std::vector<sim::RankTrace> rank_traces(const Recording& recording) {
+  std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
+  for (const ClassRecording& other : recording.others) {
+    traces.push_back({&other.trace, other.ranks.ranks});
+  }
+  return traces;
+}
+
 RunResult price_run(const Scenario& scenario, const Recording& recording,
-                    const sim::ClusterSpec& cluster, sim::Timeline* timeline) {
+                    const sim::ClusterSpec& cluster, std::vector<sim::Timeline>* timelines) {
   RunResult result = recording.books;
   result.predicted = true;
   result.priced_from = price_basis(cluster);
   result.own_step_error =
       cluster.calibration ? cluster.calibration->own_error : cluster.own_step_error;
-  std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
-  for (const ClassRecording& other : recording.others) {
-    traces.push_back({&other.trace, other.ranks.ranks});
-  }
-  sim::Timeline priced = std::move(sim::price(traces, cluster).front());
-  write_predicted_times(priced, recording.stand_ins, result);
+  std::vector<sim::Timeline> priced = sim::price(rank_traces(recording), cluster);
+  write_predicted_times(priced.front(), recording.stand_ins, result);
+  result.rank = recording.ranks.representative();
+  result.stages = stage_results(recording, priced);
   write_rates(scenario, recording.strategy,
               cluster_peak_flops(cluster, recording.strategy.precision.compute_dtype), result);
-  if (timeline != nullptr) *timeline = std::move(priced);
+  if (timelines != nullptr) *timelines = std::move(priced);
   return result;
 }
 

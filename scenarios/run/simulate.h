@@ -42,10 +42,15 @@ ProgramOptions program_options(const Scenario& scenario);
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options, RecordedRanks recorded = RecordedRanks::stages);
 
-// The recording's result with times, all classes priced together; `timeline`, when given, gets when
-// each event of its trace runs. Throws Error{infeasible} when the classes wait for each other.
+// The traces of all classes, the recording's own first; they refer to it.
+std::vector<sim::RankTrace> rank_traces(const Recording& recording);
+
+// The recording's result with times, all classes priced together; `timelines`, when given, gets
+// when each event of each of rank_traces() runs. Throws Error{infeasible} when the classes wait for
+// each other.
 RunResult price_run(const Scenario& scenario, const Recording& recording,
-                    const sim::ClusterSpec& cluster, sim::Timeline* timeline = nullptr);
+                    const sim::ClusterSpec& cluster,
+                    std::vector<sim::Timeline>* timelines = nullptr);
 
 // Model FLOPs, and where a step time is known also tokens per second and MFU. `peak_flops`: of all
 // devices together, 0 when unknown.

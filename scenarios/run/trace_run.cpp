@@ -7,8 +7,9 @@
 
 namespace zl {
 
-Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedStrategy& imported,
-                const std::string& backend) {
+std::vector<TimedTrace> trace_run(const Runner& runner, const Scenario& scenario,
+                                  const ImportedStrategy& imported, const std::string& backend) {
+  const std::string name = trace_name(scenario, imported, backend);
   if (runner.backends().capabilities(backend).is_recording) {
     const RunResult result = runner.run(scenario, imported, backend);
     if (result.outcome == Outcome::out_of_memory) {
@@ -16,7 +17,7 @@ Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedSt
                   "; traced as if it did");
     }
     const Replay simulated = replay(scenario, imported);
-    return timed_trace(simulated.recording.trace, simulated.timeline.events);
+    return timed_traces(simulated.recording, simulated.timelines, name);
   }
   Trace timed;
   RunHooks hooks;
@@ -27,7 +28,9 @@ Trace trace_run(const Runner& runner, const Scenario& scenario, const ImportedSt
   if (result.outcome != Outcome::ok) {
     throw Error(ErrorCode::infeasible, imported.strategy.name + ": " + result.message);
   }
-  return timed;
+  std::vector<TimedTrace> one;
+  one.push_back({name, std::move(timed)});
+  return one;
 }
 
 std::string trace_name(const Scenario& scenario, const ImportedStrategy& imported,

@@ -45,10 +45,11 @@ void expect_contract(const Json& run) {
     }
     EXPECT_EQ(device["total"], ran ? Json(sum) : Json());
     for (const Json& each : result["communication"]) {
-      expect_keys(each, {"collective", "group", "link", "count", "bytes"}, "communication");
+      expect_keys(each, {"collective", "group", "axis", "link", "count", "bytes"}, "communication");
     }
     expect_keys(result["time_breakdown_seconds"],
-                {"compute", "exposed_communication", "offload_stall", "bubble", "optimizer"},
+                {"compute", "exposed_communication", "offload_stall", "bubble", "optimizer",
+                 "exposed_tensor", "exposed_pipeline"},
                 "time_breakdown_seconds");
   }
 }

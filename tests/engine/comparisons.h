@@ -166,6 +166,7 @@ inline void expect_twins(const RunResult& real, const RunResult& twin, const std
       EXPECT_EQ(real.communication[i].link, twin.communication[i].link) << what;
     }
     EXPECT_EQ(real.communication[i].group, twin.communication[i].group) << what;
+    EXPECT_EQ(real.communication[i].axis, twin.communication[i].axis) << what;
     EXPECT_EQ(real.communication[i].count, twin.communication[i].count) << what;
     EXPECT_EQ(real.communication[i].bytes, twin.communication[i].bytes) << what;
   }

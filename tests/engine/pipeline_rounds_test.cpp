@@ -46,6 +46,8 @@ void expect_equal_steps(const sim::Timeline& a, const sim::Timeline& b, const st
     EXPECT_EQ(one.duration, two.duration) << what;
     EXPECT_EQ(one.compute, two.compute) << what;
     EXPECT_EQ(one.exposed_communication, two.exposed_communication) << what;
+    EXPECT_EQ(one.exposed_tensor, two.exposed_tensor) << what;
+    EXPECT_EQ(one.exposed_pipeline, two.exposed_pipeline) << what;
     EXPECT_EQ(one.optimizer, two.optimizer) << what;
     EXPECT_EQ(one.offload_stall, two.offload_stall) << what;
     EXPECT_EQ(one.bubble, two.bubble) << what;

@@ -23,6 +23,7 @@ struct TrafficSum {
 inline TrafficSum booked(const RunResult& result, int ranks) {
   TrafficSum sum;
   for (const CollectiveTotals& each : result.communication) {
+    if (each.collective == "send") continue;  // between stages
     if (each.group == "data") sum.data += ranks * each.bytes;
     if (each.group == "control") sum.control += ranks * each.bytes;
   }

@@ -131,8 +131,9 @@ TEST(Models, TrafficNamesTheWayOfEachMoveAndLeavesNoByteOut) {
       if (totals.bytes == 0) continue;
       moved += static_cast<double>(totals.bytes) / static_cast<double>(result.steps);
       const bool tiers = totals.group == "tiers";
+      const std::string along = totals.axis + (totals.group == "control" ? " control" : "");
       const std::string name =
-          totals.collective + " (" + (tiers ? totals.link : totals.group + ", nvlink4") + ")";
+          totals.collective + " (" + (tiers ? totals.link : along + ", nvlink4") + ")";
       const auto found =
           std::find(chart.series.begin(), chart.series.end(), QString::fromStdString(name));
       EXPECT_NE(found, chart.series.end()) << name;

@@ -260,7 +260,7 @@ TEST(WindowJourney, MemoryOverTimeEndsWhereAStrategyEnds) {
   desk.window.show_view("over-time");
   auto* page = qobject_cast<MemoryTimePage*>(desk.window.view("over-time"));
   const StrategyStudy& fast = desk.session.study()->strategies[0];
-  const double end = static_cast<double>(fast.timeline.total) * 1e-12;
+  const double end = static_cast<double>(fast.timeline().total) * 1e-12;
   const auto& curves = page->plot()->data().curves;
   ASSERT_EQ(curves.size(), 2u);
   EXPECT_DOUBLE_EQ(curves[0].x.back(), end);

@@ -11,9 +11,7 @@
 namespace zl {
 namespace {
 
-std::int64_t global_batch(const StrategyStudy& each) {
-  return each.imported.strategy.micro_batch * each.imported.strategy.gradient_accumulation;
-}
+std::int64_t global_batch(const StrategyStudy& each) { return each.result.setup.tokens_per_step; }
 
 TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
   Evaluator evaluator;
@@ -38,6 +36,30 @@ TEST(Fit, EveryAdviceReallyFitsAndKeepsTheGlobalBatch) {
   EXPECT_EQ(global_batch(fixed), global_batch(misfit));
 }
 
+TEST(Fit, TriesMeshesThatKeepTheGlobalBatch) {
+  Evaluator evaluator;
+  const auto study = evaluator.evaluate(
+      test::llama_on_a_node().with_strategies({"zero-0"}).with("run.micro_batch", "1"),
+      test::kGoOn);
+  const StrategyStudy& misfit = study->strategies.front();
+  std::vector<Variation> meshes;
+  for (const Variation& each : fit_candidates(*study, misfit)) {
+    if (each.changes == std::vector<std::string>{"mesh tp1 pp1 → tp2 pp4"} ||
+        each.changes == std::vector<std::string>{"mesh tp1 pp1 → tp8 pp1"}) {
+      meshes.push_back(each);
+    }
+  }
+  ASSERT_EQ(meshes.size(), 2U);
+  EXPECT_EQ(meshes[0].name, "zero-0 + tp2 pp4");
+  EXPECT_EQ(meshes[1].name, "zero-0 + tp8");
+  const auto evaluated = evaluator.evaluate(fit_document(*study, meshes), test::kGoOn);
+  for (const StrategyStudy& each : evaluated->strategies) {
+    EXPECT_EQ(global_batch(each), global_batch(misfit)) << each.name();
+    EXPECT_LT(each.result.peak_device.total(), misfit.result.peak_device.total()) << each.name();
+  }
+  EXPECT_EQ(evaluated->strategies[0].result.stages.size(), 4U);
+}
+
 std::shared_ptr<const Study> tiny_zero_1() {
   return Evaluator().evaluate(test::tiny_study().with_strategies({"zero-1"}), test::kGoOn);
 }
@@ -56,9 +78,11 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
   EXPECT_EQ(rows[0].step_time, base.result.step_time.median);
   std::set<int> stages;
   std::set<std::string> offloads;
+  std::set<std::pair<std::int64_t, std::int64_t>> meshes;
   for (const SweepRow& row : rows) {
     stages.insert(row.stage);
     offloads.insert(row.offload);
+    meshes.emplace(row.tensor, row.pipeline);
     if (row.variation.changes.empty()) continue;
     const auto alone = Evaluator()
                            .evaluate(with_variation(*study, base, row.variation), test::kGoOn)
@@ -70,6 +94,7 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
     EXPECT_EQ(alone.result.peak_device.total(), row.peak_device) << row.variation.name;
   }
   EXPECT_EQ(stages, (std::set{0, 1, 2, 3}));
+  EXPECT_EQ(meshes, (std::set<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 2}, {2, 1}}));
   EXPECT_GE(offloads.size(), 2u);
 }
 

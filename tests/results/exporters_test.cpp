@@ -23,7 +23,7 @@ TraceEvent block(EventType type, std::int64_t address, std::int64_t size, Memory
   event.bytes_written = size;
   event.kind = static_cast<std::uint8_t>(tag);
   event.what = "a \"block\"";
-  event.scope = {Phase::forward, 3, 1};
+  event.scope = {.phase = Phase::forward, .unit = 3, .step = 1};
   event.timing = {time_ns, time_ns};
   return event;
 }
@@ -34,7 +34,7 @@ TraceEvent work(EventType type, StreamId stream, std::int64_t start, std::int64_
   event.stream = static_cast<std::uint8_t>(stream);
   event.kind =
       type == EventType::collective ? static_cast<std::uint8_t>(CollectiveKind::all_gather) : 0;
-  event.scope = {Phase::gather, 2, 1};
+  event.scope = {.phase = Phase::gather, .unit = 2, .step = 1};
   event.wire_bytes = 77;
   event.timing = {start, end};
   return event;
@@ -151,6 +151,44 @@ TEST(Perfetto, TracesAreProcessesWithAnyName) {
   EXPECT_EQ(names.at(1), "a \"name\"\n\xef\xbf\xbd");
   EXPECT_EQ(names.at(2), "other");
   EXPECT_TRUE(Json::parse(perfetto_json({})).at("traceEvents").empty());
+}
+
+TEST(Perfetto, AStageHasATrackOfItsMicroBatches) {
+  Trace trace;
+  for (const int micro : {0, 1}) {
+    for (const Phase phase : {Phase::forward, Phase::recompute, Phase::backward}) {
+      const std::int64_t start = 1000 * (3 * micro + static_cast<int>(phase));
+      TraceEvent event = work(EventType::op, StreamId::compute, start, start + 1000);
+      event.scope = {.phase = phase, .unit = 2, .step = 1, .micro = micro};
+      trace.append(event);
+    }
+  }
+  for (const bool is_stage : {false, true}) {
+    const NamedTrace named{"stage 1", &trace, is_stage};
+    const Json json = Json::parse(perfetto_json({&named, 1}));
+    std::vector<std::string> passes;
+    for (const Json& event : json["traceEvents"]) {
+      if (event["args"].contains("micro")) passes.push_back(event["name"]);
+    }
+    // Recomputation belongs to the backward that it is for.
+    const std::vector<std::string> expected{"forward 0", "backward 0", "forward 1", "backward 1"};
+    EXPECT_EQ(passes, is_stage ? expected : std::vector<std::string>{});
+  }
+}
+
+TEST(MemorySnapshot, EveryStageIsADevice) {
+  Trace first, second;
+  first.append(block(EventType::allocate, 4096, 512, MemoryTag::gradient, 10));
+  second.append(block(EventType::allocate, 4096, 1024, MemoryTag::gradient, 20));
+  const Trace* ranks[] = {&first, &second};
+  const Pickled snapshot = unpickle(memory_snapshot(ranks));
+  ASSERT_EQ(snapshot.at("device_traces").list.size(), 2U);
+  ASSERT_EQ(snapshot.at("segments").list.size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    const Pickled& segment = snapshot.at("segments").list.at(static_cast<std::size_t>(i));
+    EXPECT_EQ(segment.at("device").number, i);
+    EXPECT_EQ(segment.at("total_size").number, i == 0 ? 512 : 1024);
+  }
 }
 
 TEST(MemorySnapshot, EventsAreTheBlocksInOrder) {

@@ -82,14 +82,29 @@ inline RunResult a_full_run() {
   run.reserved_host = 8'000'000'000'003;
   run.device_capacity = 7'000'000'000'004;
   run.need = {.in_use = 81, .reserved = 82, .host = 83, .nvme = 84};
-  run.communication = {{"reduce_scatter", "data", "threads", 40, 123456},
-                       {"all_reduce", "control", "nvlink", 20, 80}};
+  run.communication = {{"reduce_scatter", "data", "shard", "threads", 40, 123456},
+                       {"all_reduce", "control", "world", "nvlink", 20, 80}};
   run.wire_bytes_per_step = 987654321;
   run.time = {.compute = 0.01,
               .exposed_communication = 0.02,
               .offload_stall = 0.03,
               .bubble = 0.04,
-              .optimizer = 0.05};
+              .optimizer = 0.05,
+              .exposed_tensor = 0.006,
+              .exposed_pipeline = 0.007};
+  run.rank = 6;
+  run.stages = {{.rank = 3,
+                 .ranks = 2,
+                 .peak_device = {{11, 12, 13, 14, 15, 16, 17}},
+                 .reserved_device = 18,
+                 .step_seconds = 0.21,
+                 .time = {0.11, 0.12, 0.13, 0.14, 0.15, 0.16, 0.17}},
+                {.rank = 5,
+                 .ranks = 1,
+                 .peak_device = {{21, 22, 23, 24, 25, 26, 27}},
+                 .reserved_device = 28,
+                 .step_seconds = 0.22,
+                 .time = {0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37}}};
   run.op_count = 4711;
   run.op_sequence_hash = 0xfedcba9876543210u;
   run.warnings = {"first", "second, with ünicode"};

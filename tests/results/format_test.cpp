@@ -125,10 +125,10 @@ TEST(RunJson, HasTheContractKeysFirst) {
                                         "communication", "workspace", "staging"}));
   }
   EXPECT_EQ(keys_of(result["communication"].at(0)),
-            (std::vector<std::string>{"collective", "group", "link", "count", "bytes"}));
+            (std::vector<std::string>{"collective", "group", "axis", "link", "count", "bytes"}));
   EXPECT_EQ(keys_of(result["time_breakdown_seconds"]),
             (std::vector<std::string>{"compute", "exposed_communication", "offload_stall", "bubble",
-                                      "optimizer"}));
+                                      "optimizer", "exposed_tensor", "exposed_pipeline"}));
 }
 
 TEST(RunJson, Values) {
@@ -147,6 +147,10 @@ TEST(RunJson, Values) {
   EXPECT_EQ(result["peak_bytes"]["device"]["total"], 7'000'000'000'021);
   EXPECT_EQ(result["peak_bytes"]["host"]["staging"], 2006);
   EXPECT_EQ(result["communication"][1]["link"], "nvlink");
+  EXPECT_EQ(result["communication"][0]["axis"], "shard");
+  EXPECT_EQ(result["rank"], 6);
+  EXPECT_EQ(result["stages"][1]["peak_bytes"]["activation"], 24);
+  EXPECT_EQ(result["stages"][0]["time_breakdown_seconds"]["bubble"], 0.14);
   EXPECT_EQ(result["time_breakdown_seconds"]["bubble"], 0.04);
   EXPECT_EQ(result["op_sequence_hash"], "fedcba9876543210");
   EXPECT_EQ(result["needed_bytes"]["device_fragmentation"], 1);

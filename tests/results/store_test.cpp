@@ -32,14 +32,15 @@ auto fields(const RunResult& run) {
                tokens_per_second, step_time, step_time_low, step_time_high, own_step_error,
                priced_from, model_flops_per_step, mfu, mfu_convention, peak_device, peak_host,
                peak_nvme, reserved_device, reserved_host, device_capacity, need, communication,
-               wire_bytes_per_step, time, op_count, op_sequence_hash, warnings, setup] = run;
+               wire_bytes_per_step, time, rank, stages, op_count, op_sequence_hash, warnings,
+               setup] = run;
   return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
                   first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
                   skipped_steps, tokens_per_second, step_time, step_time_low, step_time_high,
                   own_step_error, priced_from, model_flops_per_step, mfu, mfu_convention,
                   peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
-                  device_capacity, need, communication, wire_bytes_per_step, time, op_count,
-                  op_sequence_hash, warnings, setup);
+                  device_capacity, need, communication, wire_bytes_per_step, time, rank, stages,
+                  op_count, op_sequence_hash, warnings, setup);
 }
 
 auto fields(const MemoryNeed& need) {
@@ -60,13 +61,20 @@ auto fields(const StepTime& time) {
 }
 
 auto fields(const TimeBreakdown& time) {
-  const auto& [compute, exposed_communication, offload_stall, bubble, optimizer] = time;
-  return std::tie(compute, exposed_communication, offload_stall, bubble, optimizer);
+  const auto& [compute, exposed_communication, offload_stall, bubble, optimizer, exposed_tensor,
+               exposed_pipeline] = time;
+  return std::tie(compute, exposed_communication, offload_stall, bubble, optimizer, exposed_tensor,
+                  exposed_pipeline);
 }
 
 auto fields(const CollectiveTotals& totals) {
-  const auto& [collective, group, link, count, bytes] = totals;
-  return std::tie(collective, group, link, count, bytes);
+  const auto& [collective, group, axis, link, count, bytes] = totals;
+  return std::tie(collective, group, axis, link, count, bytes);
+}
+
+auto fields(const StageResult& stage) {
+  const auto& [rank, ranks, peak_device, reserved_device, step_seconds, time] = stage;
+  return std::tie(rank, ranks, peak_device, reserved_device, step_seconds, time);
 }
 
 auto fields(const TaggedBytes& bytes) {
@@ -114,6 +122,7 @@ TEST(Fixture, SetsEveryField) {
   const RunResult run = a_full_run();
   expect_no_defaults(run, "run");
   for (const CollectiveTotals& totals : run.communication) expect_no_defaults(totals, "totals");
+  for (const StageResult& stage : run.stages) expect_no_defaults(stage, "stage");
 }
 
 TEST_F(StoreTest, RoundTripOfEveryField) {

@@ -99,9 +99,10 @@ TEST(Simulate, TheMemoryCurvePeaksAtTheLedgersPeak) {
   for (const ImportedStrategy& strategy : scenario.strategies) {
     const Recording recording = record_run(
         scenario, strategy.strategy, sim::device_properties(cluster), program_options(scenario));
-    sim::Timeline timeline;
-    const RunResult priced = price_run(scenario, recording, cluster, &timeline);
-    const auto curve = sim::memory_over_time(recording.trace, timeline.events, MemorySpace::device);
+    std::vector<sim::Timeline> timelines;
+    const RunResult priced = price_run(scenario, recording, cluster, &timelines);
+    const auto curve =
+        sim::memory_over_time(recording.trace, timelines.front().events, MemorySpace::device);
     const auto peak = sim::peak_point(curve);
     ASSERT_GE(peak, 0);
     const auto& point = curve[static_cast<std::size_t>(peak)];
@@ -148,7 +149,8 @@ TEST(Simulate, APipelineHasAClassForEachStageAndABubbleThatMicroBatchesFill) {
         std::find_if(result.communication.begin(), result.communication.end(),
                      [](const CollectiveTotals& each) { return each.collective == "send"; });
     ASSERT_NE(sent, result.communication.end());
-    EXPECT_EQ(sent->group, "pipeline");
+    EXPECT_EQ(sent->group, "data");
+    EXPECT_EQ(sent->axis, "pipeline");
     EXPECT_EQ(sent->count, micros * scenario.run.steps);
     EXPECT_EQ(sent->bytes, sent->count * s.strategy.micro_batch * scenario.run.sequence_length *
                                scenario.model.hidden * 2);

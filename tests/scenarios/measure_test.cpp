@@ -24,7 +24,7 @@ Trace trace_of(const std::vector<Work>& all) {
     TraceEvent event;
     event.type = work.type;
     event.stream = static_cast<std::uint8_t>(work.stream);
-    event.scope = {work.phase, 0, work.step};
+    event.scope = {.phase = work.phase, .unit = 0, .step = work.step};
     event.timing = {1 + work.start_ms * 1'000'000, 1 + work.end_ms * 1'000'000};
     trace.append(event);
   }

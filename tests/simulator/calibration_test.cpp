@@ -90,7 +90,7 @@ struct Machine {
     std::int64_t id = 0;
     for (int step = 1; step <= 6; ++step) {
       for (int layer = 0; layer < 8; ++layer) {
-        builder.scope = {Phase::forward, 0, step};
+        builder.scope = {.phase = Phase::forward, .unit = 0, .step = step};
         TraceEvent& axpy = builder.op(kMain, size * (1 + layer % 3));
         axpy.bytes_read = static_cast<std::int64_t>(2e7 * size * (layer % 2 + 1));
         builder.op(kMain, size * (2 + layer)).kind = kOpKind<Gemm>;

@@ -140,7 +140,8 @@ std::string deadlock_of(const Traces& traces) {
 TEST(Classes, ADeadlockNamesWhoWaitsForWhat) {
   TraceBuilder first, second;
   for (auto [builder, peer] : {std::pair{&first, 1}, std::pair{&second, 0}}) {
-    builder->scope = {Phase::backward, static_cast<std::int16_t>(3 + peer), 2};
+    builder->scope = {
+        .phase = Phase::backward, .unit = static_cast<std::int16_t>(3 + peer), .step = 2};
     builder->op(kMain, 1);
     builder->message(kMain, false, peer, 2);
     builder->message(kMain, true, peer, 2);

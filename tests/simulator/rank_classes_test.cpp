@@ -136,8 +136,8 @@ void expect_same_books(const RunResult& a, const RunResult& b, const std::string
   ASSERT_EQ(a.communication.size(), b.communication.size()) << where;
   for (std::size_t i = 0; i < a.communication.size(); ++i) {
     const CollectiveTotals &x = a.communication[i], &y = b.communication[i];
-    EXPECT_EQ(std::tie(x.collective, x.group, x.link, x.count, x.bytes),
-              std::tie(y.collective, y.group, y.link, y.count, y.bytes))
+    EXPECT_EQ(std::tie(x.collective, x.group, x.axis, x.link, x.count, x.bytes),
+              std::tie(y.collective, y.group, y.axis, y.link, y.count, y.bytes))
         << where;
   }
 }

@@ -107,6 +107,22 @@ TEST(StepAccounts, AreWhatRunsAtEveryInstantInWhateverOrderTheEventsCome) {
   }
 }
 
+TEST(StepAccounts, TellTensorAndPipelineFromOtherCommunication) {
+  TraceBuilder builder;
+  builder.op(kMain, 1);
+  builder.collective(kMain, CollectiveKind::all_reduce, 8, 2).axis =
+      static_cast<std::uint8_t>(Axis::tensor);
+  builder.message(kWire, false, 1, 2).axis = static_cast<std::uint8_t>(Axis::pipeline);
+  builder.collective(kWire, CollectiveKind::all_gather, 8, 2);
+  const std::vector<EventTime> times{{0, 10}, {10, 14}, {16, 19}, {20, 25}};
+  const StepSpan span{.step = 1, .first = 0, .last = 4, .begin = 0, .end = 26};
+  const StepPrice step = account_steps(builder.trace, times, {}, {span}).front();
+  EXPECT_EQ(step.exposed_tensor, 4);
+  EXPECT_EQ(step.exposed_pipeline, 3);
+  EXPECT_EQ(step.exposed_communication, 4 + 3 + 5) << "all of them";
+  EXPECT_EQ(parts_of(step), (Parts{10, 12, 0, 0, 0, 4}));
+}
+
 TEST(StepAccounts, WorkOfTheNextStepThatBeganBeforeTheLastEndedIsCutThere) {
   TraceBuilder builder;
   builder.op(kMain, 1);

@@ -155,10 +155,10 @@ TEST(Timeline, SharedCoresGainNothingFromOverlap) {
 
 TEST(Timeline, StepsAddUpAndSetupIsApart) {
   TraceBuilder builder;
-  builder.scope = {Phase::init, -1, 0};
+  builder.scope = {.phase = Phase::init};
   builder.op(kMain, 7);
   for (int step = 1; step <= 3; ++step) {
-    builder.scope = {Phase::forward, 0, step};
+    builder.scope = {.phase = Phase::forward, .unit = 0, .step = step};
     builder.op(kMain, step);
     gather(builder, kWire, 2 * step);
   }

@@ -44,7 +44,7 @@ inline constexpr StreamId kMain = StreamId::compute, kWire = StreamId::communica
 class TraceBuilder {
  public:
   Trace trace;
-  Scope scope{Phase::forward, 0, 1};
+  Scope scope{.phase = Phase::forward, .unit = 0, .step = 1};
 
   // A vector op that takes this long on plain_cluster.
   TraceEvent& op(StreamId stream, double milliseconds) {

@@ -1,0 +1,114 @@
+#include "gui/models/mesh_edit.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "scenarios/files/catalog.h"
+#include "scenarios/files/strategy_edits.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/variation.h"
+#include "simulator/json/reading.h"
+
+namespace zl::gui {
+namespace {
+
+// Where an edited strategy keeps what it was made from: a name, or its JSON.
+constexpr const char* kPreset = "x-preset";
+
+std::string text_of(const std::string& entry) {
+  return catalog_has("strategies", entry) ? std::string(catalog_text("strategies", entry)) : entry;
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const Json& each : value) list += (list.empty() ? "" : ",") + each.dump();
+  return list;
+}
+
+// Of a file the study knows what was in it.
+std::string preset_of(const Study& study, const std::string& entry) {
+  const Json json = json_or_null(entry);
+  if (json.is_object() && json.contains(kPreset)) return text_of(json[kPreset]);
+  if (json.is_object() || catalog_has("strategies", entry)) return entry;
+  for (const StrategyStudy& each : study.strategies) {
+    if (each.name() == name_of_entry(entry)) {
+      return strategy_to_json(each.imported.strategy).dump();
+    }
+  }
+  return entry;
+}
+
+std::int64_t number(const char* key, const std::string& text) {
+  const Json value = json_or_null(text);
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  throw Error(ErrorCode::invalid, std::string("x-zerolab.parallel.") + key + ": \"" + text +
+                                      "\" is not a whole number");
+}
+
+// What of the texts is another than the preset's; a number that is taken away is 1.
+StrategyEdits edits_of(const MeshTexts& texts, const MeshTexts& preset) {
+  StrategyEdits edits;
+  const auto set = [&](std::size_t at, std::optional<std::int64_t>& out) {
+    if (texts[at] != preset[at]) out = texts[at].empty() ? 1 : number(kMeshKeys[at], texts[at]);
+  };
+  set(0, edits.tensor);
+  if (texts[1] != preset[1]) edits.sequence_parallel = texts[1] == "true";
+  set(2, edits.pipeline);
+  if (texts[3] != preset[3]) edits.schedule = texts[3].empty() ? "1f1b" : texts[3];
+  set(4, edits.virtual_stages);
+  if (texts[5] != preset[5]) edits.layers_per_stage = texts[5].empty() ? "even" : texts[5];
+  set(6, edits.replicate);
+  return edits;
+}
+
+}  // namespace
+
+std::string name_of_entry(const std::string& entry) {
+  const Json json = json_or_null(entry);
+  if (!json.is_object()) return std::string(name_of_file(entry));
+  const Json own = json.value("x-zerolab", Json::object());
+  return own.is_object() ? text_of(own.value("name", Json())) : "";
+}
+
+int entry_of(const Study& study, const Document& document, const std::string& strategy) {
+  std::vector<std::string> entries = document.strategies();
+  if (entries.empty()) entries = listed_strategies(study);
+  const auto found = std::ranges::find(entries, strategy, name_of_entry);
+  return found == entries.end() ? -1 : static_cast<int>(found - entries.begin());
+}
+
+MeshTexts mesh_of_entry(const std::string& entry) {
+  MeshTexts texts;
+  const Json json = json_or_null(text_of(entry));
+  const Json own = json.is_object() ? json.value("x-zerolab", Json::object()) : Json::object();
+  const Json parallel = own.is_object() ? own.value("parallel", Json::object()) : Json::object();
+  if (!parallel.is_object()) return texts;
+  for (std::size_t i = 0; i < kMeshKeys.size(); ++i) {
+    texts[i] = text_of(parallel.value(kMeshKeys[i], Json()));
+  }
+  return texts;
+}
+
+Document with_mesh(const Study& study, const Document& document, int entry,
+                   const MeshTexts& texts) {
+  std::vector<std::string> entries = document.strategies();
+  if (entries.empty()) entries = listed_strategies(study);
+  std::string& own = entries.at(static_cast<std::size_t>(entry));
+  const std::string preset = preset_of(study, own);
+  const StrategyEdits edits = edits_of(texts, mesh_of_entry(preset));
+  own = preset;
+  if (edits.any()) {
+    Json json = parse_json(edited_strategy(text_of(preset), preset, edits), preset);
+    json[kPreset] = preset;
+    own = json.dump();
+  }
+  return document.with_strategies(entries);
+}
+
+}  // namespace zl::gui

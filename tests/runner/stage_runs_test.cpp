@@ -1,0 +1,148 @@
+// The picture of a pipeline: what its stages work on is its schedule's list, and no box begins
+// before what it waits for has arrived.
+#include "scenarios/run/stage_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/pipeline/pipeline.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
+#include "simulator/pipeline_work.h"
+
+namespace zl {
+namespace {
+
+constexpr int kRanks = 4, kMicroBatches = 6;
+
+Scenario on_four_gpus() {
+  ScenarioOverrides overrides;
+  overrides.cluster = "4xh100";
+  overrides.sequence_length = 256;
+  overrides.gradient_accumulation = kMicroBatches;
+  return load_scenario("gpt2-124m", overrides);
+}
+
+struct Priced {
+  Pipeline pipeline;
+  Recording recording;
+  RunResult result;
+  std::vector<sim::Timeline> timelines;
+};
+
+Priced priced(PipelineKind kind, int chunks) {
+  const Scenario scenario = on_four_gpus();
+  Strategy strategy = scenario.strategies[1].strategy;
+  strategy.pipeline = {.ranks = kRanks, .virtual_stages = chunks, .schedule = kind};
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  Priced out;
+  out.pipeline =
+      make_pipeline(kind, {.ranks = kRanks, .micro_batches = kMicroBatches, .chunks = chunks});
+  out.recording =
+      record_run(scenario, strategy, sim::device_properties(cluster), program_options(scenario));
+  out.result = price_run(scenario, out.recording, cluster, &out.timelines);
+  return out;
+}
+
+Phase phase_of(WorkKind kind) {
+  if (kind == WorkKind::forward) return Phase::forward;
+  return kind == WorkKind::weight_gradient ? Phase::weight_gradient : Phase::backward;
+}
+
+using Step = std::tuple<Phase, int, int>;  // kind, micro-batch, chunk
+
+std::vector<Step> scheduled(const Pipeline& pipeline, int rank) {
+  std::vector<Step> steps;
+  for (const Work& work : pipeline.work[static_cast<std::size_t>(rank)]) {
+    steps.emplace_back(phase_of(work.kind), work.micro, pipeline.chunk_of(work.stage));
+  }
+  return steps;
+}
+
+std::vector<sim::WorkSpan> last_step(const StageRun& run) {
+  std::vector<sim::WorkSpan> spans = sim::work_spans(run.recording->trace, run.timeline->events);
+  std::erase_if(spans, [last = spans.back().step](const sim::WorkSpan& span) {
+    return span.step != last || span.micro < 0;
+  });
+  return spans;
+}
+
+class StageRuns : public testing::TestWithParam<std::pair<PipelineKind, int>> {};
+
+TEST_P(StageRuns, WorkIsTheScheduleOneBoxAfterTheOther) {
+  const Priced run = priced(GetParam().first, GetParam().second);
+  const std::vector<StageRun> stages = stage_runs(run.recording, run.timelines);
+  ASSERT_EQ(stages.size(), std::size_t{kRanks});
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const StageRun& stage = stages[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(stage.stage, rank);
+    EXPECT_EQ(name_of(stage), "stage " + std::to_string(rank) + ", rank " + std::to_string(rank));
+    std::vector<Step> found;
+    std::int64_t before = 0;
+    for (const sim::WorkSpan& span : last_step(stage)) {
+      found.emplace_back(span.kind, span.micro, span.chunk);
+      EXPECT_GE(span.time.start, before);
+      EXPECT_GT(span.time.end, span.time.start);
+      before = span.time.end;
+    }
+    EXPECT_EQ(found, scheduled(run.pipeline, rank)) << to_text(run.pipeline, rank);
+  }
+}
+
+TEST_P(StageRuns, MessagesGoFromTheEndOfABoxToTheBeginOfAnother) {
+  const Priced run = priced(GetParam().first, GetParam().second);
+  const auto traces = rank_traces(run.recording);
+  std::size_t passed = 0;
+  for (const sim::Passage& passage : sim::passages(traces, run.timelines)) {
+    if (passage.micro < 0) continue;  // the gradient of the tied embedding
+    EXPECT_NE(passage.from, passage.to);
+    EXPECT_LT(passage.time.start, passage.time.end);
+    const auto spans = [&](std::size_t trace) {
+      return sim::work_spans(*traces[trace].trace, run.timelines[trace].events);
+    };
+    const auto of_this = [&](const sim::WorkSpan& span) {
+      return span.step == passage.step && span.micro == passage.micro;
+    };
+    const auto made = spans(passage.from), taken = spans(passage.to);
+    EXPECT_TRUE(std::ranges::any_of(made, [&](const sim::WorkSpan& span) {
+      return of_this(span) && span.time.end <= passage.time.start;
+    }));
+    EXPECT_TRUE(std::ranges::any_of(taken, [&](const sim::WorkSpan& span) {
+      return of_this(span) && span.time.start >= passage.time.end;
+    }));
+    ++passed;
+  }
+  EXPECT_GE(passed, std::size_t{2 * (kRanks - 1) * kMicroBatches});
+}
+
+TEST_P(StageRuns, TheResultHasEveryStageAndNamesTheHighest) {
+  const Priced run = priced(GetParam().first, GetParam().second);
+  ASSERT_EQ(run.result.stages.size(), std::size_t{kRanks});
+  std::int64_t highest = 0;
+  int rank = -1;
+  for (const StageResult& stage : run.result.stages) {
+    EXPECT_EQ(stage.ranks, 1);
+    EXPECT_GT(stage.step_seconds, 0);
+    EXPECT_LE(stage.time.bubble, stage.step_seconds);
+    if (stage.peak_device.total() <= highest) continue;
+    highest = stage.peak_device.total();
+    rank = stage.rank;
+  }
+  EXPECT_EQ(run.result.rank, rank);
+  EXPECT_EQ(run.result.peak_device.total(), highest);
+  const TimeBreakdown& time = run.result.time;
+  EXPECT_LE(time.exposed_pipeline, time.exposed_communication);
+  EXPECT_EQ(time.exposed_tensor, 0);
+  EXPECT_GT(time.bubble, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, StageRuns,
+                         testing::Values(std::pair{PipelineKind::gpipe, 1},
+                                         std::pair{PipelineKind::one_f_one_b, 1},
+                                         std::pair{PipelineKind::zb_h1, 1},
+                                         std::pair{PipelineKind::zb_v, 2}));
+
+}  // namespace
+}  // namespace zl
