@@ -64,11 +64,7 @@ PipelinePlan fold(PipelinePlan plan, int kept, bool as_in_flight) {
     part.left_out = static_cast<int>(part.rounds - first - 1);
     const auto begin =
         schedule.body.begin() + static_cast<std::ptrdiff_t>(part.first + first * part.length);
-    const auto after = schedule.body.erase(
-        begin, begin + part.left_out * static_cast<std::ptrdiff_t>(part.length));
-    for (auto each = after; each != schedule.body.end(); ++each) {
-      each->micro -= part.left_out * part.step;
-    }
+    schedule.body.erase(begin, begin + part.left_out * static_cast<std::ptrdiff_t>(part.length));
     part.rounds = first + 1;
     schedule.steady = part;
   }

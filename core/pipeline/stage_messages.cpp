@@ -51,4 +51,12 @@ void StageMessages::release(const StageMessage& message) {
   held_.erase(found);
 }
 
+void StageMessages::skip(int micro_batches) {
+  std::map<StageMessage, Held> later;
+  for (auto& [message, held] : held_) {
+    later[{message.stage, message.micro + micro_batches, message.forward}] = std::move(held);
+  }
+  held_ = std::move(later);
+}
+
 }  // namespace zl

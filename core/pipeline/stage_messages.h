@@ -39,6 +39,8 @@ class StageMessages {
   void send(const StageMessage& message);
   // The compute stream waits until it was taken, and its buffer is free.
   void release(const StageMessage& message);
+  // What is on its way counts as of so many micro-batches later.
+  void skip(int micro_batches);
 
  private:
   struct Held {

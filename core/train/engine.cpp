@@ -200,7 +200,9 @@ void Engine::skip_micro_batches(int count) {
     chunk.forwards += count;
     chunk.backwards += count;
     chunk.weight_gradients += count;
+    chunk.skipped += count;
   }
+  messages_.skip(count);
 }
 
 void Engine::archive(StateArchive& archive) {

@@ -92,7 +92,8 @@ class Engine : public Archived, private ParameterAccess {
   // As Optimizer::step_kind and skip, for the recording device. `overflows`: as step.
   int step_kind() const { return host_step_ ? host_step_->step_kind() : optimizer_->step_kind(); }
   void skip_step(bool overflows);
-  // As if so many micro-batches had gone forward and backward.
+  // As if so many micro-batches had gone forward and backward: those on their way count as of so
+  // many later. For the recording device.
   void skip_micro_batches(int count);
   void archive(StateArchive& archive) override;
 
@@ -118,8 +119,11 @@ class Engine : public Archived, private ParameterAccess {
     int last_unit = 0;
     std::vector<Slot> slots;
     int forwards = 0, backwards = 0, weight_gradients = 0;  // of this step
+    int skipped = 0;                                        // of these
 
-    Slot& slot(int micro) { return slots[static_cast<std::size_t>(micro) % slots.size()]; }
+    Slot& slot(int micro) {
+      return slots[static_cast<std::size_t>(micro - skipped) % slots.size()];
+    }
   };
   void make_stages();
   void make_slots();

@@ -43,7 +43,9 @@ StepMetrics Engine::step(bool stop, bool overflows) {
   read_metrics(metrics, gradients);
   context_.run(Fill{loss_.view, 0});
   host_batches_.clear();
-  for (Chunk& chunk : chunks_) chunk.forwards = chunk.backwards = chunk.weight_gradients = 0;
+  for (Chunk& chunk : chunks_) {
+    chunk.forwards = chunk.backwards = chunk.weight_gradients = chunk.skipped = 0;
+  }
   ++step_;
   return metrics;
 }

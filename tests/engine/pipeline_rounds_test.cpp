@@ -147,15 +147,21 @@ TEST(SteadyPart, HasTheRoundsOfTheSchedule) {
   for (const Schedule& each : gpipe->schedules) EXPECT_EQ(each.steady, SteadyPart{});
 }
 
-TEST(SteadyPart, FoldedIsTheScheduleOfFewerMicroBatches) {
+TEST(SteadyPart, FoldedIsTheScheduleWithoutSomeOfItsRounds) {
   const PipelineConfig config{.ranks = 4, .schedule = PipelineKind::one_f_one_b};
   const auto all = plan_pipeline(config, 60);
   const PipelinePlan folded = fold(*all, kKept, false);
   for (int rank = 0; rank < 4; ++rank) {
     const SteadyPart& part = folded.schedules[rank].steady;
     ASSERT_GT(part.left_out, 40) << rank;
-    const auto fewer = plan_pipeline(config, 60 - part.left_out);
-    EXPECT_EQ(folded.schedules[rank].body, fewer->schedules[rank].body) << rank;
+    std::vector<Instruction> body = folded.schedules[rank].body;
+    EXPECT_EQ(body.front(), all->schedules[rank].body.front()) << rank;
+    EXPECT_EQ(body.back(), all->schedules[rank].body.back()) << rank;
+    // Numbered on, it is the schedule of fewer micro-batches.
+    for (std::size_t i = part.first + (part.rounds - 1) * part.length; i < body.size(); ++i) {
+      body[i].micro -= part.left_out;
+    }
+    EXPECT_EQ(body, plan_pipeline(config, 60 - part.left_out)->schedules[rank].body) << rank;
   }
 }
 
