@@ -26,7 +26,9 @@ std::optional<Phase> kind_of(Phase phase) {
   return phase;
 }
 
-bool joins(const WorkSpan& span, const Scope& scope) {
+// What belongs to no micro-batch is apart where it waits for longer than it has run.
+bool joins(const WorkSpan& span, const Scope& scope, std::int64_t start) {
+  if (span.micro < 0 && start - span.time.end > span.time.end - span.time.start) return false;
   if (span.step != scope.step || span.micro != scope.micro || span.chunk != scope.chunk) {
     return false;
   }
@@ -53,7 +55,7 @@ std::vector<WorkSpan> work_spans(const Trace& trace, const std::vector<EventTime
     if (!is_work(event)) continue;
     const EventTime& time = times[static_cast<std::size_t>(index)];
     const Scope& scope = event.scope;
-    if (spans.empty() || !joins(spans.back(), scope)) {
+    if (spans.empty() || !joins(spans.back(), scope, time.start)) {
       spans.push_back({kind_of(scope.phase).value_or(scope.phase), scope.step, scope.micro,
                        scope.chunk, index, time});
       continue;

@@ -106,7 +106,8 @@ void TimelinePlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
   left = std::min(left, kMostOfNames * area.width());
   box_ = below.adjusted(left + 10, kMapHeight + line_ + 10, -6, 0);
   const double lanes = static_cast<double>(data_.lanes.size());
-  lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1.5));
+  const double tracks = std::max(1.0, static_cast<double>(data_.memory.size()));
+  lane_height_ = std::min(kLaneHeight, box_.height() / (lanes + 1.5 * tracks));
   draw_axis(painter);
   draw_names(painter, area.left(), left);
   painter.save();

@@ -118,7 +118,7 @@ ChartPage* make_memory_page(Session& session, QWidget* parent) {
   const auto fill = [plot, tier, stages, &session](const Study& study, const Strategies& shown) {
     const StrategyStudy* current = session.current();
     const bool has = current != nullptr && !current->result.stages.empty();
-    stages->setEnabled(has);
+    stages->setVisible(has);
     tier->setEnabled(!has || !stages->isChecked());
     plot->set_data(has && stages->isChecked()
                        ? stage_memory_bars(study, *current)

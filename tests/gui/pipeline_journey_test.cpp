@@ -25,7 +25,7 @@ constexpr std::size_t kStages = 4, kMicroBatches = 8;
 
 Document schedules() { return Document::open("pipeline-schedules"); }
 
-TimelinePage* timeline(test::Desk& desk) {
+TimelinePage* timeline_of(test::Desk& desk) {
   return qobject_cast<TimelinePage*>(desk.window.view("timeline"));
 }
 
@@ -44,7 +44,7 @@ QStringList steps_of(const Lane& lane) {
 TEST(PipelineJourney, TheTimelineIsTheTextbooksPicture) {
   test::Desk desk(schedules());
   desk.window.show_view("timeline");
-  TimelinePage* page = timeline(desk);
+  TimelinePage* page = timeline_of(desk);
   page->show_strategies("pp4-1f1b", "pp4-zb-h1");
   const TimelineData& data = page->plot()->data();
   ASSERT_EQ(data.lanes.size(), 2 * kStages) << "stages alone at first";
@@ -78,7 +78,7 @@ TEST(PipelineJourney, ForwardAndBackwardAreSeenAndTheBubbleIsEmpty) {
   test::Desk desk(schedules());
   desk.window.resize(1280, 800);
   desk.window.show_view("timeline");
-  TimelinePage* page = timeline(desk);
+  TimelinePage* page = timeline_of(desk);
   page->show_strategies("pp4-1f1b", "");
   page->plot()->resize(1000, 400);
   const QImage image = page->plot()->grab().toImage();
@@ -104,7 +104,7 @@ TEST(PipelineJourney, ForwardAndBackwardAreSeenAndTheBubbleIsEmpty) {
 TEST(PipelineJourney, AStageIsOpenedAndItsWorkSaysWhatItIs) {
   test::Desk desk(schedules());
   desk.window.show_view("timeline");
-  TimelinePage* page = timeline(desk);
+  TimelinePage* page = timeline_of(desk);
   page->show_strategies("pp4-zb-h1", "");
   page->plot()->select(1, 3);
   const Table card = page->card()->table();

@@ -251,7 +251,8 @@ TEST(WindowJourney, ColoursDoNotDependOnWhatElseIsShown) {
   const std::size_t mine = style_of_strategy("mine");
   EXPECT_NE(style_of_strategy("another of mine"), mine);
   EXPECT_EQ(style_of_strategy("mine"), mine);
-  EXPECT_EQ(style_of(MemoryTag::gradient), style_of_move("reduce_scatter", "data", "nvlink4"));
+  EXPECT_EQ(style_of(MemoryTag::gradient),
+            style_of_move({"reduce_scatter", "data", "data", "nvlink4"}));
   EXPECT_EQ(style_of(MemoryTag::optimizer), style_of(TimePart::optimizer));
 }
 
