@@ -45,7 +45,8 @@ void ThreadCommunicator::exchange(StreamId stream, std::span<const Message> mess
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   auto [group, rank] = group_->split(rank_, color, key);
-  return std::make_unique<ThreadCommunicator>(std::move(group), rank, device_, link_bandwidth_);
+  return std::make_unique<ThreadCommunicator>(std::move(group), rank, device_, link_bandwidth_,
+                                              moved_);
 }
 
 }  // namespace zl::cpu

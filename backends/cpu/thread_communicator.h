@@ -16,8 +16,13 @@ class ThreadCommunicator final : public Communicator {
  public:
   // link_bandwidth: as WorldOptions.
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, Device& device,
-                     double link_bandwidth)
-      : group_(std::move(group)), rank_(rank), device_(device), link_bandwidth_(link_bandwidth) {}
+                     double link_bandwidth,
+                     std::shared_ptr<Traffic> moved = std::make_shared<Traffic>())
+      : group_(std::move(group)),
+        rank_(rank),
+        device_(device),
+        link_bandwidth_(link_bandwidth),
+        moved_(std::move(moved)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_->ranks(); }
@@ -27,9 +32,10 @@ class ThreadCommunicator final : public Communicator {
   void exchange(StreamId stream, std::span<const Message> messages, Timing* timing) override;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
-  // Bytes that this rank has read from or written to tensors of other ranks. Summed over the ranks
-  // they are the ledgers' wire bytes, less what that formula rounds up where a count does not
-  // divide by the ranks. One rank's may differ: an all-reduce is cut at cache lines.
+  // Bytes that this rank has read from or written to tensors of other ranks, in the groups that
+  // were split from this one too. Summed over the ranks they are the ledgers' wire bytes, less what
+  // that formula rounds up where a count does not divide by the ranks. One rank's may differ: an
+  // all-reduce is cut at cache lines.
   const Traffic& moved() const { return *moved_; }
 
  private:
@@ -37,7 +43,7 @@ class ThreadCommunicator final : public Communicator {
   int rank_;
   Device& device_;
   double link_bandwidth_;
-  std::shared_ptr<Traffic> moved_ = std::make_shared<Traffic>();  // shared with what is under way
+  std::shared_ptr<Traffic> moved_;  // shared with what is under way and with split groups
 };
 
 }  // namespace zl::cpu

@@ -9,8 +9,8 @@ const char* name_of(CollectiveKind kind) {
 }
 
 const char* name_of(Axis axis) {
-  constexpr const char* kNames[kAxes] = {"data",      "tensor",   "context", "shard",
-                                         "replicate", "pipeline", "expert",  "world"};
+  constexpr const char* kNames[kAxes] = {"data",     "tensor", "context", "shard",    "replicate",
+                                         "pipeline", "expert", "world",   "secondary"};
   return kNames[static_cast<std::size_t>(axis)];
 }
 

@@ -20,9 +20,19 @@ enum class ReduceOp : std::uint8_t { sum, average, max };
 enum class Purpose : std::uint8_t { data, control };
 
 // Which ranks take part: those that differ in one coordinate of the mesh only (parallel/mesh.h).
-// `data` is shard and replicate together, `world` all ranks.
-enum class Axis : std::uint8_t { data, tensor, context, shard, replicate, pipeline, expert, world };
-inline constexpr std::size_t kAxes = 8;
+// `data` is shard and replicate together, `secondary` a part of shard, `world` all ranks.
+enum class Axis : std::uint8_t {
+  data,
+  tensor,
+  context,
+  shard,
+  replicate,
+  pipeline,
+  expert,
+  world,
+  secondary
+};
+inline constexpr std::size_t kAxes = 9;
 
 const char* name_of(CollectiveKind kind);
 const char* name_of(Axis axis);

@@ -22,6 +22,8 @@ int Mesh::size(Axis axis) const {
       return pipeline;
     case Axis::world:
       return ranks();
+    case Axis::secondary:
+      return secondary;
     case Axis::expert:
       return 1;
   }
@@ -33,6 +35,7 @@ int Mesh::stride(Axis axis) const {
     case Axis::context:
       return tensor;
     case Axis::shard:
+    case Axis::secondary:
     case Axis::data:
       return tensor * context;
     case Axis::replicate:
@@ -59,8 +62,12 @@ void Mesh::check(int wanted) const {
                             std::to_string(context) + " x shard " + std::to_string(shard) +
                             " x replicate " + std::to_string(replicate) + " x pipeline " +
                             std::to_string(pipeline);
-  for (const int each : {tensor, context, shard, replicate, pipeline}) {
+  for (const int each : {tensor, context, shard, replicate, pipeline, secondary}) {
     if (each < 1) throw Error(ErrorCode::invalid, sizes + ": every size is at least 1");
+  }
+  if (shard % secondary != 0) {
+    throw Error(ErrorCode::invalid,
+                sizes + ": secondary " + std::to_string(secondary) + " does not divide shard");
   }
   if (ranks() != wanted) {
     throw Error(ErrorCode::invalid, sizes + " makes " + std::to_string(ranks()) + " ranks, not " +

@@ -16,6 +16,8 @@ namespace zl {
 
 struct Mesh {
   int tensor = 1, context = 1, shard = 1, replicate = 1, pipeline = 1;
+  // So many neighbours of a shard group hold its weights once more between them (ZeRO++'s hpZ).
+  int secondary = 1;
 
   // Plain data parallelism, ZeRO's shards over all ranks.
   static Mesh data_parallel(int ranks) { return {.shard = ranks}; }
@@ -43,7 +45,8 @@ struct Mesh {
   // The ranks of that group, in order of their coordinates.
   std::vector<int> members(int rank, Axis axis) const;
 
-  // Error{invalid} naming the sizes when one is below 1 or they do not make `ranks`.
+  // Error{invalid} naming the sizes when one is below 1, they do not make `ranks`, or secondary
+  // does not divide shard.
   void check(int ranks) const;
 };
 

@@ -34,7 +34,8 @@ void check_tensor_of(const Strategy& strategy, const ModelConfig& model, std::in
                                         " is not the mesh's " + std::to_string(mesh.tensor));
   }
   check_tensor(model, strategy.tensor, sequence);
-  for (const std::string& conflict : {tensor_conflict(strategy), replicas_conflict(strategy)}) {
+  for (const std::string& conflict :
+       {tensor_conflict(strategy), replicas_conflict(strategy), secondary_conflict(strategy)}) {
     if (!conflict.empty()) throw Error(ErrorCode::invalid, conflict);
   }
 }

@@ -15,10 +15,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Where its stages lie is part of what a rank's state belongs to.
-CheckpointConfig checkpoint_of(CheckpointConfig config, const PipelineConfig& pipeline) {
-  if (const std::string text = placement_text(pipeline); !text.empty()) {
+// What part of the model a rank has, is part of what its state belongs to.
+CheckpointConfig checkpoint_of(CheckpointConfig config, const Strategy& strategy) {
+  if (const std::string text = placement_text(strategy.pipeline); !text.empty()) {
     config.identity["pipeline"] = text;
+  }
+  if (strategy.tensor.ranks > 1) {
+    config.identity["parallel.tensor"] = std::to_string(strategy.tensor.ranks);
+  }
+  if (strategy.zero.replicas > 1) {
+    config.identity["parallel.replicate"] = std::to_string(strategy.zero.replicas);
   }
   return config;
 }
@@ -37,7 +43,7 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
                        .host_memory = options.host_memory,
                        .mesh = mesh_of(strategy, handle.communicator.size())});
   context.use_storage(storage.get());
-  Checkpoints checkpoints(checkpoint_of(options.checkpoint, strategy.pipeline), context,
+  Checkpoints checkpoints(checkpoint_of(options.checkpoint, strategy), context,
                           handle.communicator);
   Engine engine(context, model, strategy, options.sequence_length, options.seed, options.pipeline);
   RunRecorder recorder(context, engine, options);

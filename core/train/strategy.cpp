@@ -3,6 +3,11 @@
 #include "core/base/error.h"
 
 namespace zl {
+namespace {
+
+constexpr const char* kSecondary = "zero_optimization.zero_hpz_partition_size: ";
+
+}  // namespace
 
 Mesh mesh_of(const Strategy& strategy, int ranks) {
   const std::int64_t pipeline = strategy.pipeline.ranks, tensor = strategy.tensor.ranks;
@@ -25,10 +30,17 @@ Mesh mesh_of(const Strategy& strategy, int ranks) {
                                         " does not divide the " + std::to_string(data) +
                                         " data-parallel ranks; use a number that does");
   }
+  const std::int64_t shard = data / replicas, secondary = strategy.zero.secondary_partition;
+  if (secondary < 1 || shard % secondary != 0) {
+    throw Error(ErrorCode::invalid, std::string(kSecondary) + std::to_string(secondary) +
+                                        " does not divide the " + std::to_string(shard) +
+                                        " ranks that share the weights; use a number that does");
+  }
   return {.tensor = static_cast<int>(tensor),
-          .shard = static_cast<int>(data / replicas),
+          .shard = static_cast<int>(shard),
           .replicate = static_cast<int>(replicas),
-          .pipeline = static_cast<int>(pipeline)};
+          .pipeline = static_cast<int>(pipeline),
+          .secondary = static_cast<int>(secondary)};
 }
 
 std::string tensor_conflict(const Strategy& strategy) {
@@ -51,6 +63,18 @@ std::string replicas_conflict(const Strategy& strategy) {
     return key + "does not go with LAMB and the one-bit optimizers; use AdamW, Adam or SGD";
   }
   return {};
+}
+
+std::string secondary_conflict(const Strategy& strategy) {
+  const ZeroConfig& zero = strategy.zero;
+  if (zero.secondary_partition == 1) return {};
+  if (zero.stage != 3) {
+    return kSecondary + ("needs stage 3, which gathers weights, not " + std::to_string(zero.stage));
+  }
+  if (zero.replicas == 1) return {};
+  return kSecondary + std::string(
+                          "does not go with copies of shards, which gather nearby already; "
+                          "use one of the two");
 }
 
 ParameterTable parameters_of(const ModelConfig& model, const Strategy& strategy, int rank,

@@ -62,6 +62,9 @@ std::string tensor_conflict(const Strategy& strategy);
 // Why shards cannot have copies, beginning with the key; empty: they can.
 std::string replicas_conflict(const Strategy& strategy);
 
+// Why ranks cannot keep gathered weights in parts (hpZ), beginning with the key; empty: they can.
+std::string secondary_conflict(const Strategy& strategy);
+
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.
 std::string stage_conflict(const Strategy& strategy);
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/ops/elementwise.h"
-#include "core/zero/quantized_collectives.h"
 
 namespace zl {
 
@@ -19,6 +18,9 @@ ShardedWeights::ShardedWeights(RankContext& context, const StoreConfig& config,
       live_(table.specs.size()) {
   place();
   choose_persistent();
+  std::vector<bool> is_gathered = is_persistent_;
+  is_gathered.flip();
+  secondary_.emplace(context_, config_.precision.compute_dtype, partition_, is_gathered);
   follow(visits);
 }
 
@@ -158,6 +160,8 @@ void ShardedWeights::enter(int unit, Pass pass) {
     gathered.readable = true;
     gathered.wire.reset();
     ahead_elements_ -= gathered.elements;
+    if (!secondary_->any() || pass == Pass::backward) continue;
+    for (const int p : gathered.parameters) secondary_->keep(p, live_[p]);
   }
   if (config_.zero.overlap_comm) prefetch();
 }
@@ -186,62 +190,6 @@ bool ShardedWeights::is_dropped_before(std::size_t visit, const Gathered& gather
     if (reads(last - 1, gathered)) return !used_soon(last, gathered);
   }
   return false;
-}
-
-void ShardedWeights::start_gather(std::size_t visit) {
-  Gathered gathered;
-  std::int64_t padded = 0;
-  for (const int p : visit_parameters_[visit]) {
-    if (!live_[p].empty()) continue;
-    gathered.parameters.push_back(p);
-    gathered.elements += partition_.slot(p).count;
-    padded += partition_.slot(p).padded;
-  }
-  if (gathered.parameters.empty()) return;
-  const int unit = visits_[visit].unit;
-  ScopeGuard scope(context_, Phase::gather, unit);
-  gathered.storage = context_.allocate(config_.precision.compute_dtype, Shape{padded},
-                                       MemoryTag::parameter, {"gathered weights", unit});
-  std::int64_t offset = 0;
-  for (const int p : gathered.parameters) {
-    live_[p] = gathered.storage.view.flat(offset, partition_.slot(p).padded);
-    offset += partition_.slot(p).padded;
-  }
-  const StreamId stream = config_.zero.overlap_comm ? StreamId::communication : StreamId::compute;
-  // The block may have been used by earlier work of the compute stream.
-  if (config_.zero.overlap_comm) context_.wait(stream, context_.record(StreamId::compute));
-  const std::vector<Segment> segments = bring(stream, gathered.parameters);
-  if (config_.zero.quantized_weights) {
-    gathered.wire = quantized_all_gather(context_, stream, segments);
-  } else {
-    context_.collective(stream, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, segments,
-                                 context_.mesh().sharding()});
-  }
-  if (config_.zero.overlap_comm) gathered.event = context_.record(stream);
-  live_elements_ += gathered.elements;
-  ahead_elements_ += gathered.elements;
-  gathered_.push_back(std::move(gathered));
-}
-
-std::vector<Segment> ShardedWeights::bring(StreamId stream, const std::vector<int>& parameters) {
-  std::vector<Segment> segments;
-  const bool off_device = std::any_of(parameters.begin(), parameters.end(),
-                                      [&](int p) { return tier(p) != Tier::device; });
-  // The destination may have been used by earlier work of the compute stream.
-  if (off_device) context_.wait(StreamId::copy_in, context_.record(StreamId::compute));
-  for (const int p : parameters) {
-    const TensorView& whole = live_[p];
-    TensorView own = owned(p);
-    if (tier(p) != Tier::device) own = partition_.own_chunk(whole);
-    if (tier(p) == Tier::cpu) {
-      context_.copy(StreamId::copy_in, Route::host_to_device, own, owned(p));
-    } else if (tier(p) == Tier::nvme) {
-      files_->fetch(p, own);
-    }
-    segments.push_back({own, whole});
-  }
-  if (off_device) context_.wait(stream, context_.record(StreamId::copy_in));
-  return segments;
 }
 
 void ShardedWeights::leave(int, Pass) {
@@ -284,14 +232,6 @@ TensorView ShardedWeights::weight(int parameter) {
   ZL_CHECK(!view.empty(),
            "weight of '" + table_.specs[parameter].name + "' is read while it is not gathered");
   return view.flat(0, partition_.slot(parameter).count).reshaped(table_.specs[parameter].shape);
-}
-
-void ShardedWeights::gather_updated() {
-  if (persistent_.empty()) return;
-  ScopeGuard scope(context_, Phase::gather, -1);
-  const std::vector<Segment> segments = bring(StreamId::compute, persistent_);
-  context_.collective(StreamId::compute, {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data,
-                                          segments, context_.mesh().sharding()});
 }
 
 }  // namespace zl

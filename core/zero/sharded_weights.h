@@ -1,15 +1,18 @@
 // ZeRO stage 3: every rank holds its chunk of each weight; a unit's weights are all-gathered before
 // its forward and before its backward, ahead of time on the communication stream (prefetch), and
-// dropped after. Small parameters may stay gathered (persistent). SPECS 3.5 and 3.6, after
+// dropped after. Small parameters may stay gathered (persistent); backwards may gather from a small
+// group (hpZ). SPECS 3.5 and 3.6, after
 // DeepSpeed's partitioned parameter coordinator; the granularity of fetch, prefetch and release is
 // the unit. Ownership: owns the shards and the gathered weights. Threads: one rank's thread.
 #pragma once
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/offload/weight_files.h"
+#include "core/zero/secondary_shards.h"
 #include "core/zero/weight_store.h"
 
 namespace zl {
@@ -47,6 +50,7 @@ class ShardedWeights : public WeightStore {
   void place();
   void choose_persistent();
   void start_gather(std::size_t visit);
+  void gather(StreamId stream, std::size_t visit, Gathered& gathered);
   void prefetch();
   // What a gather of these reads and writes; a chunk on the host is first copied to its place.
   std::vector<Segment> bring(StreamId stream, const std::vector<int>& parameters);
@@ -70,6 +74,7 @@ class ShardedWeights : public WeightStore {
   std::vector<int> persistent_;
   std::vector<bool> is_persistent_;
   Tensor persistent_storage_;
+  std::optional<SecondaryShards> secondary_;
   std::vector<TensorView> live_;  // per parameter: its gathered weights; empty: not gathered
   std::list<Gathered> gathered_;
   std::int64_t live_elements_ = 0, ahead_elements_ = 0;

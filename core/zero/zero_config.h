@@ -29,6 +29,9 @@ struct ZeroConfig {
   // their gradients are averaged over the copies once a step. 1: one cut over all data-parallel
   // ranks.
   std::int64_t replicas = 1;
+  // ZeRO++'s hpZ (Wang et al. 2023), stage 3: so many neighbouring ranks keep what a forward
+  // gathered in parts, of which its backward is gathered. 1: backwards gather from all.
+  std::int64_t secondary_partition = 1;
   // ZeRO++: what crosses the wire in blocks of signed bytes.
   bool quantized_weights = false;    // stage 3's gathers
   bool quantized_gradients = false;  // reduce-scatters (stages 1 to 3)

@@ -48,7 +48,8 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   strategy.tensor = build_tensor(keys);
   const std::int64_t of_model = strategy.pipeline.ranks * strategy.tensor.ranks;
   const std::int64_t shard = keys.integer("zero_optimization.mics_shard_size");
-  const std::int64_t least = of_model * std::max<std::int64_t>(1, shard);
+  const std::int64_t part = keys.integer("zero_optimization.zero_hpz_partition_size");
+  const std::int64_t least = of_model * std::max<std::int64_t>({1, shard, part});
   if (context.infer_ranks && context.ranks % least != 0) context.ranks = least;
   context.ranks = data_parallel_ranks(keys, strategy, context.ranks);
   const Batch batch = build_batch(keys, context);
@@ -66,6 +67,7 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   check_onebit(keys, strategy);
   check_tensor_optimizer(keys, strategy);
   check_replicas(keys, strategy);
+  check_secondary(keys, strategy, batch.ranks);
   strategy.offload = build_offload(keys, strategy);
   check_offload_keys(keys, strategy);
   strategy.schedule = build_schedule(keys, context, release, strategy.optimizer.lr);

@@ -73,8 +73,9 @@ constexpr KeySpec kRows[] = {
     applied("zero_optimization.legacy_stage1", boolean, "false"),
 
     // ZeRO++ and MiCS
-    fixed("zero_optimization.zero_hpz_partition_size", integer, "1", refuse,
-          "hierarchical partitioning (ZeRO++)"),
+    applied("zero_optimization.zero_hpz_partition_size", integer, "1")
+        .at_least(1)
+        .at_most(kMeshLimit),
     applied("zero_optimization.zero_quantized_weights", boolean, "false"),
     fixed("zero_optimization.zero_quantized_nontrainable_weights", boolean, "false", refuse,
           "quantized gathers (ZeRO++)"),

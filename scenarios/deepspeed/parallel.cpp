@@ -141,6 +141,18 @@ void check_replicas(Keys& keys, const Strategy& strategy) {
                         conflict.substr(conflict.find(": ") + 2));
 }
 
+void check_secondary(Keys& keys, const Strategy& strategy, std::int64_t ranks) {
+  const std::string key = "zero_optimization.zero_hpz_partition_size";
+  const std::int64_t part = strategy.zero.secondary_partition;
+  const std::string conflict = secondary_conflict(strategy);
+  if (!conflict.empty()) {
+    keys.effects().reject(key, conflict.substr(conflict.find(": ") + 2));
+  } else if (ranks % part != 0) {
+    keys.effects().reject(key, std::to_string(part) + " does not divide the " +
+                                   std::to_string(ranks) + " data-parallel ranks");
+  }
+}
+
 void check_tensor_optimizer(Keys& keys, const Strategy& strategy) {
   const std::string conflict = tensor_conflict(strategy);
   if (!conflict.empty()) {

@@ -17,6 +17,8 @@ std::int64_t data_parallel_ranks(Keys& keys, const Strategy& strategy, std::int6
 std::int64_t build_replicas(Keys& keys, std::int64_t ranks);
 // What copies of shards do not go with.
 void check_replicas(Keys& keys, const Strategy& strategy);
+// What parts of gathered weights do not go with (hpZ); ranks: data-parallel ones.
+void check_secondary(Keys& keys, const Strategy& strategy, std::int64_t ranks);
 // The optimizer that a tensor group needs.
 void check_tensor_optimizer(Keys& keys, const Strategy& strategy);
 // What a micro-batch count must be for the schedule.

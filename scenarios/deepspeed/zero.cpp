@@ -88,6 +88,7 @@ ZeroConfig build_zero(Keys& keys, const ImportContext& context) {
                           "true is no longer supported by DeepSpeed; remove it");
   }
   build_quantized(keys, zero);
+  zero.secondary_partition = keys.integer(kZero + "zero_hpz_partition_size");
   fields::visit_stage3(zero, [&](const char* name, std::int64_t& size) {
     if (stage3) {
       size = sized_by_hidden(keys, context, name);

@@ -103,6 +103,9 @@ Json zero_json(const Strategy& s) {
                {"reduce_bucket_size", s.zero.reduce_bucket_size}};
   if (s.zero.quantized_weights) zero["zero_quantized_weights"] = true;
   if (s.zero.quantized_gradients) zero["zero_quantized_gradients"] = true;
+  if (s.zero.secondary_partition > 1) {
+    zero["zero_hpz_partition_size"] = s.zero.secondary_partition;
+  }
   if (s.zero.stage == 3) fields::visit_stage3(s.zero, into(zero));
   return zero;
 }

@@ -42,6 +42,17 @@ TEST(Mesh, DataIsShardWithinReplicate) {
   EXPECT_EQ(mesh.members(9, Axis::data), (std::vector<int>{1, 3, 5, 7, 9, 11}));
 }
 
+// Inside data parallelism; consecutive ranks of the world would be a tensor group's.
+TEST(Mesh, SecondaryIsNeighboursOfAShardGroup) {
+  const Mesh mesh{.tensor = 2, .shard = 4, .pipeline = 2, .secondary = 2};
+  EXPECT_EQ(mesh.ranks(), 16);
+  EXPECT_EQ(groups_of(mesh, Axis::secondary),
+            (GroupList{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}}));
+  EXPECT_EQ(mesh.members(6, Axis::data), (std::vector<int>{0, 2, 4, 6}));
+  EXPECT_EQ(mesh.sharding(), Axis::data);
+  EXPECT_THROW((Mesh{.shard = 4, .secondary = 3}.check(4)), Error);
+}
+
 TEST(Mesh, CoordinatesNameEveryRankOnce) {
   const Mesh mesh{.tensor = 3, .context = 2, .shard = 2, .replicate = 2, .pipeline = 5};
   for (int rank = 0; rank < mesh.ranks(); ++rank) {

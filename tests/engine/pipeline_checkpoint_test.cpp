@@ -1,31 +1,11 @@
 // Checkpoints and evaluation of pipelines: a resumed run has the bits of the uninterrupted one, a
 // run over another mesh does not take its state.
 #include "core/train/executor.h"
-#include "tests/engine/checkpoints.h"
+#include "tests/engine/mesh_checkpoints.h"
 #include "tests/engine/pipelines.h"
 
 namespace zl::test {
 namespace {
-
-constexpr std::int64_t kAll = 6, kDone = 4;
-
-MeshRun run_kept(int ranks, const ModelConfig& model, const Strategy& s, const std::string& folder,
-                 std::int64_t count) {
-  return run_ranks(*cpu::make_world({.ranks = ranks}), model, s, kept_in(folder, count));
-}
-
-void expect_resumes(int ranks, const ModelConfig& model, const Strategy& s,
-                    const std::string& what) {
-  const TempFolder folder(in_memory());
-  const std::string run = (folder / "run").string();
-  const MeshRun whole = run_mesh(ranks, model, s, kAll);
-  run_kept(ranks, model, s, run, kDone);
-  EXPECT_EQ(newest_step(run), kDone) << what;
-  const MeshRun rest = run_kept(ranks, model, s, run, kAll);
-  const std::vector<double>& loss = whole.result().loss;
-  EXPECT_EQ(rest.result().loss, std::vector<double>(loss.begin() + kDone, loss.end())) << what;
-  EXPECT_TRUE(rest.weights == whole.weights) << what << ": final weights differ";
-}
 
 TEST(PipelineCheckpoint, ResumesWithTheSameBits) {
   for (const Schedules& each : kSchedules) {
@@ -48,17 +28,6 @@ TEST(PipelineCheckpoint, OfATiedEmbeddingResumesWithTheSameBits) {
     expect_resumes(4, tied, piped(s, PipelineKind::one_f_one_b, 2), "loop");
     expect_resumes(4, tied, piped(s, PipelineKind::zb_v, 2, 2), "V");
   }
-}
-
-std::string mesh_refusal(int ranks, const ModelConfig& model, const Strategy& s,
-                         const std::string& folder) {
-  try {
-    run_kept(ranks, model, s, folder, kAll);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(PipelineCheckpoint, OfAnotherMeshIsRefusedByName) {

@@ -32,5 +32,42 @@ TEST(Traffic, ThreadRanksMoveTheBytesOfTheBooks) {
   }
 }
 
+TrafficSum moved_by(const RankHandle& handle) {
+  const cpu::Traffic& all =
+      dynamic_cast<const cpu::ThreadCommunicator&>(handle.communicator).moved();
+  return {all.bytes(Purpose::data), all.bytes(Purpose::control)};
+}
+
+void add(const TrafficSum& more, TrafficSum& sum) {
+  sum.data += more.data;
+  sum.control += more.control;
+}
+
+TEST(Traffic, ThreadRanksOfMeshesMoveTheBytesOfTheBooks) {
+  ModelConfig model = tiny_llama();
+  model.layers = 4;
+  const TokenSource data = learnable_tokens(model.vocab);
+  ProgramOptions options = steps(3);
+  options.sequence_length = model.max_sequence;
+  options.keep_trace = true;
+  for (const int ranks : {4, 8}) {
+    for (const Strategy& s : meshes_that_send()) {
+      const Mesh mesh = mesh_of(s, ranks);
+      TrafficSum moved;
+      OwnTraffic all;
+      std::mutex mutex;
+      cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
+        const RankOutcome outcome = run_rank(handle, model, s, data, options);
+        const OwnTraffic own = own_traffic(outcome, mesh, handle.communicator.rank());
+        const std::lock_guard lock(mutex);
+        add(moved_by(handle), moved);
+        add(own.booked, all.booked);
+        add(own.needed, all.needed);
+      });
+      expect_traffic(moved, all, s.name + " of " + std::to_string(ranks) + " ranks");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zl::test

@@ -12,27 +12,12 @@ namespace {
 
 constexpr int kSteps = 50;
 
-Strategy strategy(int stage, int ranks, DType dtype) {
-  Strategy s;
-  s.zero.stage = stage;
-  s.precision.compute_dtype = dtype;
-  s.micro_batch = kBatch / ranks;
-  s.optimizer.beta2 = 0.95;
-  s.optimizer.weight_decay = 0.1;
-  s.zero.param_persistence_threshold = 0;
-  s.schedule.kind = ScheduleKind::warmup_lr;
-  s.schedule.warmup_max_lr = 1e-3;
-  s.schedule.warmup_num_steps = 10;
-  s.schedule.warmup_log = false;
-  return s;
-}
-
 // The initial weights in table order, from one rank.
 std::vector<std::vector<float>> initial_weights(const std::string& model) {
   std::vector<std::vector<float>> weights;
   cpu::make_world({1, 1})->run([&](RankHandle handle) {
     RankContext context(handle.device, handle.communicator);
-    Engine engine(context, named(model), strategy(0, 1, DType::f32), kLength, 1);
+    Engine engine(context, named(model), adamw(0, 1), kLength, 1);
     for (int p = 0; p < static_cast<int>(engine.parameters().specs.size()); ++p) {
       weights.push_back(engine.gather_parameter(p));
     }
@@ -86,7 +71,7 @@ TEST_P(Parity, Fp32FollowsPyTorch) {
   ASSERT_EQ(expected["loss"].size(), static_cast<std::size_t>(kSteps));
   for (const int ranks : {1, 4}) {
     for (const int stage : {0, 3}) {
-      const Trajectory ours = train(GetParam(), strategy(stage, ranks, DType::f32), ranks, kSteps);
+      const Trajectory ours = train(GetParam(), adamw(stage, ranks), ranks, kSteps);
       const double loss = largest_relative_error(ours.loss, expected["loss"]);
       const double norm = largest_relative_error(ours.grad_norm, expected["grad_norm"]);
       EXPECT_LT(loss, 1e-5) << ranks << " ranks, stage " << stage;
@@ -99,7 +84,7 @@ TEST_P(Parity, Fp32FollowsPyTorch) {
 }
 
 TEST_P(Parity, Bf16StaysNear) {
-  const Trajectory ours = train(GetParam(), strategy(2, 4, DType::bf16), 4, kSteps);
+  const Trajectory ours = train(GetParam(), adamw(2, 4, DType::bf16), 4, kSteps);
   const double loss = largest_relative_error(ours.loss, golden(GetParam())["fp32"]["loss"]);
   EXPECT_LT(loss, 2e-2);
   std::printf("%s, 4 ranks, ZeRO-2, bf16: loss within %.1e\n", GetParam().c_str(), loss);

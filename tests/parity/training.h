@@ -12,7 +12,7 @@
 
 #include "backends/cpu/world.h"
 #include "core/base/files.h"
-#include "core/train/engine.h"
+#include "core/train/executor.h"
 
 namespace zl::test {
 
@@ -55,28 +55,51 @@ inline int token(int step, int row, int position) {
   return (step * 31 + row * 17 + position * (1 + row % 3) + position * position / 7) % kVocab;
 }
 
+// Batches of kBatch rows, cut among micro-batches and data-parallel ranks.
+class Rows final : public DataSource {
+ public:
+  Batch batch(const BatchRequest& request) const override {
+    Batch batch;
+    const auto first = static_cast<int>(request.first_sample());
+    for (int row = first; row < first + static_cast<int>(request.micro_batch); ++row) {
+      for (int p = 0; p < kLength; ++p) {
+        batch.tokens.push_back(token(static_cast<int>(request.step), row, p));
+        batch.targets.push_back(token(static_cast<int>(request.step), row, p + 1));
+      }
+    }
+    return batch;
+  }
+};
+
+// generate.py's recipe, kBatch rows cut among the data-parallel ranks.
+inline Strategy adamw(int stage, int data_ranks, DType dtype = DType::f32) {
+  Strategy s;
+  s.zero.stage = stage;
+  s.precision.compute_dtype = dtype;
+  s.micro_batch = kBatch / data_ranks;
+  s.optimizer.beta2 = 0.95;
+  s.optimizer.weight_decay = 0.1;
+  s.zero.param_persistence_threshold = 0;
+  s.schedule.kind = ScheduleKind::warmup_lr;
+  s.schedule.warmup_max_lr = 1e-3;
+  s.schedule.warmup_num_steps = 10;
+  s.schedule.warmup_log = false;
+  return s;
+}
+
 struct Trajectory {
   std::vector<double> loss, grad_norm;
 };
 
-// Batches of kBatch rows, cut among the ranks.
+// What rank 0 of the strategy's mesh says.
 inline Trajectory train(const std::string& model, const Strategy& s, int ranks, int steps) {
   Trajectory trajectory;
+  const Mesh mesh = mesh_of(s, ranks);
   cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
-    RankContext context(handle.device, handle.communicator);
+    RankContext context(handle.device, handle.communicator, {.mesh = mesh});
     Engine engine(context, named(model), s, kLength, 1);
-    const int first = context.rank() * kBatch / ranks;
     for (int step = 0; step < steps; ++step) {
-      std::vector<std::int32_t> tokens, targets;
-      for (int row = first; row < first + kBatch / ranks; ++row) {
-        for (int p = 0; p < kLength; ++p) {
-          tokens.push_back(token(step, row, p));
-          targets.push_back(token(step, row, p + 1));
-        }
-      }
-      engine.forward(tokens, targets);
-      engine.backward();
-      const StepMetrics metrics = engine.step();
+      const StepMetrics metrics = run_step(engine, Rows(), {.sequence_length = kLength});
       if (context.rank() != 0) continue;
       trajectory.loss.push_back(metrics.loss);
       trajectory.grad_norm.push_back(metrics.grad_norm);

@@ -67,6 +67,27 @@ TEST(ImportParallel, ReadsCopiesOfShards) {
   EXPECT_EQ(mesh_of(s, 8), (Mesh{.tensor = 2, .shard = 2, .replicate = 2}));
 }
 
+TEST(ImportParallel, ReadsASecondaryPartition) {
+  const Strategy s =
+      import_text(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 4}})",
+                  ImportContext{8})
+          .strategy;
+  EXPECT_EQ(s.zero.secondary_partition, 4);
+  EXPECT_EQ(
+      import_text(to_text(strategy_to_json(s)), ImportContext{8}).strategy.zero.secondary_partition,
+      4);
+  EXPECT_EQ(mesh_of(s, 8), (Mesh{.shard = 8, .secondary = 4}));
+  EXPECT_CONTAINS(
+      rejection(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 3}})"),
+      "zero_optimization.zero_hpz_partition_size: 3 does not divide the 4 data-parallel ranks");
+  EXPECT_CONTAINS(
+      rejection(R"({"zero_optimization": {"stage": 2, "zero_hpz_partition_size": 2}})"),
+      "zero_optimization.zero_hpz_partition_size: needs stage 3, which gathers weights, not 2");
+  EXPECT_CONTAINS(rejection(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 2,
+                                "mics_shard_size": 2}})"),
+                  "does not go with copies of shards");
+}
+
 TEST(ImportParallel, WithoutASectionThereIsNoPipelineAndNoneIsWritten) {
   const Strategy s = import_text(with(R"("zero_optimization": {"stage": 1})")).strategy;
   EXPECT_EQ(s.pipeline, PipelineConfig{});

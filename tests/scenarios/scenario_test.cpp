@@ -197,7 +197,7 @@ TEST(Scenario, BadInputNamesTheKey) {
       "zero_optimization": {"stage": 4}}]})"),
                   "strategy.zero_optimization.stage: 4 is not one of 0, 1, 2, 3");
   EXPECT_CONTAINS(error_of(R"({"model": "gpt2-tiny", "strategies": [{"train_batch_size": 4,
-      "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}}]})"),
+      "zero_optimization": {"stage": 3, "zero_quantized_nontrainable_weights": true}}]})"),
                   "recognised, not implemented yet");
   EXPECT_CONTAINS(error_of("{\n\"model\": \n}"), "test.json:3:1: malformed JSON");
   EXPECT_CONTAINS(message_of([] { load_scenario("dmeo"); }), "the nearest name is \"demo\"");
