@@ -35,8 +35,12 @@ bool joins(const WorkSpan& span, const Scope& scope, std::int64_t start) {
   return !kind_of(scope.phase) || !kind_of(span.kind) || kind_of(scope.phase) == span.kind;
 }
 
-// The messages of one stream from one trace to another are received in the order of their sends.
-using Way = std::tuple<std::size_t, std::size_t, std::uint8_t>;
+// The messages of one stream from one trace to another, of one micro-batch of a step, are received
+// in the order of their sends. (Of two traces each may leave out rounds of its own.)
+using Way = std::tuple<std::size_t, std::size_t, std::uint8_t, std::int32_t, std::int32_t>;
+Way way_of(std::size_t from, std::size_t to, const TraceEvent& event) {
+  return {from, to, event.stream, event.scope.step, event.scope.micro};
+}
 
 std::optional<std::size_t> trace_of(std::span<const RankTrace> traces, int rank) {
   for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -83,12 +87,12 @@ std::vector<Passage> passages(std::span<const RankTrace> traces,
     }
   };
   each_message(kSends, [&](std::size_t from, std::size_t to, const TraceEvent& event, auto index) {
-    sent[{from, to, event.stream}].push_back({from, to, index, -1, event.scope.step,
-                                              event.scope.micro,
-                                              timelines[from].events[std::size_t(index)]});
+    sent[way_of(from, to, event)].push_back({from, to, index, -1, event.scope.step,
+                                             event.scope.micro,
+                                             timelines[from].events[std::size_t(index)]});
   });
   each_message(0, [&](std::size_t to, std::size_t from, const TraceEvent& event, auto index) {
-    const Way way{from, to, event.stream};
+    const Way way = way_of(from, to, event);
     std::vector<Passage>& on_way = sent[way];
     const std::size_t nth = received[way]++;
     if (nth >= on_way.size()) return;

@@ -15,13 +15,13 @@
 namespace zl {
 namespace {
 
-constexpr int kRanks = 4, kMicroBatches = 6;
+constexpr int kRanks = 4, kMicroBatches = 6, kMany = 64;  // of many, most are recorded once
 
-Scenario on_four_gpus() {
+Scenario on_four_gpus(int micro_batches) {
   ScenarioOverrides overrides;
   overrides.cluster = "4xh100";
   overrides.sequence_length = 256;
-  overrides.gradient_accumulation = kMicroBatches;
+  overrides.gradient_accumulation = micro_batches;
   return load_scenario("gpt2-124m", overrides);
 }
 
@@ -32,14 +32,14 @@ struct Priced {
   std::vector<sim::Timeline> timelines;
 };
 
-Priced priced(PipelineKind kind, int chunks) {
-  const Scenario scenario = on_four_gpus();
+Priced priced(PipelineKind kind, int chunks, int micro_batches = kMicroBatches) {
+  const Scenario scenario = on_four_gpus(micro_batches);
   Strategy strategy = scenario.strategies[1].strategy;
   strategy.pipeline = {.ranks = kRanks, .virtual_stages = chunks, .schedule = kind};
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   Priced out;
   out.pipeline =
-      make_pipeline(kind, {.ranks = kRanks, .micro_batches = kMicroBatches, .chunks = chunks});
+      make_pipeline(kind, {.ranks = kRanks, .micro_batches = micro_batches, .chunks = chunks});
   out.recording =
       record_run(scenario, strategy, sim::device_properties(cluster), program_options(scenario));
   out.result = price_run(scenario, out.recording, cluster, &out.timelines);
@@ -115,6 +115,35 @@ TEST_P(StageRuns, MessagesGoFromTheEndOfABoxToTheBeginOfAnother) {
     ++passed;
   }
   EXPECT_GE(passed, std::size_t{2 * (kRanks - 1) * kMicroBatches});
+}
+
+TEST(FoldedStageRuns, KeepTheNumbersAndTimesOfWhatTheyShow) {
+  const Priced run = priced(PipelineKind::one_f_one_b, 1, kMany);
+  const auto traces = rank_traces(run.recording);
+  std::size_t passed = 0;
+  for (const sim::Passage& passage : sim::passages(traces, run.timelines)) {
+    const auto micro = [&](std::size_t trace, std::int32_t event) {
+      return traces[trace].trace->events()[static_cast<std::size_t>(event)].scope.micro;
+    };
+    EXPECT_EQ(micro(passage.from, passage.sent), micro(passage.to, passage.received));
+    EXPECT_LT(passage.time.start, passage.time.end);
+    ++passed;
+  }
+  EXPECT_GE(passed, std::size_t{2 * (kRanks - 1) * 8});
+  for (const StageRun& stage : stage_runs(run.recording, run.timelines)) {
+    const std::vector<Step> all = scheduled(run.pipeline, stage.stage);
+    const std::vector<sim::WorkSpan> shown = last_step(stage);
+    ASSERT_LT(shown.size(), all.size() / 2);
+    auto next = all.begin();
+    std::int64_t before = 0;
+    for (const sim::WorkSpan& span : shown) {
+      next = std::find(next, all.end(), Step{span.kind, span.micro, span.chunk});
+      ASSERT_NE(next, all.end()) << span.micro << " is not of the schedule, or not in its order";
+      EXPECT_GE(span.time.start, before);
+      before = span.time.end;
+    }
+    EXPECT_EQ(std::get<1>(all.back()), shown.back().micro);
+  }
 }
 
 TEST_P(StageRuns, TheResultHasEveryStageAndNamesTheHighest) {
