@@ -6,6 +6,7 @@
 
 #include "core/base/collective_kind.h"
 #include "core/device/device.h"
+#include "simulator/busy.h"
 
 namespace zl::sim {
 namespace {
@@ -39,27 +40,6 @@ constexpr Account kParts[] = {&StepPrice::compute,        &StepPrice::exposed_co
                               &StepPrice::exposed_tensor, &StepPrice::exposed_pipeline,
                               &StepPrice::optimizer,      &StepPrice::offload_stall,
                               &StepPrice::bubble,         &StepPrice::host};
-
-// When something is under way; asked about instants that never go back.
-class Busy {
- public:
-  void add(EventTime time) { times_.push_back(time); }
-  void sort() {
-    std::sort(times_.begin(), times_.end(),
-              [](const EventTime& a, const EventTime& b) { return a.start < b.start; });
-  }
-  // Until when it is under way at `now`, or when it next is; whether it is.
-  std::pair<std::int64_t, bool> next(std::int64_t now) {
-    while (first_ < times_.size() && times_[first_].end <= now) ++first_;
-    if (first_ == times_.size()) return {INT64_MAX, false};
-    const EventTime& time = times_[first_];
-    return time.start <= now ? std::pair{time.end, true} : std::pair{time.start, false};
-  }
-
- private:
-  std::vector<EventTime> times_;
-  std::size_t first_ = 0;  // that may end after `now`
-};
 
 class StepAccounts {
  public:
