@@ -11,7 +11,6 @@
 
 #include "core/base/stream.h"
 #include "simulator/json/reading.h"
-#include "simulator/pipeline_work.h"
 
 namespace zl {
 namespace {
@@ -30,15 +29,6 @@ std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
 
-// Nanoseconds, as the trace has them.
-std::vector<sim::EventTime> times_of(const Trace& trace) {
-  std::vector<sim::EventTime> times;
-  for (const TraceEvent& event : trace.events()) {
-    times.push_back({event.timing.start_ns, event.timing.end_ns});
-  }
-  return times;
-}
-
 // Writes the events of one process.
 class Process {
  public:
@@ -51,7 +41,7 @@ class Process {
       step_bound("b", step, span.start_ns);
       step_bound("e", step, span.end_ns);
     }
-    if (named.is_stage) micro_batches(*named.trace);
+    if (!named.passes.empty()) micro_batches(named.passes);
   }
 
  private:
@@ -70,15 +60,14 @@ class Process {
   }
 
   // Boxes of the schedule: "forward 3".
-  void micro_batches(const Trace& trace) {
+  void micro_batches(std::span<const StagePass> passes) {
     metadata("thread_name", kWorkTrack, "micro-batches");
-    for (const sim::WorkSpan& work : sim::work_spans(trace, times_of(trace))) {
-      if (work.micro < 0) continue;
-      begin("X", kWorkTrack, work.time.start);
+    for (const StagePass& pass : passes) {
+      begin("X", kWorkTrack, pass.time.start_ns);
       out_ += fmt::format(
           R"(,"dur":{},"cat":"{}","name":"{} {}","args":{{"step":{},"micro":{},"chunk":{}}}}})",
-          microseconds(work.time.end - work.time.start), name_of(work.kind), name_of(work.kind),
-          work.micro, work.step, work.micro, work.chunk);
+          microseconds(pass.time.end_ns - pass.time.start_ns), name_of(pass.kind),
+          name_of(pass.kind), pass.micro, pass.step, pass.micro, pass.chunk);
     }
   }
 

@@ -9,10 +9,17 @@
 
 namespace zl {
 
+// Of a micro-batch through a stage of a pipeline.
+struct StagePass {
+  Phase kind = Phase::forward;
+  int step = 0, micro = 0, chunk = 0;
+  Timing time;
+};
+
 struct NamedTrace {
   std::string name;              // "zero-3 on sim, ranks 0-7"
   const Trace* trace = nullptr;  // every event with its time, releases and allocations too
-  bool is_stage = false;         // of a pipeline: has a track of its micro-batches
+  std::span<const StagePass> passes = {};  // of a stage of a pipeline: a track of their own
 };
 
 // Trace Event Format: a process per trace with a track per stream, its steps as asynchronous slices

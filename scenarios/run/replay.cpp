@@ -4,8 +4,14 @@
 #include "scenarios/run/judge.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "simulator/memory_curve.h"
+#include "simulator/pipeline_work.h"
 
 namespace zl {
+namespace {
+
+constexpr std::int64_t kPicoseconds = 1000;  // per nanosecond
+
+}  // namespace
 
 Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
@@ -21,7 +27,6 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
 }
 
 Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) {
-  constexpr std::int64_t kPicoseconds = 1000;  // per nanosecond
   std::vector<sim::EventTime> all = times;
   for (std::size_t space = 0; space < kMemorySpaces; ++space) {
     for (const sim::MemoryPoint& point :
@@ -39,15 +44,32 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
   return timed;
 }
 
+namespace {
+
+std::vector<StagePass> passes_of(const StageRun& run) {
+  std::vector<StagePass> passes;
+  for (const sim::WorkSpan& work : sim::work_spans(run.recording->trace, run.timeline->events)) {
+    if (work.micro < 0) continue;
+    passes.push_back({work.kind,
+                      work.step,
+                      work.micro,
+                      work.chunk,
+                      {work.time.start / kPicoseconds, work.time.end / kPicoseconds}});
+  }
+  return passes;
+}
+
+}  // namespace
+
 std::vector<TimedTrace> timed_traces(const Recording& recording,
                                      std::span<const sim::Timeline> timelines,
                                      const std::string& name) {
-  const std::vector<StageRun> runs = stage_runs(recording, timelines);
+  const bool is_pipeline = recording.strategy.pipeline.ranks > 1;
   std::vector<TimedTrace> traces;
-  for (const StageRun& run : runs) {
-    const bool is_stage = recording.strategy.pipeline.ranks > 1;
-    traces.push_back({is_stage ? name + ", " + name_of(run) : name,
-                      timed_trace(run.recording->trace, run.timeline->events), is_stage});
+  for (const StageRun& run : stage_runs(recording, timelines)) {
+    traces.push_back({is_pipeline ? name + ", " + name_of(run) : name,
+                      timed_trace(run.recording->trace, run.timeline->events),
+                      is_pipeline ? passes_of(run) : std::vector<StagePass>{}});
   }
   return traces;
 }

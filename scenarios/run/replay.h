@@ -3,6 +3,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include "results/perfetto.h"
 #include "scenarios/run/stage_runs.h"
 
 namespace zl {
@@ -28,7 +29,7 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
 struct TimedTrace {
   std::string name;
   Trace trace;
-  bool is_stage = false;
+  std::vector<StagePass> passes = {};  // of a stage
 };
 
 // Of every stage of a priced recording, called NAME and what stage it is; without a pipeline NAME.

@@ -155,25 +155,19 @@ TEST(Perfetto, TracesAreProcessesWithAnyName) {
 
 TEST(Perfetto, AStageHasATrackOfItsMicroBatches) {
   Trace trace;
-  for (const int micro : {0, 1}) {
-    for (const Phase phase : {Phase::forward, Phase::recompute, Phase::backward}) {
-      const std::int64_t start = 1000 * (3 * micro + static_cast<int>(phase));
-      TraceEvent event = work(EventType::op, StreamId::compute, start, start + 1000);
-      event.scope = {.phase = phase, .unit = 2, .step = 1, .micro = micro};
-      trace.append(event);
-    }
+  trace.append(work(EventType::op, StreamId::compute, 1000, 2000));
+  const StagePass passes[] = {{Phase::forward, 1, 0, 0, {1000, 2000}},
+                              {Phase::weight_gradient, 1, 3, 1, {2000, 5000}}};
+  const NamedTrace named{"stage 1", &trace, passes};
+  const Json json = Json::parse(perfetto_json({&named, 1}));
+  std::vector<std::string> names;
+  for (const Json& event : json["traceEvents"]) {
+    if (!event.contains("args") || !event["args"].contains("micro")) continue;
+    names.push_back(event["name"]);
+    EXPECT_NE(event["tid"], 1) << "not among the operations";
+    EXPECT_EQ(event["dur"], event["args"]["micro"] == 3 ? 3.0 : 1.0);
   }
-  for (const bool is_stage : {false, true}) {
-    const NamedTrace named{"stage 1", &trace, is_stage};
-    const Json json = Json::parse(perfetto_json({&named, 1}));
-    std::vector<std::string> passes;
-    for (const Json& event : json["traceEvents"]) {
-      if (event["args"].contains("micro")) passes.push_back(event["name"]);
-    }
-    // Recomputation belongs to the backward that it is for.
-    const std::vector<std::string> expected{"forward 0", "backward 0", "forward 1", "backward 1"};
-    EXPECT_EQ(passes, is_stage ? expected : std::vector<std::string>{});
-  }
+  EXPECT_EQ(names, (std::vector<std::string>{"forward 0", "weight_gradient 3"}));
 }
 
 TEST(MemorySnapshot, EveryStageIsADevice) {
