@@ -84,7 +84,7 @@ void ProcessGroup::move(StreamId stream, const Call& call) {
       }
     }
   }
-  payload_.add(call.purpose, requests.sent());
+  sent_->payload.add(call.purpose, requests.sent());
   wait(requests, stream, call);
 }
 
@@ -102,7 +102,7 @@ void ProcessGroup::reduce_scatter(StreamId stream, const Call& call) {
       requests.send(peer, source.data + peer * chunk, chunk);
     }
   }
-  payload_.add(call.purpose, requests.sent());
+  sent_->payload.add(call.purpose, requests.sent());
   wait(requests, stream, call);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [source, destination] = call.segments[i];
@@ -132,7 +132,7 @@ void ProcessGroup::all_reduce(StreamId stream, const Call& call) {
       coming.send(peer, theirs.data, theirs.bytes());
     }
   }
-  payload_.add(call.purpose, coming.sent());
+  sent_->payload.add(call.purpose, coming.sent());
   wait(coming, stream, call);
   Requests going(*group_, collective_channel(stream), Requests::kWindow);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -146,7 +146,7 @@ void ProcessGroup::all_reduce(StreamId stream, const Call& call) {
       going.send(peer, own.data, own.bytes());
     }
   }
-  payload_.add(call.purpose, going.sent());
+  sent_->payload.add(call.purpose, going.sent());
   wait(going, stream, call);
 }
 

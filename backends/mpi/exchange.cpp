@@ -103,7 +103,9 @@ void ProcessGroup::exchange(StreamId stream, const std::vector<Message>& message
         ++messages_[static_cast<std::size_t>(stream)][message.peer][message.sends];
     transfers.push_back(std::make_unique<Transfer>(*group_, stream, message, number));
     bytes[message.sends] += message.tensor.bytes();
+    sent_->headers.add(Purpose::data, kHeaderBytes);
   }
+  sent_->payload.add(Purpose::data, bytes[true]);
   if (transfers.empty()) return;
   const auto moved = [&] {
     std::int64_t sum = 0;

@@ -59,7 +59,7 @@ std::shared_ptr<ProcessGroup> ProcessGroup::split(int color, int key) {
   call.splits = true;
   meet(StreamId::compute, call);
   return std::make_shared<ProcessGroup>(group_->split(color, key), notices_, timeout_,
-                                        link_bandwidth_);
+                                        link_bandwidth_, sent_);
 }
 
 void ProcessGroup::meet(StreamId stream, const Call& call) {
@@ -72,7 +72,7 @@ void ProcessGroup::meet(StreamId stream, const Call& call) {
     requests.receive(peer, &theirs[peer], sizeof(Header));
     requests.send(peer, &mine, sizeof(Header));
   }
-  headers_.add(call.purpose, requests.sent());
+  sent_->headers.add(call.purpose, requests.sent());
   const auto missing = [&] { return requests.missing(); };
   wait({"in " + describe(call), [&] { return requests.done(); }, missing,
         [] { return std::int64_t{0}; },

@@ -22,16 +22,23 @@ namespace zl::mpi {
 
 class Transfer;
 
+// Bytes that a rank has handed to MPI.
+struct Sent {
+  cpu::Traffic payload, headers;
+};
+
 class ProcessGroup {
  public:
   // timeout: how long a rank waits for others to join a call, or for bytes of which none arrives.
   // link_bandwidth: as WorldOptions.
   ProcessGroup(std::shared_ptr<const Group> group, Notices& notices,
-               std::chrono::milliseconds timeout, double link_bandwidth)
+               std::chrono::milliseconds timeout, double link_bandwidth,
+               std::shared_ptr<Sent> sent = std::make_shared<Sent>())
       : group_(std::move(group)),
         notices_(notices),
         timeout_(timeout),
-        link_bandwidth_(link_bandwidth) {}
+        link_bandwidth_(link_bandwidth),
+        sent_(std::move(sent)) {}
 
   int rank() const { return group_->rank(); }
   int size() const { return group_->size(); }
@@ -42,12 +49,13 @@ class ProcessGroup {
   void exchange(StreamId stream, const std::vector<Message>& messages);
   std::shared_ptr<ProcessGroup> split(int color, int key);
 
-  // What this rank has handed to MPI. Payload: of all ranks together the ledger's wire bytes but
-  // for what the ring's last part is rounded up by. Before it, in no book, each collective sends
-  // every other rank a header of kHeaderBytes that says what is called.
+  // What this rank has handed to MPI, here and in the groups that were split from this one.
+  // Payload: of all ranks together the ledger's wire bytes but for what the ring's last part is
+  // rounded up by. Before it, in no book, each collective sends every other rank a header of
+  // kHeaderBytes that says what is called, and the two sides of a message each other.
   static constexpr std::int64_t kHeaderBytes = 256;
-  const cpu::Traffic& payload() const { return payload_; }
-  const cpu::Traffic& headers() const { return headers_; }
+  const cpu::Traffic& payload() const { return sent_->payload; }
+  const cpu::Traffic& headers() const { return sent_->headers; }
 
  private:
   // Something under way, for wait().
@@ -82,7 +90,7 @@ class ProcessGroup {
   Notices& notices_;
   std::chrono::milliseconds timeout_;
   double link_bandwidth_;
-  cpu::Traffic payload_, headers_;
+  std::shared_ptr<Sent> sent_;
   // Each touched by its stream's thread only.
   std::array<std::int64_t, kStreams> calls_{};
   std::array<std::vector<std::byte>, kStreams> scratch_;

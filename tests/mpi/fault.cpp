@@ -1,7 +1,9 @@
-// mpi_fault RANK PHASE STOP|KILL MILLISECONDS: ranks that train, of which one does that to itself
+// mpi_fault RANK PHASE STOP|KILL MILLISECONDS [mesh]: ranks that train, data parallel or on a mesh
+// of tensor groups of two in a pipeline of two, of which one does that to itself
 // when it enters that phase of its second step (or at the `start`, before MPI begins, or at
 // the `end`, after the run). The time is how long the others wait. Exits with 77 on a rank that
 // never entered it.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +29,10 @@ struct Fault {
   void at(const std::string& place) const {
     if (place != phase || happened) return;
     happened = true;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    std::fprintf(
+        stderr, "fault at %lld\n",
+        static_cast<long long>(std::chrono::floor<std::chrono::milliseconds>(now).count()));
     std::raise(signal);
   }
 };
@@ -47,15 +53,18 @@ class Faulty final : public test::ForwardingDevice {
   int loaded_ = 0;      // micro-batches
 };
 
-Strategy strategy() {
+Strategy strategy(bool on_mesh) {
   Strategy all = test::strategy(3, DType::bf16);
   all.zero.overlap_comm = true;
   all.gradient_accumulation = kMicroBatches;
   all.recompute.mode = RecomputeMode::full;
+  if (!on_mesh) return all;
+  all.tensor = {.ranks = 2, .sequence_parallel = true};
+  all.pipeline = {.ranks = 2, .schedule = PipelineKind::zb_h1};
   return all;
 }
 
-int run(const Fault& fault, std::chrono::milliseconds timeout) {
+int run(const Fault& fault, std::chrono::milliseconds timeout, bool on_mesh) {
   if (this_launch()->rank == fault.rank) fault.at("start");
   const auto world = make_world({.ranks = 2, .threads_per_rank = 1, .collective_timeout = timeout});
   const ModelConfig model = test::tiny_gpt2();
@@ -64,7 +73,7 @@ int run(const Fault& fault, std::chrono::milliseconds timeout) {
   options.sequence_length = model.max_sequence;
   world->run([&](RankHandle handle) {
     Faulty device(handle.device, processes().rank == fault.rank ? &fault : nullptr);
-    run_rank({device, handle.communicator}, model, strategy(), data, options);
+    run_rank({device, handle.communicator}, model, strategy(on_mesh), data, options);
   });
   if (processes().rank == fault.rank) fault.at("end");
   return processes().rank == fault.rank && !fault.happened ? 77 : 0;
@@ -74,11 +83,11 @@ int run(const Fault& fault, std::chrono::milliseconds timeout) {
 }  // namespace zl::mpi
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 5 && argc != 6) return 2;
   try {
     return zl::mpi::run(
         {std::atoi(argv[1]), argv[2], std::string(argv[3]) == "STOP" ? SIGSTOP : SIGKILL},
-        std::chrono::milliseconds(std::atoi(argv[4])));
+        std::chrono::milliseconds(std::atoi(argv[4])), argc == 6);
   } catch (const std::exception& error) {
     zl::mpi::print_error(error.what());
     return 1;

@@ -127,6 +127,53 @@ TEST(MpiTraffic, SendsTheBytesOfTheBooksAndAHeaderACall) {
   }
 }
 
+// The two sides of a message send each other a header; those of a collective go to all of its
+// group, and so it is where the world is split.
+std::int64_t headers_of(const Trace& trace, const Mesh& mesh) {
+  std::int64_t headers = 0;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const auto each = static_cast<Axis>(axis);
+    if (mesh.has_group(each) && mesh.size(each) < ranks()) headers += ranks() - 1;
+  }
+  for (const TraceEvent& event : trace.events()) {
+    if (event.type == EventType::message) ++headers;
+    if (event.type == EventType::collective) headers += event.k - 1;
+  }
+  return headers;
+}
+
+TEST(MpiTraffic, OfMeshesSendsTheBytesOfTheBooks) {
+  ModelConfig model = test::tiny_llama();
+  model.layers = 4;
+  const TokenSource data = test::learnable_tokens(model.vocab);
+  ProgramOptions options = test::steps(3);
+  options.sequence_length = model.max_sequence;
+  options.keep_trace = true;
+  for (const Strategy& s : test::meshes_that_send()) {
+    if (ranks() % (s.tensor.ranks * s.pipeline.ranks * s.zero.replicas) != 0) continue;
+    const Mesh mesh = mesh_of(s, ranks());
+    make_world({.ranks = ranks(), .threads_per_rank = 1})->run([&](RankHandle handle) {
+      const auto& mpi = dynamic_cast<const MpiCommunicator&>(handle.communicator);
+      const RankOutcome outcome = run_rank(handle, model, s, data, options);
+      const test::OwnTraffic own = test::own_traffic(outcome, mesh, me());
+      const std::int64_t headers = headers_of(outcome.trace, mesh) * MpiCommunicator::kHeaderBytes;
+      std::vector<double> mine;
+      for (const std::int64_t bytes :
+           {mpi.payload().bytes(Purpose::data), mpi.payload().bytes(Purpose::control),
+            own.booked.data, own.booked.control, own.needed.data, own.needed.control}) {
+        mine.push_back(static_cast<double>(bytes));
+      }
+      EXPECT_EQ(mpi.headers().bytes(Purpose::data) + mpi.headers().bytes(Purpose::control), headers)
+          << s.name;
+      const std::vector<double> sums = of_all_ranks(handle, mine);
+      const auto sum = [&](int i) {
+        return test::TrafficSum{std::llround(sums[i]), std::llround(sums[i + 1])};
+      };
+      test::expect_traffic(sum(0), {sum(2), sum(4)}, s.name);
+    });
+  }
+}
+
 TEST(MpiFailures, AMismatchNamesBothCallsOnEveryRank) {
   const std::string message = message_of_run([](RankHandle rank) {
     all_reduce(rank);
