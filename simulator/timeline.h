@@ -24,12 +24,12 @@ struct StepPrice {
   std::int64_t compute = 0;                // the compute stream runs an op, optimizer excluded
   std::int64_t exposed_communication = 0;  // it waits while a collective runs, or runs one
   std::int64_t exposed_tensor = 0, exposed_pipeline = 0;  // of that, along these axes of the mesh
-  std::int64_t optimizer = 0;              // it runs an op of Phase::optimizer
-  std::int64_t offload_stall = 0;          // it waits while copies, files or host updates run
-  std::int64_t bubble = 0;                 // it waits while a stream waits for other ranks
-  std::int64_t host = 0;                   // it waits for the host, or copies
-  double spread = 0;                       // relative standard deviation of duration
-  std::int64_t least = 0;                  // no device of these peak rates is faster; 0: unknown
+  std::int64_t optimizer = 0;                             // it runs an op of Phase::optimizer
+  std::int64_t offload_stall = 0;  // it waits while copies, files or host updates run
+  std::int64_t bubble = 0;         // it waits while a stream waits for other ranks
+  std::int64_t host = 0;           // it waits for the host, or copies
+  double spread = 0;               // relative standard deviation of duration
+  std::int64_t least = 0;          // no device of these peak rates is faster; 0: unknown
 
   // An interval that holds the true duration nine times out of ten, if errors are lognormal: a step
   // may take twice as long as was predicted, but not no time, and not less than the peaks allow.
