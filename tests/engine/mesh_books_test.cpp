@@ -17,8 +17,7 @@ struct MeshRow {
 };
 
 Strategy strategy_of(const MeshRow& row, int stage, DType dtype) {
-  Strategy s =
-      piped(accumulated(stage, dtype, kMicros), row.schedule, row.pipeline, row.chunks);
+  Strategy s = piped(accumulated(stage, dtype, kMicros), row.schedule, row.pipeline, row.chunks);
   s.tensor = {.ranks = row.tensor, .sequence_parallel = row.sequence_parallel};
   s.zero.replicas = row.replicas;
   s.zero.secondary_partition = row.secondary;
@@ -144,8 +143,7 @@ TEST(MeshTraffic, OfEveryAxisIsThatOfTheClosedForms) {
         const std::int64_t own = padded_elements(model, s, row.data, rank / 4) * 4;
         EXPECT_EQ(sent.data, passes_over_data(stage) * own / 2) << what;
         EXPECT_EQ(sent.messages, kMicros) << what;
-        EXPECT_EQ(sent.messages_sent, kMicros * (sequence_parallel ? stream / 2 : stream))
-            << what;
+        EXPECT_EQ(sent.messages_sent, kMicros * (sequence_parallel ? stream / 2 : stream)) << what;
       }
     }
   }
