@@ -142,7 +142,8 @@ void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
            count("sequence_length"),
            count("micro_batch"),
            count("gradient_accumulation"),
-           0};
+           setup.tokens_per_step};
+  if (setup.tokens_per_step > 0) return;
   double tokens = run.ranks;
   for (const std::int64_t factor :
        {setup.sequence_length, setup.micro_batch, setup.gradient_accumulation}) {

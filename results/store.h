@@ -59,7 +59,8 @@ struct RunSummary {
   std::int64_t first_step = 0;     // that were taken before
   std::int64_t planned_steps = 0;  // of the scenario; and so on: 0 is unknown
   std::int64_t sequence_length = 0, micro_batch = 0, gradient_accumulation = 0;
-  double final_loss = 0;  // NaN: none
+  std::int64_t tokens = 0;  // of a step of all ranks, where it was stored
+  double final_loss = 0;    // NaN: none
   double tokens_per_second = 0;
   double step_time_median = 0;  // seconds
   std::int64_t peak_device_bytes = 0;
@@ -68,7 +69,7 @@ struct RunSummary {
 
   // Of all ranks; 0: unknown.
   std::int64_t tokens_per_step() const {
-    return ranks * micro_batch * gradient_accumulation * sequence_length;
+    return tokens > 0 ? tokens : ranks * micro_batch * gradient_accumulation * sequence_length;
   }
 };
 

@@ -36,6 +36,7 @@ RunSummary read_summary(const CheckedRow& row) {
   run.micro_batch = row.whole("micro_batch");
   run.gradient_accumulation = row.whole("gradient_accumulation");
   run.ranks = row.count("ranks");
+  run.tokens = row.whole("tokens");
   run.steps = row.whole("steps");
   run.final_loss = row.number("final_loss");
   run.tokens_per_second = row.number("tokens_per_second");
@@ -54,7 +55,8 @@ void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int
                    std::vector<RunSummary>& runs) {
   SQLite::Statement select(
       database,
-      "SELECT * FROM run_table WHERE ?1 IN ('', scenario_hash)"
+      "SELECT *, (SELECT tokens_per_step FROM runs WHERE id = run) AS tokens"
+      " FROM run_table WHERE ?1 IN ('', scenario_hash)"
       " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
       " AND ?4 IN ('', backend) AND ?5 IN (0, run)"
       " AND (?6 = '' OR instr(' ' || tags || ' ', ' ' || ?6 || ' ') > 0)"

@@ -2,6 +2,7 @@
 -- Empty: not known, or stored before there was this column; between the tiers of a rank there is none.
 ALTER TABLE collectives ADD COLUMN axis TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;  -- see RunResult
+ALTER TABLE runs ADD COLUMN tokens_per_step INTEGER NOT NULL DEFAULT 0;  -- 0: of runs before, all data parallel
 
 CREATE TABLE stages (
   run                      INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

@@ -86,7 +86,11 @@ TEST_F(Runs, SummariesSayWhatWasRun) {
   EXPECT_EQ(read.sequence_length, 8192);
   EXPECT_EQ(read.micro_batch, 2);
   EXPECT_EQ(read.gradient_accumulation, 3);
-  EXPECT_EQ(read.tokens_per_step(), 4 * 2 * 3 * 8192);
+  EXPECT_EQ(read.tokens_per_step(),
+            420);                 // as the run says: not all its ranks need have other data
+  run.setup.tokens_per_step = 0;  // of a database from before
+  EXPECT_EQ(summary(store_.save(run, scenario, an_environment())).tokens_per_step(),
+            4 * 2 * 3 * 8192);
 }
 
 // Two scenarios of one content share its row, but each run says whose it is.
