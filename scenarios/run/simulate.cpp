@@ -110,14 +110,6 @@ std::vector<StageResult> stage_results(const Recording& recording,
 
 }  // namespace
 
-std::vector<sim::RankTrace> rank_traces(const Recording& recording) {
-  std::vector<sim::RankTrace> traces{{&recording.trace, recording.ranks.ranks}};
-  for (const ClassRecording& other : recording.others) {
-    traces.push_back({&other.trace, other.ranks.ranks});
-  }
-  return traces;
-}
-
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, std::vector<sim::Timeline>* timelines) {
   RunResult result = recording.books;

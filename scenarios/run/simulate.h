@@ -1,32 +1,16 @@
 // A simulated run in its two halves: record a strategy once, price the recording on any cluster.
-// Ownership: a Recording owns its traces. Threads: pure functions; a Recording is free to be priced
-// from several threads at once.
+// Ownership: values. Threads: pure functions; a Recording is free to be priced from several threads
+// at once.
 #pragma once
 
 #include <string>
 
 #include "core/train/rank_program.h"
 #include "scenarios/files/scenario.h"
+#include "scenarios/run/recording.h"
 #include "simulator/cluster/cluster_spec.h"
-#include "simulator/rank_classes.h"
-#include "simulator/timeline.h"
 
 namespace zl {
-
-// What one rank recorded, for all ranks of its class.
-struct ClassRecording {
-  sim::RankClass ranks;
-  RunResult books;                      // bytes, collectives, ops; times are zero
-  Trace trace;                          // of the first kSteadySteps steps of each kind
-  std::vector<std::int64_t> stand_ins;  // RankOutcome's
-};
-
-// The class whose ranks hold the most device memory at their peak, which a result is of, and the
-// others.
-struct Recording : ClassRecording {
-  Strategy strategy;
-  std::vector<ClassRecording> others = {};
-};
 
 // Which ranks are recorded: one of each pipeline stage, or one of each class that differs at all.
 // Within a stage they differ by the padding of their chunks: in a step the first rank runs every op
@@ -41,9 +25,6 @@ ProgramOptions program_options(const Scenario& scenario);
 // (0: none), beside device.host_memory; device.workspace is lent to libraries. Throws OutOfMemory.
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options, RecordedRanks recorded = RecordedRanks::stages);
-
-// The traces of all classes, the recording's own first; they refer to it.
-std::vector<sim::RankTrace> rank_traces(const Recording& recording);
 
 // The recording's result with times, all classes priced together; `timelines`, when given, gets
 // when each event of each of rank_traces() runs. Throws Error{infeasible} when the classes wait for

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/run/simulate.h"
+#include "scenarios/run/recording.h"
 
 namespace zl {
 
