@@ -2,9 +2,9 @@
 // Ownership: a value. Threads: one rank's thread.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "core/trace/trace.h"
@@ -32,7 +32,10 @@ class CommunicationStatistics {
   };
   struct CollectiveKey {
     std::uint8_t kind = 0, purpose = 0, axis = 0;
-    auto operator<=>(const CollectiveKey&) const = default;
+    bool operator<(const CollectiveKey& other) const {
+      return std::tie(kind, purpose, axis) < std::tie(other.kind, other.purpose, other.axis);
+    }
+    bool operator==(const CollectiveKey&) const = default;
   };
   struct Step {
     std::map<CollectiveKey, Totals> collectives;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "results/perfetto.h"
+#include "scenarios/run/simulate.h"
 #include "scenarios/run/stage_runs.h"
 
 namespace zl {
