@@ -156,6 +156,8 @@ Scenario scenario_of(const Published& run, const std::string& stack) {
   };
   const bool named = run.cluster.front() != '{';
   const std::string cluster = (named ? std::to_string(run.ranks) + "x" : "") + run.cluster;
+  // Those of a pipeline are many and all alike.
+  const int steps = run.strategy.find("pipeline") == std::string::npos ? 12 : 1;
   ScenarioOverrides overrides;
   if (!stack.empty()) overrides.stack = stack;
   return scenario_from_json(
@@ -163,8 +165,8 @@ Scenario scenario_of(const Published& run, const std::string& stack) {
           R"(, "strategies": [{"train_micro_batch_size_per_gpu": )" +
           std::to_string(run.micro_batch) + R"(, "gradient_accumulation_steps": )" +
           std::to_string(run.accumulation) + ", " + kAccumulatesFp32 + run.strategy +
-          R"(}], "run": {"ranks": )" + std::to_string(run.ranks) +
-          R"(, "steps": 12, "sequence_length": )" + std::to_string(run.sequence) + "}}",
+          R"(}], "run": {"ranks": )" + std::to_string(run.ranks) + R"(, "steps": )" +
+          std::to_string(steps) + R"(, "sequence_length": )" + std::to_string(run.sequence) + "}}",
       "published.json", overrides);
 }
 
