@@ -12,9 +12,9 @@ namespace zl {
 SteadyPart steady_part(const std::vector<Instruction>& body);
 
 // Leaves out what comes between the first rounds of each rank's steady part and its last, where
-// that is half of them or more; what follows is numbered as if it had not been there. The first are
-// three, or as many as have `kept` micro-batches, and one for each micro-batch on its way if
-// `as_in_flight`: where what is made in one round is waited for so much later. For the recording
+// that is half of them or more; what follows keeps its numbers (Engine::skip_micro_batches). The
+// first are three, or as many as have `kept` micro-batches, and one for each micro-batch on its way
+// if `as_in_flight`: where what is made in one round is waited for so much later. For the recording
 // device.
 PipelinePlan fold(PipelinePlan plan, int kept, bool as_in_flight);
 
