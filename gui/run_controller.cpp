@@ -26,7 +26,7 @@ void RunController::post(Call call) {
 
 void RunController::start(const Scenario& scenario, const std::vector<std::string>& strategies,
                           const std::string& backend, const std::filesystem::path& database,
-                          const CheckpointConfig& checkpoint) {
+                          const KeptFiles& files) {
   if (running_) return;
   if (thread_.joinable()) thread_.join();
   Scenario chosen = scenario;
@@ -43,7 +43,7 @@ void RunController::start(const Scenario& scenario, const std::vector<std::strin
   real_ = backend != "sim";
   stop_ = false;
   Q_EMIT started(names, scenario.run.steps);
-  const Batch batch{chosen, backend, database, checkpoint};
+  const Batch batch{chosen, backend, database, files};
   thread_ = std::thread([this, batch] { work(batch); });
 }
 
@@ -66,7 +66,14 @@ RunHooks RunController::hooks_of(const Batch& batch, int index, std::vector<doub
   const auto tokens = static_cast<double>(tokens_per_step(batch.scenario, strategy));
   RunHooks hooks;
   hooks.stop = &stop_;
-  hooks.checkpoint = batch.checkpoint;
+  hooks.checkpoint = batch.files.checkpoint;
+  if (!batch.files.models.empty()) {
+    const bool alone = batch.scenario.strategies.size() == 1;
+    hooks.save_weights_to = saved_to(batch.files.models, strategy.name, alone);
+  }
+  hooks.on_evaluation = [this, index](const EvaluationPoint& point, bool) {
+    post([this, index, point] { Q_EMIT evaluated(index, point); });
+  };
   hooks.on_step = [this, index, tokens, &seconds](std::int64_t step, const StepMetrics& metrics,
                                                   double took) {
     seconds.push_back(took);
@@ -84,6 +91,11 @@ RunHooks RunController::hooks_of(const Batch& batch, int index, std::vector<doub
   return hooks;
 }
 
+std::string RunController::saved_to(const std::string& folder, const std::string& strategy,
+                                    bool alone) {
+  return alone ? folder : (std::filesystem::path(folder) / strategy).string();
+}
+
 void RunController::run_all(const Batch& batch) {
   const Scenario& scenario = batch.scenario;
   const Runner runner;
@@ -97,7 +109,10 @@ void RunController::run_all(const Batch& batch) {
     std::vector<double> step_seconds;
     RunHooks hooks = hooks_of(batch, index, step_seconds);
     // What a recording reports for a step is not what the step will be.
-    if (can.is_recording) hooks.on_step = {};
+    if (can.is_recording) {
+      hooks.on_step = {};
+      hooks.save_weights_to.clear();
+    }
     RunResult result = attempt_run(runner, scenario, strategy, batch.backend, hooks);
     name_accelerator(can, environment);
     if (store) result.run_id = store_run(*store, scenario, strategy, result, environment);

@@ -23,6 +23,12 @@ struct RunProgress {
   std::int64_t peak_device = 0;                 // bytes of rank 0
 };
 
+// What real runs leave besides rows of the database.
+struct KeptFiles {
+  CheckpointConfig checkpoint = {};
+  std::string models;  // folder for trained models; empty: they are not kept
+};
+
 class RunController : public QObject {
   Q_OBJECT
 
@@ -36,15 +42,18 @@ class RunController : public QObject {
   static QStringList backends();
 
   // Nothing while a batch runs. `database` empty: results are not stored. Simulated runs take no
-  // steps that could be shown: of them only the result comes. `checkpoint`: of real runs.
+  // steps that could be shown: of them only the result comes. `files`: of real runs.
   void start(const Scenario& scenario, const std::vector<std::string>& strategies,
              const std::string& backend, const std::filesystem::path& database,
-             const CheckpointConfig& checkpoint = {});
+             const KeptFiles& files = {});
+  // Where the model of a strategy is saved: of several each has a folder in that one.
+  static std::string saved_to(const std::string& folder, const std::string& strategy, bool alone);
   void cancel();  // after the step under way
 
  Q_SIGNALS:
   void started(const QStringList& strategies, qint64 steps);
   void progressed(const zl::gui::RunProgress& progress);
+  void evaluated(int index, const zl::EvaluationPoint& point);
   void strategy_started(int index);
   void strategy_finished(int index, const zl::RunResult& result);
   // "" or why the batch ended early.
@@ -55,7 +64,7 @@ class RunController : public QObject {
     Scenario scenario;
     std::string backend;
     std::filesystem::path database;
-    CheckpointConfig checkpoint;
+    KeptFiles files;
   };
   void work(const Batch& batch);
   void run_all(const Batch& batch);

@@ -168,6 +168,10 @@ std::vector<MetricDelta> compare(std::span<const RunResult> all_a,
   const RunResult &a = representative(all_a), &b = representative(all_b);
   Deltas deltas(has_numbers(a), has_numbers(b));
   deltas.add_failed(gave_up(a), gave_up(b));
+  const EvaluationPoint *best_a = best_evaluation(a), *best_b = best_evaluation(b);
+  if (best_a != nullptr && best_b != nullptr) {
+    deltas.add("best_validation_loss", best_a->loss, best_b->loss, Worse::more);
+  }
   if (!a.loss.empty() && !b.loss.empty()) {
     deltas.add("final_loss", a.loss.back(), b.loss.back(), Worse::more);
   }

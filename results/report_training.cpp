@@ -37,6 +37,26 @@ ReportPart curve_part(const ReportScenario& scenario, const Metric& metric) {
   return {metric.heading, "", svg_curves(chart), {}};
 }
 
+// Empty: no model was judged while it trained.
+std::vector<ReportPart> evaluation_part(const ReportScenario& scenario) {
+  CurveChart chart;
+  chart.text = {"The validation loss over the steps, " + scenario.name,
+                "One curve per run; the table of the training has the lowest."};
+  for (const ReportRun& run : scenario.runs) {
+    if (run.result.evaluations.empty()) continue;
+    ChartCurve& curve = chart.curves.emplace_back(ChartCurve{run_label(run), 1, {}});
+    for (const EvaluationPoint& point : run.result.evaluations) {
+      curve.values.push_back(point.loss);
+      curve.steps.push_back(point.step);
+    }
+  }
+  if (chart.curves.empty()) return {};
+  return {{"Validation loss",
+           "Mean over the tokens that count, without dropout.",
+           svg_curves(chart),
+           {}}};
+}
+
 double lowest(const std::vector<double>& values) {
   double least = std::nan("");
   for (const double value : values) {
@@ -58,15 +78,21 @@ ReportSection training_section(const ReportScenario& scenario) {
                {"first loss"},
                {"last loss"},
                {"lowest loss"},
+               {"validation loss"},
+               {"perplexity"},
+               {"after step"},
                {"skipped steps"}},
               {}};
   for (const ReportRun& run : scenario.runs) {
     if (!was_trained(run)) continue;
     const RunResult& result = run.result;
+    const EvaluationPoint* best = best_evaluation(result);
     table.rows.push_back({name_of(run), result.backend, std::string(name_of(result.outcome)),
                           result.first_step + 1, result.first_step + result.steps,
                           finite(result.loss.front()), finite(result.loss.back()),
-                          finite(lowest(result.loss)), result.skipped_steps});
+                          finite(lowest(result.loss)), best == nullptr ? Cell() : Cell(best->loss),
+                          best == nullptr ? Cell() : finite(best->perplexity()),
+                          best == nullptr ? Cell() : Cell(best->step), result.skipped_steps});
   }
   ReportSection section{"Training", {}};
   if (table.rows.empty()) return section;
@@ -76,6 +102,7 @@ ReportSection training_section(const ReportScenario& scenario) {
   }
   section.parts.push_back({"", text, "", without_empty_columns(std::move(table))});
   for (const Metric& metric : kMetrics) section.parts.push_back(curve_part(scenario, metric));
+  for (ReportPart& part : evaluation_part(scenario)) section.parts.push_back(std::move(part));
   return section;
 }
 

@@ -24,7 +24,7 @@ inline const char* peak_column(MemoryTag tag) {
   constexpr const char* kNames[kMemoryTags] = {"peak_parameter_bytes",     "peak_gradient_bytes",
                                                "peak_optimizer_bytes",     "peak_activation_bytes",
                                                "peak_communication_bytes", "peak_workspace_bytes",
-                                               "peak_staging_bytes"};
+                                               "peak_staging_bytes",       "peak_kv_cache_bytes"};
   return kNames[static_cast<std::size_t>(tag)];
 }
 
@@ -83,6 +83,21 @@ void visit_stage(Stage& stage, Visit&& visit) {  // table stages
   visit("optimizer_ps", Seconds{stage.time.optimizer});
 }
 
+template <class Labels, class Visit>
+void visit_labels(Labels& labels, Visit&& visit) {  // table label_scores
+  visit("data", labels.data);
+  visit("texts", labels.rows);
+  visit("loss", labels.loss);
+  visit("accuracy", labels.accuracy);
+  visit("accuracy_low", labels.accuracy_low);
+  visit("accuracy_high", labels.accuracy_high);
+  visit("macro_f1", labels.macro_f1);
+  visit("majority_accuracy", labels.majority_accuracy);
+  visit("majority_macro_f1", labels.majority_macro_f1);
+  visit("words_accuracy", labels.words_accuracy);
+  visit("words_macro_f1", labels.words_macro_f1);
+}
+
 template <class Run, class Visit>
 void visit_series(Run& run, Visit&& visit) {  // table step_metrics
   visit("loss", run.loss);
@@ -110,24 +125,24 @@ void visit_phases(Run& run, Visit&& visit) {  // table phases
   visit("exposed_pipeline", Seconds{run.time.exposed_pipeline});
 }
 
-// "rank, ranks, ..." of the table stages.
-inline std::string stage_columns() {
+// "name, name, ..." of what `visit_all` gives its argument.
+template <class VisitAll>
+std::string joined_columns(VisitAll&& visit_all) {
   std::string names;
-  const StageResult stage;
-  visit_stage(stage, [&](const char* name, const auto&) {
+  visit_all([&names](const char* name, const auto&) {
     names += (names.empty() ? "" : ", ") + std::string(name);
   });
   return names;
 }
 
-// "strategy, backend, ..." of the table runs.
 inline std::string run_columns() {
-  std::string names;
-  const RunResult run;
-  visit_columns(run, [&](const char* name, const auto&) {
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  });
-  return names;
+  return joined_columns([run = RunResult{}](auto&& add) { visit_columns(run, add); });
+}
+inline std::string stage_columns() {
+  return joined_columns([stage = StageResult{}](auto&& add) { visit_stage(stage, add); });
+}
+inline std::string label_columns() {
+  return joined_columns([labels = LabelScores{}](auto&& add) { visit_labels(labels, add); });
 }
 
 }  // namespace zl

@@ -34,7 +34,9 @@ Json peak_json(const RunResult& run, const TaggedBytes& peak) {
   Json object;
   object["total"] = of(run, peak.total());
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    object[name_of(static_cast<MemoryTag>(i))] = of(run, peak.tag[i]);
+    const auto tag = static_cast<MemoryTag>(i);
+    if (tag == MemoryTag::kv_cache && peak.tag[i] == 0) continue;  // trainings have none
+    object[name_of(tag)] = of(run, peak.tag[i]);
   }
   return object;
 }
@@ -54,7 +56,7 @@ void add_setup(Json& object, const RunResult& run) {
   const RunSetup& setup = run.setup;
   object["model"] = text_or_null(setup.model);
   object["cluster"] = text_or_null(setup.cluster);
-  object["stack"] = text_or_null(setup.stack);
+  object["software"] = text_or_null(setup.software);
   object["data"] = text_or_null(setup.data);
   object["sequence_length"] = whole_or_null(setup.sequence_length);
   object["micro_batch"] = whole_or_null(setup.micro_batch);
@@ -102,6 +104,37 @@ Json stages_json(const RunResult& run) {
   return list;
 }
 
+// Null: nothing judged the model.
+Json evaluation_json(const RunResult& run) {
+  if (run.evaluations.empty()) return {};
+  Json points = Json::array();
+  for (const EvaluationPoint& point : run.evaluations) {
+    points.push_back({{"step", point.step},
+                      {"loss", point.loss},
+                      {"perplexity", point.perplexity()},
+                      {"tokens", point.tokens}});
+  }
+  const EvaluationPoint* best = best_evaluation(run);
+  return {{"data", text_or_null(run.setup.eval_data)},
+          {"best_step", best == nullptr ? Json() : Json(best->step)},
+          {"points", std::move(points)}};
+}
+
+// Null where no labels were told.
+Json labels_json(const LabelScores& labels) {
+  if (labels.rows == 0) return {};
+  return {
+      {"data", labels.data},
+      {"texts", labels.rows},
+      {"loss", labels.loss},
+      {"accuracy", labels.accuracy},
+      {"accuracy_95", {labels.accuracy_low, labels.accuracy_high}},
+      {"macro_f1", labels.macro_f1},
+      {"majority",
+       {{"accuracy", labels.majority_accuracy}, {"macro_f1", labels.majority_macro_f1}}},
+      {"naive_bayes", {{"accuracy", labels.words_accuracy}, {"macro_f1", labels.words_macro_f1}}}};
+}
+
 // Keys the contract does not name come after those it does.
 void add_extra_keys(Json& object, const RunResult& run) {
   object["first_step"] = run.first_step;
@@ -117,6 +150,8 @@ void add_extra_keys(Json& object, const RunResult& run) {
   object["op_sequence_hash"] = of(run, fmt::format("{:016x}", run.op_sequence_hash));
   object["rank"] = of(run, run.rank);
   object["stages"] = stages_json(run);
+  object["evaluation"] = evaluation_json(run);
+  object["labels"] = labels_json(run.labels);
   object["warnings"] = run.warnings;
   add_setup(object, run);
 }

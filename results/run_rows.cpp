@@ -76,6 +76,16 @@ void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
         visit_stage(run.stages.emplace_back(),
                     [&row](const char* column, auto&& field) { row.read(column, field); });
       });
+  RunTable(database, id, "evaluations")
+      .read("step, loss, tokens", "ORDER BY step", [&run](const Reader& row) {
+        EvaluationPoint& point = run.evaluations.emplace_back();
+        row.read("step", point.step);
+        row.read("loss", point.loss);
+        row.read("tokens", point.tokens);
+      });
+  RunTable(database, id, "label_scores").read(label_columns(), "", [&run](const Reader& row) {
+    visit_labels(run.labels, [&row](const char* column, auto& field) { row.read(column, field); });
+  });
   RunTable(database, id, "warnings")
       .read("message", "ORDER BY position",
             [&run](const Reader& row) { row.read("message", run.warnings.emplace_back()); });
@@ -121,10 +131,19 @@ void read_phases(SQLite::Database& database, std::int64_t id, RunResult& run) {
   });
 }
 
+std::string eval_data_of(SQLite::Database& database, std::int64_t id) {
+  SQLite::Statement select(database,
+                           "SELECT CAST(CASE WHEN json_valid(s.json) THEN"
+                           " coalesce(s.json ->> '$.run.eval_data', '') ELSE '' END AS TEXT)"
+                           " FROM runs r JOIN scenarios s ON s.hash = r.scenario WHERE r.id = ?");
+  select.bind(1, id);
+  return select.executeStep() ? select.getColumn(0).getString() : "";
+}
+
 // What the view takes from the scenario; what its JSON does not say, or not in range, is unknown.
 void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
   SQLite::Statement select(database,
-                           "SELECT model, cluster, stack, data, sequence_length, micro_batch,"
+                           "SELECT model, cluster, software, data, sequence_length, micro_batch,"
                            " gradient_accumulation FROM run_table WHERE run = ?");
   select.bind(1, id);
   if (!select.executeStep()) return;
@@ -137,8 +156,9 @@ void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
   RunSetup& setup = run.setup;
   setup = {text("model"),
            text("cluster"),
-           text("stack"),
+           text("software"),
            text("data"),
+           eval_data_of(database, id),
            count("sequence_length"),
            count("micro_batch"),
            count("gradient_accumulation"),

@@ -76,6 +76,27 @@ void insert_lists(SQLite::Database& database, std::int64_t id, const RunResult& 
   }
 }
 
+void insert_evaluations(SQLite::Database& database, std::int64_t id, const RunResult& run) {
+  SQLite::Statement insert(database, "INSERT INTO evaluations VALUES (?, ?, ?, ?)");
+  Binder row(insert);
+  for (const EvaluationPoint& point : run.evaluations) {
+    row << id << point.step << point.loss << point.tokens;
+    row.execute();
+  }
+}
+
+void insert_labels(SQLite::Database& database, std::int64_t id, const LabelScores& labels) {
+  if (labels.rows == 0) return;
+  std::string marks;
+  visit_labels(labels, [&](const char*, const auto&) { marks += ", ?"; });
+  SQLite::Statement insert(
+      database, "INSERT INTO label_scores (run, " + label_columns() + ") VALUES (?" + marks + ")");
+  Binder row(insert);
+  row << id;
+  visit_labels(labels, [&](const char*, const auto& field) { row << field; });
+  row.execute();
+}
+
 void insert_stages(SQLite::Database& database, std::int64_t id, const RunResult& run) {
   std::string marks;
   const StageResult none;
@@ -119,6 +140,8 @@ std::int64_t insert_run(SQLite::Database& database, const RunOrigin& origin, con
   });
   insert_lists(database, id, run);
   insert_stages(database, id, run);
+  insert_evaluations(database, id, run);
+  insert_labels(database, id, run.labels);
   return id;
 }
 

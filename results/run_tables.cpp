@@ -29,7 +29,7 @@ Table flat_table(std::span<const RunResult> results) {
   for (const char* name :
        {"wire_bytes_per_step", "host_bytes", "nvme_bytes", "reserved_bytes",
         "needed_reserved_bytes", "needed_in_use_bytes", "needed_host_bytes", "needed_nvme_bytes",
-        "device_capacity_bytes", "model", "cluster", "stack", "precision", "sequence_length",
+        "device_capacity_bytes", "model", "cluster", "software", "precision", "sequence_length",
         "micro_batch", "gradient_accumulation", "tokens_per_step", "data", "priced_from"}) {
     table.columns.push_back({name});
   }
@@ -62,7 +62,8 @@ Table flat_table(std::span<const RunResult> results) {
       row.push_back(needs ? Cell(need) : Cell());
     }
     row.push_back(known_count(run.device_capacity));
-    for (const std::string* text : {&setup.model, &setup.cluster, &setup.stack, &run.precision}) {
+    for (const std::string* text :
+         {&setup.model, &setup.cluster, &setup.software, &run.precision}) {
       row.push_back(known_text(*text));
     }
     for (const std::int64_t count : {setup.sequence_length, setup.micro_batch,

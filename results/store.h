@@ -52,8 +52,8 @@ struct RunSummary {
   std::string strategy, backend;
   bool predicted = false;  // RunResult's
   Outcome outcome = Outcome::ok;
-  std::string message;                                 // empty when ok
-  std::string model, cluster, stack, data, precision;  // empty: unknown; stack: this core's own
+  std::string message;                                    // empty when ok
+  std::string model, cluster, software, data, precision;  // empty: unknown; software: this core's
   int ranks = 0;
   std::int64_t steps = 0;          // that this run took
   std::int64_t first_step = 0;     // that were taken before
@@ -61,6 +61,7 @@ struct RunSummary {
   std::int64_t sequence_length = 0, micro_batch = 0, gradient_accumulation = 0;
   std::int64_t tokens = 0;  // of a step of all ranks, where it was stored
   double final_loss = 0;    // NaN: none
+  double best_validation_loss = 0, learning_rate = 0;  // the lowest, the highest; NaN: none
   double tokens_per_second = 0;
   double step_time_median = 0;  // seconds
   std::int64_t peak_device_bytes = 0;

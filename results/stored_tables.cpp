@@ -74,7 +74,7 @@ Table stored_runs_flat_table(std::span<const RunSummary> runs) {
                            "scenario_hash",
                            "model",
                            "cluster",
-                           "stack",
+                           "software",
                            "strategy",
                            "backend",
                            "outcome",
@@ -105,7 +105,7 @@ Table stored_runs_flat_table(std::span<const RunSummary> runs) {
                           run.scenario_hash,
                           known_text(run.model),
                           known_text(run.cluster),
-                          known_text(run.stack),
+                          known_text(run.software),
                           run.strategy,
                           run.backend,
                           std::string(name_of(run.outcome)),
@@ -147,7 +147,7 @@ Table stored_run_table(const RunSummary& run, const RunResult& result, const Env
   add("note", known_text(run.note));
   add("model", known_text(run.model));
   add("cluster", known_text(run.cluster));
-  add("software", known_text(run.stack));
+  add("software", known_text(run.software));
   add("precision", known_text(run.precision));
   add("ranks", std::int64_t{run.ranks});
   add("sequence length", known_count(run.sequence_length));

@@ -27,7 +27,7 @@ RunSummary read_summary(const CheckedRow& row) {
   run.message = row.text("message");
   run.model = row.text("model");
   run.cluster = row.text("cluster");
-  run.stack = row.text("stack");
+  run.software = row.text("software");
   run.data = row.text("data");
   run.precision = row.text("precision");
   run.first_step = row.whole("first_step");
@@ -39,6 +39,8 @@ RunSummary read_summary(const CheckedRow& row) {
   run.tokens = row.whole("tokens");
   run.steps = row.whole("steps");
   run.final_loss = row.number("final_loss");
+  run.best_validation_loss = row.number("best_validation_loss");
+  run.learning_rate = row.number("learning_rate");
   run.tokens_per_second = row.number("tokens_per_second");
   run.step_time_median = row.number("step_time_median_ps") / 1e12;
   run.peak_device_bytes = row.whole("peak_device_bytes");
@@ -55,8 +57,11 @@ void add_summaries(SQLite::Database& database, const RunFilter& filter, std::int
                    std::vector<RunSummary>& runs) {
   SQLite::Statement select(
       database,
-      "SELECT *, (SELECT tokens_per_step FROM runs WHERE id = run) AS tokens"
-      " FROM run_table WHERE ?1 IN ('', scenario_hash)"
+      "SELECT *, (SELECT tokens_per_step FROM runs WHERE id = run) AS tokens,"
+      " (SELECT min(loss) FROM evaluations e WHERE e.run = t.run) AS best_validation_loss,"
+      " (SELECT max(value) FROM step_metrics m WHERE m.run = t.run AND m.name = 'learning_rate')"
+      " AS learning_rate"
+      " FROM run_table t WHERE ?1 IN ('', scenario_hash)"
       " AND ?2 IN ('', scenario) AND ?3 IN ('', strategy)"
       " AND ?4 IN ('', backend) AND ?5 IN (0, run)"
       " AND (?6 = '' OR instr(' ' || tags || ' ', ' ' || ?6 || ' ') > 0)"

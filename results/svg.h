@@ -57,8 +57,9 @@ struct LaneChart {
 
 struct ChartCurve {
   std::string name;
-  std::int64_t first = 1;      // step of the first value
-  std::vector<double> values;  // one a step; what is not finite is a gap
+  std::int64_t first = 1;                // step of the first value
+  std::vector<double> values;            // one a step; what is not finite is a gap
+  std::vector<std::int64_t> steps = {};  // of the values, ascending, where they are not one a step
 };
 
 struct CurveChart {

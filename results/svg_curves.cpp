@@ -57,14 +57,19 @@ std::vector<double> round_values(const Range& range) {
   return values;
 }
 
+double step_at(const ChartCurve& curve, std::size_t value) {
+  if (curve.steps.empty()) return static_cast<double>(curve.first) + static_cast<double>(value);
+  return static_cast<double>(curve.steps[value]);
+}
+
 Plot plot_of(const CurveChart& chart) {
   Plot plot;
   Range values;
   for (const ChartCurve& curve : chart.curves) {
     for (const double y : curve.values) values.take(y);
     if (curve.values.empty()) continue;
-    plot.x.take(static_cast<double>(curve.first));
-    plot.x.take(static_cast<double>(curve.first) + static_cast<double>(curve.values.size()) - 1);
+    plot.x.take(step_at(curve, 0));
+    plot.x.take(step_at(curve, curve.values.size() - 1));
   }
   constexpr double kWide = 100;  // what a linear axis would squeeze
   plot.logarithmic = values.low > 0 && values.high / values.low > kWide;
@@ -99,7 +104,7 @@ void draw_curve(Svg& svg, const Plot& plot, const ChartCurve& curve, std::size_t
     const double value = curve.values[i];
     const bool shows = std::isfinite(value) && (!plot.logarithmic || value > 0);
     if (shows) {
-      const double x = plot.at_x(static_cast<double>(curve.first) + static_cast<double>(i));
+      const double x = plot.at_x(step_at(curve, i));
       path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x, plot.at_y(value));
       if (!pen_down) path += "h0";  // a point alone is seen, too
     }

@@ -19,7 +19,7 @@ double whole_error(const RunResult& run) {
 bool err_together(const RunResult& a, const RunResult& b) {
   return a.predicted && b.predicted && a.own_step_error > 0 && b.own_step_error > 0 &&
          a.priced_from == b.priced_from && a.ranks == b.ranks &&
-         a.setup.cluster == b.setup.cluster && a.setup.stack == b.setup.stack;
+         a.setup.cluster == b.setup.cluster && a.setup.software == b.setup.software;
 }
 
 bool is_timed_prediction(const RunResult& run) {

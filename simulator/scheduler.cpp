@@ -101,7 +101,7 @@ void Scheduler::issue(const TraceEvent& event) {
     case EventType::message:
     case EventType::copy:
     case EventType::transfer:
-      if (!follows_in_exchange(event)) host_ += model_.issue_picoseconds();
+      if (!follows_in_exchange(event)) host_ += model_.issue_picoseconds(event);
       sync_inline_compute();
       return enqueue(event);
     case EventType::record:

@@ -241,6 +241,11 @@ bool rename_entry(const std::string& path, const std::string& to) {
   return may_begin() && ::rename(path.c_str(), to.c_str()) == 0;
 }
 
+bool exchange_entries(const std::string& path, const std::string& other) {
+  return may_begin() &&
+         ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
+}
+
 void set_file_fault(FileFault fault) { g_fault = fault; }
 
 }  // namespace zl

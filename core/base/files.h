@@ -77,6 +77,8 @@ void make_folders(const std::string& path);
 // Of a file, a link or an empty folder; false, and the system's reason in errno, when it stays.
 bool remove_entry(const std::string& path);
 bool rename_entry(const std::string& path, const std::string& to);
+// Each takes the other's name, at once; false where one is missing or the file system cannot.
+bool exchange_entries(const std::string& path, const std::string& other);
 
 // Of tests: asked before every operation that changes the disk, it returns 0, or the error (errno)
 // that the operation fails with; it may end the process. nullptr, as at first: there is none.

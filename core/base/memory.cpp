@@ -8,8 +8,9 @@ const char* name_of(MemorySpace space) {
 }
 
 const char* name_of(MemoryTag tag) {
-  constexpr const char* kNames[kMemoryTags] = {
-      "parameter", "gradient", "optimizer", "activation", "communication", "workspace", "staging"};
+  constexpr const char* kNames[kMemoryTags] = {"parameter",  "gradient",      "optimizer",
+                                               "activation", "communication", "workspace",
+                                               "staging",    "kv_cache"};
   return kNames[static_cast<std::size_t>(tag)];
 }
 

@@ -18,8 +18,9 @@ enum class MemoryTag : std::uint8_t {
   communication,  // gradient buckets, gathered copies made only to be sent
   workspace,      // scratch of single ops, logits chunks
   staging,        // token ids, scalars, and what is on its way between tiers
+  kv_cache,       // keys and values of what was generated so far
 };
-inline constexpr std::size_t kMemoryTags = 7;
+inline constexpr std::size_t kMemoryTags = 8;
 
 const char* name_of(MemorySpace space);
 const char* name_of(MemoryTag tag);

@@ -24,5 +24,12 @@ constexpr std::uint32_t rounding_stream(int parameter) {
 // Training samples and synthetic tokens: beyond all units and parameters.
 inline constexpr std::uint32_t kSampleStream = 0xffff'0000u;
 inline constexpr std::uint32_t kSyntheticStream = 0xffff'0001u;
+// Drawn tokens of generated text, with RngKey::step the number of the sequence.
+inline constexpr std::uint32_t kGenerationStream = 0xffff'0002u;
+// Which tokens are masked, and the order of an epoch's samples, with RngKey::step the epoch.
+inline constexpr std::uint32_t kMaskStream = 0xffff'0003u;
+inline constexpr std::uint32_t kOrderStream = 0xffff'0004u;
+// Random blocks of attention's layouts, with RngKey::step the layer.
+inline constexpr std::uint32_t kLayoutStream = 0xffff'0005u;
 
 }  // namespace zl

@@ -24,6 +24,18 @@ std::string joined(const std::string& list, const char* between, const std::stri
 
 }  // namespace
 
+SafetensorsFile read_rank_file(const std::string& folder, std::int64_t step, int rank, int ranks,
+                               Labels labels) {
+  Labels manifest = read_labelled(manifest_file(folder, step), labels).metadata;
+  labels["rank"] = std::to_string(rank);
+  const std::string path = checkpoint_file(folder, step, rank, ranks);
+  SafetensorsFile file = read_labelled(path, labels);
+  const std::string &completed_with = manifest[file_label(rank)], is = text_of(*file.written);
+  if (is == completed_with) return file;
+  throw Error(ErrorCode::invalid, path + ": is not what the step was completed with (" + is +
+                                      ", not " + completed_with + ")");
+}
+
 Checkpoints::Checkpoints(CheckpointConfig config, RankContext& context, Communicator& world)
     : config_(std::move(config)), context_(context), world_(world) {
   if (config_.folder.empty() || context.rank() != 0) return;
@@ -61,7 +73,7 @@ std::int64_t Checkpoints::restore_newest(Archived& state, std::vector<std::strin
     }
     std::optional<SafetensorsFile> file;
     try {
-      file = read(step, rank);
+      file = read_rank_file(config_.folder, step, rank, ranks, labels_of(step));
     } catch (const Error&) {  // rank 0 tells
     }
     const std::int64_t failed = largest(file ? 0 : ranks - rank);
@@ -133,24 +145,11 @@ Labels Checkpoints::labels_of(std::int64_t step) const {
   return labels;
 }
 
-// The file of a rank, as it was written when the step was completed.
-SafetensorsFile Checkpoints::read(std::int64_t step, int rank) const {
-  Labels labels = labels_of(step);
-  Labels manifest = read_labelled(manifest_file(config_.folder, step), labels).metadata;
-  labels["rank"] = std::to_string(rank);
-  const std::string path = checkpoint_file(config_.folder, step, rank, context_.ranks());
-  SafetensorsFile file = read_labelled(path, labels);
-  const std::string &completed_with = manifest[file_label(rank)], is = text_of(*file.written);
-  if (is == completed_with) return file;
-  throw Error(ErrorCode::invalid, path + ": is not what the step was completed with (" + is +
-                                      ", not " + completed_with + ")");
-}
-
 // Another rank found its file unusable; for rank 0 to tell, so that it is told once.
 std::string Checkpoints::why_unusable(std::int64_t step, int rank) const {
   if (context_.rank() != 0) return "";
   try {
-    read(step, rank);
+    read_rank_file(config_.folder, step, rank, context_.ranks(), labels_of(step));
   } catch (const Error& error) {
     return error.what();
   }

@@ -29,6 +29,11 @@ struct CheckpointConfig {
   Labels identity = {};
 };
 
+// What a rank wrote for a step, as it was when the step was completed; `labels`: of the manifest.
+// Throws Error{invalid} naming the file and what is wrong with it.
+SafetensorsFile read_rank_file(const std::string& folder, std::int64_t step, int rank, int ranks,
+                               Labels labels);
+
 class Checkpoints {
  public:
   // Before the first step, on every rank of `world`. Rank 0 makes and locks the folder, removes
@@ -62,7 +67,6 @@ class Checkpoints {
   [[noreturn]] void follow(std::int64_t rank) const;
 
   Labels labels_of(std::int64_t step) const;
-  SafetensorsFile read(std::int64_t step, int rank) const;
   std::string why_unusable(std::int64_t step, int rank) const;
   WrittenFile write(std::int64_t step, const StateCopy& copy) const;
   void complete(std::int64_t step, const std::vector<WrittenFile>& files) const;

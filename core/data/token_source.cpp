@@ -103,6 +103,14 @@ void TokenSource::require(std::int64_t sequence_length) const {
                      "; give a longer text or a smaller --sequence-length");
 }
 
+std::shared_ptr<const TextWindows> TokenSource::windows(const WindowPlan& plan) const {
+  if (store_ == nullptr) {
+    invalid(name_, "have no end, so they judge nothing; give a text or a .bin of tokens");
+  }
+  if (tokens() < 2) invalid(name_, "holds one token, and nothing is predicted of it");
+  return std::make_shared<TextWindows>(store_, plan);
+}
+
 Batch TokenSource::batch(const BatchRequest& request) const {
   const std::int64_t length = request.sequence_length;
   require(length);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/data/data_source.h"
+#include "core/data/text_windows.h"
 #include "core/data/token_store.h"
 #include "core/data/tokenizer.h"
 
@@ -38,6 +39,10 @@ class TokenSource final : public DataSource {
 
   // Throws Error{invalid} unless one sample fits: sequence_length + 1 tokens.
   void require(std::int64_t sequence_length) const;
+
+  // What judges a model on these tokens. Throws Error{invalid} where they have no end, or are fewer
+  // than two.
+  std::shared_ptr<const TextWindows> windows(const WindowPlan& plan) const;
 
   // Targets are the inputs shifted by one. Row i is sample request.first_sample() + i of the step.
   // Throws as require() does, and when the file has been cut short.

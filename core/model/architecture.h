@@ -12,8 +12,9 @@
 
 namespace zl {
 
-// Units [begin, end) of the decoder-only transformers (GPT-2, Llama): embedding, pre-norm blocks,
-// head. config and table: of these units, and of this rank of the group.
+// Units [begin, end) of a transformer: embedding, blocks, head. Decoders (GPT-2, Llama and its kin)
+// are pre-norm, encoders (BERT) post-norm. config and table: of these units, and of this rank of
+// the group.
 std::vector<std::unique_ptr<ModelUnit>> make_units(RankContext& context, ParameterAccess& access,
                                                    const ModelConfig& config,
                                                    const TensorGroup& group,

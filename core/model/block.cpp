@@ -3,21 +3,25 @@
 #include <cmath>
 #include <utility>
 
+#include "core/model/sparse_attention.h"
 #include "core/ops/activation.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/head_norm.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
 
 namespace zl {
 
 Block::Block(RankContext& context, ParameterAccess& access, const ModelConfig& config,
-             const TensorGroup& group, const BlockParameters& parameters, int number)
+             const TensorGroup& group, const BlockParameters& parameters,
+             std::shared_ptr<Rotary> rotary, int number)
     : ModelUnit(number),
       context_(context),
       access_(access),
       config_(config),
       group_(group),
-      parameters_(parameters) {}
+      parameters_(parameters),
+      rotary_(std::move(rotary)) {}
 
 void Block::forward(MicroBatch& micro) {
   micro.stream = run_forward(std::move(micro.stream), micro.geometry, kept(micro), false);
@@ -67,6 +71,7 @@ ResidualPair Block::run_forward(ResidualPair stream, const BatchGeometry& batch,
       .epsilon = config_.norm_epsilon,
       // The addition of the block before, under that block's key.
       .dropout = residual_dropout(batch, number() - 1, DropoutSite::mlp_out),
+      .weight_offset = norm_offset(),
   });
   stream = {};
   return after_norm1(batch, saved, last_of_recompute);
@@ -88,28 +93,48 @@ ResidualPair Block::forward_from_input(const BatchGeometry& batch, Kept& saved,
       .mean = saved.mean1.view,
       .rstd = saved.rstd1.view,
       .epsilon = config_.norm_epsilon,
+      .weight_offset = norm_offset(),
   });
   return after_norm1(batch, saved, last_of_recompute);
 }
 
-ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output) {
+Tensor Block::attention_half(const BatchGeometry& batch, const TensorView& x, const char* what,
+                             Halves& saved) {
   Tensor all_rows;
   saved.qkv = activation(config_.qkv_width(), batch, "qkv");
-  linear(group_.gathered(saved.norm1, all_rows, {"norm1 of all rows", number()}),
-         parameters_.qkv_weight, parameters_.qkv_bias, saved.qkv);
+  linear(group_.gathered(x, all_rows, {what, number()}), parameters_.qkv_weight,
+         parameters_.qkv_bias, saved.qkv);
   all_rows.reset();
-  if (config_.position == PositionKind::rope) {
-    context_.run(Rope{.qkv = saved.qkv.view,
-                      .shape = attention_shape(batch),
-                      .theta = config_.rope_theta,
-                      .scaling = config_.rope_scaling});
+  if (batch.extension != nullptr) {
+    attend_to_cache(batch, saved);
+  } else {
+    heads_forward(batch, saved);
+    attention_forward(batch, saved);
   }
-  attention_forward(batch, saved);
   Tensor projected = summed_linear(saved.attention, projection(), batch, "attention out");
   if (batch.drop_attention) {
     saved.attention.reset();
     saved.lse.reset();
   }
+  return projected;
+}
+
+Tensor Block::mlp_half(const BatchGeometry& batch, const TensorView& x, const char* what,
+                       Halves& saved, bool skip_output) {
+  Tensor all_rows;
+  saved.up = activation(config_.ffn_in_width(), batch, "mlp up");
+  linear(group_.gathered(x, all_rows, {what, number()}), parameters_.up_weight, parameters_.up_bias,
+         saved.up);
+  all_rows.reset();
+  activation_forward(batch, saved);
+  if (skip_output) return {};
+  Tensor out = summed_linear(saved.act, down(), batch, "mlp out");
+  if (batch.drop_activation) saved.act.reset();
+  return out;
+}
+
+ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool skip_output) {
+  Tensor projected = attention_half(batch, saved.norm1, "norm1 of all rows", saved);
   saved.x2 = stream_activation(batch, "residual");
   saved.norm2 = stream_activation(batch, "norm2");
   if (config_.norm == NormKind::layer_norm) {
@@ -128,22 +153,18 @@ ResidualPair Block::after_norm1(const BatchGeometry& batch, Kept& saved, bool sk
       .rstd = saved.rstd2.view,
       .epsilon = config_.norm_epsilon,
       .dropout = residual_dropout(batch, number(), DropoutSite::attention_out),
+      .weight_offset = norm_offset(),
   });
   projected.reset();
-  saved.up = activation(config_.ffn_in_width(), batch, "mlp up");
-  linear(group_.gathered(saved.norm2, all_rows, {"norm2 of all rows", number()}),
-         parameters_.up_weight, parameters_.up_bias, saved.up);
-  all_rows.reset();
-  activation_forward(batch, saved);
+  Tensor added = mlp_half(batch, saved.norm2, "norm2 of all rows", saved, skip_output);
   if (skip_output) return {};
   ResidualPair out;
   out.x = saved.x2;
-  out.add = summed_linear(saved.act, down(), batch, "mlp out");
-  if (batch.drop_activation) saved.act.reset();
+  out.add = std::move(added);
   return out;
 }
 
-void Block::attention_forward(const BatchGeometry& batch, Kept& saved) {
+void Block::attention_forward(const BatchGeometry& batch, Halves& saved) {
   saved.attention = activation(config_.attention_width(), batch, "attention");
   saved.lse = statistics(batch.rows() * config_.heads, "attention log-sum-exp");
   const AttentionShape shape = attention_shape(batch);
@@ -152,10 +173,69 @@ void Block::attention_forward(const BatchGeometry& batch, Kept& saved) {
                                 .lse = saved.lse.view,
                                 .shape = shape,
                                 .scale = attention_scale(),
-                                .dropout = attention_dropout(batch)});
+                                .dropout = attention_dropout(batch),
+                                .mask = attention_mask(batch, batch.sequence)});
 }
 
-void Block::activation_forward(const BatchGeometry& batch, Kept& saved) {
+void Block::heads_forward(const BatchGeometry& batch, Halves& saved) {
+  norm_heads(batch, saved);
+  rotate(attention_shape(batch), saved.qkv, false);
+}
+
+void Block::norm_heads(const BatchGeometry& batch, Halves& saved) {
+  if (config_.qk_norm) {
+    const AttentionShape shape = attention_shape(batch);
+    saved.heads = activation(normed_width(shape), batch, "heads before norm");
+    saved.heads_rstd = statistics(batch.rows() * (shape.heads + shape.kv_heads), "head norm rstd");
+    context_.run(HeadNormForward{.qkv = saved.qkv.view,
+                                 .x = saved.heads.view,
+                                 .q_weight = weight(parameters_.q_norm_weight),
+                                 .k_weight = weight(parameters_.k_norm_weight),
+                                 .rstd = saved.heads_rstd.view,
+                                 .shape = shape,
+                                 .epsilon = config_.norm_epsilon,
+                                 .weight_offset = norm_offset()});
+  }
+}
+
+void Block::rotate(const AttentionShape& shape, const TensorView& qkv, bool inverse) {
+  if (config_.position != PositionKind::rope) return;
+  context_.run(Rope{.qkv = qkv,
+                    .shape = shape,
+                    .table = rotary_->table(shape.first_position + shape.sequence),
+                    .inverse = inverse});
+}
+
+// Each sequence by itself: they are of different lengths.
+void Block::attend_to_cache(const BatchGeometry& batch, Halves& saved) {
+  saved.attention = activation(config_.attention_width(), batch, "attention");
+  saved.lse = statistics(batch.rows() * config_.heads, "attention log-sum-exp");
+  const KeyValueCache& cache = *batch.extension->cache;
+  const int layer = number() - 1;
+  norm_heads(batch, saved);
+  for (const CachedRows& rows : batch.extension->rows) {
+    AttentionShape shape = attention_shape(batch);
+    shape.sequence = rows.count;
+    shape.first_position = rows.position;
+    shape.keys = rows.position + rows.count;
+    const TensorView qkv = saved.qkv.view.row_range(rows.first_row, rows.count);
+    rotate(shape, qkv, false);
+    const std::int64_t queries = config_.attention_width();
+    const TensorView kept = cache.rows(layer, rows.slot, rows.position, rows.count);
+    context_.run(CopyColumns{{qkv, queries, kept.columns()}, {kept, 0, kept.columns()}});
+    context_.run(AttentionForward{
+        .qkv = {{qkv, 0, queries},
+                cache.keys(layer, rows.slot, shape.keys),
+                cache.values(layer, rows.slot, shape.keys)},
+        .out = saved.attention.view.row_range(rows.first_row, rows.count),
+        .lse = saved.lse.view.flat(rows.first_row * config_.heads, rows.count * config_.heads),
+        .shape = shape,
+        .scale = attention_scale(),
+        .mask = attention_mask(batch, shape.keys)});
+  }
+}
+
+void Block::activation_forward(const BatchGeometry& batch, Halves& saved) {
   saved.act = activation(config_.ffn, batch, "mlp activation");
   context_.run(
       ActivationForward{.kind = config_.activation, .x = saved.up.view, .y = saved.act.view});
@@ -198,6 +278,20 @@ DropoutSpec Block::attention_dropout(const BatchGeometry& batch) const {
 
 double Block::attention_scale() const {
   return 1.0 / std::sqrt(static_cast<double>(config_.head_size));
+}
+
+AttentionMask Block::attention_mask(const BatchGeometry& batch, std::int64_t keys) const {
+  if (batch.sparse != nullptr) {
+    AttentionMask mask = batch.sparse->mask(number() - 1);
+    mask.lengths = batch.lengths;
+    return mask;
+  }
+  if (config_.encoder) {
+    return batch.lengths.empty() ? AttentionMask::full() : AttentionMask::padded(batch.lengths);
+  }
+  const std::int64_t window = config_.window_of(number() - 1);
+  const bool hides = window > 0 && window < keys;
+  return hides ? AttentionMask::sliding(window) : AttentionMask::causal();
 }
 
 AttentionShape Block::attention_shape(const BatchGeometry& batch) const {

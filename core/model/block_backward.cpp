@@ -5,6 +5,7 @@
 #include "core/model/block.h"
 #include "core/ops/activation.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/head_norm.h"
 #include "core/ops/matmul.h"
 #include "core/ops/norm.h"
 
@@ -18,8 +19,23 @@ void Block::backward(MicroBatch& micro) {
 }
 
 void Block::mlp_backward(MicroBatch& micro, Kept& saved) {
-  const BatchGeometry& batch = micro.geometry;
   const TensorView gradient = micro.gradient;
+  Tensor dnorm = mlp_half_backward(micro, saved, saved.norm2, "norm2 gradient");
+  norm_backward(dnorm, saved.x2, parameters_.norm2_weight, parameters_.norm2_bias, saved.mean2,
+                saved.rstd2, gradient, micro.gradient);
+  saved.x2.reset();
+}
+
+void Block::attention_backward(MicroBatch& micro, Kept& saved) {
+  const TensorView gradient = micro.gradient;
+  Tensor dqkv;
+  Tensor dnorm = attention_half_backward(micro, saved, saved.norm1, dqkv, "norm1 gradient");
+  norm_backward(dnorm, saved.input, parameters_.norm1_weight, parameters_.norm1_bias, saved.mean1,
+                saved.rstd1, gradient, micro.gradient);
+}
+
+Tensor Block::mlp_half_backward(MicroBatch& micro, Halves& saved, Tensor& x, const char* what) {
+  const BatchGeometry& batch = micro.geometry;
   if (saved.act.view.empty()) activation_forward(batch, saved);
   Tensor storage, all_rows;
   const TensorView dout = output_gradient(micro, DropoutSite::mlp_out, storage, all_rows);
@@ -30,24 +46,22 @@ void Block::mlp_backward(MicroBatch& micro, Kept& saved) {
   all_rows.reset();
   saved.act.reset();
   // In place where widths agree, so that a device may fuse it with the product that made dact.
-  const bool gated = config_.activation == ActivationKind::swiglu;
+  const bool gated = is_gated(config_.activation);
   context_.run(ActivationBackward{.kind = config_.activation,
                                   .x = saved.up.view,
                                   .dy = dact.view,
                                   .dx = gated ? saved.up.view : dact.view});
   if (!gated) std::swap(saved.up, dact);
   dact.reset();
-  Tensor dnorm = column_backward(micro, up(), saved.up, saved.norm2, "norm2 gradient");
+  Tensor dx = column_backward(micro, up(), saved.up, x, what);
   saved.up.reset();
-  saved.norm2.reset();
-  norm_backward(dnorm, saved.x2, parameters_.norm2_weight, parameters_.norm2_bias, saved.mean2,
-                saved.rstd2, gradient, micro.gradient);
-  saved.x2.reset();
+  x.reset();
+  return dx;
 }
 
-void Block::attention_backward(MicroBatch& micro, Kept& saved) {
+Tensor Block::attention_half_backward(MicroBatch& micro, Halves& saved, Tensor& x, Tensor& dqkv,
+                                      const char* what) {
   const BatchGeometry& batch = micro.geometry;
-  const TensorView gradient = micro.gradient;
   if (saved.attention.view.empty()) attention_forward(batch, saved);
   Tensor storage, all_rows;
   const TensorView dout = output_gradient(micro, DropoutSite::attention_out, storage, all_rows);
@@ -57,7 +71,7 @@ void Block::attention_backward(MicroBatch& micro, Kept& saved) {
     storage.reset();
     all_rows.reset();
   }
-  Tensor dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
+  dqkv = activation(config_.qkv_width(), batch, "qkv gradient");
   Tensor delta = statistics(batch.rows() * config_.heads, "attention delta");
   const AttentionShape shape = attention_shape(batch);
   context_.run(AttentionBackward{.dout = dattention.view,
@@ -68,23 +82,37 @@ void Block::attention_backward(MicroBatch& micro, Kept& saved) {
                                  .delta = delta.view,
                                  .shape = shape,
                                  .scale = attention_scale(),
-                                 .dropout = attention_dropout(batch)});
+                                 .dropout = attention_dropout(batch),
+                                 .mask = attention_mask(batch, batch.sequence)});
   dattention.reset();
   delta.reset();
   put_off_output(micro, projection(), storage, all_rows, saved.attention);
   saved.attention.reset();
   saved.lse.reset();
   saved.qkv.reset();
-  if (config_.position == PositionKind::rope) {
-    context_.run(Rope{.qkv = dqkv.view,
-                      .shape = attention_shape(batch),
-                      .theta = config_.rope_theta,
-                      .inverse = true,
-                      .scaling = config_.rope_scaling});
-  }
-  Tensor dnorm = column_backward(micro, qkv(), dqkv, saved.norm1, "norm1 gradient");
-  norm_backward(dnorm, saved.input, parameters_.norm1_weight, parameters_.norm1_bias, saved.mean1,
-                saved.rstd1, gradient, micro.gradient);
+  heads_backward(batch, saved, dqkv);
+  return column_backward(micro, qkv(), dqkv, x, what);
+}
+
+void Block::heads_backward(const BatchGeometry& batch, Halves& saved, const TensorView& dqkv) {
+  rotate(attention_shape(batch), dqkv, true);
+  if (!config_.qk_norm) return;
+  const GradientTarget dq = access_.gradient(parameters_.q_norm_weight);
+  const GradientTarget dk = access_.gradient(parameters_.k_norm_weight);
+  context_.run(HeadNormBackward{.dqkv = dqkv,
+                                .x = saved.heads.view,
+                                .q_weight = weight(parameters_.q_norm_weight),
+                                .k_weight = weight(parameters_.k_norm_weight),
+                                .rstd = saved.heads_rstd.view,
+                                .dq_weight = dq.view,
+                                .dk_weight = dk.view,
+                                .shape = attention_shape(batch),
+                                .weight_offset = norm_offset(),
+                                .accumulate = dq.accumulate});
+  access_.gradient_ready(parameters_.q_norm_weight);
+  access_.gradient_ready(parameters_.k_norm_weight);
+  saved.heads.reset();
+  saved.heads_rstd.reset();
 }
 
 void Block::linear_backward(const MicroBatch& micro, const LinearWeights& linear,
@@ -108,7 +136,8 @@ void Block::norm_backward(const TensorView& dout, const TensorView& x, int weigh
                             .dx = dx,
                             .dweight = dweight.view,
                             .dbias = dbias,
-                            .accumulate = dweight.accumulate});
+                            .accumulate = dweight.accumulate,
+                            .weight_offset = norm_offset()});
   access_.gradient_ready(weight_id);
   if (bias >= 0) access_.gradient_ready(bias);
 }

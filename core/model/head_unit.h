@@ -1,4 +1,5 @@
-// The last unit: final norm, language-model head and loss. The forward makes the norm only. The
+// The last unit: final norm, language-model head and loss; of masked tokens a dense layer with its
+// activation before the norm, and a bias of the logits. The forward goes up to the norm. The
 // backward begins with logits, loss and their gradients, made and used chunk of rows by chunk, so
 // that logits of the whole micro-batch are never held, and those of no two micro-batches at once.
 // Over a tensor group each rank has the logits of the tokens it holds (config: its own vocabulary),
@@ -28,11 +29,19 @@ class HeadUnit final : public LossUnit {
   void forward(MicroBatch& micro) override;
   void backward(MicroBatch& micro) override;
   void evaluate(MicroBatch& micro) override;
+  void logits(MicroBatch& micro, const std::vector<std::int64_t>& rows,
+              const TensorView& out) override;
 
  private:
   struct Kept : Activations {
+    Tensor rows, dense;  // of the dense layer: its input and output
     Tensor mean, rstd, out;
   };
+  bool has_dense() const { return table_.dense_weight >= 0; }
+  LinearWeights dense() const { return {table_.dense_weight, table_.dense_bias}; }
+  // From the stream to what is normalised, and back from its gradient.
+  Tensor dense_forward(const BatchGeometry& batch, Kept& kept, Tensor rows);
+  void dense_backward(MicroBatch& micro);
   // Logits and losses of the rows; with `train` also the gradients of head and norm's output.
   void loss(MicroBatch& micro, bool train);
   // The losses of some rows from their logits; with `train` the logits become their gradients.
@@ -41,9 +50,11 @@ class HeadUnit final : public LossUnit {
   TensorView weight(int parameter) {
     return parameter < 0 ? TensorView{} : access_.weight(parameter);
   }
+  double norm_offset() const { return config_.norm_plus_one ? 1 : 0; }
   // Tokens of this rank that are no padding.
   std::int64_t held_tokens() const;
   std::int64_t logits_width() const;
+  bool is_padded() const { return logits_width() != config_.vocab; }
   std::int64_t chunk_rows(const BatchGeometry& batch) const;
 
   RankContext& context_;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "core/model/parameters.h"
+#include "core/model/weight_source.h"
 #include "core/rank/rank_context.h"
 
 namespace zl {
 
-// Fills [begin, begin + view.count()) of the flattened parameter by its InitKind.
-void draw_initial(RankContext& context, const ParameterSpec& spec, std::uint64_t seed,
+// Fills [begin, begin + view.count()) of the flattened parameter: by its InitKind, or with the
+// values of the source, for which the host waits.
+void draw_initial(RankContext& context, const ParameterSpec& spec, const InitialWeights& initial,
                   std::int64_t begin, const TensorView& view);
 
 // draw_initial into host memory, on the compute stream: drawn by the device slice by slice, so that
@@ -16,7 +18,7 @@ void draw_initial(RankContext& context, const ParameterSpec& spec, std::uint64_t
 class HostDraw {
  public:
   HostDraw(RankContext& context, DType dtype);
-  void operator()(const ParameterSpec& spec, std::uint64_t seed, std::int64_t begin,
+  void operator()(const ParameterSpec& spec, const InitialWeights& initial, std::int64_t begin,
                   const TensorView& view);
   void zero(const TensorView& view);
 

@@ -7,11 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "core/model/kv_cache.h"
 #include "core/model/linear_gradient.h"
 #include "core/ops/dropout_spec.h"
 #include "core/rank/rank_context.h"
 
 namespace zl {
+
+class SparseAttention;
 
 // Shapes and random keys of one micro-batch.
 struct BatchGeometry {
@@ -23,6 +26,10 @@ struct BatchGeometry {
   bool drop_attention = false, drop_activation = false;  // selective recomputation
   bool train = true;                                     // false: no dropout
   int row_parts = 1, row_part = 0;  // sequence parallelism: this rank's part of the stream's rows
+  // Generation: the rows are of the sequences of a cache, which they extend; `batch` is 1 then.
+  const CacheExtension* extension = nullptr;
+  const SparseAttention* sparse = nullptr;  // null: attention without blocks
+  TensorView lengths = {};  // of an encoder's sequences, without padding: i32[batch]
 
   std::int64_t rows() const { return batch * sequence; }
   // Of the stream between units, and of norms.
@@ -34,7 +41,9 @@ enum class DropoutSite : std::uint32_t {
   embedding = 0,
   attention = 1,
   attention_out = 2,
-  mlp_out = 3
+  mlp_out = 3,
+  first_row = 4,  // of a head of labels
+  pooled = 5
 };
 DropoutSpec dropout_spec(double p, const BatchGeometry& batch, int unit, DropoutSite site,
                          std::int64_t elements_per_sample);
@@ -62,15 +71,18 @@ struct Activations {
 
 // The ids of a micro-batch on the device, as an Objective lays them out.
 struct DeviceBatch {
-  TensorView tokens, targets;  // i32[batch * sequence]; target -1: the row does not count
+  TensorView tokens;    // i32[batch * sequence]
+  TensorView targets;   // likewise, or of labels i32[batch]; -1: the row does not count
+  TensorView segments;  // as tokens, of models that have them: which text each belongs to
 };
 
-// What becomes of the loss: `sum` += weight * mean over the rows that count; gradients start from
+// What becomes of the loss: `sum` += weight * mean over the rows that count (their sum by
+// counted_rows); gradients start from
 // gradient_scale times the gradient of that mean.
 struct LossTerms {
   TensorView sum;
   double weight = 1, gradient_scale = 1;
-  std::int64_t counted_rows = 0;
+  double counted_rows = 0;  // Objective::counted_rows
 };
 
 struct MicroBatch {
@@ -92,7 +104,9 @@ struct MicroBatch {
     if (kept_[index] == nullptr) kept_[index] = std::make_unique<T>();
     return static_cast<T&>(*kept_[index]);
   }
-  void forget(int unit) { kept_[unit].reset(); }
+  void forget(int unit) {
+    if (static_cast<std::size_t>(unit) < kept_.size()) kept_[unit].reset();
+  }
 
  private:
   std::vector<std::unique_ptr<Activations>> kept_;

@@ -38,25 +38,32 @@ struct ParameterSpec {
   std::int64_t counted_elements() const { return counted < 0 ? count() : counted; }
   // The element of the whole parameter that element i is; -1: padding.
   std::int64_t place(std::int64_t i) const;
+  // How many elements from i on lie together in the whole parameter, or are padding.
+  std::int64_t run(std::int64_t i) const;
 };
 
 // Indices into ParameterTable::specs; -1: the model has no such parameter.
 struct BlockParameters {
-  int norm1_weight, norm1_bias, qkv_weight, qkv_bias, out_weight, out_bias;
+  int norm1_weight, norm1_bias, qkv_weight, qkv_bias, q_norm_weight, k_norm_weight;
+  int out_weight, out_bias;
   int norm2_weight, norm2_bias, up_weight, up_bias, down_weight, down_bias;
 };
 
-// Linear weights are [out_features, in_features]. qkv stacks q, k and v heads; for SwiGLU `up`
-// stacks gate and up.
+// An encoder of masked tokens has dense, norm and head; one of labels dense and head.
+// Linear weights are [out_features, in_features]. qkv stacks q, k and v heads; where the MLP is
+// gated `up` stacks gate and up.
 struct ParameterTable {
   // shard: the part of one rank of a tensor group.
   explicit ParameterTable(const ModelConfig& config, const TensorShard& shard = {});
 
   std::vector<ParameterSpec> specs;
   std::vector<BlockParameters> blocks;
-  int token_embedding = -1, position_embedding = -1;
+  int token_embedding = -1, position_embedding = -1, segment_embedding = -1;
+  int embedding_norm_weight = -1, embedding_norm_bias = -1;  // an encoder's
+  int dense_weight = -1, dense_bias = -1;  // of an encoder's head: what pools, or goes before norm
   int final_norm_weight = -1, final_norm_bias = -1;
-  int head = -1;  // equal to token_embedding when tied
+  int head = -1;  // equal to token_embedding when tied; of labels: [labels, hidden]
+  int head_bias = -1;
 
   // The parameters of some units alone, as a rank of a pipeline has them: indices anew, -1 for
   // those of other units. A tied head without the embedding, or with copies_head, has a copy of the
@@ -76,6 +83,9 @@ struct ParameterTable {
 
   int add(const std::string& name, const Shape& shape, int unit, InitKind init, double std = 0);
   BlockParameters add_block(const ModelConfig& config, int layer);
+  void add_embeddings(const ModelConfig& config);
+  void add_head(const ModelConfig& config);
+  void add_label_head(const ModelConfig& config);
   void cut(const ModelConfig& whole, const ModelConfig& part, const TensorShard& shard);
   void cut_attention(const BlockParameters& block, const ModelConfig& whole,
                      const ModelConfig& part, const TensorShard& shard);

@@ -56,14 +56,30 @@ void Stage::forward_group(const Group& group, MicroBatch& micro) {
   }
 }
 
-void Stage::evaluate(MicroBatch& micro) {
-  for (ModelUnit* unit : before_) forward_unit(*unit, micro);
+void Stage::forward_alone(MicroBatch& micro) {
+  for (ModelUnit* unit : before_) {
+    forward_unit(*unit, micro);
+    micro.forget(unit->number());
+  }
   for (ModelUnit* unit : layers_) {
     forward_unit(*unit, micro);
     unit->keep_output_only(micro);
     micro.forget(unit->number());
   }
   for (ModelUnit* unit : after_) forward_unit(*unit, micro);
+}
+
+void Stage::extend(MicroBatch& micro, const std::vector<std::int64_t>& rows,
+                   const TensorView& logits) {
+  forward_alone(micro);
+  ScopeGuard scope(context_, Phase::forward, loss_->number());
+  access_.enter(loss_->number(), Pass::backward);
+  loss_->logits(micro, rows, logits);
+  access_.leave(loss_->number(), Pass::backward);
+}
+
+void Stage::evaluate(MicroBatch& micro) {
+  forward_alone(micro);
   if (loss_ == nullptr) return;
   ScopeGuard scope(context_, Phase::forward, loss_->number());
   access_.enter(loss_->number(), Pass::backward);

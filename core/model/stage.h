@@ -36,6 +36,9 @@ class Stage {
   void weight_gradient(MicroBatch& micro);
   // Forward and, where the model ends here, loss without gradients; nothing is kept.
   void evaluate(MicroBatch& micro);
+  // Forward of rows that extend a cache, or of an encoder's sequences, and the logits of some of
+  // them (LossUnit::logits); the whole model. Nothing but the cache is kept.
+  void extend(MicroBatch& micro, const std::vector<std::int64_t>& rows, const TensorView& logits);
 
   // The order in which one micro-batch enters the units, for prefetchers.
   std::vector<Visit> forward_visits() const;
@@ -46,6 +49,7 @@ class Stage {
   using Group = RecomputePlan::Group;
   ModelUnit& layer(int index) const { return *layers_[index]; }
   void forward_unit(ModelUnit& unit, MicroBatch& micro);
+  void forward_alone(MicroBatch& micro);
   void backward_unit(ModelUnit& unit, MicroBatch& micro);
   void forward_group(const Group& group, MicroBatch& micro);
   void bring_back(std::size_t group, MicroBatch& micro);

@@ -4,6 +4,8 @@
 // Threads: one rank's thread.
 #pragma once
 
+#include <vector>
+
 #include "core/model/micro_batch.h"
 
 namespace zl {
@@ -44,6 +46,10 @@ class LossUnit : public ModelUnit {
   using ModelUnit::ModelUnit;
   // The loss without gradients; what the forward kept is gone.
   virtual void evaluate(MicroBatch& micro) = 0;
+  // Instead of a loss: out[i] = the logits of row rows[i], [rows.size(), >= vocab] in the compute
+  // type; what the forward kept is gone.
+  virtual void logits(MicroBatch& micro, const std::vector<std::int64_t>& rows,
+                      const TensorView& out) = 0;
 };
 
 }  // namespace zl

@@ -9,7 +9,7 @@ HostStep::HostStep(RankContext& context, const OffloadConfig& offload,
                    const OptimizerConfig& optimizer, const PrecisionConfig& precision,
                    const ParameterTable& table, const Partition& partition,
                    const Placement& placement, UpdatedWeights& weights, HostGradients& gradients,
-                   std::uint64_t seed)
+                   const InitialWeights& initial)
     : context_(context),
       offload_(offload),
       partition_(partition),
@@ -19,8 +19,8 @@ HostStep::HostStep(RankContext& context, const OffloadConfig& offload,
       tier_(make_state_tier(context, offload, optimizer, groups_)),
       new_weights_(partition.size()) {
   place_new_weights(precision.compute_dtype);
-  make_optimizers(table, optimizer, {precision.stochastic_rounding, seed});
-  draw_masters(table, seed);
+  make_optimizers(table, optimizer, {precision.stochastic_rounding, initial.seed});
+  draw_masters(table, initial);
 }
 
 void HostStep::place_new_weights(DType dtype) {
@@ -90,7 +90,7 @@ TensorView HostStep::master(std::size_t group, int parameter) const {
   return tier_->state(group).master.flat(slot.shard_offset - groups_[group].begin, slot.chunk);
 }
 
-void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
+void HostStep::draw_masters(const ParameterTable& table, const InitialWeights& initial) {
   HostDraw draw(context_, DType::f32);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].on_host) continue;
@@ -101,7 +101,7 @@ void HostStep::draw_masters(const ParameterTable& table, std::uint64_t seed) {
     }
     context_.wait(StreamId::compute, context_.record(StreamId::host));
     for (int p = groups_[g].first; p < groups_[g].last; ++p) {
-      draw(table.specs[p], seed, partition_.owned_begin(p),
+      draw(table.specs[p], initial, partition_.owned_begin(p),
            master(g, p).flat(0, partition_.owned_count(p)));
     }
     context_.wait(StreamId::host, context_.record(StreamId::compute));

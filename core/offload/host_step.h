@@ -22,7 +22,7 @@ class HostStep {
   HostStep(RankContext& context, const OffloadConfig& offload, const OptimizerConfig& optimizer,
            const PrecisionConfig& precision, const ParameterTable& table,
            const Partition& partition, const Placement& placement, UpdatedWeights& weights,
-           HostGradients& gradients, std::uint64_t seed);
+           HostGradients& gradients, const InitialWeights& initial);
 
   // Updates from the gradients that have arrived, after what was delayed before. Afterwards the
   // compute stream sees the new weights, with a delayed update those of the step before.
@@ -44,7 +44,7 @@ class HostStep {
   void place_new_weights(DType dtype);
   void make_optimizers(const ParameterTable& table, const OptimizerConfig& config,
                        const StochasticRounding& rounding);
-  void draw_masters(const ParameterTable& table, std::uint64_t seed);
+  void draw_masters(const ParameterTable& table, const InitialWeights& initial);
   TensorView master(std::size_t group, int parameter) const;
   struct Leaving {
     Tensor storage;

@@ -6,17 +6,17 @@
 
 namespace zl {
 
-// gelu_tanh, gelu_erf: y[n,F] = gelu(x[n,F]).
-// swiglu (Shazeer 2020): x[n,2F] holds gate then up; y[n,F] = silu(gate) * up.
+// gelu_tanh, gelu_erf: y[n,F] = gelu(x[n,F]). tanh: y = tanh(x), as what pools an encoder's rows.
+// swiglu, geglu_tanh (Shazeer 2020): x[n,2F] holds gate then up; y[n,F] = silu(gate) * up, or
+// gelu_tanh(gate) * up.
 struct ActivationForward {
   static constexpr const char* kName = "activation_forward";
   ActivationKind kind = ActivationKind::gelu_tanh;
   TensorView x, y;
 
   void validate() const {
-    require(x.rows() == y.rows() &&
-                x.columns() == y.columns() * (kind == ActivationKind::swiglu ? 2 : 1),
-            kName, "x is y's shape, twice as wide for swiglu");
+    require(x.rows() == y.rows() && x.columns() == y.columns() * (is_gated(kind) ? 2 : 1), kName,
+            "x is y's shape, twice as wide where it holds a gate");
   }
   Cost cost() const {
     return streaming_cost(*this, 12.0 * static_cast<double>(y.count()), y.rows(), y.columns());
@@ -27,7 +27,8 @@ struct ActivationForward {
   }
 };
 
-// dx from dy and the forward's x. dx may alias x; for gelu it may alias dy.
+// dx from dy and the forward's x. dx may alias x; where there is no gate it may alias
+// dy.
 struct ActivationBackward {
   static constexpr const char* kName = "activation_backward";
   ActivationKind kind = ActivationKind::gelu_tanh;

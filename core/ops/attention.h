@@ -1,10 +1,14 @@
 // Rotary positions and attention that never stores the queries x keys matrix.
 #pragma once
 
+#include <memory>
+
 #include "core/ops/attention_mask.h"
+#include "core/ops/block_table.h"
 #include "core/ops/checks.h"
+#include "core/ops/columns_view.h"
 #include "core/ops/dropout_spec.h"
-#include "core/ops/rope_scaling.h"
+#include "core/ops/rope_table.h"
 
 namespace zl {
 
@@ -29,26 +33,11 @@ struct AttentionShape {
   // Multiply-adds of one product of queries, keys and head_size over the pairs that the mask lets
   // see, x 2.
   double product_flops(const AttentionMask& mask) const {
+    if (mask.has_blocks()) {
+      return static_cast<double>(batch * head_size) * static_cast<double>(2 * mask.block_pairs);
+    }
     return static_cast<double>(batch * heads * head_size) *
            static_cast<double>(2 * mask.pairs(sequence, key_count(), first_position));
-  }
-};
-
-// Columns [first, first + width) of a row-major matrix.
-struct ColumnsView {
-  TensorView matrix;
-  std::int64_t first = 0, width = 0;
-
-  std::int64_t stride() const { return matrix.columns(); }
-  // The first element of the first row.
-  std::byte* data() const {
-    return matrix.data + first * static_cast<std::int64_t>(size_of(matrix.dtype));
-  }
-  std::int64_t bytes() const {
-    return matrix.rows() * width * static_cast<std::int64_t>(size_of(matrix.dtype));
-  }
-  bool is(std::int64_t rows, std::int64_t columns) const {
-    return width == columns && first >= 0 && first + width <= stride() && matrix.rows() == rows;
   }
 };
 
@@ -85,24 +74,24 @@ inline QkvViews packed_qkv(const TensorView& qkv, const AttentionShape& shape) {
 }
 
 // Rotates q and k of qkv[n, (H + 2 KV) D] in place by position (Su et al. 2021), in the half-split
-// layout of Llama: pairs (j, j + D/2), angle position * scaling.apply(theta^(-2j/D)); position:
-// shape.first_position + row mod sequence. inverse: the backward.
+// layout of Llama: the pairs of the table, its angles and its multiplier; what lies behind its
+// width in a head stays. position: shape.first_position + row mod sequence. inverse: the backward.
 struct Rope {
   static constexpr const char* kName = "rope";
   TensorView qkv;
   AttentionShape shape;
-  double theta = 10000.0;
+  std::shared_ptr<const RopeTable> table;  // outlives the op, wherever it waits
   bool inverse = false;
-  RopeScaling scaling;
 
   void validate() const {
     require(qkv.columns() == shape.qkv_width() && qkv.rows() == shape.rows(), kName,
             "qkv is [batch*sequence, (heads + 2 kv_heads) * head_size]");
-    require(shape.head_size % 2 == 0, kName, "head_size is even");
+    require(table != nullptr && table->width() <= shape.head_size, kName,
+            "there is a table, of at most head_size elements");
     require(shape.first_position >= 0, kName, "first_position is at least 0");
   }
   Cost cost() const {
-    const std::int64_t elements = qkv.rows() * (shape.heads + shape.kv_heads) * shape.head_size;
+    const std::int64_t elements = qkv.rows() * (shape.heads + shape.kv_heads) * table->width();
     const std::int64_t touched = elements * static_cast<std::int64_t>(size_of(qkv.dtype));
     return {3.0 * static_cast<double>(elements), touched, touched, qkv.rows(), qkv.columns(), 1};
   }
@@ -120,10 +109,21 @@ inline void require_attention(const AttentionShape& s, const AttentionMask& mask
           "every query of a causal mask has its own key: first_position + sequence <= keys");
   require((mask.kind == AttentionMaskKind::window) == (mask.window > 0), op,
           "a window mask, and only that, has a window above 0");
-  const bool lengths = mask.kind == AttentionMaskKind::lengths;
-  require(lengths != mask.lengths.empty(), op, "a lengths mask, and only that, has lengths");
+  const bool lengths = !mask.lengths.empty();
+  require(mask.has_blocks() || lengths == (mask.kind == AttentionMaskKind::lengths), op,
+          "a lengths mask has lengths, a mask of blocks may, no other does");
   require(!lengths || (mask.lengths.dtype == DType::i32 && mask.lengths.count() == s.batch), op,
           "lengths is i32[batch]");
+  require(mask.has_blocks() != mask.blocks.empty(), op,
+          "a mask of blocks, and only that, has them");
+  if (!mask.has_blocks()) return;
+  require(s.first_position == 0 && s.key_count() == s.sequence &&
+              s.sequence % BlockTable::kGranule == 0,
+          op, "blocks are of a sequence with itself, whole granules of 16 positions");
+  require(mask.layouts == 1 || mask.layouts == s.heads, op, "one layout of blocks, or one a head");
+  require(mask.blocks.dtype == DType::i32 &&
+              mask.blocks.count() >= BlockTable::header(mask.layouts, s.sequence),
+          op, "blocks is i32 and as long as its header says");
 }
 
 // out[n, H D] = softmax(scale q k^T, mask) v per head, tiled with the online softmax (Dao et al.
@@ -152,16 +152,18 @@ struct AttentionForward {
   }
   Cost cost() const {
     return {2.0 * shape.product_flops(mask),
-            qkv.bytes() + bytes_of(mask.lengths),
+            qkv.bytes() + bytes_of(mask.lengths) + bytes_of(mask.blocks),
             out.bytes() + lse.bytes(),
             shape.batch * shape.heads,
             shape.sequence,
-            shape.head_size};
+            shape.head_size,
+            mask.has_blocks()};
   }
   template <class F>
   void visit(F&& f) const {
     qkv.visit(f, Access::read);
     f(out, Access::write), f(lse, Access::write), f(mask.lengths, Access::read);
+    f(mask.blocks, Access::read);
   }
 };
 
@@ -192,11 +194,13 @@ struct AttentionBackward {
   }
   Cost cost() const {
     return {5.0 * shape.product_flops(mask),
-            dout.bytes() + out.bytes() + qkv.bytes() + lse.bytes() + bytes_of(mask.lengths),
+            dout.bytes() + out.bytes() + qkv.bytes() + lse.bytes() + bytes_of(mask.lengths) +
+                bytes_of(mask.blocks),
             dqkv.bytes() + delta.bytes(),
             shape.batch * shape.heads,
             shape.sequence,
-            shape.head_size};
+            shape.head_size,
+            mask.has_blocks()};
   }
   template <class F>
   void visit(F&& f) const {
@@ -204,7 +208,7 @@ struct AttentionBackward {
     qkv.visit(f, Access::read);
     f(lse, Access::read);
     dqkv.visit(f, Access::write);
-    f(delta, Access::write), f(mask.lengths, Access::read);
+    f(delta, Access::write), f(mask.lengths, Access::read), f(mask.blocks, Access::read);
   }
 };
 

@@ -9,7 +9,8 @@
 
 namespace zl {
 
-// The query at position p sees the keys [begin(p), end(p)): all masks are bands of the scores.
+// The query at position p sees the keys [begin(p), end(p)): masks are bands of the scores, those of
+// the block kinds with holes.
 struct KeyBand {
   static constexpr std::int64_t kUnbounded = std::int64_t{1} << 30;
 
@@ -23,7 +24,12 @@ struct KeyBand {
 struct AttentionMask {
   AttentionMaskKind kind = AttentionMaskKind::causal;
   std::int64_t window = 0;  // of `window`
-  TensorView lengths = {};  // of `lengths`: i32[batch], each in [0, keys]
+  TensorView lengths =
+      {};  // of `lengths`: i32[batch], each in [0, keys]; block kinds may have them
+  // Of the block kinds: BlockTable's words, for one layout or one for each of the op's heads, and
+  // the (query, key) pairs that they let see, over all these heads.
+  TensorView blocks = {};
+  std::int64_t layouts = 0, block_pairs = 0;
 
   static AttentionMask causal() { return {}; }
   static AttentionMask full() { return {AttentionMaskKind::full}; }
@@ -31,21 +37,36 @@ struct AttentionMask {
   static AttentionMask padded(const TensorView& lengths) {
     return {AttentionMaskKind::lengths, 0, lengths};
   }
+  static AttentionMask sparse(const TensorView& blocks, std::int64_t layouts,
+                              std::int64_t block_pairs, bool causal,
+                              const TensorView& lengths = {}) {
+    return {causal ? AttentionMaskKind::causal_blocks : AttentionMaskKind::blocks,
+            0,
+            lengths,
+            blocks,
+            layouts,
+            block_pairs};
+  }
 
   // Whether the keys that a query sees end with its own.
   bool is_causal() const {
-    return kind == AttentionMaskKind::causal || kind == AttentionMaskKind::window;
+    return kind == AttentionMaskKind::causal || kind == AttentionMaskKind::window ||
+           kind == AttentionMaskKind::causal_blocks;
+  }
+  bool has_blocks() const {
+    return kind == AttentionMaskKind::blocks || kind == AttentionMaskKind::causal_blocks;
   }
 
-  // Of one sequence with `keys` keys; the kernels lower the limit to the sequence's length.
+  // Of one sequence with `keys` keys; the kernels lower the limit to the sequence's length. Of the
+  // blocks' keys those outside of it are not seen.
   KeyBand band(std::int64_t keys) const {
     const bool bounded = kind == AttentionMaskKind::window && window <= KeyBand::kUnbounded;
     return {bounded ? window - 1 : KeyBand::kUnbounded, is_causal() ? 0 : KeyBand::kUnbounded,
             keys};
   }
 
-  // How many (query, key) pairs of one sequence it lets see; what cost() is made of. Lengths lie on
-  // the device: they count as if all were `keys`.
+  // How many (query, key) pairs of one head of one sequence its band lets see; what cost() is made
+  // of. Lengths lie on the device: they count as if all were `keys`.
   std::int64_t pairs(std::int64_t queries, std::int64_t keys, std::int64_t first_position) const {
     const KeyBand seen = band(keys);
     // Up to query i: the sums of ends min(keys, p + ahead + 1) and of begins max(0, p - behind).

@@ -12,6 +12,7 @@ struct Cost {
   // Shape as the cost models want it: GEMM m, n, k; attention batch*heads, sequence, head size;
   // row-wise ops rows, columns, 1.
   std::int64_t m = 0, n = 0, k = 0;
+  bool sparse = false;  // attention over the blocks of a layout only
 };
 
 enum class Access : std::uint8_t { read, write, read_write };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/ops/checks.h"
+#include "core/ops/columns_view.h"
 #include "core/ops/dropout_spec.h"
 
 namespace zl {
@@ -84,6 +85,25 @@ struct RandomNormal {
   template <class F>
   void visit(F&& f) const {
     f(x, Access::write);
+  }
+};
+
+// y[i, j] = x[i, j]: columns of one matrix to columns of another, bit for bit. x and y have one
+// shape and type and do not overlap.
+struct CopyColumns {
+  static constexpr const char* kName = "copy_columns";
+  ColumnsView x, y;
+
+  void validate() const {
+    require(x.matrix.dtype == y.matrix.dtype, kName, "x and y are of one type");
+    require(x.is(y.matrix.rows(), y.width) && y.is(x.matrix.rows(), x.width), kName,
+            "x and y have one shape, within their matrices");
+  }
+  Cost cost() const { return {0, x.bytes(), y.bytes(), x.matrix.rows(), x.width, 1}; }
+  template <class F>
+  void visit(F&& f) const {
+    f(x.matrix, Access::read);
+    f(y.matrix, y.width == y.stride() ? Access::write : Access::read_write);  // the rest stays
   }
 };
 

@@ -6,10 +6,10 @@
 
 namespace zl {
 
-// out[n,C] = dropout(wte[tokens[i]] + wpe[first_position + i mod sequence]); wpe may be absent
-// (RoPE models). tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the other.
-// With a vocabulary of V tokens cut over ranks (Megatron-LM's VocabParallelEmbedding) wte holds
-// those from first_token on, and a token of another rank counts as a row of zeros.
+// out[n,C] = dropout(scale * wte[tokens[i]] + wpe[first_position + i mod sequence]); wpe may be
+// absent (RoPE models). tokens: i32[n], each in [0, V); rows of a micro-batch lie one after the
+// other. With a vocabulary of V tokens cut over ranks (Megatron-LM's VocabParallelEmbedding) wte
+// holds those from first_token on, and a token of another rank counts as a row of zeros.
 struct EmbeddingForward {
   static constexpr const char* kName = "embedding_forward";
   TensorView tokens, wte, wpe, out;
@@ -17,6 +17,7 @@ struct EmbeddingForward {
   DropoutSpec dropout;
   std::int64_t first_position = 0;          // of a row's first token
   std::int64_t first_token = 0, vocab = 0;  // vocab 0: wte holds the whole vocabulary
+  double scale = 1;
 
   std::int64_t vocabulary() const { return vocab == 0 ? wte.rows() : vocab; }
   void validate() const {
@@ -43,11 +44,10 @@ struct EmbeddingForward {
   }
 };
 
-// dwte[V,C] (+)= scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch, at the
-// forward's positions.
-// Deterministic: each row of dwte is summed in a fixed order, the tokens' (a GPU sums chunks of it
-// first). With accumulate_* false all is overwritten (rows without a token become 0). first_token,
-// vocab: as in the forward; tokens of other ranks add nothing to dwte.
+// dwte[V,C] (+)= scale * scatter-add of dout rows by token; dwpe[T,C] (+)= sum over the batch, at
+// the forward's positions. Deterministic: each row of dwte is summed in a fixed order, the tokens'
+// (a GPU sums chunks of it first). With accumulate_* false all is overwritten (rows without a token
+// become 0). first_token, vocab: as in the forward; tokens of other ranks add nothing to dwte.
 struct EmbeddingBackward {
   static constexpr const char* kName = "embedding_backward";
   TensorView tokens, dout, dwte, dwpe;
@@ -56,6 +56,7 @@ struct EmbeddingBackward {
   bool accumulate_wte = false, accumulate_wpe = false;
   std::int64_t first_position = 0;
   std::int64_t first_token = 0, vocab = 0;
+  double scale = 1;
 
   std::int64_t vocabulary() const { return vocab == 0 ? dwte.rows() : vocab; }
   void validate() const {

@@ -10,6 +10,7 @@ namespace zl {
 // sum = x + dropout(add)            (when add is present; else sum is absent and x is normalised)
 // out = (sum - mean) * rstd * weight + bias          layer_norm
 // out = sum * rstd * weight                          rms_norm (bias and mean absent)
+// where `weight` is weight_offset + weight (Gemma keeps its weights less 1).
 // x, add, sum, out: [n,C], one type; weight, bias: [C] of that type; mean, rstd: [n] f32 (f64).
 // sum may alias x. What is normalised is the sum as stored (rounded to its type), so that
 // recomputing from the stored sum gives the same bits.
@@ -19,6 +20,7 @@ struct NormForward {
   TensorView x, add, sum, weight, bias, out, mean, rstd;
   double epsilon = 1e-5;
   DropoutSpec dropout;
+  double weight_offset = 0;
 
   void validate() const {
     require(x.count() == out.count() && x.columns() == out.columns(), kName, "x and out alike");
@@ -46,6 +48,7 @@ struct NormBackward {
   NormKind kind = NormKind::layer_norm;
   TensorView dout, x, weight, mean, rstd, dresidual, dx, dweight, dbias;
   bool accumulate = false;  // dweight and dbias
+  double weight_offset = 0;
 
   void validate() const {
     require(dout.count() == x.count() && dx.count() == x.count(), kName, "dout, x and dx alike");

@@ -42,4 +42,7 @@
   X(BlockDequantize)    \
   X(BlockSum)           \
   X(ClipFactor)         \
-  X(LogitStatistics)
+  X(LogitStatistics)    \
+  X(HeadNormForward)    \
+  X(HeadNormBackward)   \
+  X(CopyColumns)

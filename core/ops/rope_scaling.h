@@ -1,28 +1,34 @@
-// How Llama 3.1 stretches rotary positions to sequences longer than it was trained on.
+// How rotary positions are stretched to sequences longer than a model was first trained on.
 // Ownership: a value. Threads: any.
 #pragma once
 
+#include <vector>
+
+#include "core/ops/kinds.h"
+
 namespace zl {
 
-// Grattafiori et al. 2024, section 3.4.3; "rope_type": "llama3" of transformers
-// (modeling_rope_utils.py). Frequencies whose wave is longer than original / low_freq are divided
-// by factor, those below original / high_freq stay, between them a blend of both.
+// The kinds of "rope_type" of transformers (modeling_rope_utils.py); the fields that a kind does
+// not name are not looked at. What becomes of them: rope_table.h.
 struct RopeScaling {
-  double factor = 1;         // 1: not scaled
-  double low_freq = 1;       // waves in the original sequence
-  double high_freq = 4;      // likewise, above low_freq
-  double original = 8192.0;  // positions
+  RopeKind kind = RopeKind::none;
+  double factor = 1;       // all kinds: how many times longer
+  double original = 8192;  // positions before; of `dynamic` those that need no stretching
+  // llama3 (Grattafiori et al. 2024, section 3.4.3): waves in the original sequence, below which a
+  // frequency is divided and above which it stays.
+  double low_freq = 1, high_freq = 4;
+  // yarn (Peng et al. 2023): turns in the original sequence, below beta_slow of which a frequency
+  // is divided and above beta_fast stays; truncate: the pairs in between begin and end at whole
+  // ones.
+  double beta_fast = 32, beta_slow = 1;
+  bool truncate = true;
+  double mscale = 0, mscale_all_dim = 0;  // yarn: of the multiplier, where both are given
+  double attention_factor = 0;            // yarn, longrope: the multiplier; 0: made of factor
+  // longrope (Ding et al. 2024): what divides each frequency in sequences up to `original`, and in
+  // longer ones.
+  std::vector<double> short_factors, long_factors;
 
-  // Radians per position. constexpr also lets kernels call it.
-  constexpr double apply(double frequency) const {
-    constexpr double kTwoPi = 6.283185307179586476925286766559;
-    if (factor == 1) return frequency;
-    const double waves = original * frequency / kTwoPi;
-    if (waves < low_freq) return frequency / factor;
-    if (waves > high_freq) return frequency;
-    const double kept = (waves - low_freq) / (high_freq - low_freq);
-    return (1 - kept) * frequency / factor + kept * frequency;
-  }
+  bool operator==(const RopeScaling&) const = default;
 };
 
 }  // namespace zl

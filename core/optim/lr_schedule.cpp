@@ -43,6 +43,8 @@ void check(const ScheduleConfig& config) {
     case ScheduleKind::lr_range_test:
       require_positive("lr_range_test_step_size", config.lr_range_test_step_size);
       break;
+    case ScheduleKind::exponential:
+      break;
   }
 }
 
@@ -73,6 +75,8 @@ double LrSchedule::lr() const {
       return one_cycle_lr();
     case ScheduleKind::lr_range_test:
       return range_test_lr();
+    case ScheduleKind::exponential:
+      return base_lr_ * std::pow(config_.gamma, static_cast<double>(index_ + 1));
   }
   return base_lr_;
 }

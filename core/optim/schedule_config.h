@@ -12,7 +12,8 @@ enum class ScheduleKind : std::uint8_t {
   warmup_decay_lr,
   warmup_cosine_lr,
   one_cycle,
-  lr_range_test
+  lr_range_test,
+  exponential  // torch.optim.lr_scheduler.ExponentialLR
 };
 
 // Parameters of every schedule of SPECS 1.6; unused ones are ignored by the other kinds.
@@ -41,6 +42,7 @@ struct ScheduleConfig {
   std::int64_t lr_range_test_step_size = 2000;
   double lr_range_test_step_rate = 1.0;
   bool lr_range_test_staircase = false;
+  double gamma = 1.0;  // exponential: the factor from one step's rate to the next one's
 
   bool operator==(const ScheduleConfig&) const = default;
 };

@@ -251,6 +251,7 @@ Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& c
   record.m = cost.m;
   record.n = cost.n;
   record.k = cost.k;
+  record.purpose = cost.sparse ? 1 : 0;
   record.flops = cost.flops;
   record.bytes_read = cost.bytes_read;
   record.bytes_written = cost.bytes_written;

@@ -64,7 +64,7 @@ struct TraceEvent {
   std::uint8_t kind = 0;  // op: index in the Op variant; collective: CollectiveKind; copy,
                           // transfer: Route; free/allocate: MemoryTag; message: 1 sends, 0 receives
   std::uint8_t stream = 0;
-  std::uint8_t purpose = 0;  // collective, copy: Purpose
+  std::uint8_t purpose = 0;  // collective, copy: Purpose; op: 1 where Cost says sparse
   std::uint8_t axis = 0;     // collective, message: Axis
   DType dtype = DType::f32;
   MemorySpace space = MemorySpace::device;

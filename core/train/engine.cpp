@@ -1,5 +1,7 @@
 #include "core/train/engine.h"
 
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -27,13 +29,21 @@ TensorShard tensor_shard(const RankContext& context, const TensorConfig& config)
   return {context.ranks(Axis::tensor), context.rank(Axis::tensor), config.sequence_parallel};
 }
 
+void check_encoder(const ModelConfig& model, const Strategy& strategy) {
+  if (const std::string conflict = encoder_conflict(model, strategy); !conflict.empty()) {
+    throw Error(ErrorCode::invalid, conflict);
+  }
+}
+
 void check_tensor_of(const Strategy& strategy, const ModelConfig& model, std::int64_t sequence,
                      const Mesh& mesh) {
   if (mesh.tensor != strategy.tensor.ranks) {
     throw Error(ErrorCode::invalid, "parallel.tensor: " + std::to_string(strategy.tensor.ranks) +
                                         " is not the mesh's " + std::to_string(mesh.tensor));
   }
+  check_encoder(model, strategy);
   check_tensor(model, strategy.tensor, sequence);
+  check_sparse_attention(strategy, model, sequence);
   for (const std::string& conflict :
        {tensor_conflict(strategy), replicas_conflict(strategy), secondary_conflict(strategy)}) {
     if (!conflict.empty()) throw Error(ErrorCode::invalid, conflict);
@@ -54,7 +64,7 @@ bool Engine::scales_loss(const Strategy& strategy) {
 }
 
 Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
-               std::int64_t sequence_length, std::uint64_t seed,
+               std::int64_t sequence_length, const InitialWeights& initial,
                std::shared_ptr<const PipelinePlan> plan)
     : context_(context),
       model_(model),
@@ -62,7 +72,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       tensor_(context, tensor_shard(context, strategy.tensor)),
       rank_model_(rank_model(model, strategy, sequence_length, context)),
       sequence_length_(sequence_length),
-      seed_(seed),
+      seed_(initial.seed),
       plan_(plan_of(strategy, context.mesh(), std::move(plan))),
       pipeline_(plan_->pipeline),
       units_(split_units(model, strategy.pipeline)),
@@ -71,6 +81,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
       model_elements_(
           Partition(ParameterTable(model).counts(), partition_.ranks(), 0).full_elements()),
       placement_(partition_, strategy.offload),
+      objective_{model.head},
       messages_(context, pipeline_),
       learning_rate_(strategy.schedule, strategy.optimizer),
       scaler_(strategy.loss_scaler,
@@ -78,6 +89,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
   check_offload(strategy_);
   ScopeGuard scope(context_, Phase::init, -1);
   make_stages();
+  make_sparse_attention();
   const StoreConfig stores{strategy_.zero, strategy_.precision, strategy_.offload, placement_,
                            strategy_.gradient_accumulation};
   weights_ = make_weight_store(context_, stores, table_, partition_, schedule().visits(stages_));
@@ -90,8 +102,8 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
   bound_ = staging(DType::f32, 1, "largest gradient");
   squares_ = staging(DType::f64, 3, "squared norm");
   context_.run(Fill{loss_.view, 0});
-  weights_->initialize(seed);
-  make_optimizer(seed);
+  weights_->initialize(initial);
+  make_optimizer(initial);
 }
 
 Engine::~Engine() {
@@ -103,14 +115,14 @@ Engine::~Engine() {
   }
 }
 
-void Engine::make_optimizer(std::uint64_t seed) {
+void Engine::make_optimizer(const InitialWeights& initial) {
   std::vector<UpdateRange> ranges;
   const int on_device = placement_.first_on_host();
   const bool whole = strategy_.zero.stage == 0;
   if (gradients_->host() != nullptr) {
     host_step_ = std::make_unique<HostStep>(context_, strategy_.offload, strategy_.optimizer,
                                             strategy_.precision, table_, partition_, placement_,
-                                            *weights_, *gradients_->host(), seed);
+                                            *weights_, *gradients_->host(), initial);
   }
   for (int p = 0; p < on_device; ++p) {
     ranges.push_back({weights_->owned(p), gradients_->owned(p), p,
@@ -120,9 +132,9 @@ void Engine::make_optimizer(std::uint64_t seed) {
   if (const std::string conflict = stage_conflict(strategy_); !conflict.empty()) {
     throw Error(ErrorCode::invalid, "strategy.zero_stage: " + conflict);
   }
-  optimizer_ =
-      zl::make_optimizer(context_, strategy_.optimizer, std::move(ranges), whole, partition_,
-                         gradients_->local(), {strategy_.precision.stochastic_rounding, seed});
+  optimizer_ = zl::make_optimizer(context_, strategy_.optimizer, std::move(ranges), whole,
+                                  partition_, gradients_->local(),
+                                  {strategy_.precision.stochastic_rounding, initial.seed});
   if (!optimizer_->has_masters()) return;
   // Masters hold the fp32 draw that the 16-bit weights are rounded from.
   for (std::size_t i = 0; i < static_cast<std::size_t>(on_device); ++i) {
@@ -130,7 +142,7 @@ void Engine::make_optimizer(std::uint64_t seed) {
     const std::int64_t begin = whole ? 0 : partition_.owned_begin(p);
     const std::int64_t count = whole ? partition_.slot(p).count : partition_.owned_count(p);
     if (count == 0) continue;
-    draw_initial(context_, table_.specs[i], seed, begin, optimizer_->master(i).flat(0, count));
+    draw_initial(context_, table_.specs[i], initial, begin, optimizer_->master(i).flat(0, count));
   }
 }
 
@@ -143,18 +155,32 @@ BatchGeometry Engine::geometry(int micro) const {
       .micro_step = static_cast<std::uint32_t>(step_ * strategy_.gradient_accumulation + micro + 1),
       .first_sample = context_.rank(Axis::data) * strategy_.micro_batch,
       .row_parts = tensor_.shard().cuts_rows() ? tensor_.shard().ranks : 1,
-      .row_part = tensor_.shard().cuts_rows() ? tensor_.shard().rank : 0};
+      .row_part = tensor_.shard().cuts_rows() ? tensor_.shard().rank : 0,
+      .sparse = sparse_.get()};
 }
 
 void Engine::upload(Slot& slot, Batch batch) {
-  const auto rows = static_cast<std::size_t>(slot.tokens.view.count());
-  ZL_CHECK(batch.tokens.size() == rows && batch.targets.size() == rows,
-           "a micro-batch has micro_batch * sequence_length tokens and targets");
-  const Batch& kept = host_batches_.emplace_back(std::move(batch));
-  context_.upload(StreamId::compute, slot.tokens, kept.tokens.data());
-  context_.upload(StreamId::compute, slot.targets, kept.targets.data());
-  slot.micro.ids = {slot.tokens, slot.targets};
-  slot.micro.loss.counted_rows = objective_.counted_rows(kept.targets);
+  // What a source leaves out: there is no padding, and one text.
+  if (batch.lengths.empty()) {
+    batch.lengths.assign(static_cast<std::size_t>(strategy_.micro_batch),
+                         static_cast<std::int32_t>(sequence_length_));
+  }
+  if (batch.segments.empty()) batch.segments.assign(batch.tokens.size(), 0);
+  Batch& kept = host_batches_.emplace_back(std::move(batch));
+  const auto send = [&](const Tensor& ids, const std::vector<std::int32_t>& values) {
+    if (ids.view.empty()) return;
+    ZL_CHECK(static_cast<std::int64_t>(values.size()) == ids.view.count(),
+             "a micro-batch has micro_batch * sequence_length tokens, and a target for each or, "
+             "of labels, for each sequence");
+    context_.upload(StreamId::compute, ids, values.data());
+  };
+  send(slot.tokens, kept.tokens);
+  send(slot.targets, kept.targets);
+  send(slot.segments, kept.segments);
+  send(slot.lengths, kept.lengths);
+  slot.micro.ids = {slot.tokens, slot.targets, slot.segments};
+  slot.micro.loss.counted_rows = objective_.counted_rows(
+      kept.targets, kept.step_rows, strategy_.gradient_accumulation * context_.ranks(Axis::data));
 }
 
 void Engine::load(int micro, Batch batch, int chunk) {
@@ -179,6 +205,7 @@ void Engine::forward(int micro, int chunk) {
   MicroBatch& batch = own.slot(micro).micro;
   const double weight = 1.0 / static_cast<double>(strategy_.gradient_accumulation);
   batch.geometry = geometry(micro);
+  batch.geometry.lengths = own.slot(micro).lengths;
   batch.loss.sum = loss_.view.flat(0, 1);
   batch.loss.weight = weight;
   batch.loss.gradient_scale = weight * scaler_.scale();
@@ -232,25 +259,85 @@ void Engine::archive(StateArchive& archive) {
   weights_->gather_updated();
 }
 
-double Engine::evaluate(const Batch& batch) {
-  ZL_CHECK(chunks_.front().forwards == 0, "evaluation comes between steps");
-  ScopeGuard scope(context_, Phase::other, -1);
-  Tensor loss = context_.allocate(DType::f32, Shape{1}, MemoryTag::staging, {"evaluation loss"});
-  context_.run(Fill{loss, 0});
+BatchGeometry Engine::evaluation_geometry(const Slot& slot) const {
+  BatchGeometry geometry = this->geometry(0);
+  geometry.train = false;
+  geometry.lengths = slot.lengths;
+  return geometry;
+}
+
+void Engine::follow_evaluation() {
   std::vector<Visit> visits;
   for (const auto& stage : stages_) {
     const std::vector<Visit> own = stage->evaluation_visits();
     visits.insert(visits.end(), own.begin(), own.end());
   }
   weights_->follow(visits);
-  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    evaluate_chunk(chunk, batch, loss);
-  }
+}
+
+std::vector<std::vector<float>> Engine::label_logits(const Batch& batch) {
+  ZL_CHECK(chunks_.front().forwards == 0, "evaluation comes between steps");
+  ZL_CHECK(model_.head == HeadKind::label, "only a model with labels tells them");
+  ScopeGuard scope(context_, Phase::other, -1);
+  const std::int64_t sequences = strategy_.micro_batch;
+  const auto logits_of = [&](DType dtype) {
+    return context_.allocate(dtype, {sequences, model_.labels}, MemoryTag::staging,
+                             {"label logits"});
+  };
+  Tensor logits = logits_of(strategy_.precision.compute_dtype), exact = logits_of(DType::f32);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(sequences));
+  std::iota(rows.begin(), rows.end(), 0);
+  Slot& place = chunks_.front().slots.front();
+  upload(place, batch);
+  place.micro.geometry = evaluation_geometry(place);
+  follow_evaluation();
+  stages_.front()->extend(place.micro, rows, logits);
   weights_->follow(schedule().visits(stages_));
-  reduce_scalar(loss, ReduceOp::average);
-  const double mean = context_.read(ProbeKind::loss, loss);
+  context_.run(Axpy{.x = logits, .y = exact});
+  std::vector<float> values(static_cast<std::size_t>(exact.view.count()));
+  context_.download(StreamId::compute, values.data(), exact);
+  context_.synchronize(StreamId::compute);
   host_batches_.clear();
-  return mean;
+  std::vector<std::vector<float>> out;
+  for (auto row = values.begin(); row != values.end(); row += model_.labels) {
+    out.emplace_back(row, row + model_.labels);
+  }
+  return out;
+}
+
+std::vector<double> Engine::summed(const std::vector<double>& values) {
+  std::vector<double> sums = values;
+  Tensor all = context_.allocate(DType::f64, Shape{static_cast<std::int64_t>(values.size())},
+                                 MemoryTag::staging, {"sums over the ranks"});
+  context_.upload(StreamId::compute, all, values.data());
+  const Segment segment{all, all};
+  context_.collective(
+      StreamId::compute,
+      {CollectiveKind::all_reduce, ReduceOp::sum, Purpose::control, {&segment, 1}, Axis::data});
+  context_.download(StreamId::compute, sums.data(), all);
+  context_.synchronize(StreamId::compute);
+  return sums;
+}
+
+Evaluation Engine::evaluate(const Batch& batch) {
+  ZL_CHECK(chunks_.front().forwards == 0, "evaluation comes between steps");
+  ScopeGuard scope(context_, Phase::other, -1);
+  Tensor sums = context_.allocate(DType::f32, Shape{2}, MemoryTag::staging, {"evaluation"});
+  const TensorView nll = sums.view.flat(0, 1), rows = sums.view.flat(1, 1);
+  context_.run(Fill{nll, 0});
+  const std::int64_t counted = is_last(chunks_.back()) ? Objective::counted(batch.targets) : 0;
+  context_.run(Fill{rows, static_cast<double>(counted)});
+  follow_evaluation();
+  Batch own = batch;
+  own.step_rows = 0;  // the sum over its own rows
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) evaluate_chunk(chunk, own, nll);
+  weights_->follow(schedule().visits(stages_));
+  reduce_scalar(sums, ReduceOp::average);
+  const double ranks = context_.ranks(Axis::data);
+  const Evaluation found{ranks * context_.read(ProbeKind::loss, nll),
+                         std::llround(ranks * context_.read(ProbeKind::loss, rows))};
+  host_batches_.clear();
+  return found;
 }
 
 }  // namespace zl

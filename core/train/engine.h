@@ -12,6 +12,7 @@
 
 #include "core/data/data_source.h"
 #include "core/model/objective.h"
+#include "core/model/sparse_attention.h"
 #include "core/model/stage.h"
 #include "core/model/tensor_group.h"
 #include "core/offload/host_step.h"
@@ -40,13 +41,22 @@ struct StepMetrics {
   std::int64_t peak_device = 0;  // bytes of this rank so far; filled by the rank program
 };
 
+// Sums over the targets that count, of all ranks.
+struct Evaluation {
+  double nll = 0;  // negative log-likelihood, in nats
+  std::int64_t rows = 0;
+
+  double mean() const { return rows == 0 ? 0 : nll / static_cast<double>(rows); }
+};
+
 class Engine : public Archived, private ParameterAccess {
  public:
   // Throws Error{invalid} on a model or strategy that cannot run, OutOfMemory when state does not
   // fit.
+  // initial: a seed, which keys dropout too, or a source that outlives the constructor.
   // plan: plan_pipeline of the strategy, of which a world needs one; null: made here.
   Engine(RankContext& context, const ModelConfig& model, const Strategy& strategy,
-         std::int64_t sequence_length, std::uint64_t seed,
+         std::int64_t sequence_length, const InitialWeights& initial,
          std::shared_ptr<const PipelinePlan> plan = nullptr);
   ~Engine() override;
 
@@ -56,7 +66,7 @@ class Engine : public Archived, private ParameterAccess {
     return plan_->schedules[static_cast<std::size_t>(context_.rank(Axis::pipeline))];
   }
   // chunk: of a pipeline's rank. The ids of a micro-batch of this rank: micro_batch *
-  // sequence_length tokens and targets.
+  // sequence_length tokens and targets; of labels micro_batch targets.
   void load(int micro, Batch batch, int chunk = 0);
   void forward(int micro, int chunk = 0);
   void backward(int micro, int chunk = 0);
@@ -74,9 +84,14 @@ class Engine : public Archived, private ParameterAccess {
   // a gradient had, for a recording of a run that did.
   StepMetrics step(bool stop = false, bool overflows = false);
 
-  // Between steps: the loss of a micro-batch, averaged over the ranks, without dropout and without
-  // a trace in what the training computes. Every rank must call it.
-  double evaluate(const Batch& batch);
+  // Between steps: what a micro-batch of every rank says of the model, without dropout and without
+  // a trace in what the training computes. Every rank must call it, and gets the same.
+  Evaluation evaluate(const Batch& batch);
+  // Between steps: what a model with labels says of each sequence of a micro-batch, [micro_batch]
+  // [labels]; each rank has its own. Every rank must call it.
+  std::vector<std::vector<float>> label_logits(const Batch& batch);
+  // Over the data-parallel ranks; every rank must call it, with as many values.
+  std::vector<double> summed(const std::vector<double>& values);
 
   const ParameterTable& parameters() const { return table_; }
   const Partition& partition() const { return partition_; }
@@ -106,11 +121,11 @@ class Engine : public Archived, private ParameterAccess {
 
   // Gradients of fp16 underflow and overflow; those of bf16 have the range of fp32.
   static bool scales_loss(const Strategy& strategy);
-  void make_optimizer(std::uint64_t seed);
+  void make_optimizer(const InitialWeights& initial);
   bool averages_gradients() const { return !optimizer_ || optimizer_->averages_gradients(); }
   // A place for a micro-batch on its way; its ids on the device serve one after the other.
   struct Slot {
-    Tensor tokens, targets;
+    Tensor tokens, targets, segments, lengths;  // the last two: of an encoder
     MicroBatch micro;
   };
   // A stage of the model on this rank, and its micro-batches on their way.
@@ -126,6 +141,7 @@ class Engine : public Archived, private ParameterAccess {
     }
   };
   void make_stages();
+  void make_sparse_attention();
   void make_slots();
   // What is traced from here on belongs to the coming step.
   void enter_step() { context_.scope().step = static_cast<std::int32_t>(step_ - first_step_ + 1); }
@@ -138,11 +154,9 @@ class Engine : public Archived, private ParameterAccess {
   void run_backward(int micro, Chunk& own, std::size_t chunk, void (Stage::*half)(MicroBatch&));
   void take_stream(const Chunk& chunk, int micro, MicroBatch& batch);
   void leave_stream(const Chunk& chunk, int micro, MicroBatch& batch);
-  void evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor& loss);
+  void evaluate_chunk(std::size_t chunk, const Batch& batch, const TensorView& nll);
   // Whether the head is a copy of the embedding, of this or another rank.
-  bool has_tied_copy() const {
-    return model_.tied_embeddings && table_.head >= 0 && !table_.tied();
-  }
+  bool has_tied_copy() const { return model_.ties_head() && table_.head >= 0 && !table_.tied(); }
   std::vector<float> gather_tensor(int parameter, const std::vector<float>& part);
   // The gradient of a tied weight that first and last stage hold each, added up on both.
   void add_tied_gradients();
@@ -150,6 +164,8 @@ class Engine : public Archived, private ParameterAccess {
   void put_back(int parameter, const Tensor& gradient);
   void pass_to_first(std::vector<float>& values, int owner);
   BatchGeometry geometry(int micro) const;
+  BatchGeometry evaluation_geometry(const Slot& slot) const;
+  void follow_evaluation();
   std::vector<TensorView> reduction_ranges();
   // The elements of a parameter's owned gradient that count in the norm: no copies of others'.
   TensorView counted_gradient(int parameter);
@@ -170,6 +186,7 @@ class Engine : public Archived, private ParameterAccess {
   TensorGroup tensor_;
   ModelConfig rank_model_;  // what of it this rank of the tensor group has
   std::int64_t sequence_length_;
+  std::unique_ptr<SparseAttention> sparse_;  // null: attention without blocks
   std::uint64_t seed_;
   std::shared_ptr<const PipelinePlan> plan_;
   const Pipeline& pipeline_;      // the plan's

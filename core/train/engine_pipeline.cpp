@@ -32,8 +32,23 @@ void Engine::make_stages() {
   }
 }
 
+// Of the layers and heads that this rank has.
+void Engine::make_sparse_attention() {
+  if (!strategy_.sparse_attention.is_sparse()) return;
+  SparseShare share{.layers = {},
+                    .heads = rank_model_.heads,
+                    .first_head = tensor_.shard().rank * rank_model_.heads};
+  for (const Chunk& chunk : chunks_) {
+    const UnitRange& units = units_[chunk.stage];
+    const int end = std::min(units.end, static_cast<int>(model_.layers) + 1);
+    for (int unit = std::max(units.begin, 1); unit < end; ++unit) share.layers.push_back(unit - 1);
+  }
+  sparse_ = std::make_unique<SparseAttention>(context_, strategy_.sparse_attention, share,
+                                              sequence_length_);
+}
+
 void Engine::make_slots() {
-  const std::int64_t rows = strategy_.micro_batch * sequence_length_;
+  const std::int64_t sequences = strategy_.micro_batch, rows = sequences * sequence_length_;
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     Chunk& own = chunks_[chunk];
     own.slots.resize(schedule().in_flight(static_cast<int>(chunk)));
@@ -42,11 +57,13 @@ void Engine::make_slots() {
     }
     if (!is_first(own) && !is_last(own)) continue;
     for (Slot& slot : own.slots) {
-      const auto ids = [&](const char* what) {
-        return context_.allocate(DType::i32, Shape{rows}, MemoryTag::staging, {what});
+      const auto ids = [&](std::int64_t count, const char* what) {
+        return context_.allocate(DType::i32, Shape{count}, MemoryTag::staging, {what});
       };
-      slot.tokens = ids("tokens");
-      slot.targets = ids("targets");
+      slot.tokens = ids(rows, "tokens");
+      slot.targets = ids(objective_.targets(sequences, sequence_length_), "targets");
+      if (model_.segments > 0) slot.segments = ids(rows, "segments");
+      if (model_.encoder) slot.lengths = ids(sequences, "lengths");
     }
   }
 }
@@ -96,7 +113,7 @@ void Engine::pass_message(const Instruction& instruction) {
 // First stage plus last stage, on both (SPECS_PARALLEL 3.7): each rank has the same chunk of it.
 void Engine::add_tied_gradients() {
   const bool embeds = table_.token_embedding >= 0;
-  if (!model_.tied_embeddings || table_.tied() || (!embeds && !has_tied_copy())) return;
+  if (!model_.ties_head() || table_.tied() || (!embeds && !has_tied_copy())) return;
   Tensor own = on_device(embeds ? table_.token_embedding : table_.head);
   if (embeds && has_tied_copy()) {
     Tensor head = on_device(table_.head);
@@ -138,14 +155,13 @@ void Engine::put_back(int parameter, const Tensor& gradient) {
 }
 
 // Stage by stage: a chunk takes its stream, and the ranks behind wait for it.
-void Engine::evaluate_chunk(std::size_t chunk, const Batch& batch, const Tensor& loss) {
+void Engine::evaluate_chunk(std::size_t chunk, const Batch& batch, const TensorView& nll) {
   Chunk& own = chunks_[chunk];
   Slot& place = own.slots.front();
   if (is_first(own) || is_last(own)) upload(place, batch);
-  place.micro.geometry = geometry(0);
-  place.micro.geometry.train = false;
-  place.micro.loss.sum = loss;
-  place.micro.loss.weight = 1;
+  place.micro.geometry = evaluation_geometry(place);
+  place.micro.loss.sum = nll;
+  place.micro.loss.weight = place.micro.loss.counted_rows;
   const auto remote = [&](int stage) {
     return pipeline_.rank_of(stage) != context_.rank(Axis::pipeline);
   };

@@ -45,7 +45,8 @@ StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& 
                              .rank = context.rank(Axis::data),
                              .ranks = context.ranks(Axis::data),
                              .micro_batch = engine.strategy().micro_batch,
-                             .sequence_length = options.sequence_length};
+                             .sequence_length = options.sequence_length,
+                             .micros = engine.strategy().gradient_accumulation};
   const Schedule& schedule = engine.schedule();
   const int last = schedule.repeats - 1;
   for (int round = 0; round <= last; ++round) {

@@ -20,22 +20,23 @@ void check(const ModelConfig& model, const Strategy& strategy, std::int64_t sequ
               (strategy.precision.compute_dtype == DType::bf16 &&
                (kind == OptimizerKind::adamw || kind == OptimizerKind::adam)),
           "strategy.stochastic_rounding is for bf16 under AdamW or Adam");
-  require(model.position != PositionKind::learned || sequence_length <= model.max_sequence,
+  require(model.position != PositionKind::learned || sequence_length <= model.positions(),
           "sequence_length: " + std::to_string(sequence_length) + " is more than the model's " +
-              std::to_string(model.max_sequence) + " positions");
+              std::to_string(model.positions()) + " positions");
 }
 
 }  // namespace
 
 Session::Session(Device& device, Communicator& world, const ModelConfig& model,
                  const Strategy& strategy, const SessionOptions& options)
-    : sequence_length_(options.sequence_length > 0 ? options.sequence_length : model.max_sequence) {
+    : sequence_length_(options.sequence_length > 0 ? options.sequence_length : model.positions()) {
   check(model, strategy, sequence_length_);
   context_ = std::make_unique<RankContext>(device, world,
                                            RankOptions{.device_memory = options.device_memory,
                                                        .record_trace = false,
                                                        .mesh = mesh_of(strategy, world.size())});
-  engine_ = std::make_unique<Engine>(*context_, model, strategy, sequence_length_, options.seed);
+  engine_ = std::make_unique<Engine>(*context_, model, strategy, sequence_length_,
+                                     InitialWeights(options.seed, options.weights));
 }
 
 Session initialize(ModelConfig model, const Strategy& strategy, Device& device, Communicator& world,

@@ -12,7 +12,8 @@ namespace zl {
 struct SessionOptions {
   std::int64_t sequence_length = 0;  // 0: the model's max_sequence
   std::uint64_t seed = 0;
-  std::int64_t device_memory = 0;  // bytes; 0: no budget
+  const WeightSource* weights = nullptr;  // read once, by initialize(); null: drawn by the seed
+  std::int64_t device_memory = 0;         // bytes; 0: no budget
 };
 
 class Session {

@@ -15,6 +15,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+bool is_set(const std::atomic<bool>* flag) {
+  return flag != nullptr && flag->load(std::memory_order_relaxed);
+}
+
 // What part of the model a rank has, is part of what its state belongs to.
 CheckpointConfig checkpoint_of(CheckpointConfig config, const Strategy& strategy) {
   if (const std::string text = placement_text(strategy.pipeline); !text.empty()) {
@@ -45,17 +49,20 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   context.use_storage(storage.get());
   Checkpoints checkpoints(checkpoint_of(options.checkpoint, strategy), context,
                           handle.communicator);
-  Engine engine(context, model, strategy, options.sequence_length, options.seed, options.pipeline);
+  Engine engine(context, model, strategy, options.sequence_length,
+                InitialWeights(options.seed, options.weights.get()), options.pipeline);
   RunRecorder recorder(context, engine, options);
   RunResult& result = recorder.result();
   result.first_step = checkpoints.begin(engine, options.steps, result.warnings);
   const std::int64_t steps = options.steps - result.first_step;
+  Judge judge(options.evaluation, engine, options.sequence_length, result);
+  judge.begin();
   for (std::int64_t step = 1; step <= steps; ++step) {
     const bool overflows =
         std::binary_search(options.overflows.begin(), options.overflows.end(), step);
     if (!recorder.takes(step, overflows, engine)) continue;
     const auto start = Clock::now();
-    const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+    const bool stop = is_set(options.stop) || is_set(options.enough);
     StepMetrics metrics = run_step(engine, data,
                                    {.sequence_length = options.sequence_length,
                                     .stop = stop,
@@ -72,8 +79,10 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
       recorder.fail_lost();
       break;
     }
-    checkpoints.after_step(engine, metrics.stop || step == steps);
-    if (metrics.stop) break;
+    const bool last = metrics.stop || step == steps;
+    judge.after_step(result.first_step + step, last);
+    checkpoints.after_step(engine, last);
+    if (last) break;
   }
   context.synchronize(StreamId::communication);
   RankOutcome outcome = recorder.finish(handle.communicator.link());

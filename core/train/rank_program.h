@@ -16,6 +16,7 @@
 #include "core/model/model_config.h"
 #include "core/trace/trace.h"
 #include "core/train/engine.h"
+#include "core/train/evaluation.h"
 #include "core/train/run_result.h"
 #include "core/train/strategy.h"
 
@@ -28,6 +29,8 @@ struct ProgramOptions {
   std::int64_t steps = 1;
   std::int64_t sequence_length = 0;
   std::uint64_t seed = 0;
+  // What the weights begin with, for all ranks; null: they are drawn by the seed.
+  std::shared_ptr<const WeightSource> weights = {};
   std::int64_t device_memory = 0;  // budgets in bytes; 0: none
   std::int64_t host_memory = 0;
   // Take at most this many steps of each kind (Engine::step_kind) after each kind, and let the last
@@ -41,12 +44,15 @@ struct ProgramOptions {
   std::vector<std::int64_t> overflows;
   // Return the whole trace, as with recorded_steps, instead of its first kSteadySteps steps.
   bool keep_trace = false;
+  bool hash_trace = true;  // RunResult::op_sequence_hash; else 0: a seventh of a recording's time
   bool record_accesses = false;
-  const std::atomic<bool>* stop = nullptr;  // when it turns true, all ranks end after the same step
+  // When one of them turns true, all ranks end after the same step.
+  const std::atomic<bool>*stop = nullptr, *enough = nullptr;
   // Go on although a loss is not finite, of a step that no overflow skipped. Else the run ends
   // there, `failed`, with its steps and without a checkpoint of that state.
   bool keep_going = false;
   StepObserver on_step;
+  EvaluationPlan evaluation = {};
   // The file tier of a rank, for strategies that use one.
   std::function<std::unique_ptr<Storage>(const Strategy&, int rank)> make_storage;
   CheckpointConfig checkpoint = {};

@@ -33,6 +33,7 @@ RunRecorder::RunRecorder(RankContext& context, const Engine& engine, const Progr
       plan_(options.recorded_steps, 2 * engine.step_kind()),
       keeps_whole_trace_(options.keep_trace || options.recorded_steps > 0),
       plans_(options.recorded_steps > 0),
+      hashes_(options.hash_trace),
       keeps_metrics_(plans_ || context.rank() == 0) {
   statistics_.close_step(context.trace());
   statistics_.reserve(options.steps + 1);
@@ -53,7 +54,7 @@ void RunRecorder::take(std::int64_t step, const StepMetrics& metrics, double sec
                        std::int64_t steps) {
   append(metrics, seconds);
   statistics_.close_step(context_.trace());
-  if (step == std::min(steps, kSteadySteps)) {
+  if (hashes_ && step == std::min(steps, kSteadySteps)) {
     result().op_sequence_hash = context_.trace().sequence_hash();
   }
   if (!keeps_whole_trace_ && step >= kSteadySteps) keep_trace(step);

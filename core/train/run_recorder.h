@@ -42,7 +42,7 @@ class RunRecorder {
   RankOutcome outcome_;
   CommunicationStatistics statistics_;
   StepPlan plan_;
-  bool keeps_whole_trace_, plans_;
+  bool keeps_whole_trace_, plans_, hashes_;
   bool keeps_metrics_;  // of each step; the same on all ranks of a run
   Trace previous_;      // its last collectives may still run: freed one step later
 };

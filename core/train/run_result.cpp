@@ -1,5 +1,6 @@
 #include "core/train/run_result.h"
 
+#include <cmath>
 #include <numeric>
 
 namespace zl {
@@ -11,6 +12,16 @@ const char* name_of(Outcome outcome) {
 
 std::int64_t TaggedBytes::total() const {
   return std::accumulate(tag.begin(), tag.end(), std::int64_t{0});
+}
+
+double EvaluationPoint::perplexity() const { return std::exp(loss); }
+
+const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations) {
+  const EvaluationPoint* best = nullptr;
+  for (const EvaluationPoint& each : evaluations) {
+    if (std::isfinite(each.loss) && (best == nullptr || each.loss < best->loss)) best = &each;
+  }
+  return best;
 }
 
 std::vector<std::int64_t> overflowed_steps(const RunResult& result) {

@@ -62,8 +62,8 @@ struct StepTime {
 // Empty and 0: unknown.
 struct RunSetup {
   std::string model, cluster;
-  std::string stack;  // whose speed a simulated GPU has; empty: this core's own
-  std::string data;
+  std::string software;         // whose speed a simulated GPU has; empty: this core's own
+  std::string data, eval_data;  // eval_data: that judged the model
   std::int64_t sequence_length = 0, micro_batch = 0, gradient_accumulation = 0;
   std::int64_t tokens_per_step = 0;  // of all ranks: the global batch
 
@@ -80,6 +80,20 @@ struct MemoryNeed {
   bool operator==(const MemoryNeed&) const = default;
 };
 
+// How well a model tells the labels of texts that it was not trained on, and how well they are told
+// without it. Shares of the texts; rows 0: it was not judged.
+struct LabelScores {
+  std::string data;
+  std::int64_t rows = 0;                                     // texts
+  double loss = 0;                                           // mean
+  double accuracy = 0, accuracy_low = 0, accuracy_high = 0;  // and its interval, 95 %
+  double macro_f1 = 0;
+  double majority_accuracy = 0, majority_macro_f1 = 0;  // of always saying the commonest
+  double words_accuracy = 0, words_macro_f1 = 0;        // of naive Bayes over counts of words
+
+  bool operator==(const LabelScores&) const = default;
+};
+
 // What one stage of a pipeline holds and does, on the rank that stands for it.
 struct StageResult {
   int rank = 0;   // of the world
@@ -90,6 +104,16 @@ struct StageResult {
   TimeBreakdown time;
 
   bool operator==(const StageResult&) const = default;
+};
+
+// What a model was worth after so many steps, on data that it does not train on.
+struct EvaluationPoint {
+  std::int64_t step = 0;    // 0: before the first
+  double loss = 0;          // mean over the tokens that count
+  std::int64_t tokens = 0;  // of them
+
+  double perplexity() const;
+  bool operator==(const EvaluationPoint&) const = default;
 };
 
 struct RunResult {
@@ -110,6 +134,7 @@ struct RunResult {
   std::vector<double> step_seconds;
   std::vector<double> loss_scale;
   std::int64_t skipped_steps = 0;
+  std::vector<EvaluationPoint> evaluations;  // in the order of their steps
 
   double tokens_per_second = 0;  // all ranks
   StepTime step_time;
@@ -131,6 +156,7 @@ struct RunResult {
   TimeBreakdown time;
   int rank = 0;  // whose bytes and times these are: of a prediction, the one with the highest peak
   std::vector<StageResult> stages;  // of a predicted pipeline, in order; else empty
+  LabelScores labels;               // of a model that tells them, after the last step
 
   std::int64_t op_count = 0;           // ops of one rank over the whole run
   std::uint64_t op_sequence_hash = 0;  // order, kinds, shapes and dtypes of the ops of one rank
@@ -139,6 +165,12 @@ struct RunResult {
 
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
+
+// The one with the lowest loss, the first of equals; null: there is none with a finite loss.
+const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations);
+inline const EvaluationPoint* best_evaluation(const RunResult& result) {
+  return best_of(result.evaluations);
+}
 
 // The steps that were skipped because a gradient overflowed, counted from 1 over the whole
 // training.

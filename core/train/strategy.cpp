@@ -43,6 +43,14 @@ Mesh mesh_of(const Strategy& strategy, int ranks) {
           .secondary = static_cast<int>(secondary)};
 }
 
+std::string encoder_conflict(const ModelConfig& model, const Strategy& strategy) {
+  const bool cut = strategy.tensor.ranks > 1, staged = strategy.pipeline.ranks > 1;
+  if (!model.encoder || (!cut && !staged)) return {};
+  return std::string("parallel.") + (cut ? "tensor" : "pipeline") +
+         ": an encoder (family bert) is whole on every rank: stages would lack the lengths of the "
+         "sequences, and its heads are not cut; use data-parallel ranks with ZeRO, and 1 here";
+}
+
 std::string tensor_conflict(const Strategy& strategy) {
   const OptimizerKind kind = strategy.optimizer.kind;
   if (strategy.tensor.ranks == 1 || (kind != OptimizerKind::lamb && !is_onebit(kind))) return {};
@@ -87,6 +95,17 @@ ParameterTable parameters_of(const ModelConfig& model, const Strategy& strategy,
   const ParameterTable whole(model, shard);
   return whole.part(units_of_rank(shape, split_units(model, config), rank, whole.units()),
                     strategy.separate_tied_gradient || shape.stages() > 1);
+}
+
+void check_sparse_attention(const Strategy& strategy, const ModelConfig& model,
+                            std::int64_t sequence) {
+  const SparseAttentionConfig& sparse = strategy.sparse_attention;
+  std::string conflict = sparse_conflict(sparse, !model.encoder, sequence);
+  if (conflict.empty() && sparse.is_sparse() && model.sliding_window > 0) {
+    conflict = "sparse_attention.mode: " + model.name +
+               " has a sliding window of its own; remove the section";
+  }
+  if (!conflict.empty()) throw Error(ErrorCode::invalid, conflict);
 }
 
 std::string stage_conflict(const Strategy& strategy) {

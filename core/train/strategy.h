@@ -8,6 +8,7 @@
 
 #include "core/model/parameters.h"
 #include "core/model/recompute_config.h"
+#include "core/model/sparse_attention_config.h"
 #include "core/offload/offload_config.h"
 #include "core/optim/loss_scaler_config.h"
 #include "core/optim/optimizer_config.h"
@@ -26,6 +27,7 @@ struct Strategy {
   ZeroConfig zero;
   PrecisionConfig precision;
   RecomputeConfig recompute;
+  SparseAttentionConfig sparse_attention;
   OffloadConfig offload;
   PipelineConfig pipeline;
   TensorConfig tensor;
@@ -56,6 +58,9 @@ Mesh mesh_of(const Strategy& strategy, int ranks);
 ParameterTable parameters_of(const ModelConfig& model, const Strategy& strategy, int rank,
                              const TensorShard& shard);
 
+// Why an encoder cannot be laid out so, beginning with the key; empty: it can, or is none.
+std::string encoder_conflict(const ModelConfig& model, const Strategy& strategy);
+
 // Why the optimizer cannot run over a tensor group; empty: it can.
 std::string tensor_conflict(const Strategy& strategy);
 
@@ -64,6 +69,11 @@ std::string replicas_conflict(const Strategy& strategy);
 
 // Why ranks cannot keep gathered weights in parts (hpZ), beginning with the key; empty: they can.
 std::string secondary_conflict(const Strategy& strategy);
+
+// Error{invalid} naming the key where the layouts of block-sparse attention fit neither the model
+// nor sequences of this length.
+void check_sparse_attention(const Strategy& strategy, const ModelConfig& model,
+                            std::int64_t sequence);
 
 // Why the optimizer cannot run under the ZeRO stage, beginning with the stage; empty: it can.
 std::string stage_conflict(const Strategy& strategy);

@@ -5,23 +5,23 @@ namespace zl {
 namespace {
 
 // A tensor as it travels: [ranks, chunk] bytes and [ranks, blocks of a chunk] scales.
-struct Message {
+struct QuantizedMessage {
   TensorView q, scales;
 };
 
-struct Messages {
+struct QuantizedMessages {
   Tensor storage;  // all scales, then all bytes
-  std::vector<Message> each;
+  std::vector<QuantizedMessage> each;
 };
 
-Messages allocate_messages(RankContext& context, const std::vector<std::int64_t>& chunks) {
+QuantizedMessages allocate_messages(RankContext& context, const std::vector<std::int64_t>& chunks) {
   const std::int64_t ranks = context.ranks(Axis::data);
   std::int64_t scales = 0, bytes = 0;
   for (const std::int64_t chunk : chunks) {
     scales += ranks * blocks_of(chunk, kQuantizedBlock);
     bytes += ranks * chunk;
   }
-  Messages messages;
+  QuantizedMessages messages;
   messages.storage = context.allocate(DType::u8, Shape{4 * scales + bytes},
                                       MemoryTag::communication, {"quantized blocks"});
   std::byte* scale = messages.storage.view.data;
@@ -47,7 +47,7 @@ Tensor quantized_all_gather(RankContext& context, StreamId stream,
                             const std::vector<Segment>& segments) {
   std::vector<std::int64_t> chunks;
   for (const Segment& segment : segments) chunks.push_back(segment.source.count());
-  Messages messages = allocate_messages(context, chunks);
+  QuantizedMessages messages = allocate_messages(context, chunks);
   std::vector<Segment> wire;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto& [q, scales] = messages.each[i];
@@ -73,7 +73,7 @@ Tensor quantized_reduce_scatter(RankContext& context, StreamId stream,
   for (int way = 0; way < 2; ++way) {  // what goes out, what comes in
     for (const QuantizedSum& sum : sums) chunks.push_back(sum.destination.count());
   }
-  Messages messages = allocate_messages(context, chunks);
+  QuantizedMessages messages = allocate_messages(context, chunks);
   std::vector<Segment> wire;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto& [q, scales] = messages.each[i];

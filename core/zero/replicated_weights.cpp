@@ -15,11 +15,11 @@ ReplicatedWeights::ReplicatedWeights(RankContext& context, const StoreConfig& co
   }
 }
 
-void ReplicatedWeights::initialize(std::uint64_t seed) {
+void ReplicatedWeights::initialize(const InitialWeights& initial) {
   context_.run(Fill{weights_.view, 0});
   for (std::size_t i = 0; i < table_.specs.size(); ++i) {
     const int p = static_cast<int>(i);
-    draw_initial(context_, table_.specs[i], seed, 0, weight(p));
+    draw_initial(context_, table_.specs[i], initial, 0, weight(p));
   }
 }
 

@@ -15,7 +15,7 @@ class ReplicatedWeights : public WeightStore {
   ReplicatedWeights(RankContext& context, const StoreConfig& config, const ParameterTable& table,
                     const Partition& partition);
 
-  void initialize(std::uint64_t seed) override;
+  void initialize(const InitialWeights& initial) override;
   void enter(int unit, Pass pass) override;
   void leave(int, Pass) override {}
   TensorView weight(int parameter) override;

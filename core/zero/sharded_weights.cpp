@@ -114,7 +114,7 @@ std::vector<int> ShardedWeights::needed_by(const Visit& visit) const {
   return needed;
 }
 
-void ShardedWeights::initialize(std::uint64_t seed) {
+void ShardedWeights::initialize(const InitialWeights& initial) {
   if (!shards_.view.empty()) context_.run(Fill{shards_.view, 0});
   std::optional<HostDraw> host_draw;
   if (config_.offload.parameters != Tier::device) {
@@ -129,9 +129,9 @@ void ShardedWeights::initialize(std::uint64_t seed) {
     const TensorView view = count == 0 ? TensorView{} : whole.flat(0, count);
     if (tier(p) == Tier::nvme && count < whole.count()) host_draw->zero(whole);
     if (count > 0 && tier(p) == Tier::device) {
-      draw_initial(context_, spec, seed, begin, view);
+      draw_initial(context_, spec, initial, begin, view);
     } else if (count > 0) {
-      (*host_draw)(spec, seed, begin, view);
+      (*host_draw)(spec, initial, begin, view);
     }
     if (tier(p) == Tier::nvme) files_->keep(p);
   }

@@ -22,7 +22,7 @@ class ShardedWeights : public WeightStore {
   ShardedWeights(RankContext& context, const StoreConfig& config, const ParameterTable& table,
                  const Partition& partition, const std::vector<Visit>& visits);
 
-  void initialize(std::uint64_t seed) override;
+  void initialize(const InitialWeights& initial) override;
   void follow(const std::vector<Visit>& visits) override;
   void enter(int unit, Pass pass) override;
   void leave(int unit, Pass pass) override;

@@ -17,8 +17,8 @@ namespace zl {
 
 class WeightStore : public UpdatedWeights {
  public:
-  // Draws the initial weights: the same values for every stage and rank count.
-  virtual void initialize(std::uint64_t seed) = 0;
+  // The same values for every stage and rank count.
+  virtual void initialize(const InitialWeights& initial) = 0;
   // The order of the visits to come, over and over; between micro-batches only.
   virtual void follow(const std::vector<Visit>& /*visits*/) {}
   virtual void enter(int unit, Pass pass) = 0;

@@ -18,8 +18,8 @@ constexpr std::size_t kOther = 8;  // the same colour under another hatch
 }  // namespace
 
 std::size_t style_of(MemoryTag tag) {
-  constexpr std::array<std::size_t, kMemoryTags> kStyles{kBlue,      kOrange, kGreen, kLightBlue,
-                                                         kVermilion, kPink,   kYellow};
+  constexpr std::array<std::size_t, kMemoryTags> kStyles{kBlue,      kOrange, kGreen,  kLightBlue,
+                                                         kVermilion, kPink,   kYellow, kGrey};
   return kStyles[static_cast<std::size_t>(tag)];
 }
 
@@ -107,6 +107,8 @@ QString explained(MemoryTag tag) {
       return QObject::tr("Scratch of single operations, chunks of logits");
     case MemoryTag::staging:
       return QObject::tr("Token ids, scalars, and what is on its way between tiers");
+    case MemoryTag::kv_cache:
+      return QObject::tr("Keys and values of what was generated so far");
   }
   return {};
 }

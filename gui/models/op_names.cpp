@@ -16,7 +16,7 @@ struct Weight {
 
 // The four products of a block.
 std::vector<Weight> weights_of(const ModelConfig& model) {
-  const bool gated = model.activation == ActivationKind::swiglu;
+  const bool gated = is_gated(model.activation);
   return {{model.qkv_width(), model.hidden, "qkv"},
           {model.hidden, model.attention_width(), "attention out"},
           {model.ffn_in_width(), model.hidden, gated ? "mlp up and gate" : "mlp up"},

@@ -142,8 +142,8 @@ QVariant RunModel::value(const RunSummary& run, int column) {
       return QString::fromStdString(run.model);
     case cluster:
       return QString::fromStdString(run.cluster);
-    case stack:
-      return QString::fromStdString(run.stack);
+    case software:
+      return QString::fromStdString(run.software);
     case precision:
       return QString::fromStdString(run.precision);
     case ranks:

@@ -22,7 +22,7 @@ class RunModel : public QAbstractTableModel {
     outcome,
     model,
     cluster,
-    stack,
+    software,
     precision,
     ranks,
     steps,

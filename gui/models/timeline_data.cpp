@@ -114,7 +114,9 @@ TimelineData timeline_data(const Study& study, const StrategyStudy& strategy,
     data.styles.push_back(style_of(phase));
     data.explained.push_back(explained(phase));
   }
-  const double zero = steady_step(strategy).from;
+  const TimelinePlot::Range step = steady_step(strategy);
+  const double zero = step.from;
+  data.end = step.length();
   if (strategy.has_pipeline()) add_stage_lanes(strategy, zero, data);
   if (choice.operations || data.lanes.empty()) {
     const std::size_t first = data.lanes.size();
@@ -140,6 +142,7 @@ TimelineData side_by_side(TimelineData first, const QString& first_name, Timelin
   const auto short_lane = [](const QString& lane) { return lane.section(": ", -1); };
   for (Lane& lane : first.lanes) lane.name = first_name + ": " + short_lane(lane.name);
   first.memory.front().name = first_name + QObject::tr(": memory");
+  first.end = std::max(first.end, second.end);
   const std::size_t lanes = first.lanes.size();
   for (Arrow arrow : second.arrows) {
     first.arrows.push_back({lanes + arrow.from, lanes + arrow.to, arrow.start, arrow.end});

@@ -5,6 +5,7 @@
 
 #include "gui/models/timeline_data.h"
 #include "gui/units.h"
+#include "scenarios/run/explain.h"
 #include "simulator/cost/price.h"
 
 namespace zl::gui {
@@ -127,28 +128,13 @@ Table live_table(const StrategyStudy& strategy, double at, int stage) {
     --point;
     if (point->total() >= highest->total()) highest = point;
   }
-  struct Group {
-    int first = 0, last = 0;
-    std::int64_t count = 0, bytes = 0;
-  };
-  std::map<std::pair<std::string, std::string>, Group> groups;
-  for (const sim::LiveBlock& block : sim::live_after(run_of(strategy, stage).recording->trace,
-                                                     highest->event, MemorySpace::device)) {
-    const auto [found, added] = groups.try_emplace({name_of(block.tag), block.what});
-    Group& group = found->second;
-    group.first = added ? block.unit : std::min(group.first, block.unit);
-    group.last = added ? block.unit : std::max(group.last, block.unit);
-    group.count += block.count;
-    group.bytes += block.bytes;
+  for (const HeldItem& each :
+       held_after(run_of(strategy, stage).recording->trace, highest->event, MemorySpace::device)) {
+    std::string units = each.first_unit < 0 ? "" : std::to_string(each.first_unit);
+    if (each.last_unit > each.first_unit) units += "–" + std::to_string(each.last_unit);
+    table.rows.push_back(
+        {each.bytes, std::string(name_of(each.tag)), each.what, each.blocks, units});
   }
-  for (const auto& [key, group] : groups) {
-    std::string units = group.first < 0 ? "" : std::to_string(group.first);
-    if (group.last > group.first) units += "–" + std::to_string(group.last);
-    table.rows.push_back({group.bytes, key.first, key.second, group.count, units});
-  }
-  std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
-    return std::get<std::int64_t>(a[kLiveBytes]) > std::get<std::int64_t>(b[kLiveBytes]);
-  });
   return table;
 }
 

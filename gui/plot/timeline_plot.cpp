@@ -26,7 +26,7 @@ constexpr double kLaneHeight = 34;
 
 void TimelinePlot::set_data(TimelineData chart) {
   data_ = std::move(chart);
-  whole_ = {0, 0};
+  whole_ = {0, data_.end};
   for (const Lane& lane : data_.lanes) {
     if (lane.spans.empty()) continue;
     whole_.from = std::min(whole_.from, lane.spans.front().start);

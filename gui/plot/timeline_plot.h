@@ -43,7 +43,8 @@ struct TimelineData {
   std::vector<std::size_t> styles;  // of the categories' colours; none: their places
   std::vector<QString> explained;   // what each category is; none: nothing
   std::vector<MemoryTrack> memory;
-  std::optional<double> limit;                          // bytes
+  std::optional<double> limit;  // bytes
+  double end = 0;               // seconds; the host may work behind the spans
   std::function<QString(std::int32_t event)> describe;  // the name of a span
 };
 

@@ -12,6 +12,7 @@
 #include <QTableView>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -220,6 +221,13 @@ void RunsPage::show_losses() {
     if (result == nullptr || result->loss.empty()) continue;
     chart.curves.push_back({tr("%1: %2").arg(id).arg(QString::fromStdString(result->strategy)),
                             step_numbers(result->first_step, result->loss.size()), result->loss});
+    if (result->evaluations.empty()) continue;
+    Curve& judged = chart.curves.emplace_back(Curve{
+        tr("%1: %2, validation").arg(id).arg(QString::fromStdString(result->strategy)), {}, {}});
+    for (const EvaluationPoint& point : result->evaluations) {
+      judged.x.push_back(static_cast<double>(point.step));
+      judged.y.push_back(point.loss);
+    }
   }
   losses_->set_data(std::move(chart));
 }
@@ -256,7 +264,31 @@ void RunsPage::show_parallel() {
           positive(run.step_time_median), positive(run.tokens_per_second)},
          run.outcome == Outcome::ok});
   }
+  add_training_axes(chart);
   parallel_->set_data(std::move(chart));
+}
+
+// What `zerolab tune` varies and what it judges by, where a listed run has it.
+void RunsPage::add_training_axes(ParallelData& chart) const {
+  const auto add = [&](const QString& name, auto&& value_of) {
+    std::vector<double> values;
+    for (int row = 0; row < filter_->rowCount(); ++row) {
+      values.push_back(value_of(model_->run(filter_->mapToSource(filter_->index(row, 0)).row())));
+    }
+    if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
+      return;
+    }
+    chart.axes.push_back({name});
+    for (std::size_t i = 0; i < values.size(); ++i) chart.lines[i].values.push_back(values[i]);
+  };
+  const auto is_judged = [](const RunSummary& run) {
+    return std::isfinite(run.best_validation_loss);
+  };
+  add(tr("tokens/step"), [&](const RunSummary& run) {
+    return is_judged(run) ? static_cast<double>(run.tokens_per_step()) : NAN;
+  });
+  add(tr("learning rate"), [](const RunSummary& run) { return run.learning_rate; });
+  add(tr("validation loss"), [](const RunSummary& run) { return run.best_validation_loss; });
 }
 
 void RunsPage::select(const std::vector<int>& rows) {

@@ -19,6 +19,7 @@ namespace zl::gui {
 
 class LinePlot;
 class ParallelPlot;
+struct ParallelData;
 
 class RunsPage : public QWidget {
   Q_OBJECT
@@ -54,6 +55,7 @@ class RunsPage : public QWidget {
   std::vector<std::int64_t> selected_or_newest() const;
   void show_losses();
   void show_parallel();
+  void add_training_axes(ParallelData& chart) const;
   void select(const std::vector<int>& rows);  // of the filtered table
   const RunResult* loaded(std::int64_t id);
 

@@ -46,11 +46,13 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
   form->setVerticalSpacing(4);
   layout->addLayout(form);
   add_choice(form, "model", tr("&Model"), names_in("models"),
-             tr("A model of the catalogue, a model file or a Hugging Face config.json"));
+             tr("A model of the catalogue, a model file, or the folder of a Hugging Face model, "
+                "which brings its weights and its tokenizer"));
   add_choice(form, "cluster", tr("&Cluster"), cluster_choices(),
              tr("local, h200, 8xh100, 1024xh100 (N GPUs in nodes of standard size), or a file"));
-  add_choice(form, "run.stack", tr("Soft&ware"), QStringList{""} + names_in("stacks"),
-             tr("Whose speed a GPU that nobody measured has; empty: this program's own kernels"));
+  add_choice(form, "run.software", tr("Soft&ware"), QStringList{""} + names_in("software"),
+             tr("What a GPU that nobody measured runs; empty: torch-fsdp2-compile; zerolab: this "
+                "program's own kernels"));
   add_strategies(form);
   add_ranks(form);
   add_line(form, "run.micro_batch", tr("Micro-&batch"), tr("Sequences per rank and micro-batch"));
@@ -68,6 +70,10 @@ ScenarioDock::ScenarioDock(Session& session, QWidget* parent) : QWidget(parent),
   add_line(form, "run.steps", tr("S&teps"), tr("Optimizer steps of a run"));
   add_line(form, "run.seed", tr("Seed"), tr("Of weights, data order and dropout"));
   add_line(form, "run.data", tr("Data"), tr("bible, synthetic, a text file, or a .bin of tokens"));
+  add_line(form, "run.eval_data", tr("&Validation"),
+           tr("A text or .bin that is not trained on: the loss on it while training"));
+  add_line(form, "run.eval_every", tr("…every"),
+           tr("Steps between validations, of which the best model is kept; empty: at the end"));
   mesh_ = new MeshPanel(session, this);
   layout->addWidget(mesh_);
   hardware_ = new HardwarePanel(session, this);

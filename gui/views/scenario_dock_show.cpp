@@ -12,6 +12,7 @@
 #include "gui/units.h"
 #include "gui/views/scenario_dock.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/defaults.h"
 #include "simulator/json/reading.h"
 
@@ -99,13 +100,19 @@ void ScenarioDock::show_effective_values() {
   updating_ = true;
   const RunSettings& run = study->scenario.run;
   const auto hint = [&](const char* key, const QString& text) {
-    if (auto* line = qobject_cast<QLineEdit*>(field(key))) line->setPlaceholderText(text);
+    auto* combo = qobject_cast<QComboBox*>(field(key));
+    auto* line = combo == nullptr ? qobject_cast<QLineEdit*>(field(key)) : combo->lineEdit();
+    if (line != nullptr) line->setPlaceholderText(text);
   };
+  const std::string software = scenario_software(study->scenario);
+  hint("run.software", QString::fromStdString(software.empty() ? kOwnSoftware : software));
   hint("run.ranks", QString::number(run.ranks));
   hint("run.sequence_length", QString::number(run.sequence_length));
   hint("run.steps", QString::number(run.steps));
   hint("run.seed", QString::number(run.seed));
   hint("run.data", QString::fromStdString(run.data));
+  hint("run.eval_data", tr("none"));
+  hint("run.eval_every", tr("the end"));
   if (!study->strategies.empty()) {
     const Strategy& strategy = study->strategies.front().imported.strategy;
     hint("run.micro_batch", QString::number(strategy.micro_batch));

@@ -29,7 +29,7 @@ constexpr std::array kKeys = {SweptKey{"model", "Model", "llama3-8b, llama2-13b"
                               SweptKey{"cluster", "Cluster", "8xh100, 8xa100-80"},
                               SweptKey{"run.ranks", "Ranks", "4, 8"},
                               SweptKey{"run.precision", "Precision", "bf16, fp16"},
-                              SweptKey{"run.stack", "Software", "pytorch-eager"},
+                              SweptKey{"run.software", "Software", "torch-fsdp2"},
                               SweptKey{"run.sequence_length", "Sequence", "2k, 8k"},
                               SweptKey{"run.micro_batch", "Micro-batch", "1, 2, 4"},
                               SweptKey{"run.gradient_accumulation", "Accumulation", "1, 4, 16"}};

@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "gui/plot/line_plot.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/prompt_box.h"
 
 namespace zl::gui {
 
@@ -29,6 +31,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(make_bar());
+  layout->addLayout(make_material_bar());
   layout->addLayout(make_checkpoint_bar());
   state_ =
       new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
@@ -42,16 +45,16 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   curve_->addItems({tr("loss"), tr("gradient norm"), tr("learning rate")});
   curve_->setAccessibleName(tr("What the curves show"));
   chart->add_control(curve_);
-  progress_ = new TableModel(this);
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(chart);
-  splitter->addWidget(make_table_view(progress_, tr("Progress of the runs"), this));
+  splitter->addWidget(make_lower_tabs());
   splitter->setSizes({300, 200});
   layout->addWidget(splitter, 1);
   connect(curve_, &QComboBox::currentIndexChanged, this, &TrainPage::show_rows);
   connect(controller_, &RunController::started, this, &TrainPage::begin);
   connect(controller_, &RunController::strategy_started, this, &TrainPage::begin_strategy);
   connect(controller_, &RunController::progressed, this, &TrainPage::take_step);
+  connect(controller_, &RunController::evaluated, this, &TrainPage::take_evaluation);
   connect(controller_, &RunController::strategy_finished, this, &TrainPage::end_strategy);
   connect(controller_, &RunController::finished, this, &TrainPage::end);
   for (const auto signal :
@@ -78,6 +81,60 @@ QHBoxLayout* TrainPage::make_bar() {
   bar->addStretch(1);
   return bar;
 }
+
+QWidget* TrainPage::make_lower_tabs() {
+  progress_ = new TableModel(this);
+  prompt_box_ = new PromptBox;
+  auto* tabs = new QTabWidget;
+  tabs->addTab(make_table_view(progress_, tr("Progress of the runs"), this), tr("Progress"));
+  tabs->addTab(prompt_box_, tr("Try the model"));
+  return tabs;
+}
+
+QHBoxLayout* TrainPage::make_material_bar() {
+  auto* bar = new QHBoxLayout;
+  const auto add = [&](const QString& text, const QString& hint, auto choose) {
+    auto* button = new QPushButton(text);
+    button->setToolTip(hint);
+    connect(button, &QPushButton::clicked, this, choose);
+    bar->addWidget(button);
+  };
+  add(tr("&Model folder…"), tr("A Hugging Face model to start from: weights and tokenizer"),
+      [this] { use_model(QFileDialog::getExistingDirectory(this, tr("Folder of a model"))); });
+  add(tr("&Data…"), tr("A text, or a .bin of tokens, to train on"),
+      [this] { use_data(QFileDialog::getOpenFileName(this, tr("What to train on"))); });
+  add(tr("&Validation data…"), tr("A text that is not trained on, to judge the model by"),
+      [this] { use_validation(QFileDialog::getOpenFileName(this, tr("What to judge by"))); });
+  models_ = new QLineEdit;
+  models_->setPlaceholderText(tr("no folder: trained models are not kept"));
+  models_->setAccessibleName(tr("Folder for trained models"));
+  models_->setToolTip(
+      tr("Gets the trained model as transformers loads it: the best one by the validation data, "
+         "else the last; of several strategies each has a folder in it"));
+  auto* browse = new QPushButton(tr("Fo&lder…"));
+  connect(browse, &QPushButton::clicked, this, [this] {
+    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder for trained models"));
+    if (!folder.isEmpty()) set_saved_models(folder);
+  });
+  bar->addWidget(new QLabel(tr("Save to")));
+  bar->addWidget(models_, 1);
+  bar->addWidget(browse);
+  return bar;
+}
+
+void TrainPage::use_model(const QString& folder) {
+  if (!folder.isEmpty()) session_.edit_key("model", folder);
+}
+
+void TrainPage::use_data(const QString& file) {
+  if (!file.isEmpty()) session_.edit_key("run.data", file);
+}
+
+void TrainPage::use_validation(const QString& file) {
+  if (!file.isEmpty()) session_.edit_key("run.eval_data", file);
+}
+
+void TrainPage::set_saved_models(const QString& folder) { models_->setText(folder); }
 
 QHBoxLayout* TrainPage::make_checkpoint_bar() {
   folder_ = new QLineEdit;
@@ -132,8 +189,18 @@ void TrainPage::take_step(const RunProgress& progress) {
   show_rows();
 }
 
+void TrainPage::take_evaluation(int index, const EvaluationPoint& point) {
+  rows_[index].evaluations.push_back(point);
+  show_rows();
+}
+
 void TrainPage::end_strategy(int index, const RunResult& result) {
   Row& row = rows_[index];
+  const QString models = models_->text().trimmed();
+  if (result.outcome == Outcome::ok && !result.predicted && !models.isEmpty()) {
+    prompt_box_->set_model(QString::fromStdString(RunController::saved_to(
+        models.toStdString(), row.strategy.toStdString(), rows_.size() == 1)));
+  }
   row.result = result;
   row.state = result.outcome == Outcome::ok ? (result.predicted ? tr("simulated") : tr("trained"))
                                             : QString(name_of(result.outcome)) + ": " +
@@ -208,11 +275,12 @@ void TrainPage::start(const Scenario& scenario, const std::vector<std::string>& 
                       const std::string& backend) {
   if (controller_->running()) return state_->setText(tr("A run is under way: cancel it first."));
   backend_->setCurrentText(QString::fromStdString(backend));
-  CheckpointConfig checkpoint;
-  checkpoint.folder = folder_->text().trimmed().toStdString();
-  checkpoint.every = every_->text().toLongLong();
-  checkpoint.resume = resume_->isChecked();
-  controller_->start(scenario, strategies, backend, database_, checkpoint);
+  KeptFiles files;
+  files.models = models_->text().trimmed().toStdString();
+  files.checkpoint.folder = folder_->text().trimmed().toStdString();
+  files.checkpoint.every = every_->text().toLongLong();
+  files.checkpoint.resume = resume_->isChecked();
+  controller_->start(scenario, strategies, backend, database_, files);
 }
 
 void TrainPage::cancel() {
@@ -243,6 +311,8 @@ Table TrainPage::progress_table() const {
                    {"step", Align::right},
                    {"of", Align::right},
                    {"loss", Align::right},
+                   {"validation loss", Align::right},
+                   {"perplexity", Align::right},
                    {"step time", Align::right, Unit::seconds},
                    {"left", Align::right, Unit::seconds},
                    {"tokens/s", Align::right},
@@ -251,6 +321,7 @@ Table TrainPage::progress_table() const {
   for (const Row& row : rows_) {
     const bool ended = row.result && row.result->outcome == Outcome::ok;
     const bool begun = row.last.step > 0;
+    const EvaluationPoint* best = best_of(row.evaluations);
     const auto number = [](bool known, double value) { return known ? Cell(value) : Cell(); };
     const double step_time = ended ? row.result->step_time.median : row.last.step_time;
     const double tokens = ended ? row.result->tokens_per_second : row.last.tokens_per_second;
@@ -259,6 +330,8 @@ Table TrainPage::progress_table() const {
     const std::int64_t step = ended ? row.result->first_step + row.result->steps : row.last.step;
     table.rows.push_back(
         {row.strategy.toStdString(), step, std::int64_t{steps_}, number(begun, row.last.loss),
+         number(best != nullptr, best == nullptr ? 0 : best->loss),
+         number(best != nullptr, best == nullptr ? 0 : best->perplexity()),
          number(ended || begun, step_time),
          number(begun && !row.result, step_time * static_cast<double>(steps_ - step)),
          number(ended || begun, tokens), number(ended || begun, peak), row.state.toStdString()});
@@ -277,6 +350,13 @@ void TrainPage::show_rows() {
                     : what == Shown::grad_norm ? row.grad_norm
                                                : row.learning_rate;
     chart.curves.push_back({row.strategy, row.step, y, style_of_strategy(row.strategy)});
+    if (what != Shown::loss || row.evaluations.empty()) continue;
+    Curve& judged =
+        chart.curves.emplace_back(Curve{tr("%1, validation").arg(row.strategy), {}, {}});
+    for (const EvaluationPoint& point : row.evaluations) {
+      judged.x.push_back(static_cast<double>(point.step));
+      judged.y.push_back(point.loss);
+    }
   }
   losses_->set_data(std::move(chart));
   progress_->set_table(progress_table());

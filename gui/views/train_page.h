@@ -20,6 +20,7 @@ class QPushButton;
 namespace zl::gui {
 
 class LinePlot;
+class PromptBox;
 class TableModel;
 
 class TrainPage : public QWidget {
@@ -40,6 +41,13 @@ class TrainPage : public QWidget {
              const std::string& backend);
   void cancel();
   QString state() const;  // the line over the chart
+  // What the scenario trains: the folder of a model with its weights, and files of text.
+  void use_model(const QString& folder);
+  void use_data(const QString& file);
+  void use_validation(const QString& file);
+  // Where real runs leave their models, which the prompt box then tries; empty: nowhere.
+  void set_saved_models(const QString& folder);
+  PromptBox* prompt_box() const { return prompt_box_; }
   // Where real runs keep checkpoints; empty: nowhere.
   void set_checkpoint(const QString& folder, std::int64_t every, bool resume);
 
@@ -51,9 +59,13 @@ class TrainPage : public QWidget {
     RunProgress last = {};
     QString state = {};
     std::optional<RunResult> result = {};
+    std::vector<EvaluationPoint> evaluations = {};
   };
   QHBoxLayout* make_bar();
   QHBoxLayout* make_checkpoint_bar();
+  QHBoxLayout* make_material_bar();
+  QWidget* make_lower_tabs();
+  void take_evaluation(int index, const EvaluationPoint& point);
   std::vector<std::string> chosen() const;
   void name_start();
   void begin_strategy(int index);
@@ -74,6 +86,8 @@ class TrainPage : public QWidget {
   QLabel* state_ = nullptr;
   QComboBox* curve_ = nullptr;
   QLineEdit* folder_ = nullptr;
+  QLineEdit* models_ = nullptr;
+  PromptBox* prompt_box_ = nullptr;
   QLineEdit* every_ = nullptr;
   QCheckBox* resume_ = nullptr;
   LinePlot* losses_ = nullptr;

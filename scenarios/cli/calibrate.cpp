@@ -5,22 +5,27 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/published/fit_software.h"
 #include "scenarios/run/runner.h"
 
 namespace zl::cli {
 namespace {
 
 struct CalibrateOptions {
+  std::string runs, software;  // fits a software to published runs instead
+  std::vector<std::string> numbers;
   CalibrationOptions measure;
   std::string output;
   std::string format = "table";
@@ -107,7 +112,53 @@ void check(const CalibrateOptions& options) {
   }
 }
 
+// What was left out, group by group.
+Table left_out_table(const SoftwareFit& fit) {
+  Table table{{{"left out", Align::left},
+               {"runs"},
+               {"mean error", Align::right, Unit::fraction},
+               {"bias", Align::right, Unit::fraction}},
+              {}};
+  for (const LeftOut& each : fit.left_out) {
+    double sum = 0, absolute = 0;
+    for (const double error : each.errors) {
+      sum += std::exp(-error) - 1;
+      absolute += std::abs(std::exp(-error) - 1);
+    }
+    const auto count = static_cast<double>(each.errors.size());
+    table.rows.push_back(
+        {each.group, static_cast<std::int64_t>(each.errors.size()), absolute / count, sum / count});
+  }
+  return table;
+}
+
+int calibrate_software(const CalibrateOptions& options) {
+  const Format format = parse_format(options.format);
+  const sim::Software start = load_software(options.software);
+  FitOptions fitting{.keys = options.numbers.empty() ? start.fitted : options.numbers};
+  if (fitting.keys.empty()) {
+    throw Error(ErrorCode::usage, "--numbers: " + start.name +
+                                      " lists none that were fitted; name some, such as "
+                                      "kernels.gemm,host.op_seconds");
+  }
+  const std::vector<PublishedRun> runs =
+      options.runs == "published" ? catalog_published()
+                                  : read_published(read_file(options.runs), options.runs);
+  const SoftwareFit fit = fit_software(start, runs, fitting);
+  const std::string text = fitted_text(software_text(options.software), fit, fitting.keys);
+  if (!options.output.empty()) write_file(options.output, text);
+  if (format == Format::json) {
+    print(text);
+  } else {
+    print(render(left_out_table(fit), format) +
+          fmt::format("\n{} runs fitted, root mean square error {}\n", fit.rows,
+                      readable(fit.error, Unit::fraction)));
+  }
+  return 0;
+}
+
 int calibrate(const CalibrateOptions& options) {
+  if (!options.runs.empty()) return calibrate_software(options);
   const Format format = parse_format(options.format);
   check(options);
   const std::string cluster_name =
@@ -151,6 +202,16 @@ void add_calibrate(CLI::App& app, Action& action) {
   sub->add_option("--nvme-path", options->measure.nvme_path,
                   "Folder whose disk is measured for offload to files (default: the temporary one; "
                   "on CUDA none)");
+  CLI::Option* runs = sub->add_option(
+      "--runs", options->runs,
+      "Fit a software's profile to the runs of this CSV (or published: the catalogue's)");
+  CLI::Option* software =
+      sub->add_option("--software", options->software, "The profile to fit, a name or a file")
+          ->needs(runs);
+  runs->needs(software);
+  sub->add_option("--numbers", options->numbers, "Its numbers to fit (those it lists as fitted)")
+      ->delimiter(',')
+      ->needs(runs);
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
   sub->add_flag("--tiny", options->measure.tiny,
                 "Toy models: tries the command itself, the profile means nothing; needs --output")

@@ -205,7 +205,7 @@ std::vector<ConfigurationDifference> side_differences(const CompareSide& a, cons
   add("precision", left.precision, right.precision);
   add("model", set_a.model, set_b.model);
   add("cluster", set_a.cluster, set_b.cluster);
-  add("stack", set_a.stack, set_b.stack);
+  add("software", set_a.software, set_b.software);
   add("data", set_a.data, set_b.data);
   const auto add_count = [&add](const char* key, std::int64_t of_a, std::int64_t of_b) {
     add(key, std::to_string(of_a), std::to_string(of_b));

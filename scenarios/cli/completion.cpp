@@ -20,12 +20,12 @@ using Pair = std::pair<const char*, const char*>;
 
 // Options whose values `zerolab show KIND` lists, and those of a few words.
 constexpr std::array kNames = {Pair{"--model", "models"}, Pair{"--cluster", "clusters"},
-                               Pair{"--strategy", "strategies"}, Pair{"--stack", "stacks"}};
+                               Pair{"--strategy", "strategies"}, Pair{"--software", "software"}};
 constexpr std::array kWords = {
     Pair{"--backend", "cpu cuda sim"}, Pair{"--format", "table wide md csv json"},
     Pair{"--precision", "fp32 bf16 fp16"}, Pair{"--offload", "none cpu nvme"}};
 constexpr std::array kShown = {Pair{"model", "models"}, Pair{"cluster", "clusters"},
-                               Pair{"stack", "stacks"}, Pair{"strategy", "strategies"},
+                               Pair{"software", "software"}, Pair{"strategy", "strategies"},
                                Pair{"scenario", "studies"}};
 constexpr const char* kFormats = "table wide md csv json";
 constexpr const char* kAsk =

@@ -53,7 +53,7 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
   name_accelerator(can, environment_);
   live.reset();
   if (store_) store(result, strategy);
-  if (result.outcome == Outcome::interrupted && !can.is_recording) {
+  if (result.outcome == Outcome::interrupted && !can.is_recording && interrupted()) {
     log_info(hooks.checkpoint.folder.empty()
                  ? "its weights are gone; with --checkpoint FOLDER it could go on"
                  : "the same command with --resume goes on from there");

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/dtype.h"
 #include "core/base/files.h"
 #include "core/base/log.h"
 #include "scenarios/cli/commands.h"
@@ -13,10 +14,13 @@
 #include "scenarios/cli/strategy_context.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/file_kind.h"
+#include "scenarios/files/import_gguf.h"
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/report/show.h"
+#include "scenarios/run/checkpoint_model.h"
+#include "scenarios/weights/save_model.h"
 
 namespace zl::cli {
 namespace {
@@ -37,7 +41,9 @@ void save(const ImportOptions& options, const Json& object) {
 int import_hf(const ImportOptions& options) {
   const Format format = parse_format(options.format);
   const std::string path = model_path(options.file);
-  const ModelConfig model = import_huggingface(read_file(path), path);
+  const std::string text = read_file(path);
+  require_no_pickle(text, path);
+  const ModelConfig model = import_huggingface(text, path);
   if (is_long_by_default(model)) log_warning(long_default_text(model));
   save(options, model_to_json(model));
   const Json shown = show_model(model);
@@ -58,6 +64,79 @@ int import_deepspeed_file(const ImportOptions& options) {
   return 0;
 }
 
+struct GgufOptions {
+  std::string file, out, dtype = "fp32", format = "table";
+  bool force = false;
+};
+
+int import_gguf_file(const GgufOptions& options) {
+  const Format format = parse_format(options.format);
+  const GgufImport done =
+      import_gguf(options.file, options.out, parse_dtype(options.dtype), options.force);
+  for (const std::string& file : done.files) log_info("wrote " + file);
+  if (!done.has_tokenizer) log_warning(options.file + " has no tokenizer; none was written");
+  const Json shown = {{"model_type", done.model_type},
+                      {"parameters", done.parameters},
+                      {"tensors", done.tensors},
+                      {"dtype", options.dtype},
+                      {"folder", options.out}};
+  print(format == Format::json ? pretty(shown) : render(leaves(shown), format));
+  return 0;
+}
+
+void add_gguf(CLI::App& import, Action& action) {
+  CLI::App* sub = import.add_subcommand(
+      "gguf", "GGUF file of llama.cpp: writes it as a Hugging Face folder, with its tokenizer");
+  const auto options = std::make_shared<GgufOptions>();
+  sub->add_option("file", options->file, "File to read")->required();
+  sub->add_option("--out", options->out, "Folder to write")->required();
+  sub->add_option("--dtype", options->dtype, "Weights as fp32 (default), bf16 or fp16");
+  sub->add_flag("--force", options->force, "Replace files that are already there");
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return import_gguf_file(*options); }; });
+}
+
+struct CheckpointOptions {
+  std::string folder, out, source, dtype, format = "table";
+};
+
+int import_checkpoint(const CheckpointOptions& options) {
+  const Format format = parse_format(options.format);
+  const CheckpointedRun run = read_checkpointed_run(options.folder);
+  SaveModelOptions how{.source = options.source};
+  if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
+  check_model_folder(options.out);
+  SavedModel model(options.out, run.is.model, how);
+  gather_checkpointed_model(run, [&](const ParameterSpec& spec, const std::vector<float>& values) {
+    model.take(spec, values);
+  });
+  model.commit();
+  log_info("wrote " + options.out);
+  const Json shown = {{"model", run.is.model.name},
+                      {"strategy", run.is.strategy.name},
+                      {"ranks", run.ranks},
+                      {"step", run.step},
+                      {"folder", options.out}};
+  print(format == Format::json ? pretty(shown) : render(leaves(shown), format));
+  return 0;
+}
+
+void add_checkpoint(CLI::App& import, Action& action) {
+  CLI::App* sub = import.add_subcommand(
+      "checkpoint", "Checkpoint of a run: writes its model as a Hugging Face folder");
+  const auto options = std::make_shared<CheckpointOptions>();
+  sub->add_option("folder", options->folder, "Folder of --checkpoint, or of one strategy in it")
+      ->required();
+  sub->add_option("--out", options->out, "Folder to write")->required();
+  sub->add_option("--source", options->source,
+                  "Folder that the run began with, whose configuration and tokenizer are kept");
+  sub->add_option("--dtype", options->dtype, "Weights as fp32 (default), bf16 or fp16");
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return import_checkpoint(*options); }; });
+}
+
 CLI::App& add_one(CLI::App& import, Action& action, const char* name, const char* what,
                   int (*run)(const ImportOptions&), const std::shared_ptr<ImportOptions>& options) {
   CLI::App* sub = import.add_subcommand(name, what);
@@ -72,17 +151,21 @@ CLI::App& add_one(CLI::App& import, Action& action, const char* name, const char
 }  // namespace
 
 void add_import(CLI::App& app, Action& action) {
-  CLI::App* import = app.add_subcommand("import", "Read a Hugging Face model or DeepSpeed file");
+  CLI::App* import = app.add_subcommand(
+      "import", "Read a Hugging Face model, GGUF or DeepSpeed file, or a checkpoint");
   const auto hf = std::make_shared<ImportOptions>();
   hf->format = "table";
   add_one(*import, action, "hf",
-          "config.json of a GPT-2, Llama, Mistral or Qwen2 model, or its folder", import_hf, hf);
+          "config.json of a GPT-2, Llama, Mistral, Qwen, Gemma or Phi-3 model, or its folder",
+          import_hf, hf);
   const auto deepspeed = std::make_shared<ImportOptions>();
   deepspeed->format = "json";
   CLI::App& sub = add_one(*import, action, "deepspeed",
                           "DeepSpeed configuration: the strategy it means, with every value",
                           import_deepspeed_file, deepspeed);
   add_strategy_context(sub, deepspeed->context);
+  add_gguf(*import, action);
+  add_checkpoint(*import, action);
 }
 
 }  // namespace zl::cli

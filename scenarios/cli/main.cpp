@@ -57,15 +57,25 @@ void add_examples(CLI::App& app) {
       "  zerolab run llama3-8b --cluster 8xa100-80 --recompute none,full --sequence-length 8k");
   add("train",
       "  zerolab train gpt2-3m --data book.txt --steps 200 --lr 1e-3 --save weights.safetensors");
+  add("evaluate",
+      "  zerolab evaluate --model my-model/ --eval-data book.txt --sequence-length 1024 "
+      "--eval-stride 512");
+  add("tune",
+      "  zerolab tune gpt2-3m --find-lr\n"
+      "  zerolab tune gpt2-3m --lr 3e-4,1e-3,3e-3 --warmup-steps 0,20 --steps 200 --eval-data "
+      "held-out.txt");
   add("show",
       "  zerolab show clusters\n"
       "  zerolab show model llama3-8b --sequence-length 8192\n"
       "  zerolab show strategy ds_config.json --ranks 8");
   add("import",
       "  zerolab import hf my-model/ --save my-model.json\n"
+      "  zerolab import gguf my-model.gguf --out my-model\n"
       "  zerolab import deepspeed ds_config.json --ranks 8");
+  add("validate", "  zerolab validate\n  zerolab validate --file our_runs.csv -o json");
   add("compare", "  zerolab compare 12 15 --fail-above 5%");
-  add("largest", "  zerolab largest gpt2-3m --device-memory 2GiB");
+  add("capacity", "  zerolab capacity gpt2-3m --device-memory 2GiB");
+  add("explain", "  zerolab explain llama3-8b --cluster 8xh100 --strategy zero-3");
   add("export", "  zerolab export llama3-8b-node --perfetto trace.json");
 }
 
@@ -80,8 +90,10 @@ void describe(CLI::App& app, Action& action) {
       "unavailable, 6 regression, 130 interrupted.");
   add_verbosity(app);
   for (const auto add :
-       {add_run, add_train, add_runs, add_compare, add_show, add_import, add_calibrate, add_bench,
-        add_devices, add_largest, add_paths, add_report, add_export, add_completion, add_help}) {
+       {add_run,     add_train,      add_evaluate, add_generate,  add_tune,     add_runs,
+        add_compare, add_show,       add_import,   add_calibrate, add_validate, add_bench,
+        add_devices, add_plan,       add_capacity, add_explain,   add_paths,    add_report,
+        add_export,  add_completion, add_help}) {
     add(app, action);
   }
   add_examples(app);

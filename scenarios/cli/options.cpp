@@ -41,11 +41,10 @@ void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
 // Paths may hold commas.
 void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
                     std::optional<std::string> RunOverrides::*member, run_value::Text) {
-  if (member == &RunOverrides::stack) {
-    return add_swept(app, options, option_of(key), key.help,
-                     [](const std::string& text, ScenarioOverrides& overrides) {
-                       overrides.stack = text == "none" ? "" : text;  // this core's own
-                     });
+  if (member == &RunOverrides::software) {
+    return add_swept(
+        app, options, option_of(key), key.help,
+        [](const std::string& text, ScenarioOverrides& overrides) { overrides.software = text; });
   }
   app.add_option(option_of(key), options.overrides.*member, key.help);
 }
@@ -57,10 +56,12 @@ void add_run_option(CLI::App& app, ScenarioOptions& options, const RunKey& key,
             });
 }
 
-// Who trains with PyTorch should know that its speed is another.
+// Who runs something else should know whose speed is shown.
 std::string whose_speed(const Scenario& scenario) {
-  if (!scenario.run.stack.empty() || scenario_cluster(scenario).calibration) return "";
-  return ", as fast as this core's fused kernels (--stack pytorch-eager: as PyTorch)";
+  const std::string software = scenario_software(scenario);
+  if (software.empty()) return "";
+  const bool said = !scenario.run.software.empty();
+  return ", as fast as " + software + (said ? "" : " (--software: another, or zerolab)");
 }
 
 }  // namespace

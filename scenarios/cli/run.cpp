@@ -14,6 +14,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/ratio_line.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/stored_run.h"
 
 namespace zl::cli {
@@ -38,13 +39,15 @@ RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedSt
                   Place place) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
+  const bool is_real = !runner.backends().capabilities(backend).is_recording;
+  const std::string software = is_real ? "" : scenario_software(experiment.scenario());
   const std::string text =
       fmt::format("{}: {} ranks, {} steps, {}{}", label, settings.ranks, settings.steps,
                   name_of(strategy.strategy.precision.compute_dtype),
-                  settings.stack.empty() ? "" : ", as fast as " + settings.stack);
+                  software.empty() ? "" : ", as fast as " + software);
   place.of > 1 ? log_debug(text) : log_info(text);
   ProgressBar bar(label, settings.steps);
-  if (!runner.backends().capabilities(backend).is_recording) {
+  if (is_real) {
     hooks.on_step = [&](std::int64_t step, const StepMetrics& metrics, double seconds) {
       bar.clear();
       log_debug(
@@ -172,6 +175,15 @@ void print_results(const std::vector<Finished>& all, const std::vector<std::stri
   }
 }
 
+// What is simulated beside a real run is this core, as that is.
+void run_own_software(Scenario& scenario, const std::vector<std::string>& backends,
+                      const Runner& runner) {
+  const bool is_real = std::ranges::any_of(backends, [&runner](const std::string& backend) {
+    return !runner.backends().capabilities(backend).is_recording;
+  });
+  if (is_real && scenario.run.software.empty()) scenario.run.software = kOwnSoftware;
+}
+
 // A checkpoint is of one run.
 void check_sweep(const RunOptions& options, std::size_t scenarios) {
   if (scenarios < 2 || options.hooks.checkpoint.folder.empty()) return;
@@ -185,6 +197,7 @@ int run(const RunOptions& options) {
   const std::vector<std::string> backends =
       choose_backends(options.scenario.backends, scenarios.front(), runner);
   for (std::size_t i = 1; i < scenarios.size(); ++i) check_backends(backends, scenarios[i], runner);
+  for (Scenario& scenario : scenarios) run_own_software(scenario, backends, runner);
   check_checkpoint(runner, options.hooks.checkpoint, backends);
   check_sweep(options, scenarios.size());
   ProgressBar bar("combinations", static_cast<std::int64_t>(scenarios.size()));

@@ -45,7 +45,7 @@ std::string text_or_empty(const Json& object, const char* key) {
 RunSetup setup_of(const Json& object) {
   return {.model = text_or_empty(object, "model"),
           .cluster = text_or_empty(object, "cluster"),
-          .stack = text_or_empty(object, "stack"),
+          .software = text_or_empty(object, "software"),
           .data = text_or_empty(object, "data"),
           .sequence_length = whole_or_zero(object, "sequence_length"),
           .micro_batch = whole_or_zero(object, "micro_batch"),
@@ -70,6 +70,7 @@ TaggedBytes tagged(const Json& object) {
   TaggedBytes bytes;
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
     const char* tag = name_of(static_cast<MemoryTag>(i));
+    if (static_cast<MemoryTag>(i) == MemoryTag::kv_cache && !object.contains(tag)) continue;
     bytes.tag[i] = whole(object.at(tag), tag);
   }
   return bytes;

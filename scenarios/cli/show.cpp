@@ -67,9 +67,13 @@ int cluster(const ShowOptions& options) {
   return 0;
 }
 
-int stack(const ShowOptions& options) {
-  load_stack(options.name);  // says what is wrong with it
-  print_object(parse_json(stack_text(options.name), options.name), options.format);
+int software(const ShowOptions& options) {
+  if (options.name.empty()) {
+    print(render(list_software(), parse_format(options.format)));
+    return 0;
+  }
+  load_software(options.name);  // says what is wrong with it
+  print_object(parse_json(software_text(options.name), options.name), options.format);
   return 0;
 }
 
@@ -114,9 +118,9 @@ int scenario(const ShowOptions& options) {
 using Show = int (*)(const ShowOptions&);
 
 CLI::App& add_one(CLI::App& show, Action& action, const char* name, const char* what, Show run,
-                  const std::shared_ptr<ShowOptions>& options) {
+                  const std::shared_ptr<ShowOptions>& options, bool needs_name = true) {
   CLI::App* sub = show.add_subcommand(name, what);
-  sub->add_option("name", options->name, "Name in the catalogue, or a file")->required();
+  sub->add_option("name", options->name, "Name in the catalogue, or a file")->required(needs_name);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
@@ -147,7 +151,9 @@ void add_show(CLI::App& app, Action& action) {
   add_one(*show, action, "model", "Sizes, parameters, FLOPs and bytes of a model", model, for_model)
       .add_option("--sequence-length", for_model->sequence_length, "Tokens per sequence");
   add_one(*show, action, "cluster", "Devices, links and rates of a cluster", cluster, options());
-  add_one(*show, action, "stack", "What other software reaches on a GPU", stack, options());
+  add_one(*show, action, "software",
+          "What a software does on a GPU; without a name, those whose speed can be predicted",
+          software, options(), false);
   const auto for_strategy = options();
   CLI::App& strategies =
       add_one(*show, action, "strategy",
@@ -157,7 +163,6 @@ void add_show(CLI::App& app, Action& action) {
           options());
   add_list(*show, action, "models", "The models of the catalogue", list_models);
   add_list(*show, action, "clusters", "The clusters of the catalogue", list_clusters);
-  add_list(*show, action, "stacks", "The software whose speed can be predicted", list_stacks);
   add_list(*show, action, "strategies", "The strategies of the catalogue", list_strategies);
   add_list(*show, action, "studies", "The studies of the catalogue", list_studies);
 }

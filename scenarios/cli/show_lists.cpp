@@ -76,20 +76,20 @@ Table list_clusters() {
   return table;
 }
 
-Table list_stacks() {
-  Table table{{{"stack", Align::left},
-               {"launch_seconds", Align::right, Unit::seconds},
+Table list_software() {
+  Table table{{{"software", Align::left},
+               {"op_seconds", Align::right, Unit::seconds},
                {"gemm", Align::right, Unit::fraction},
                {"memory", Align::right, Unit::fraction},
-               {"links", Align::right, Unit::fraction},
                {"attention", Align::left},
+               {"fitted"},
                {"step_error", Align::right, Unit::fraction}},
               {}};
-  for (const std::string& name : catalog_names("stacks")) {
-    const sim::Stack s = load_stack(name);
-    table.rows.push_back({name, s.launch_seconds, s.gemm, s.memory, s.links,
-                          std::string(s.materialized_attention ? "materialized" : "fused"),
-                          s.step_error});
+  for (const std::string& name : catalog_names("software")) {
+    const sim::Software s = load_software(name);
+    table.rows.push_back({name, s.op_seconds, s.gemm, s.memory,
+                          std::string(name_of(s.kernels.attention)),
+                          static_cast<std::int64_t>(s.fitted.size()), s.step_error});
   }
   return table;
 }

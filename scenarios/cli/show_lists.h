@@ -9,7 +9,7 @@ namespace zl::cli {
 
 Table list_models();
 Table list_clusters();  // one device of each; "local" included
-Table list_stacks();
+Table list_software();
 Table list_strategies();
 Table list_studies();
 

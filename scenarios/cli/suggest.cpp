@@ -58,6 +58,10 @@ void check_values(const CLI::App& app) {
 void check_words(const CLI::App& app) {
   const std::vector<std::string> commands = subcommand_names(app);
   for (const std::string& word : app.remaining()) {
+    if (word == "--stack" || word.starts_with("--stack=")) {
+      throw Error(ErrorCode::usage,
+                  before(app) + "--stack is now --software NAME (see zerolab show software)");
+    }
     if (word.starts_with("-")) {
       refuse(app, "option", word.substr(0, word.find('=')), option_names(app));
     }

@@ -15,8 +15,10 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/model_folder.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/training_data.h"
+#include "scenarios/weights/save_model.h"
 
 namespace zl::cli {
 namespace {
@@ -43,19 +45,29 @@ class StepLines {
   }
 
   std::string text(std::int64_t step, const StepMetrics& metrics, double seconds) const {
-    const int digits = static_cast<int>(std::to_string(steps_).size());
-    std::string line =
-        fmt::format("step {:>{}}/{}  loss {:.5f}  norm ", step, digits, steps_, metrics.loss);
+    std::string line = begin_of(step) + fmt::format("loss {:.5f}  norm ", metrics.loss);
     line += metrics.skipped ? std::string("overflow, skipped")
                             : fmt::format("{:.4f}", metrics.grad_norm);
     line += fmt::format("  lr {:.3e}", metrics.lr);
     if (scaled_) line += fmt::format("  scale {:g}", metrics.loss_scale);
     line += fmt::format("  {:.0f} tokens/s", tokens_ / seconds);
-    line += peak_ > 0 ? fmt::format("  MFU {:.1f} %", flops_ / seconds / peak_ * 100) : "  MFU n/a";
+    const double mfu = peak_ > 0 ? flops_ / seconds / peak_ : 0;
+    line += mfu > 0 && mfu <= 1 ? fmt::format("  MFU {:.1f} %", mfu * 100) : "  MFU n/a";
     return line;
   }
 
+  std::string text(const EvaluationPoint& point, bool is_best) const {
+    return begin_of(point.step) +
+           fmt::format("validation loss {:.5f}  perplexity {:.4f}  ({} tokens){}", point.loss,
+                       point.perplexity(), point.tokens, is_best ? "  best so far" : "");
+  }
+
  private:
+  std::string begin_of(std::int64_t step) const {
+    const int digits = static_cast<int>(std::to_string(steps_).size());
+    return fmt::format("step {:>{}}/{}  ", step, digits, steps_);
+  }
+
   std::int64_t steps_;
   bool scaled_;
   double tokens_ = 0, flops_ = 0, peak_ = 0;
@@ -80,23 +92,57 @@ std::string loss_text(const RunResult& run) {
   return fmt::format("loss {:.4f} -> {:.4f}, ", run.loss.front(), run.loss.back());
 }
 
-// Samples are drawn with replacement: an epoch is as many tokens as the data has.
+// Samples are drawn with replacement: an epoch is as many tokens as the data has. An encoder's
+// texts come once each in an epoch.
 std::int64_t steps_of(const TrainOptions& options, const Scenario& scenario) {
-  const std::int64_t tokens = open_data(scenario, scenario.run.data).tokens();
-  if (tokens == 0) {
+  const TrainingData data = open_data(scenario);
+  if (data.tokens == 0) {
     throw Error(ErrorCode::usage, "--epochs: synthetic data has no end; give --steps");
   }
-  const auto a_step =
+  const char* unit = data.texts > 0 ? "texts" : "tokens";
+  const std::int64_t all = data.texts > 0 ? data.texts : data.tokens;
+  auto a_step =
       static_cast<double>(tokens_per_step(scenario, scenario.strategies.front().strategy));
-  const double steps = std::ceil(options.epochs * static_cast<double>(tokens) / a_step);
+  if (data.texts > 0) a_step /= static_cast<double>(scenario.run.sequence_length);
+  const double steps = std::ceil(options.epochs * static_cast<double>(all) / a_step);
   if (!(steps >= 1 && steps <= static_cast<double>(kMaxCount))) {
     throw Error(ErrorCode::usage,
-                fmt::format("--epochs: {:g} of {} tokens, {:.0f} a step, are {:.0f} steps; from 1 "
+                fmt::format("--epochs: {:g} of {} {}, {:.0f} a step, are {:.0f} steps; from 1 "
                             "to {} can be taken",
-                            options.epochs, tokens, a_step, steps, kMaxCount));
+                            options.epochs, all, unit, a_step, steps, kMaxCount));
   }
-  log_info(fmt::format("{:g} epochs of {} tokens are {:.0f} steps", options.epochs, tokens, steps));
+  log_info(fmt::format("{:g} epochs of {} {} are {:.0f} steps", options.epochs, all, unit, steps));
   return static_cast<std::int64_t>(steps);
+}
+
+std::string best_text(const RunResult& run) {
+  const EvaluationPoint* best = best_evaluation(run);
+  if (best == nullptr) return "";
+  return fmt::format(", validation loss {:.4f} (perplexity {:.3f}) after step {}", best->loss,
+                     best->perplexity(), best->step);
+}
+
+// What was saved, where it is not what the training ended with.
+std::string kept_text(const RunResult& run) {
+  const EvaluationPoint* best = best_evaluation(run);
+  if (best == nullptr || best->step == run.first_step + run.steps) return "";
+  return fmt::format(": as it was after step {}, the best by validation loss", best->step);
+}
+
+// The model's share of texts, with its interval, beside what it takes no model for.
+std::string labels_text(const LabelScores& labels) {
+  if (labels.rows == 0) return "";
+  const auto line = [](const char* what, double accuracy, double f1) {
+    return fmt::format("  {:<26} {:.4f}      {:.4f}", what, accuracy, f1);
+  };
+  return fmt::format("labels of {} texts of {} (loss {:.4f}):\n", labels.rows, labels.data,
+                     labels.loss) +
+         fmt::format("  {:<26} accuracy    macro F1\n", "") +
+         line("this model", labels.accuracy, labels.macro_f1) +
+         fmt::format("   (95 % between {:.4f} and {:.4f})\n", labels.accuracy_low,
+                     labels.accuracy_high) +
+         line("naive Bayes over words", labels.words_accuracy, labels.words_macro_f1) + "\n" +
+         line("always the commonest", labels.majority_accuracy, labels.majority_macro_f1) + "\n";
 }
 
 std::string summary(const RunResult& run) {
@@ -110,9 +156,10 @@ std::string summary(const RunResult& run) {
   text += run.mfu > 0 ? fmt::format(", MFU {:.1f} % ({})", run.mfu * 100, run.mfu_convention)
                       : fmt::format(", MFU n/a ({}; the peak is unknown until `zerolab calibrate`)",
                                     run.mfu_convention);
+  text += best_text(run);
   if (run.skipped_steps > 0) text += fmt::format(", {} steps skipped", run.skipped_steps);
   if (run.run_id != 0) text += fmt::format(", stored as run {}", run.run_id);
-  return text + "\n";
+  return text + "\n" + labels_text(run.labels);
 }
 
 ImportedStrategy the_strategy(const Scenario& scenario) {
@@ -133,9 +180,6 @@ std::string the_backend(const TrainOptions& options, const Scenario& scenario,
   if (predicted && !options.save.empty()) {
     throw Error(ErrorCode::usage, "--save: the simulator has no weights; use --backend cpu");
   }
-  if (predicted && !options.hooks.validate_on.empty()) {
-    throw Error(ErrorCode::usage, "--validate: the simulator has no loss; use --backend cpu");
-  }
   if (predicted && !options.hooks.checkpoint.folder.empty()) {
     throw Error(ErrorCode::usage, "--checkpoint: the simulator has no state; use --backend cpu");
   }
@@ -154,6 +198,20 @@ void print_result(Format format, const Experiment& experiment, const RunResult& 
   }
 }
 
+// Refuses a bad path before training.
+void check_save(const TrainOptions& options) {
+  if (options.save.empty()) return;
+  if (is_weights_file(options.save)) {
+    if (options.hooks.save_dtype) {
+      throw Error(ErrorCode::usage,
+                  "--save-dtype: a .safetensors file has fp32 weights; give --save a folder");
+    }
+    AtomicFile probe(options.save);
+  } else {
+    check_model_folder(options.save);
+  }
+}
+
 int train(const TrainOptions& options) {
   const Format format = parse_format(options.format);
   const Runner runner;
@@ -161,7 +219,7 @@ int train(const TrainOptions& options) {
   scenario.strategies = {the_strategy(scenario)};
   const std::string backend = the_backend(options, scenario, runner);
   if (options.epochs > 0) scenario.run.steps = steps_of(options, scenario);
-  if (!options.save.empty()) AtomicFile probe(options.save);  // refuse a bad path before training
+  check_save(options);
   Experiment experiment(runner, std::move(scenario), options.database);
   const ImportedStrategy& strategy = experiment.scenario().strategies.front();
   const std::int64_t steps = experiment.scenario().run.steps;
@@ -178,21 +236,21 @@ int train(const TrainOptions& options) {
     }
     bar.update(step);
   };
+  hooks.on_evaluation = [&](const EvaluationPoint& point, bool is_best) {
+    bar.clear();
+    const std::string line = lines.text(point, is_best);
+    format == Format::table ? print(line + "\n") : log_info(line);
+  };
   if (predicted) hooks.on_step = nullptr;  // its steps are recorded, not taken
   hooks.save_weights_to = options.save;
-  std::optional<double> validated;
-  hooks.on_validated = [&validated](double loss) { validated = loss; };
   const RunResult result = experiment.run(strategy, backend, std::move(hooks));
   bar.clear();
   announce(result);
   const bool has_weights = result.outcome == Outcome::ok || experiment.interrupted();
-  if (!options.save.empty() && result.steps > 0 && has_weights) log_info("wrote " + options.save);
-  print_result(format, experiment, result);
-  if (validated) {
-    const std::string line =
-        fmt::format("validation loss {:.4f} on {}", *validated, options.hooks.validate_on);
-    format == Format::table ? print(line + "\n") : log_info(line);
+  if (!options.save.empty() && result.steps > 0 && has_weights) {
+    log_info("wrote " + options.save + kept_text(result));
   }
+  print_result(format, experiment, result);
   return experiment.exit_code({&result, 1});
 }
 
@@ -205,13 +263,18 @@ void add_train(CLI::App& app, Action& action) {
   add_database_options(*sub, options->database);
   sub->add_option("--log-every", options->log_every, "Print every N-th step")
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
-  sub->add_option("--save", options->save, "Write the final fp32 weights (.safetensors)");
+  sub->add_option(
+      "--save", options->save,
+      "Write the final weights: a folder that transformers loads, or a .safetensors file "
+      "of fp32");
+  sub->add_option_function<std::string>(
+      "--save-dtype",
+      [options](const std::string& text) { options->hooks.save_dtype = parse_dtype(text); },
+      "Of the folder: fp32, bf16 or fp16 (default: as the weights it began with, else fp32)");
   sub->add_option("--epochs", options->epochs,
                   "Instead of --steps: as many as take the data's tokens so many times")
       ->check(CLI::PositiveNumber)
       ->excludes("--steps");
-  sub->add_option("--validate", options->hooks.validate_on,
-                  "Text or .bin that is not trained on: say the loss on it after the last step");
   add_checkpoint(*sub, options->hooks.checkpoint);
   add_collective_timeout(*sub, options->hooks.collective_timeout);
   add_keep_going(*sub, options->hooks.keep_going);

@@ -124,4 +124,20 @@ void visit_aio(Aio& aio, Visitor&& visit) {
   visit("overlap_events", aio.overlap_events);
 }
 
+// Of sparse_attention, but for mode and attention; each mode takes some of them.
+template <class Sparse, class Visitor>
+void visit_sparse_attention(Sparse& sparse, Visitor&& visit) {
+  visit("block", sparse.block);
+  visit("different_layout_per_head", sparse.different_layout_per_head);
+  visit("num_local_blocks", sparse.num_local_blocks);
+  visit("num_global_blocks", sparse.num_global_blocks);
+  visit("num_random_blocks", sparse.num_random_blocks);
+  visit("num_sliding_window_blocks", sparse.num_sliding_window_blocks);
+  visit("num_different_global_patterns", sparse.num_different_global_patterns);
+  visit("horizontal_global_attention", sparse.horizontal_global_attention);
+  visit("local_window_blocks", sparse.local_window_blocks);
+  visit("global_block_indices", sparse.global_block_indices);
+  visit("global_block_end_indices", sparse.global_block_end_indices);
+}
+
 }  // namespace zl::fields

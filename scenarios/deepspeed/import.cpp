@@ -16,6 +16,7 @@
 #include "scenarios/deepspeed/release.h"
 #include "scenarios/deepspeed/remaining.h"
 #include "scenarios/deepspeed/schedule.h"
+#include "scenarios/deepspeed/sparse_attention.h"
 #include "scenarios/deepspeed/zero.h"
 
 namespace zl {
@@ -63,6 +64,8 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   build_precision(keys, context, strategy);
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);
+  strategy.sparse_attention =
+      build_sparse_attention(keys, context.model != nullptr && !context.model->encoder);
   strategy.optimizer = build_optimizer(keys, context, release);
   check_onebit(keys, strategy);
   check_tensor_optimizer(keys, strategy);

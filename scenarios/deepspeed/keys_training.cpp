@@ -131,6 +131,7 @@ constexpr KeySpec kRows[] = {
     applied("scheduler.params.lr_range_test_step_size", integer, "2000").at_least(1),
     applied("scheduler.params.lr_range_test_step_rate", number, "1.0").at_least(0),
     applied("scheduler.params.lr_range_test_staircase", boolean, "false"),
+    applied("scheduler.params.gamma", number, "null", "ExponentialLR's").at_least(0),
     applied("scheduler.params.cycle_first_stair_count", integer, "0", "no stairs").at_least(0),
     applied("scheduler.params.cycle_second_stair_count", integer | null, "null",
             "equal to the first")

@@ -36,15 +36,22 @@ constexpr std::array kTypes = {
     ScheduleType{"LRRangeTest", ScheduleKind::lr_range_test,
                  "lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate "
                  "lr_range_test_staircase last_batch_iteration"},
+    ScheduleType{"ExponentialLR", ScheduleKind::exponential, "gamma"},
 };
 
-// What DeepSpeed takes from torch.optim.lr_scheduler where it has none of that name.
-constexpr std::array kTorchTypes = {"CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-                                    "CyclicLR",          "ConstantLR",
-                                    "ExponentialLR",     "LambdaLR",
-                                    "LinearLR",          "MultiStepLR",
-                                    "OneCycleLR",        "PolynomialLR",
-                                    "ReduceLROnPlateau", "StepLR"};
+// What DeepSpeed takes from torch.optim.lr_scheduler where it has none of that name, besides
+// ExponentialLR.
+constexpr std::array kTorchTypes = {"CosineAnnealingLR",
+                                    "CosineAnnealingWarmRestarts",
+                                    "CyclicLR",
+                                    "ConstantLR",
+                                    "LambdaLR",
+                                    "LinearLR",
+                                    "MultiStepLR",
+                                    "OneCycleLR",
+                                    "PolynomialLR",
+                                    "ReduceLROnPlateau",
+                                    "StepLR"};
 
 void build_unknown(Keys& keys, const std::string& name) {
   std::vector<std::string> known;
@@ -118,6 +125,14 @@ void build_stairs(Keys& keys, const Release& release, ScheduleConfig& s) {
   if (!keys.is_set(second)) s.cycle_second_stair_count = s.cycle_first_stair_count;
 }
 
+void build_exponential(Keys& keys, ScheduleConfig& s) {
+  if (!keys.is_set(kParams + "gamma")) {
+    keys.effects().reject(kParams + "gamma", "missing, but ExponentialLR needs it; give a number");
+    return;
+  }
+  s.gamma = keys.number(kParams + "gamma");
+}
+
 void build_one_cycle(Keys& keys, const Release& release, ScheduleConfig& s) {
   for (const char* name : {"cycle_min_lr", "cycle_max_lr"}) {
     if (!keys.is_set(kParams + name))
@@ -156,6 +171,8 @@ ScheduleConfig build_schedule(Keys& keys, const ImportContext& context, const Re
     build_one_cycle(keys, release, s);
   } else if (type->kind == ScheduleKind::lr_range_test) {
     fields::visit_range_test(s, reading(keys, kParams));
+  } else if (type->kind == ScheduleKind::exponential) {
+    build_exponential(keys, s);
   } else {
     build_warmup(keys, context, name, lr, s);
     note_short_warmup(keys, release, s);

@@ -48,6 +48,7 @@ std::string squeezed(std::string_view name) {
 std::string singular(std::string_view folder) {
   if (folder == "strategies") return "strategy";
   if (folder == "studies") return "study";
+  if (folder == "software") return "software";
   return std::string(folder.substr(0, folder.size() - 1));
 }
 

@@ -8,7 +8,7 @@
 
 namespace zl {
 
-// Names in one folder (models, clusters, stacks, strategies, studies), sorted by name.
+// Names in one folder (models, clusters, software, strategies, studies), sorted by name.
 std::vector<std::string> catalog_names(std::string_view folder);
 
 // The stable name behind an alias: "ddp" -> "zero-0"; behind the one name that differs in case and

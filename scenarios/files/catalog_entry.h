@@ -2,15 +2,16 @@
 // Ownership: the texts live as long as the program. Threads: immutable.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace zl {
 
 struct CatalogEntry {
-  std::string_view folder;  // models | clusters | stacks | strategies | studies
+  std::string_view folder;  // models | clusters | software | strategies | studies | published
   std::string_view name;    // file name without .json
-  std::string_view text;
+  std::string text;
 };
 
 const std::vector<CatalogEntry>& catalog_entries();

@@ -57,22 +57,43 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   return name_or_path == "local" ? with_memory(std::move(cluster)) : cluster;
 }
 
-std::string stack_text(const std::string& name_or_path) {
+std::string software_text(const std::string& name_or_path) {
   if (name_or_path.ends_with(".json")) return read_file(name_or_path);
-  return std::string(catalog_text("stacks", name_or_path));  // in any case
+  return std::string(catalog_text("software", name_or_path));  // in any case
 }
 
-sim::Stack load_stack(const std::string& name_or_path) {
-  return sim::parse_stack(stack_text(name_or_path), name_or_path);
+sim::Software load_software(const std::string& name_or_path) {
+  return sim::parse_software(software_text(name_or_path), name_or_path);
+}
+
+namespace {
+
+// Without ranks and software.
+sim::ClusterSpec hardware(const Scenario& scenario) {
+  return scenario.cluster_json.empty()
+             ? load_cluster(scenario.cluster)
+             : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
+}
+
+std::string software_on(const sim::ClusterSpec& cluster, const std::string& said) {
+  const bool of_a_data_sheet = !cluster.calibration && !cluster.compute_is_host;
+  if (said.empty()) return of_a_data_sheet ? kDefaultSoftware : "";
+  return said == kOwnSoftware && !of_a_data_sheet ? "" : said;  // which it runs anyway
+}
+
+}  // namespace
+
+std::string scenario_software(const Scenario& scenario) {
+  return software_on(hardware(scenario), scenario.run.software);
 }
 
 sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
-  sim::ClusterSpec cluster = scenario.cluster_json.empty()
-                                 ? load_cluster(scenario.cluster)
-                                 : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
-  cluster = sim::with_devices(std::move(cluster), static_cast<int>(scenario.run.ranks));
-  const std::string& stack = scenario.run.stack;
-  if (!stack.empty()) cluster = sim::with_stack(std::move(cluster), load_stack(stack));
+  sim::ClusterSpec cluster =
+      sim::with_devices(hardware(scenario), static_cast<int>(scenario.run.ranks));
+  const std::string software = software_on(cluster, scenario.run.software);
+  if (!software.empty()) {
+    cluster = sim::with_software(std::move(cluster), load_software(software));
+  }
   return scenario.run.link_bandwidth > 0
              ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)
              : cluster;

@@ -1,4 +1,4 @@
-// Clusters and stacks by name: the catalogue, this machine's calibration, or a file.
+// Clusters and software by name: the catalogue, this machine's calibration, or a file.
 // Ownership: values. Threads: pure functions of the files they read.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "scenarios/files/scenario.h"
 #include "simulator/cluster/cluster_spec.h"
-#include "simulator/cluster/stack.h"
+#include "simulator/cluster/software.h"
 
 namespace zl {
 
@@ -15,7 +15,15 @@ namespace zl {
 // machine has the host memory that machine_memory() finds now.
 sim::ClusterSpec load_cluster(const std::string& name_or_path);
 
-// The cluster that a scenario's simulated runs are priced on.
+// This core's own profile, and what GPUs run where nobody says: most who train on them.
+inline constexpr const char* kOwnSoftware = "zerolab";
+inline constexpr const char* kDefaultSoftware = "torch-fsdp2-compile";
+
+// The software that a scenario's simulated runs have: run.software, else the default on GPUs that
+// nobody measured. "": a measured machine or a processor, which run this core.
+std::string scenario_software(const Scenario& scenario);
+
+// The cluster that a scenario's simulated runs are priced on, under its software.
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);
 
 // Device bytes of one rank that a scenario may use on the cluster, at most its share of the machine
@@ -23,8 +31,8 @@ sim::ClusterSpec scenario_cluster(const Scenario& scenario);
 std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& cluster);
 
 // What other software reaches on a GPU, by catalogue name or the path of a JSON file.
-sim::Stack load_stack(const std::string& name_or_path);
-std::string stack_text(const std::string& name_or_path);
+sim::Software load_software(const std::string& name_or_path);
+std::string software_text(const std::string& name_or_path);
 
 // Where `zerolab calibrate` writes what a cluster of this machine is: "local" (its processor) or
 // "local-cuda" (its GPUs).

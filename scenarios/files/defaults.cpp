@@ -28,8 +28,9 @@ std::int64_t default_ranks(const Scenario& scenario) {
 }
 
 std::int64_t default_sequence_length(const ModelConfig& model) {
-  return model.sliding_window > 0 ? std::min(model.sliding_window, model.max_sequence)
-                                  : model.max_sequence;
+  const bool is_long = model.max_sequence > 2 * kUsualSequenceLength;
+  return is_long && model.sliding_window > 0 ? std::min(model.sliding_window, model.max_sequence)
+                                             : model.positions();
 }
 
 bool is_long_by_default(const ModelConfig& model) {

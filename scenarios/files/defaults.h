@@ -16,7 +16,7 @@ std::int64_t devices_in_name(const Scenario& scenario);
 // Error{invalid} where the cluster has no name of the catalogue.
 std::int64_t default_ranks(const Scenario& scenario);
 
-// The model's longest, within its sliding window.
+// The model's longest; its sliding window where that is longer than most training.
 std::int64_t default_sequence_length(const ModelConfig& model);
 
 // Newer models take more tokens than people train on at once: who says no length should know.

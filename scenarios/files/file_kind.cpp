@@ -11,6 +11,8 @@
 namespace zl {
 namespace {
 
+constexpr std::size_t kSniffed = 4096;
+
 bool has_any(const Json& object, std::initializer_list<const char*> keys) {
   return std::any_of(keys.begin(), keys.end(),
                      [&object](const char* key) { return object.contains(key); });
@@ -31,7 +33,6 @@ FileKind file_kind(const Json& file) {
 }
 
 std::string binary_kind(std::string_view bytes) {
-  constexpr std::size_t kSniffed = 4096;
   const std::string_view begin = bytes.substr(0, kSniffed);
   if (begin.starts_with("PK\x03\x04")) return "a zip archive, as PyTorch's checkpoints are";
   if (begin.starts_with("GGUF")) return "a GGUF file";
@@ -40,10 +41,24 @@ std::string binary_kind(std::string_view bytes) {
   return begin.size() > 8 && begin[8] == '{' ? "a safetensors file" : "binary data";
 }
 
+void require_no_pickle(std::string_view begin, const std::string& path) {
+  begin = begin.substr(0, kSniffed);
+  // torch.save: a zip whose first member is the pickle, or before 1.6 a pickled magic number.
+  const bool zip = begin.starts_with("PK\x03\x04") && begin.find("data.pkl") != begin.npos;
+  const bool old = begin.starts_with("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19");
+  if (!zip && !old) return;
+  throw Error(ErrorCode::invalid,
+              path +
+                  ": this is a PyTorch checkpoint, a pickle, and reading one runs the code in "
+                  "it; where you trust it, load it with transformers and save_pretrained() "
+                  "writes model.safetensors, which is read here");
+}
+
 void require_strategy(std::string_view text, const std::string& path) {
   const auto refuse = [&path](const std::string& what) {
     throw Error(ErrorCode::invalid, path + ": this is " + what);
   };
+  require_no_pickle(text, path);
   if (const std::string kind = binary_kind(text); !kind.empty()) {
     refuse(kind + ", not a strategy, which is a DeepSpeed JSON file");
   }

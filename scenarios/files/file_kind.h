@@ -19,6 +19,10 @@ FileKind file_kind(const Json& file);
 // checkpoints are", "binary data"; empty: they may be text.
 std::string binary_kind(std::string_view bytes);
 
+// Throws Error{invalid} for the beginning of a checkpoint of PyTorch's own (pytorch_model.bin,
+// .pt): a pickle, and reading one runs the code in it. The message has what to do instead.
+void require_no_pickle(std::string_view begin, const std::string& path);
+
 // Throws Error{invalid} for a text that is no strategy but a model or a scenario, or no text at
 // all, with the option that takes it. Says nothing of malformed JSON.
 void require_strategy(std::string_view text, const std::string& path);

@@ -48,6 +48,7 @@ void require_scenario(const Json& file, const std::string& path) {
 
 Scenario load_scenario_file(const std::string& path, const ScenarioOverrides& overrides) {
   const std::string text = read_file(path);
+  require_no_pickle(text, path);
   if (const std::string kind = binary_kind(text); !kind.empty()) {
     throw Error(ErrorCode::invalid, path + ": this is " + kind + ", not a scenario, a JSON file");
   }

@@ -9,7 +9,9 @@
 #include "core/base/text.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/defaults.h"
+#include "scenarios/files/file_kind.h"
 #include "scenarios/files/model_file.h"
+#include "scenarios/files/model_folder.h"
 #include "scenarios/files/scenario_checks.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/files/strategy_names.h"
@@ -22,7 +24,29 @@ namespace fs = std::filesystem;
 // Names stay names; a path relative to `folder` becomes one the process can open.
 std::string located(const std::string& text, const fs::path& folder) {
   const std::string path = (folder / text).string();
-  return is_file(path) ? path : text;
+  return is_file(model_path(path)) ? path : text;
+}
+
+// The folder of a model that is one, with its weights or its tokenizer; else empty.
+std::string model_folder(const Json& value, const fs::path& folder) {
+  if (!value.is_string() || catalog_has("models", value.get<std::string>())) return {};
+  for (const fs::path& path :
+       {folder / value.get<std::string>(), fs::path(value.get<std::string>())}) {
+    if (fs::is_directory(path)) return path.string();
+  }
+  return {};
+}
+
+// A model that is a folder brings its weights and its tokenizer, unless others are named.
+void take_model_folder(const Json& run, const std::string& folder, RunSettings& out) {
+  if (out.weights == "random") {
+    out.weights.clear();
+  } else if (out.weights.empty() && !folder.empty() && has_weights(folder)) {
+    out.weights = folder;
+  }
+  if (!folder.empty() && !run.contains("tokenizer") && has_tokenizer(folder)) {
+    out.tokenizer = folder;
+  }
 }
 
 ModelConfig resolve_model(const Json& value, const fs::path& folder) {
@@ -168,14 +192,18 @@ Scenario resolve_scenario(Json document, const std::string& name,
   out.model = resolve_model(document["model"], folder);
   resolve_cluster(document.value("cluster", Json("local")), folder, out);
   out.run = read_run_settings(document["run"]);
+  out.model = for_task(std::move(out.model), out.run);
   if (!overrides.data) out.run.data = located(out.run.data, folder);
-  if (!overrides.stack && !catalog_has("stacks", out.run.stack)) {
-    out.run.stack = located(out.run.stack, folder);
+  if (!overrides.eval_data) out.run.eval_data = located(out.run.eval_data, folder);
+  take_model_folder(document["run"], model_folder(document["model"], folder), out.run);
+  if (!overrides.software && !catalog_has("software", out.run.software)) {
+    out.run.software = located(out.run.software, folder);
   }
   if (out.run.ranks == 0) out.run.ranks = default_ranks(out);
   const bool own_length = out.run.sequence_length != 0;
   if (!own_length) out.run.sequence_length = default_sequence_length(out.model);
   check_sequence_length(out.run, out.model);
+  check_evaluation(out.run);
   const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
   const sim::ClusterSpec cluster = checked_cluster(out);
   resolve_strategies(document.value("strategies", all), folder, overrides, cluster, out);

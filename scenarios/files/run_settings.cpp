@@ -107,6 +107,9 @@ std::string option_of(const RunKey& key) {
 RunSettings read_run_settings(const Json& object) {
   std::vector<std::string> known;
   visit_run_keys([&known](const RunKey& key, auto...) { known.emplace_back(key.name); });
+  if (object.contains("stack")) {
+    throw Error(ErrorCode::invalid, "run.stack: is now run.software (see zerolab show software)");
+  }
   check_keys(object, "run", known);
   RunSettings run;
   visit_run_keys([&](const RunKey& key, auto member, auto, auto rule) {
@@ -122,18 +125,53 @@ void apply_overrides(const RunOverrides& overrides, Json& run) {
   });
 }
 
+ModelConfig for_task(ModelConfig model, const RunSettings& run) {
+  if (!model.encoder) {
+    const char* key = !run.task.empty() ? "task" : run.labels > 0 ? "labels" : nullptr;
+    if (key == nullptr) return model;
+    throw Error(ErrorCode::invalid, std::string("run.") + key + ": " + model.name +
+                                        " is a decoder; give an encoder (family bert), or no " +
+                                        key);
+  }
+  if (run.task == "classify") model.head = HeadKind::label;
+  if (run.task == "mlm") model.head = HeadKind::masked_token;
+  if (run.labels > 0) model.labels = run.labels;
+  if (model.head == HeadKind::label && model.labels == 0) model.labels = 2;
+  model.complete();
+  return model;
+}
+
 void check_sequence_length(const RunSettings& run, const ModelConfig& model) {
   const std::string text = "run.sequence_length: " + std::to_string(run.sequence_length);
-  if (model.position == PositionKind::learned && run.sequence_length > model.max_sequence) {
-    throw Error(ErrorCode::invalid, text + " is above the " + std::to_string(model.max_sequence) +
+  if (model.position == PositionKind::learned && run.sequence_length > model.positions()) {
+    throw Error(ErrorCode::invalid, text + " is above the " + std::to_string(model.positions()) +
                                         " learned positions of " + model.name +
                                         "; shorten it, or raise model.max_sequence");
   }
-  if (model.sliding_window > 0 && run.sequence_length > model.sliding_window) {
-    throw Error(ErrorCode::invalid, text + " is above model.sliding_window " +
-                                        std::to_string(model.sliding_window) +
-                                        "; attention here is full, so at most the window");
+}
+
+void check_evaluation(const RunSettings& run) {
+  if (run.eval_data == "synthetic") {
+    throw Error(ErrorCode::invalid,
+                "run.eval_data: synthetic data have no end and nothing in them to learn; give a "
+                "text, or a .bin of tokens");
   }
+  if (run.eval_stride > run.sequence_length) {
+    throw Error(ErrorCode::invalid,
+                "run.eval_stride: " + std::to_string(run.eval_stride) +
+                    " is above the sequence length " + std::to_string(run.sequence_length) +
+                    ", so that tokens between would not count; give at most that");
+  }
+  if (!run.eval_data.empty()) return;
+  const char* key = run.eval_every > 0     ? "eval_every"
+                    : run.eval_stride > 0  ? "eval_stride"
+                    : run.eval_samples > 0 ? "eval_samples"
+                                           : "";
+  if (*key == '\0') return;
+  throw Error(ErrorCode::invalid,
+              "run." + std::string(key) +
+                  ": there is nothing to judge the model by; give run.eval_data "
+                  "(--eval-data FILE), or leave it out");
 }
 
 Json run_settings_to_json(const RunSettings& run) {

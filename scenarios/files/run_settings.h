@@ -23,17 +23,25 @@ struct RunSettings {
   std::int64_t sequence_length = 0;  // without one: the model's max_sequence
   std::string data = "bible";        // or a text file, or a .bin of uint16 tokens
   std::string tokenizer = "byte";    // or a folder with vocab.json and merges.txt
-  std::int64_t device_memory = 0;    // bytes; 0: unlimited
-  std::int64_t host_memory = 0;      // bytes of a rank's offload; 0: unlimited
-  std::string nvme_path;             // empty: what each strategy says
-  bool deterministic = true;         // see WorldOptions
+  std::string eval_data;             // as data, to judge the model by; empty: nothing does
+  std::int64_t eval_every = 0;       // steps between judgements; 0: after the last step only
+  std::int64_t eval_stride = 0;      // tokens between begins of its sequences; 0: their length
+  std::int64_t eval_samples = 0;     // sequences of eval_data, evenly spread over it; 0: all
+  // Of an encoder: classify or mlm; empty: what the model's head is for.
+  std::string task;
+  std::int64_t labels = 0;         // that it is to tell; 0: as many as the model does
+  std::string weights;             // folder of a Hugging Face model; empty: drawn by the seed
+  std::int64_t device_memory = 0;  // bytes; 0: unlimited
+  std::int64_t host_memory = 0;    // bytes of a rank's offload; 0: unlimited
+  std::string nvme_path;           // empty: what each strategy says
+  bool deterministic = true;       // see WorldOptions
   // Of the cpu backend: threads of this process, or the processes that mpirun started.
   std::string communicator = "threads";
   // Bytes a second that a rank of this machine, or a node of another cluster, sends at most; 0:
   // what the machine or the cluster has. See sim::with_link_bandwidth.
   double link_bandwidth = 0;
-  // Whose speed a simulated GPU has: a stack of the catalogue or a file; empty: this core's own.
-  std::string stack;
+  // What a simulated GPU runs: a software of the catalogue or a file; empty: see scenario_software.
+  std::string software;
   // Overrides what the strategies say.
   std::optional<DType> precision;
   // For strategies that state no batch; from the command line they override every strategy.
@@ -45,9 +53,9 @@ struct RunSettings {
 // the working directory.
 struct RunOverrides {
   std::optional<std::int64_t> ranks, steps, seed, sequence_length, micro_batch,
-      gradient_accumulation;
-  std::optional<std::string> data, tokenizer, device_memory, host_memory, nvme_path, link_bandwidth,
-      precision, communicator, stack;
+      gradient_accumulation, eval_every, eval_stride, eval_samples, labels;
+  std::optional<std::string> data, eval_data, tokenizer, task, weights, device_memory, host_memory,
+      nvme_path, link_bandwidth, precision, communicator, software;
   std::optional<bool> deterministic;
 };
 
@@ -105,10 +113,36 @@ void visit_run_keys(Visitor&& visit) {
         &O::gradient_accumulation, Whole{1, kMillion});
   visit(key("sequence_length", always, "Tokens per sequence"), &S::sequence_length,
         &O::sequence_length, Whole{1, 1 << 24, 1024});
-  visit(key("data", always, "Text file, .bin of uint16 tokens, bible, or synthetic"), &S::data,
-        &O::data, Text{});
+  visit(key("data", always,
+            "Text file, .bin of uint16 tokens, bible, or synthetic; for an encoder .jsonl, or "
+            "bible-testaments"),
+        &S::data, &O::data, Text{});
+  visit(key("eval_data", when_not_default,
+            "Text file or .bin that is not trained on: the loss and the perplexity on it"),
+        &S::eval_data, &O::eval_data, Text{});
+  visit(
+      key("eval_every", when_not_default,
+          "Judge the model by eval_data every N steps and keep the best one (default: at the end)"),
+      &S::eval_every, &O::eval_every, Whole{0, kMillion});
+  visit(key("eval_stride", when_not_default,
+            "Tokens from one sequence of eval_data to the next: less than their length gives every "
+            "token more to look back at (default: the length)"),
+        &S::eval_stride, &O::eval_stride, Whole{0, 1 << 24, 1024});
+  visit(key("eval_samples", when_not_default,
+            "Sequences of eval_data to judge by, evenly spread over it (default: all)"),
+        &S::eval_samples, &O::eval_samples, Whole{0, kMillion});
   visit(key("tokenizer", always, "byte, or a folder with vocab.json and merges.txt"), &S::tokenizer,
         &O::tokenizer, Text{});
+  visit(
+      key("task", when_not_default,
+          "What an encoder is trained for: classify (labels of texts) or mlm (masked tokens); else "
+          "what its head is for"),
+      &S::task, &O::task, Text{"classify, mlm"});
+  visit(key("labels", when_not_default, "How many labels there are to tell; else the model's"),
+        &S::labels, &O::labels, Whole{2, kMillion});
+  visit(key("weights", when_not_default,
+            "Folder of a Hugging Face model to start from (of --model FOLDER: that), or random"),
+        &S::weights, &O::weights, Text{});
   visit(key("device_memory", always, "Memory budget of a rank, such as 16GiB"), &S::device_memory,
         &O::device_memory, Bytes{});
   visit(key("host_memory", when_not_default, "Budget of a rank's offload to the host"),
@@ -121,9 +155,9 @@ void visit_run_keys(Visitor&& visit) {
   visit(key("communicator", when_not_default,
             "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)"),
         &S::communicator, &O::communicator, Text{"threads, mpi"});
-  visit(key("stack", when_not_default,
-            "Software that a simulated GPU runs: see zerolab show stacks; else this core's"),
-        &S::stack, &O::stack, Text{});
+  visit(key("software", when_not_default,
+            "What a simulated GPU runs: see zerolab show software (default: torch-fsdp2-compile)"),
+        &S::software, &O::software, Text{});
   visit(key("deterministic", when_not_default,
             "The same bits at every run (the default); without, CUDA fuses more"),
         &S::deterministic, &O::deterministic, Flag{});
@@ -135,8 +169,16 @@ RunSettings read_run_settings(const Json& object);
 // Puts what the overrides say into the object of a "run" section.
 void apply_overrides(const RunOverrides& overrides, Json& run);
 
+// The model with the head that the task wants. Throws Error{invalid} naming the key for a task of
+// an encoder and a model that is none.
+ModelConfig for_task(ModelConfig model, const RunSettings& run);
+
 // Throws Error{invalid} when the sequence exceeds learned positions or a sliding window.
 void check_sequence_length(const RunSettings& run, const ModelConfig& model);
+
+// Throws Error{invalid} for evaluation keys without eval_data, eval_data without an end, and a
+// stride that leaves tokens out.
+void check_evaluation(const RunSettings& run);
 
 // What is not already part of the resolved strategies, in a fixed order.
 Json run_settings_to_json(const RunSettings& run);

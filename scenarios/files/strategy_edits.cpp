@@ -144,6 +144,10 @@ std::string edited_strategy(const std::string& text, const std::string& source,
     edit_lr(*edits.lr, strategy);
     name += fmt::format("+lr-{:g}", *edits.lr);
   }
+  if (edits.lr_growth) {
+    strategy["scheduler"] = {{"type", "ExponentialLR"}, {"params", {{"gamma", *edits.lr_growth}}}};
+    name += "+growing";
+  }
   if (edits.warmup) {
     edit_warmup(*edits.warmup, strategy);
     name += fmt::format("+warmup-{}", *edits.warmup);

@@ -13,6 +13,7 @@ struct StrategyEdits {
   std::optional<std::string> recompute;  // as x-zerolab.recompute
   std::optional<std::string> offload;    // none, cpu, nvme: the optimizer; of stage 3 also weights
   std::optional<double> lr;
+  std::optional<double> lr_growth;     // the factor from one step's rate to the next, from lr on
   std::optional<std::int64_t> warmup;  // steps in which the learning rate rises
   // As x-zerolab.parallel. Virtual stages without a schedule are interleaved.
   std::optional<std::int64_t> tensor, replicate, pipeline, virtual_stages;
@@ -24,7 +25,7 @@ struct StrategyEdits {
     return tensor || sequence_parallel || replicate || pipeline || virtual_stages || schedule ||
            !layers_per_stage.empty();
   }
-  bool any() const { return recompute || offload || lr || warmup || cuts(); }
+  bool any() const { return recompute || offload || lr || lr_growth || warmup || cuts(); }
 };
 
 // The text of a strategy (a DeepSpeed file) with the edits in it, called "NAME+offload-cpu" and so

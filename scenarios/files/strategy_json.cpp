@@ -7,6 +7,7 @@
 #include "scenarios/deepspeed/fields.h"
 #include "scenarios/deepspeed/keys.h"
 #include "scenarios/deepspeed/parallel.h"
+#include "scenarios/deepspeed/sparse_attention.h"
 
 namespace zl {
 namespace {
@@ -93,6 +94,8 @@ Json schedule_json(const ScheduleConfig& s) {
       return one_cycle_json(s);
     case ScheduleKind::lr_range_test:
       return range_test_json(s);
+    case ScheduleKind::exponential:
+      return {{"type", "ExponentialLR"}, {"params", {{"gamma", s.gamma}}}};
   }
   return nullptr;
 }
@@ -182,6 +185,7 @@ Json strategy_to_json(const Strategy& s) {
   if (Json parallel = parallel_json(s); !parallel.is_null()) {
     out["x-zerolab"]["parallel"] = std::move(parallel);
   }
+  add_sparse_attention(s.sparse_attention, out);
   add_offload(s.offload, out);
   if (s.optimizer.kind == OptimizerKind::onebit_adam) {
     out["x-zerolab"]["deepspeed_compat"] = s.optimizer.onebit.deepspeed_compat;

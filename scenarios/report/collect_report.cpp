@@ -105,7 +105,7 @@ std::string family_of(const std::string& configuration, const RunSummary& run,
     if (!json.is_object()) throw Error(ErrorCode::invalid, "is not an object");
     json.erase("strategies");
     json.erase("name");
-    if (json.contains("run") && json["run"].is_object()) json["run"].erase("stack");
+    if (json.contains("run") && json["run"].is_object()) json["run"].erase("software");
     return run.scenario_name + "\n" + to_text(json);
   } catch (const Error& error) {
     throw damaged_row({database, "scenarios", run.scenario_hash}, "json", error.what());

@@ -26,8 +26,8 @@ std::vector<NamedFact> scenario_facts(const RunSummary& run) {
 
 std::vector<NamedFact> row_facts(const RunSummary& run) {
   std::vector<NamedFact> facts = scenario_facts(run);
-  const std::string software = run.stack.empty() ? "zerolab" : run.stack;
-  facts.push_back({"software", software, run.stack.empty() ? "" : "as " + software});
+  const std::string software = run.software.empty() ? "zerolab" : run.software;
+  facts.push_back({"software", software, run.software.empty() ? "" : "as " + software});
   facts.push_back({"precision", run.precision, run.precision});
   const std::string micro = count_text(run.micro_batch);
   const std::string accumulation = count_text(run.gradient_accumulation);

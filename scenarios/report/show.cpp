@@ -13,12 +13,17 @@ Json unit(const char* name, std::int64_t count, std::int64_t parameters) {
 }
 
 Json units_of(const ModelConfig& model) {
-  const std::int64_t norm = (model.norm == NormKind::layer_norm ? 2 : 1) * model.hidden;
-  const std::int64_t head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
-  const std::int64_t blocks = model.parameters() - model.embedding_parameters() - norm - head;
+  const std::int64_t all = model.head_parameters();
+  const std::int64_t blocks = model.parameters() - model.embedding_parameters() - all;
   Json units = Json::array();
   units.push_back(unit("embedding", 1, model.embedding_parameters()));
   units.push_back(unit("block", model.layers, blocks / model.layers));
+  if (model.encoder) {
+    units.push_back(unit("head", 1, all));
+    return units;
+  }
+  const std::int64_t norm = (model.norm == NormKind::layer_norm ? 2 : 1) * model.hidden;
+  const std::int64_t head = all - norm;
   units.push_back(unit("final_norm", 1, norm));
   if (head > 0) units.push_back(unit("head", 1, head));
   return units;
@@ -31,7 +36,7 @@ Json text_or_null(const std::string& json_text) {
 }  // namespace
 
 Json show_model(const ModelConfig& model, std::int64_t sequence_length) {
-  const std::int64_t sequence = sequence_length > 0 ? sequence_length : model.max_sequence;
+  const std::int64_t sequence = sequence_length > 0 ? sequence_length : model.positions();
   const std::int64_t parameters = model.parameters();
   Json out = model_to_json(model);
   out["parameters"] = parameters;

@@ -2,43 +2,37 @@
 
 #include <exception>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 
 #include "backends/cpu/file_storage.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/nearest.h"
 #include "results/environment.h"
-#include "scenarios/files/model_file.h"
-#include "scenarios/files/strategy_json.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/run_facts.h"
+#include "scenarios/run/run_identity.h"
 #include "scenarios/run/simulate.h"
 #include "scenarios/run/training_data.h"
 #include "scenarios/run/weights_file.h"
+#include "scenarios/weights/model_weights.h"
+#include "scenarios/weights/save_model.h"
 
 namespace zl {
 namespace {
 
-// One label a value: "strategy/zero_optimization/stage".
-void add_labels(const std::string& root, const Json& object, Labels& labels) {
-  const Json flat = object.flatten();
-  for (const auto& [path, value] : flat.items()) {
-    labels[root + path] = value.is_string() ? value.get<std::string>() : value.dump();
-  }
-}
-
 // A run may be resumed by the same run only, but longer, elsewhere, or under another name, and with
 // the same data under another name.
 CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strategy,
-                               const TokenSource& data, CheckpointConfig config) {
+                               const TrainingData& data, CheckpointConfig config) {
   if (config.folder.empty()) return config;
   config.folder = (std::filesystem::path(config.folder) / strategy.name).string();
-  add_labels("model", model_to_json(scenario.model), config.identity);
-  add_labels("strategy", strategy_to_json(strategy), config.identity);
+  config.identity = identity_of(scenario.model, strategy);
   config.identity["seed"] = std::to_string(scenario.run.seed);
   config.identity["sequence_length"] = std::to_string(scenario.run.sequence_length);
-  config.identity["data"] = data.fingerprint();
+  config.identity["data"] = data.fingerprint;
   config.identity[kProgram] = detect_environment().commit;
   return config;
 }
@@ -46,7 +40,9 @@ CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strateg
 // What a run needs besides its world, and what its ranks agree on.
 struct Preparation {
   Strategy strategy;
-  std::optional<TokenSource> data, validation;
+  std::optional<TrainingData> data;
+  EvaluationData evaluation;
+  std::shared_ptr<const ModelWeights> weights;  // null: drawn
   Statement statement;
 };
 
@@ -56,10 +52,15 @@ bool are_apart(const World& world) { return world.executed_ranks() < world.ranks
 void prepare(const World& world, const Scenario& scenario, const Resolve& resolve,
              const RunHooks& hooks, Preparation& made) {
   made.strategy = resolve();
-  made.data = open_data(scenario, scenario.run.data);
-  if (!hooks.validate_on.empty()) made.validation = open_data(scenario, hooks.validate_on);
+  made.data = open_data(scenario);
+  made.evaluation = open_evaluation(scenario, &*made.data);
+  if (const std::string& folder = scenario.run.weights; !folder.empty()) {
+    made.weights = std::make_shared<ModelWeights>(folder, scenario.model);
+  }
   if (!are_apart(world)) return;
-  made.statement.facts = run_facts(scenario, made.strategy, made.data->fingerprint(), hooks);
+  const Fingerprints read{made.data->fingerprint, made.evaluation.fingerprint,
+                          made.weights == nullptr ? "" : made.weights->fingerprint()};
+  made.statement.facts = run_facts(scenario, made.strategy, read, hooks);
 }
 
 // Where ranks are processes a failure is for all of them.
@@ -81,7 +82,7 @@ RankOutcome run_world(World& world, const Scenario& scenario, const Preparation&
   world.run([&](RankHandle handle) {
     if (are_apart(world)) agree(handle, prepared.statement);
     RankOutcome outcome =
-        run_rank(handle, scenario.model, prepared.strategy, *prepared.data, options);
+        run_rank(handle, scenario.model, prepared.strategy, *prepared.data->source, options);
     // A process of a launched job keeps its own.
     if (handle.communicator.rank() == 0 || world.executed_ranks() == 1) first = std::move(outcome);
   });
@@ -102,21 +103,51 @@ void check_settings(const Scenario& scenario, const std::string& backend,
     refuse("run.link_bandwidth: the cpu backend and the simulator can be slowed, not " + backend +
            "; remove it");
   }
-  if (!run.stack.empty()) {
-    refuse("run.stack: \"" + run.stack + "\" is for simulated runs, not for " + backend +
+  if (!run.software.empty() && run.software != kOwnSoftware) {
+    refuse("run.software: \"" + run.software + "\" is for simulated runs, not for " + backend +
            "; remove it, or use --backend sim");
   }
 }
 
-// The weights are there; that they cannot be written makes the run no less trained.
-void save_weights(const WeightsFile& weights, const std::string& path, RunResult& result) {
-  try {
-    weights.write(path);
-  } catch (const Error& error) {
-    result.outcome = Outcome::failed;
-    result.message = error.what();
+// The weights that a run leaves, on rank 0, as a file or as a folder. That they cannot be written
+// makes the run no less trained.
+class SavedWeights {
+ public:
+  SavedWeights(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks)
+      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, strategy.name) {}
+
+  // What the engine has now, in place of what was collected before.
+  void collect(Engine& engine) {
+    if (hooks_.save_weights_to.empty()) return;
+    if (is_weights_file(hooks_.save_weights_to)) return file_.collect(engine);
+    if (engine.context().rank() == 0) {
+      folder_.reset();
+      folder_ = std::make_unique<SavedModel>(
+          hooks_.save_weights_to, scenario_.model,
+          SaveModelOptions{.source = scenario_.run.weights, .dtype = hooks_.save_dtype});
+    }
+    engine.gather_model([this](const ParameterSpec& spec, const std::vector<float>& values) {
+      folder_->take(spec, values);
+    });
   }
-}
+
+  void write(RunResult& result) {
+    if (result.outcome != Outcome::ok || result.steps == 0) return;
+    try {
+      if (file_.holds_any()) file_.write(hooks_.save_weights_to);
+      if (folder_ != nullptr) folder_->commit();
+    } catch (const Error& error) {
+      result.outcome = Outcome::failed;
+      result.message = error.what();
+    }
+  }
+
+ private:
+  const Scenario& scenario_;
+  const RunHooks& hooks_;
+  WeightsFile file_;
+  std::unique_ptr<SavedModel> folder_;
+};
 
 }  // namespace
 
@@ -141,10 +172,12 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
                    const BackendCapabilities& backend, const RunHooks& hooks) {
   const Preparation prepared = prepare(world, scenario, resolve, hooks);
   const Strategy& strategy = prepared.strategy;
-  WeightsFile weights(scenario.model.name, strategy.name);
+  SavedWeights weights(scenario, strategy, hooks);
   ProgramOptions options = program_options(scenario);
+  options.weights = prepared.weights;
   options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
   options.stop = hooks.stop;
+  options.enough = hooks.enough;
   options.on_step = hooks.on_step;
   options.keep_going = hooks.keep_going;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
@@ -152,21 +185,36 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   options.make_storage = [timeout = hooks.collective_timeout](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio, timeout);
   };
+  LabelScores scores;
+  options.evaluation = {prepared.evaluation.source, scenario.run.eval_every,
+                        [&](Engine& engine, const EvaluationPoint& point, bool is_best) {
+                          const bool is_first = engine.context().rank() == 0;
+                          if (is_best) weights.collect(engine);
+                          if (is_best && prepared.evaluation.texts.labelled != nullptr &&
+                              prepared.data->lines != nullptr) {
+                            const LabelScores told =
+                                judge_labels(engine, *prepared.data, prepared.evaluation.texts,
+                                             scenario.run.sequence_length);
+                            if (is_first) scores = told;
+                          }
+                          if (is_first && hooks.on_evaluation) hooks.on_evaluation(point, is_best);
+                        }};
   options.at_end = [&](Engine& engine) {
-    if (!hooks.save_weights_to.empty()) weights.collect(engine);
-    if (!prepared.validation) return;
-    const double loss = validation_loss(engine, *prepared.validation, scenario.run.sequence_length);
-    if (engine.context().rank() == 0 && hooks.on_validated) hooks.on_validated(loss);
+    if (prepared.evaluation.source == nullptr) weights.collect(engine);
   };
   RankOutcome outcome = run_world(world, scenario, prepared, options);
   RunResult& result = outcome.result;
+  result.labels = scores;
+  if (prepared.weights != nullptr && !prepared.weights->missing().empty()) {
+    result.warnings.push_back("drawn by the seed, since " + scenario.run.weights +
+                              " has none: " + join(prepared.weights->missing(), ", "));
+  }
   write_measured_times(outcome.trace, result);
   const DType dtype = strategy.precision.compute_dtype;
   write_rates(scenario, strategy, backend.peak_flops ? backend.peak_flops(world.ranks(), dtype) : 0,
               result);
   if (hooks.on_trace) hooks.on_trace(outcome.trace);
-  const bool worth = result.outcome == Outcome::ok && result.steps > 0;
-  if (weights.holds_any() && worth) save_weights(weights, hooks.save_weights_to, result);
+  weights.write(result);
   return std::move(result);
 }
 

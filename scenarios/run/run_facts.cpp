@@ -24,11 +24,13 @@ std::string given(const std::string& value) { return value.empty() ? "none" : va
 }  // namespace
 
 std::vector<Fact> run_facts(const Scenario& scenario, const Strategy& strategy,
-                            const std::string& data, const RunHooks& hooks) {
+                            const Fingerprints& read, const RunHooks& hooks) {
   std::vector<Fact> facts;
   facts.push_back({"zerolab", ZL_VERSION " (" + detect_environment().commit + ")"});
   add_leaves(Json::parse(canonical_json(scenario)), facts);
-  facts.push_back({"data", data});
+  facts.push_back({"data", read.data});
+  facts.push_back({"evaluation data", given(read.evaluation)});
+  facts.push_back({"weights", given(read.weights)});
   facts.push_back({"strategy", strategy.name});
   facts.push_back({"recomputation", recompute_text(strategy.recompute)});
   facts.push_back({"--checkpoint", given(hooks.checkpoint.folder)});

@@ -11,8 +11,14 @@
 
 namespace zl {
 
-// Of this process. strategy: what one of the scenario's came to here. data: its fingerprint.
+// Of what is read, which names alone do not tell apart.
+struct Fingerprints {
+  std::string data, evaluation = {};  // evaluation: empty where nothing judges
+  std::string weights = {};           // empty where they are drawn
+};
+
+// Of this process. strategy: what one of the scenario's came to here.
 std::vector<Fact> run_facts(const Scenario& scenario, const Strategy& strategy,
-                            const std::string& data, const RunHooks& hooks);
+                            const Fingerprints& read, const RunHooks& hooks);
 
 }  // namespace zl

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,16 +17,18 @@ namespace zl {
 struct RunHooks {
   StepObserver on_step;                     // rank 0, after every step
   const std::atomic<bool>* stop = nullptr;  // ends the run after the current step
-  bool keep_going = false;                  // see ProgramOptions
+  // Ends it likewise, because its caller has seen enough: the result says so.
+  const std::atomic<bool>* enough = nullptr;
+  bool keep_going = false;  // see ProgramOptions
   // Of real runs. The folder gets one folder per strategy; the identity is filled in.
   CheckpointConfig checkpoint = {};
-  // Of real runs: the file (.safetensors) that gets the fp32 weights after the last step. A run
-  // whose weights cannot be written keeps its numbers and is `failed`.
+  // Of real runs: the file (is_weights_file) that gets the fp32 weights, or the folder that gets
+  // the model as transformers loads it: those of the best evaluation, else those after the last
+  // step. A run whose weights cannot be written keeps its numbers and is `failed`.
   std::string save_weights_to;
-  // Of real runs: what run.data could be; the loss on it after the last step goes to on_validated,
-  // on rank 0 (validation_loss()).
-  std::string validate_on = {};
-  std::function<void(double loss)> on_validated = {};
+  std::optional<DType> save_dtype = {};  // of the folder; else that of the weights that were loaded
+  // Of real runs, on rank 0: after every judgement by run.eval_data.
+  std::function<void(const EvaluationPoint&, bool is_best)> on_evaluation = {};
   // Of simulated runs: the steps that skip the update, as they did in the run that is compared
   // (overflowed_steps). The result says so.
   std::vector<std::int64_t> overflows = {};

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "core/base/bytes.h"
-#include "core/data/token_source.h"
 #include "core/model/parameters.h"
 #include "core/pipeline/pipeline_rounds.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/stage_runs.h"
+#include "scenarios/run/training_data.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
 
@@ -57,7 +58,7 @@ ProgramOptions program_options(const Scenario& scenario) {
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options, RecordedRanks recorded) {
   options.device_memory = std::exchange(device.memory, 0);
-  options.recorded_steps = kSteadySteps;
+  if (options.recorded_steps == 0) options.recorded_steps = kSteadySteps;
   options.recorded_rounds = kSteadyRounds;
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
@@ -70,10 +71,11 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
   sim::SimOptions sim{.answers = {}, .device = std::move(device), .mesh = mesh, .recorded = {}};
   sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
   for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());
-  const TokenSource data = TokenSource::synthetic(scenario.model.vocab, scenario.run.seed);
+  const auto data = data_to_record(scenario.model, scenario.run.seed);
   std::vector<ClassRecording> recordings;
+  recordings.reserve(classes.size());
   sim::make_world({.ranks = ranks, .threads_per_rank = 1}, sim)->run([&](RankHandle handle) {
-    RankOutcome outcome = run_rank(handle, scenario.model, strategy, data, options);
+    RankOutcome outcome = run_rank(handle, scenario.model, strategy, *data, options);
     clear_answers(outcome.result);
     recordings.push_back({std::move(classes[recordings.size()]), std::move(outcome.result),
                           std::move(outcome.trace), std::move(outcome.stand_ins)});
@@ -147,8 +149,9 @@ void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
   result.ranks = static_cast<int>(scenario.run.ranks);
   result.setup = {.model = scenario.model.name,
                   .cluster = scenario.cluster,
-                  .stack = scenario.run.stack,
+                  .software = result.predicted ? scenario_software(scenario) : "",
                   .data = scenario.run.data,
+                  .eval_data = scenario.run.eval_data,
                   .sequence_length = scenario.run.sequence_length,
                   .micro_batch = imported.strategy.micro_batch,
                   .gradient_accumulation = imported.strategy.gradient_accumulation,

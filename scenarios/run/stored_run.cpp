@@ -1,6 +1,7 @@
 #include "scenarios/run/stored_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "scenarios/run/simulate.h"
@@ -19,10 +20,17 @@ RunResult without_numbers(const Scenario& scenario, const ImportedStrategy& stra
   return result;
 }
 
-bool was_cut_short(const Scenario& scenario, const RunResult& result, const RunHooks& hooks) {
+// "" of a run that went to its end.
+std::string why_cut_short(const Scenario& scenario, const RunResult& result,
+                          const RunHooks& hooks) {
+  const auto is_set = [](const std::atomic<bool>* flag) { return flag != nullptr && *flag; };
   // A run that was stopped has taken at least one step; one that failed has none.
-  return result.outcome == Outcome::ok && hooks.stop != nullptr && *hooks.stop &&
-         result.steps > 0 && result.first_step + result.steps < scenario.run.steps;
+  const bool ended = result.outcome == Outcome::ok && result.steps > 0 &&
+                     result.first_step + result.steps < scenario.run.steps;
+  if (!ended || (!is_set(hooks.stop) && !is_set(hooks.enough))) return "";
+  return std::string(is_set(hooks.stop) ? "interrupted" : "ended early") + " after " +
+         std::to_string(result.first_step + result.steps) + " of " +
+         std::to_string(scenario.run.steps) + " steps";
 }
 
 }  // namespace
@@ -36,10 +44,9 @@ RunResult attempt_run(const Runner& runner, const Scenario& scenario,
   };
   try {
     RunResult result = runner.run(scenario, strategy, backend, hooks);
-    if (was_cut_short(scenario, result, hooks)) {
+    if (std::string why = why_cut_short(scenario, result, hooks); !why.empty()) {
       result.outcome = Outcome::interrupted;
-      result.message = "interrupted after " + std::to_string(result.first_step + result.steps) +
-                       " of " + std::to_string(scenario.run.steps) + " steps";
+      result.message = std::move(why);
     }
     return result;
   } catch (const Error& error) {

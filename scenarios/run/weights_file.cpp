@@ -5,11 +5,16 @@
 namespace zl {
 
 void WeightsFile::collect(Engine& engine) {
+  const bool keeps = engine.context().rank() == 0;  // the others' threads share this
+  if (keeps) {
+    specs_.clear();
+    values_.clear();
+  }
   engine.gather_model([this](const ParameterSpec& spec, std::vector<float> values) {
     specs_.push_back(spec);
     values_.push_back(std::move(values));
   });
-  if (engine.context().rank() == 0) steps_ = engine.steps();
+  if (keeps) steps_ = engine.steps();
 }
 
 void WeightsFile::write(const std::string& path) const {

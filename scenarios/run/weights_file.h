@@ -15,7 +15,7 @@ class WeightsFile {
   WeightsFile(std::string model, std::string strategy)
       : model_(std::move(model)), strategy_(std::move(strategy)) {}
 
-  // Every rank takes part in gathering; rank 0 keeps the values.
+  // Every rank takes part in gathering; rank 0 keeps the values, in place of earlier ones.
   void collect(Engine& engine);
   void write(const std::string& path) const;
   bool holds_any() const { return !values_.empty(); }  // in the process of rank 0

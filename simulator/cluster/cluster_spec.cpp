@@ -1,9 +1,11 @@
 #include "simulator/cluster/cluster_spec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "simulator/cluster/calibration_json.h"
 #include "simulator/json/object.h"
 
@@ -12,7 +14,8 @@ namespace {
 
 constexpr std::array kRateTypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
-constexpr double kLeastPeak = 1e9;  // the processors of 1990
+constexpr double kLeastPeak =
+    1e6;  // a figure in TFLOP/s is below it, a fake of a GPU on a busy processor is not
 
 std::size_t index_of(DType dtype) { return static_cast<std::size_t>(dtype); }
 
@@ -28,9 +31,28 @@ void fill_missing_rates(DeviceSpec& device) {
   }
 }
 
+void read_generation(JsonObject& object, DeviceSpec& device) {
+  if (object.find("generation") == nullptr) return;
+  const std::string name = object.text("generation");
+  const auto generation = generation_named(name);
+  if (!generation) object.fail("generation", "\"" + shortened(name) + "\" is not known");
+  device.generation = *generation;
+}
+
+void read_power(JsonObject object, DeviceSpec& device) {
+  device.power_limit = object.positive("limit");
+  device.power_design = object.positive("design");
+  if (device.power_limit > device.power_design) {
+    object.fail("limit", "is above what the rates are stated for (design)");
+  }
+  object.finish();
+}
+
 DeviceSpec read_device(JsonObject object) {
   DeviceSpec device;
   device.name = object.text("name");
+  read_generation(object, device);
+  if (object.find("power") != nullptr) read_power(object.object("power"), device);
   device.memory = object.bytes("memory");
   device.workspace = object.bytes("workspace", 0);
   device.memory_bandwidth = object.positive("memory_bandwidth");
@@ -47,7 +69,7 @@ DeviceSpec read_device(JsonObject object) {
       continue;
     }
     const double peak = peaks.positive(name);
-    if (peak < kLeastPeak) peaks.fail(name, shown(peaks.at(name)) + " FLOP/s is not at least 1e9");
+    if (peak < kLeastPeak) peaks.fail(name, shown(peaks.at(name)) + " FLOP/s is not at least 1e6");
     device.rates[index_of(dtype)] = {peak, efficiencies.fraction(name)};
   }
   peaks.finish();
@@ -70,6 +92,7 @@ Link read_link(JsonObject object) {
   link.name = object.text("name");
   link.bandwidth = object.positive("bandwidth");
   link.efficiency = object.fraction("efficiency", 1.0);
+  link.all_reduce_rate = object.number("all_reduce_rate", 0.0);
   const Json& hops = object.at("hop_seconds");
   if (hops.is_number()) {
     link.hop_seconds.fill(object.number("hop_seconds"));
@@ -102,10 +125,12 @@ void read_spread(const Json& value, const std::string& where, ClusterSpec& clust
 }
 
 Json write_link(const Link& link) {
-  return {{"name", link.name},
-          {"bandwidth", link.bandwidth},
-          {"efficiency", link.efficiency},
-          {"hop_seconds", link.hop_seconds}};
+  Json written = {{"name", link.name},
+                  {"bandwidth", link.bandwidth},
+                  {"efficiency", link.efficiency},
+                  {"hop_seconds", link.hop_seconds}};
+  if (link.all_reduce_rate > 0) written["all_reduce_rate"] = link.all_reduce_rate;
+  return written;
 }
 
 Json write_device(const DeviceSpec& device) {
@@ -114,21 +139,31 @@ Json write_device(const DeviceSpec& device) {
     peaks[name_of(dtype)] = device.rate(dtype).peak;
     efficiencies[name_of(dtype)] = device.rate(dtype).efficiency;
   }
-  return {{"name", device.name},
-          {"memory", device.memory},
-          {"workspace", device.workspace},
-          {"memory_bandwidth", device.memory_bandwidth},
-          {"memory_efficiency", device.memory_efficiency},
-          {"multiprocessors", device.multiprocessors},
-          {"launch_seconds", device.launch_seconds},
-          {"kernel_seconds", device.kernel_seconds},
-          {"peak_flops", peaks},
-          {"gemm_efficiency", efficiencies},
-          {"attention_efficiency",
-           {{"forward", device.attention_forward}, {"backward", device.attention_backward}}}};
+  Json written = {
+      {"name", device.name},
+      {"memory", device.memory},
+      {"workspace", device.workspace},
+      {"memory_bandwidth", device.memory_bandwidth},
+      {"memory_efficiency", device.memory_efficiency},
+      {"multiprocessors", device.multiprocessors},
+      {"launch_seconds", device.launch_seconds},
+      {"kernel_seconds", device.kernel_seconds},
+      {"peak_flops", peaks},
+      {"gemm_efficiency", efficiencies},
+      {"attention_efficiency",
+       {{"forward", device.attention_forward}, {"backward", device.attention_backward}}}};
+  if (device.generation != Generation::unknown) written["generation"] = name_of(device.generation);
+  if (device.power_limit > 0) {
+    written["power"] = {{"limit", device.power_limit}, {"design", device.power_design}};
+  }
+  return written;
 }
 
 }  // namespace
+
+double DeviceSpec::clock() const {
+  return power_limit > 0 ? std::sqrt(power_limit / power_design) : 1;
+}
 
 const char* name_of(CostClass cost_class) {
   constexpr const char* kNames[] = {"gemm", "attention", "memory", "collective", "copy", "host"};
@@ -211,6 +246,7 @@ ClusterSpec with_link_bandwidth(ClusterSpec cluster, double bytes_per_second) {
   Link& link = several_nodes ? cluster.inter : cluster.intra;
   link.bandwidth = several_nodes ? bytes_per_second / cluster.node_devices : bytes_per_second;
   link.efficiency = 1;
+  link.all_reduce_rate = 0;
   return cluster;
 }
 

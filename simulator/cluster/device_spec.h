@@ -7,6 +7,8 @@
 #include <string>
 
 #include "core/base/dtype.h"
+#include "simulator/cluster/generation.h"
+#include "simulator/cluster/software_kernels.h"
 
 namespace zl::sim {
 
@@ -27,8 +29,15 @@ struct DeviceSpec {
   double launch_seconds = 0;                             // of the host, per issued op
   double kernel_seconds = 0;                             // the shortest op on the device
   double attention_forward = 0, attention_backward = 0;  // share of the peak, see cost/attention
-  bool materialized_attention = false;                   // scores go through memory, see there
   std::array<ComputeRate, kDTypes> rates{};
+  Generation generation = Generation::unknown;
+  // Watts that the device is held to, and those that its rates are stated for; 0: as stated.
+  double power_limit = 0, power_design = 0;
+  SoftwareKernels software;  // with_software's
+
+  // Share of the stated matrix rates left by the power limit. Frequency goes by the square root of
+  // power where voltage hardly falls: 500 of 700 W give 0.85.
+  double clock() const;
 
   const ComputeRate& rate(DType dtype) const { return rates[static_cast<std::size_t>(dtype)]; }
 };

@@ -16,6 +16,10 @@ struct Link {
   double bandwidth = 0;                          // bytes/s per device and direction
   double efficiency = 1;                         // share of it that large messages reach
 
+  // Bytes/s that an all-reduce of many devices of a node sends where the switch adds up (NVLS, as
+  // bus bandwidth); 0: it is a ring, as the others.
+  double all_reduce_rate = 0;
+
   double rate() const { return bandwidth * efficiency; }
 };
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "simulator/cost/attention_curves.h"
+
 namespace zl::sim {
 namespace {
 
@@ -15,31 +17,52 @@ struct Saturation {
 constexpr Saturation kSaturation[] = {{56, 2.0}, {30, 0.6}};
 constexpr double kBlockRows = 128;
 
-// What kernels move for one score, in elements; dropout's mask is one byte more. Forward: the
-// product writes it, softmax (with scale and mask) and dropout read and write it, the product with
-// V reads it. Backward: dV reads it, dP is written, dropout and softmax's gradient move two and
-// three, dQ and dK read one each.
-constexpr double kScoreMoves[] = {6, 9};
+// The (query, key) pairs that its FLOPs count: 4 of them forward, 10 backward, for each element of
+// a head.
+double pairs_of(const TraceEvent& event, AttentionPass pass) {
+  return event.flops /
+         ((pass == AttentionPass::forward ? 4.0 : 10.0) * static_cast<double>(event.k));
+}
 
-// Both triangles, by matrix products (two forward, four backward) and memory one after the other.
+// Both triangles, or the blocks that exist, by matrix products (two forward, four backward) and
+// memory one after the other.
 double materialized_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device) {
   const auto index = static_cast<std::size_t>(pass);
   const auto tokens = static_cast<double>(event.n);
-  const double scores = static_cast<double>(event.m) * tokens * tokens;
+  const bool sparse = event.purpose != 0;
+  const double scores =
+      sparse ? pairs_of(event, pass) : static_cast<double>(event.m) * tokens * tokens;
   const double products = pass == AttentionPass::forward ? 2 : 4;
   const ComputeRate& rate = device.rate(event.dtype);
   const double flops = 2 * products * scores * static_cast<double>(event.k);
+  // Stated for 16 bits.
   const double bytes =
-      scores * (kScoreMoves[index] * static_cast<double>(size_of(event.dtype)) + 1);
-  return flops / (rate.peak * rate.efficiency) +
+      scores * device.software.score_bytes[index] * static_cast<double>(size_of(event.dtype)) / 2;
+  return flops / (rate.peak * rate.efficiency * device.clock()) +
          bytes / (device.memory_bandwidth * device.memory_efficiency);
+}
+
+// A causal mask leaves half of the scores, a window less.
+AttentionWork work_of(const TraceEvent& event, AttentionPass pass) {
+  constexpr double kCausal = 0.75;
+  const auto planes = static_cast<double>(event.m), tokens = static_cast<double>(event.n);
+  return {.planes = planes,
+          .tokens = tokens,
+          .head = static_cast<double>(event.k),
+          .causal = pairs_of(event, pass) < kCausal * planes * tokens * tokens};
 }
 
 }  // namespace
 
 double attention_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device) {
-  if (device.materialized_attention) return materialized_seconds(event, pass, device);
-  const double peak = device.rate(event.dtype).peak;
+  const AttentionKernel kernel = device.software.attention;
+  if (kernel == AttentionKernel::unfused) return materialized_seconds(event, pass, device);
+  const bool sparse = event.purpose != 0;
+  if (kernel != AttentionKernel::core && size_of(event.dtype) == 2 && !sparse) {
+    return event.flops / (attention_speed(kernel, pass, work_of(event, pass), device) *
+                          device.software.attention_rate * device.clock());
+  }
+  const double peak = device.rate(event.dtype).peak * device.clock();
   const double ceiling =
       pass == AttentionPass::forward ? device.attention_forward : device.attention_backward;
   if (device.multiprocessors == 0) return event.flops / (peak * ceiling);

@@ -13,7 +13,8 @@ enum class AttentionPass : std::uint8_t { forward, backward };
 
 // From the event's FLOPs (the pairs that the mask lets see only) and shape m = batch * heads, n =
 // queries, k = head size. Small heads and few blocks of rows leave the matrix units idle. Where
-// attention is materialized, keys are taken to be as many as queries.
+// the software's attention is unfused, keys are taken to be as many as queries; over blocks, the
+// pairs that exist are.
 double attention_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device);
 
 }  // namespace zl::sim

@@ -51,6 +51,28 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   overlap_loss_ = cluster.calibration->overlap_loss;
 }
 
+std::int64_t CostModel::issue_picoseconds(const TraceEvent& event) const {
+  const SoftwareKernels& software = cluster_.device.software;
+  if (event.type == EventType::collective && software.collective_host_seconds >= 0) {
+    return picoseconds(software.collective_host_seconds);
+  }
+  if (event.type != EventType::op) return issue_;
+  return static_cast<std::int64_t>(static_cast<double>(issue_) * software.ops[event.kind].kernels);
+}
+
+// What the software copies on the device, into and out of the buffers of a collective.
+double CostModel::copies_seconds(const TraceEvent& event) const {
+  const SoftwareKernels& software = cluster_.device.software;
+  const auto kind = static_cast<CollectiveKind>(event.kind);
+  const double copies = kind == CollectiveKind::all_gather       ? software.gather_copies
+                        : kind == CollectiveKind::reduce_scatter ? software.scatter_copies
+                                                                 : 0;
+  if (copies == 0 || event.k < 2 || static_cast<Axis>(event.axis) == Axis::tensor) return 0;
+  const auto ranks = static_cast<double>(event.k);
+  const double whole = static_cast<double>(event.wire_bytes) * ranks / (ranks - 1);
+  return copies * whole / (cluster_.device.memory_bandwidth * cluster_.device.memory_efficiency);
+}
+
 Price CostModel::price(const TraceEvent& event) const {
   Price price = unlimited(event);
   const bool sends = event.type == EventType::collective || event.type == EventType::message;
@@ -74,7 +96,8 @@ Price CostModel::unlimited(const TraceEvent& event) const {
           return fitted(line, segments, event, CostClass::collective, rank_ratio_);
         }
       }
-      return modelled(collective_seconds(event, cluster_), CostClass::collective);
+      return modelled(collective_seconds(event, cluster_) + copies_seconds(event),
+                      CostClass::collective);
     case EventType::message:
       return modelled(message_seconds(event.bytes_read + event.bytes_written, rank_,
                                       peer_of(event, rank_), cluster_),
@@ -124,7 +147,7 @@ Price CostModel::op(const TraceEvent& event) const {
     const LinearCost& line = coefficients_->ops[event.kind][static_cast<std::size_t>(event.dtype)];
     if (line.samples > 0) return fitted(line, event.flops, event, cost_class, rank_ratio_);
   }
-  return modelled(op_seconds(event, cluster_.device, share_), cost_class);
+  return modelled(op_cost(event, cluster_.device, share_).seconds, cost_class);
 }
 
 Price CostModel::fitted(const LinearCost& line, double units, const TraceEvent& event,

@@ -29,7 +29,7 @@ class CostModel {
   Price price(const TraceEvent& event) const;
 
   // Host time to issue one of them, and at the end of a step.
-  std::int64_t issue_picoseconds() const { return issue_; }
+  std::int64_t issue_picoseconds(const TraceEvent& event) const;
   std::int64_t step_picoseconds() const { return step_; }
   double overlap_loss() const { return overlap_loss_; }
 
@@ -37,6 +37,7 @@ class CostModel {
   Price unlimited(const TraceEvent& event) const;  // by link_bandwidth
   bool is_fitted_route(std::uint8_t route) const;
   Price route(const TraceEvent& event, double units, double sharing) const;
+  double copies_seconds(const TraceEvent& event) const;
   Price op(const TraceEvent& event) const;
   Price host_op(const TraceEvent& event) const;
   Price fitted(const LinearCost& line, double units, const TraceEvent& event, CostClass cost_class,

@@ -13,7 +13,8 @@ double compute_seconds(const TraceEvent& event, const DeviceSpec& device) {
   switch (event.kind) {
     case kOpKind<Gemm>:
       return gemm_seconds(event.m, event.n, event.k, device.rate(event.dtype),
-                          device.multiprocessors);
+                          device.multiprocessors) /
+             device.clock();
     case kOpKind<AttentionForward>:
       return attention_seconds(event, AttentionPass::forward, device);
     case kOpKind<AttentionBackward>:
@@ -26,13 +27,31 @@ double compute_seconds(const TraceEvent& event, const DeviceSpec& device) {
   }
 }
 
+// What the software's kernels move, where it says so; one of several kernels that the shape does
+// not count moves no less than the op's own bytes.
+double bytes_of(const TraceEvent& event, const DeviceSpec& device) {
+  const auto own = static_cast<double>(event.bytes_read + event.bytes_written);
+  const double each = device.software.ops[event.kind].bytes_per_element;
+  if (each == 0) return own;
+  return each * static_cast<double>(event.m) * static_cast<double>(event.n);
+}
+
 }  // namespace
 
-double op_seconds(const TraceEvent& event, const DeviceSpec& device, double share) {
-  const double bytes = static_cast<double>(event.bytes_read + event.bytes_written);
-  const double memory = bytes / (device.memory_bandwidth * device.memory_efficiency);
-  const double work = std::max(compute_seconds(event, device), memory) / share;
-  return std::max(device.kernel_seconds, work);
+const char* name_of(Bound bound) {
+  constexpr const char* kNames[] = {"compute", "memory", "shortest kernel"};
+  return kNames[static_cast<std::size_t>(bound)];
+}
+
+OpCost op_cost(const TraceEvent& event, const DeviceSpec& device, double share) {
+  const bool reduces = event.kind == kOpKind<NormBackward> || event.kind == kOpKind<BiasBackward>;
+  const double rate = device.memory_bandwidth * device.memory_efficiency *
+                      (reduces ? device.software.reduction : 1);
+  const double bytes = bytes_of(event, device);
+  const double memory = bytes / rate, compute = compute_seconds(event, device);
+  const double work = std::max(compute, memory) / share;
+  if (work <= device.kernel_seconds) return {device.kernel_seconds, bytes, Bound::kernel};
+  return {work, bytes, compute > memory ? Bound::compute : Bound::memory};
 }
 
 }  // namespace zl::sim

@@ -50,6 +50,7 @@ const Floors kCoreFloors{
     {"core/zero"},        // sharded how, gathered and reduced when
     {"core/checkpoint"},  // all that state, in files
     {"core/pipeline"},    // in which order micro-batches pass the units
+    {"core/inference"},   // the forward alone, with a cache
     {"core/train"},       // the composition: strategy, engine, program
 };
 
@@ -57,9 +58,11 @@ const Floors kCoreFloors{
 const Floors kScenarioFloors{
     {"scenarios/deepspeed"},  // what a DeepSpeed configuration means
     {"scenarios/files"},      // everything a person writes, as values
+    {"scenarios/weights"},    // what models of other programs are, as files
     {"scenarios/run"},        // one strategy on one backend
-    {"scenarios/machine", "scenarios/report", "scenarios/planner"},  // what many runs say
-    {"scenarios/cli"},                                               // the program
+    {"scenarios/machine", "scenarios/report", "scenarios/planner",
+     "scenarios/published"},  // what many runs say
+    {"scenarios/cli"},        // the program
 };
 
 struct Place {

@@ -211,15 +211,42 @@ TEST(BadInput, ABackendOfNoNameAndACountOfNone) {
                   "not in range 1 to 1000000");
 }
 
-TEST(BadInput, AStackIsForSimulatedGpus) {
+TEST(BadInput, ASoftwareIsForSimulatedGpus) {
   const Home home;
-  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--stack", "pytorch-eager"}, 3),
-                  "leave run.stack (--stack) out");
+  EXPECT_CONTAINS(refused(home, {"run", "tiny-gpt2", "--software", "torch-fsdp2"}, 3),
+                  "leave run.software (--software) out");
   EXPECT_CONTAINS(refused(home,
-                          {"run", "gpt2-tiny", "--cluster", "4xh100", "--backend", "cpu", "--stack",
-                           "pytorch-eager"},
+                          {"run", "gpt2-tiny", "--cluster", "4xh100", "--backend", "cpu",
+                           "--software", "torch-fsdp2"},
                           3),
                   "use --backend sim");
+}
+
+TEST(BadInput, WhatWasAStackIsASoftware) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, {"run", "gpt2-tiny", "--stack", "pytorch-eager"}, 2),
+                  "--stack is now --software NAME");
+  const std::string file =
+      home.file("old.json",
+                R"({"schema": 1, "model": "gpt2-tiny", "cluster": "h100", "run": {"stack": "x"}})");
+  EXPECT_CONTAINS(refused(home, {"run", file}, 3), "run.stack: is now run.software");
+}
+
+TEST(BadInput, RunsToValidateNameTheirColumnsAndUnits) {
+  const Home home;
+  const std::string head =
+      "id,source,gpu,n_gpus,layers,hidden,heads,seq,micro_batch,measured_quantity,value,unit\n";
+  const auto refuses = [&](const std::string& text, const char* part) {
+    const std::string file = home.file("runs.csv", text);
+    EXPECT_CONTAINS(refused(home, {"validate", "--file", file}, 3), part);
+  };
+  refuses("id,source\n", "column \"gpu\" is missing");
+  refuses(head + "a,b,c\n", "runs.csv:2: 3 fields where the header has 12");
+  refuses(head + "a,llm.c,a100-80,8,2,64,2,64,1,iteration_time,1,minutes\n",
+          "unit: \"minutes\" is not one of ms, s");
+  refuses(head + "a,llm.c,a100-80,8,2,64,2,64,1,iteration_time,fast,ms\n",
+          "value: \"fast\" is no number above 0");
+  refuses(head + "a,\"llm.c,a100-80\n", "a quote that does not end");
 }
 
 TEST(BadInput, TimesBeyondTheRangeOfPicoseconds) {

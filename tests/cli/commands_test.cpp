@@ -34,7 +34,7 @@ TEST(Commands, ShowScenarioCanBeRunAgain) {
 
 TEST(Commands, ListsNameTheCatalogue) {
   const Home home;
-  EXPECT_EQ(json_of(home, {"show", "models"}).size(), 28u);
+  EXPECT_EQ(json_of(home, {"show", "models"}).size(), 36u);
   EXPECT_CONTAINS(zerolab(home, {"show", "strategies"}).out, "zero-0");
   EXPECT_CONTAINS(zerolab(home, {"show", "studies"}).out, "demo");
   const std::string clusters = zerolab(home, {"show", "clusters"}).out;
@@ -149,7 +149,7 @@ TEST(Commands, CompareHasABarOfTheRatioOfTwoPredictions) {
     ASSERT_EQ(zerolab(home, arguments).code, 0);
   }
   const Output near = zerolab(home, {"compare", "1", "2"});
-  EXPECT_CONTAINS(near.out, "A step of b takes 1.01x, 0.8");
+  EXPECT_CONTAINS(near.out, "A step of b takes 1.01x, 0.6");
   EXPECT_CONTAINS(near.out, "not decided (9 times out of 10; errors that both share cancel).");
   const Json far = json_of(home, {"compare", "1", "3"})["comparisons"][0]["step_ratio"];
   EXPECT_EQ(far["decided"], far["low"] > 1);
@@ -186,17 +186,40 @@ TEST(Commands, SimulatedGpusSayWhoseSpeedTheyHave) {
   const Home home;
   const std::vector<std::string> command = {"run",        "gpt2-124m", "--cluster", "8xa100-80",
                                             "--strategy", "zero-0",    "-o",        "json"};
-  const Output own = zerolab(home, command);
-  EXPECT_CONTAINS(own.err, "this core's fused kernels (--stack pytorch-eager");
-  std::vector<std::string> with_stack = command;
-  with_stack.insert(with_stack.end(), {"--stack", "pytorch-eager"});
-  const Output eager = zerolab(home, with_stack);
-  EXPECT_EQ(eager.err.find("fused kernels"), std::string::npos) << eager.err;
-  EXPECT_CONTAINS(eager.err, "as fast as pytorch-eager");
+  const Output unsaid = zerolab(home, command);
+  EXPECT_CONTAINS(unsaid.err, "as fast as torch-fsdp2-compile (--software");
+  const auto under = [&](const char* software) {
+    std::vector<std::string> with_software = command;
+    with_software.insert(with_software.end(), {"--software", software});
+    return zerolab(home, with_software);
+  };
+  const Output own = under("zerolab"), eager = under("torch-fsdp2");
+  EXPECT_CONTAINS(eager.err, "as fast as torch-fsdp2\n");
   const auto step = [](const Output& output) -> double {
     return Json::parse(output.out)["results"][0]["step_time_seconds"]["median"];
   };
   EXPECT_GT(step(eager), 2 * step(own)) << "a small model waits for the host";
+  EXPECT_EQ(step(unsaid), step(under("torch-fsdp2-compile")));
+  EXPECT_EQ(Json::parse(unsaid.out)["results"][0]["software"], "torch-fsdp2-compile");
+}
+
+TEST(Commands, ExplainSaysWhereTheTimeAndTheBytesGo) {
+  const Home home;
+  const std::vector<std::string> command = {"explain", "llama3-8b",  "--cluster",
+                                            "8xh100",  "--strategy", "zero-3"};
+  const Output table = zerolab(home, command);
+  EXPECT_EQ(table.code, 0) << table.err;
+  for (const char* part : {"twice", "memory bandwidth", "adam_step", "nvlink4", "mlp up"}) {
+    EXPECT_CONTAINS(table.out, part);
+  }
+  const Json all = json_of(home, command);
+  EXPECT_EQ(all["software"], "torch-fsdp2-compile");
+  double shares = 0;
+  for (const Json& part : all["parts"]) shares += part["share"].get<double>();
+  EXPECT_NEAR(shares, 1, 1e-9);
+  std::vector<std::string> as = command;
+  as.insert(as.end(), {"-o", "csv"});
+  EXPECT_CONTAINS(refused(home, as, 2), "csv");
 }
 
 TEST(Commands, TheGpusOfThisMachineAreAClusterOnceTheyAreMeasured) {

@@ -141,7 +141,7 @@ TEST(Contract, WhatDoesNotFitIsNoFailureOfTheComparison) {
   EXPECT_CONTAINS(all.out, "-89.18 GiB") << "headroom";
   EXPECT_CONTAINS(all.out, "data sheets");
   EXPECT_CONTAINS(all.out, "Fastest: zero-2. Step times beside it (errors that both share cancel)");
-  EXPECT_CONTAINS(all.out, "zero-3 1.01x, 0.8");
+  EXPECT_CONTAINS(all.out, "zero-3 1.01x, 0.6");
   EXPECT_CONTAINS(all.err, "zero-0 on sim: does not fit into 80.00 GiB: it needs 169.18 GiB");
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), five.begin(), five.end());
@@ -159,7 +159,8 @@ TEST(Contract, ListsOfValuesAreOneTable) {
       "zero-0", "--micro-batch", "1,2",       "--sequence-length", "1k"};
   const Output table = zerolab(home, sweep);
   EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_CONTAINS(table.out, "gpt2-124m, 1 rank, bf16, sequences of 1024\n");
+  EXPECT_CONTAINS(table.out,
+                  "gpt2-124m, 1 rank, bf16, sequences of 1024, as fast as torch-fsdp2-compile\n");
   EXPECT_CONTAINS(table.out, "strategy  cluster    micro-batch  tokens/step");
   const Json all = run_object(home, sweep);
   ASSERT_EQ(all.size(), 4u);
@@ -184,10 +185,10 @@ TEST(Contract, ListsOfValuesAreOneTable) {
 TEST(Contract, SoftwareIsSweptLikeTheRest) {
   const Home home;
   const Output table = zerolab(home, {"run", "gpt2-124m", "--cluster", "h200", "--strategy",
-                                      "zero-0", "--stack", "none,pytorch-eager", "--no-db"});
+                                      "zero-0", "--software", "zerolab,torch-fsdp2", "--no-db"});
   EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_CONTAINS(table.out, "zero-0    own kernels ");
-  EXPECT_CONTAINS(table.out, "zero-0    pytorch-eager");
+  EXPECT_CONTAINS(table.out, "zero-0    zerolab ");
+  EXPECT_CONTAINS(table.out, "zero-0    torch-fsdp2");
 }
 
 TEST(Contract, TablesFitTheTerminal) {
@@ -257,7 +258,8 @@ TEST(Contract, EpochsAndValidationAreOfTheData) {
     all.insert(all.end(), more.begin(), more.end());
     return zerolab(home, all);
   };
-  const Output epoch = train({"--epochs", "0.25", "--validate", held, "--warmup-steps", "5"});
+  const Output epoch = train(
+      {"--epochs", "0.25", "--eval-data", held, "--eval-samples", "40", "--warmup-steps", "5"});
   ASSERT_EQ(epoch.code, 0) << epoch.err;
   EXPECT_CONTAINS(epoch.err, "0.25 epochs of 76000 tokens are ");
   const std::size_t at = epoch.out.find("validation loss ");
@@ -272,8 +274,95 @@ TEST(Contract, EpochsAndValidationAreOfTheData) {
   EXPECT_EQ(train({"--epochs", "1", "--steps", "3"}).code, 2);
   EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--data", "synthetic", "--epochs", "1"}, 2),
                   "--epochs: synthetic data has no end");
-  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--backend", "sim", "--validate", held}, 2),
-                  "--validate: the simulator has no loss");
+  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--eval-every", "3"}, 3), "run.eval_data");
+  EXPECT_CONTAINS(refused(home, {"train", "tiny-gpt2", "--eval-data", "synthetic"}, 3),
+                  "run.eval_data: synthetic data have no end");
+}
+
+// A rate far too high: what the model ends with is worse than what it began with.
+TEST(Contract, TheBestModelByTheValidationIsTheOneThatIsSaved) {
+  const Home home;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "to be or not to be ";
+  const std::string data = home.file("train.txt", text), folder = home.path("best");
+  const Output run = zerolab(home, {"train",          data_file("tiny.json"),
+                                    "--strategy",     "zero-3",
+                                    "--data",         data,
+                                    "--eval-data",    data,
+                                    "--eval-every",   "2",
+                                    "--eval-samples", "16",
+                                    "--lr",           "10",
+                                    "--steps",        "6",
+                                    "--keep-going",   "--save",
+                                    folder,           "-o",
+                                    "json",           "--no-db"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json evaluation = Json::parse(run.out)["results"][0]["evaluation"];
+  ASSERT_EQ(evaluation["points"].size(), 4u);
+  const std::int64_t best = evaluation["best_step"];
+  ASSERT_LT(best, 6);
+  EXPECT_CONTAINS(run.err, "as it was after step " + std::to_string(best));
+  const Json& point = evaluation["points"][static_cast<std::size_t>(best) / 2];
+  const Output judged = zerolab(
+      home, {"evaluate", "--model", folder, "--eval-data", data, "--eval-samples", "16",
+             "--sequence-length", Json::parse(run.out)["results"][0]["sequence_length"].dump(),
+             "--ranks", "2", "-o", "json"});
+  ASSERT_EQ(judged.code, 0) << judged.err;
+  EXPECT_NEAR(Json::parse(judged.out)["loss"].get<double>(), point["loss"].get<double>(), 1e-5);
+  EXPECT_EQ(Json::parse(judged.out)["tokens"], point["tokens"]);
+}
+
+TEST(Contract, EvaluateCountsWholeTextsInBits) {
+  const Home home;
+  const std::string text(500, 'a');
+  const std::string data = home.file("a.txt", text);
+  const Output all =
+      zerolab(home, {"evaluate", data_file("tiny.json"), "--eval-data", data, "-o", "json"});
+  ASSERT_EQ(all.code, 0) << all.err;
+  const Json found = Json::parse(all.out);
+  EXPECT_EQ(found["tokens"], 499);
+  EXPECT_NEAR(found["bits_per_byte"].get<double>(),
+              found["loss"].get<double>() * 499 / 500 / std::log(2.0), 1e-9);
+  EXPECT_NEAR(found["perplexity"].get<double>(), std::exp(found["loss"].get<double>()), 1e-9);
+  EXPECT_CONTAINS(refused(home, {"evaluate", data_file("tiny.json")}, 2), "--eval-data");
+  EXPECT_CONTAINS(refused(home,
+                          {"evaluate", data_file("tiny.json"), "--eval-data", data,
+                           "--sequence-length", "16", "--eval-stride", "17"},
+                          3),
+                  "run.eval_stride: 17 is above the sequence length 16");
+}
+
+TEST(Contract, TuneSortsItsTrialsAndStoresThem) {
+  const Home home;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "to be or not to be ";
+  const std::string data = home.file("train.txt", text);
+  const std::vector<std::string> base{"tune", data_file("tiny.json"), "--data", data, "--eval-data",
+                                      data,   "--eval-samples",       "16"};
+  const auto tune = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return zerolab(home, more);
+  };
+  const Output trials = tune({"--lr", "1e-9,1e-2,1e-8,1e-7", "--steps", "10", "-o", "json"});
+  ASSERT_EQ(trials.code, 0) << trials.err;
+  const Json rows = Json::parse(trials.out);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0]["lr"], "1e-2");
+  EXPECT_LT(rows[0]["validation_loss"], rows[1]["validation_loss"]);
+  std::size_t early = 0;
+  for (const Json& row : rows)
+    early += row["outcome"].get<std::string>().starts_with("ended early");
+  EXPECT_EQ(early, 2u) << "the first two run to their end";
+  EXPECT_CONTAINS(trials.err, "the best: --lr 1e-2");
+  EXPECT_CONTAINS(zerolab(home, {"runs", "--tag", "tune"}).out, "lr-0.01");
+  const Output finder = tune({"--find-lr", "--steps", "60", "-o", "json"});
+  ASSERT_EQ(finder.code, 0) << finder.err;
+  const Json curve = Json::parse(finder.out);
+  EXPECT_NEAR(curve["learning_rate"][0].get<double>(), 1e-7, 1e-15);
+  EXPECT_GT(curve["steepest"].get<double>(), 1e-5);
+  EXPECT_LT(curve["steepest"].get<double>(), 1);
+  EXPECT_CONTAINS(refused(home, {"tune", "tiny-gpt2", "--eval-data", data}, 2), "--find-lr");
+  EXPECT_CONTAINS(refused(home, {"tune", "tiny-gpt2", "--lr", "1,2"}, 2), "--eval-data");
 }
 
 TEST(Contract, LossScaleIsPrintedForFp16) {

@@ -76,7 +76,7 @@ TEST(ReportCommand, PredictionsStandBesideTheFastest) {
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].back().text, "beside the fastest");
   EXPECT_EQ(rows[1].back().text, "fastest");
-  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.8");
+  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.6");
   EXPECT_CONTAINS(rows[2].back().text, "not decided");
 }
 
@@ -126,7 +126,7 @@ TEST(ReportCommand, NoTwoRowsAreEqual) {
     EXPECT_EQ(output.code, 0) << output.err;
   };
   run({});
-  run({"--stack", "pytorch-eager"});
+  run({"--software", "torch-fsdp2"});
   run({"--precision", "fp16"});
   run({"--gradient-accumulation", "8"});
   run({"--seed", "99"});
@@ -140,7 +140,7 @@ TEST(ReportCommand, NoTwoRowsAreEqual) {
     names.insert(row.at(0).text);
   }
   EXPECT_EQ(names, (std::set<std::string>{"strategy", "zero-2 (bf16, accumulation 1)",
-                                          "zero-2 (as pytorch-eager, bf16, accumulation 1)",
+                                          "zero-2 (as torch-fsdp2, bf16, accumulation 1)",
                                           "zero-2 (fp16, accumulation 1)",
                                           "zero-2 (bf16, accumulation 8)"}));
 }

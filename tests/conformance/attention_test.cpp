@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "core/ops/op.h"
+#include "tests/conformance/random_blocks.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {
@@ -100,6 +103,25 @@ TEST_P(Attention, MasksThatHideNothingMoreGiveTheSameBits) {
   }
 }
 
+// Causal or not, blocks of any size.
+TEST_P(Attention, ADenseLayoutOfBlocksGivesTheBitsOfDenseAttention) {
+  for (const auto& [block, blocks] : {std::pair{16, 12}, std::pair{64, 3}, std::pair{48, 4}}) {
+    const AttentionShape shape{2, std::int64_t{block} * blocks, 4, 2, 64};
+    for (const bool causal : {true, false}) {
+      const AttentionForward dense =
+          make(shape, causal ? AttentionMask::causal() : AttentionMask::full());
+      AttentionForward sparse = dense;
+      sparse.mask = mask_of_blocks(w, shape, {dense_layout(block, blocks)}, causal);
+      EXPECT_EQ(sparse.cost().flops, dense.cost().flops);
+      const TensorView dout = w.normal(GetParam(), dense.out.shape);
+      for (const auto& harness : make_harnesses()) {
+        SCOPED_TRACE(harness->name());
+        expect_same(run(*harness, dense, dout), run(*harness, sparse, dout));
+      }
+    }
+  }
+}
+
 // A query of its own at position p, over a cache with room behind, is row p of the whole.
 TEST_P(Attention, AStepOverACacheIsTheRowOfTheWholeSequence) {
   for (const AttentionMask& mask : {AttentionMask::causal(), AttentionMask::sliding(70)}) {
@@ -122,6 +144,27 @@ TEST_P(Attention, AStepOverACacheIsTheRowOfTheWholeSequence) {
           EXPECT_NEAR(get(step.out, d), get(whole.out, position * step.out.count() + d), least);
         }
       }
+    }
+  }
+}
+
+// What no query of a tile of 64 sees may be anything, also not a number.
+TEST_P(Attention, BlocksThatNobodySeesAreNotTouched) {
+  const AttentionShape shape{1, 256, 2, 1, 64};
+  const BlockLayout local{64, {{0}, {0, 1}, {1}, {1, 3}}};  // nobody sees block 2
+  AttentionForward op = make(shape, {});
+  op.mask = mask_of_blocks(w, shape, {local}, true);
+  for (std::int64_t row = 128; row < 192; ++row) {
+    for (std::int64_t d = shape.out_width(); d < shape.qkv_width(); ++d) {
+      set(op.qkv.k.matrix, row * shape.qkv_width() + d, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  const TensorView dout = w.normal(GetParam(), op.out.shape);
+  for (const auto& harness : make_harnesses()) {
+    SCOPED_TRACE(harness->name());
+    const Results results = run(*harness, op, dout);
+    for (const TensorView& view : {results.out, results.lse, results.dqkv.q.matrix}) {
+      for (std::int64_t i = 0; i < view.count(); ++i) ASSERT_TRUE(std::isfinite(get(view, i)));
     }
   }
 }

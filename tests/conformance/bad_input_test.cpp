@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/op.h"
+#include "tests/conformance/random_blocks.h"
 #include "tests/conformance/workspace.h"
 
 namespace zl::test {
@@ -94,6 +95,34 @@ TEST(BadInput, AttentionThatDoesNotFit) {
   refused([&](AttentionForward& op) { op.mask = AttentionMask::padded(w.integers({3}, 1, 3)); });
   refused(
       [&](AttentionForward& op) { op.mask = AttentionMask::padded(w.normal(DType::f32, {2})); });
+}
+
+TEST(BadInput, BlocksThatDoNotFit) {
+  Workspace w(test_seed());
+  const AttentionShape shape{2, 32, 4, 2, 8};
+  AttentionForward good;
+  good.shape = shape;
+  good.qkv = packed_qkv(w.normal(DType::f32, {64, 64}), shape);
+  good.out = w.zeros(DType::f32, {64, 32});
+  good.lse = w.zeros(DType::f32, {2, 4, 32});
+  good.mask = mask_of_blocks(w, shape, {dense_layout(16, 2)}, true);
+  EXPECT_NO_THROW(good.validate());
+  const auto refused = [&](auto&& change) {
+    AttentionForward op = good;
+    change(op);
+    EXPECT_THROW(op.validate(), Error);
+    expect_refused(op, "attention_forward: ");
+  };
+  refused([](AttentionForward& op) { op.mask.layouts = 2; });
+  refused([](AttentionForward& op) { op.mask.blocks = {}; });
+  refused([](AttentionForward& op) { op.mask.blocks.dtype = DType::f32; });
+  refused([](AttentionForward& op) { op.mask.blocks.shape = Shape{3}; });
+  refused([](AttentionForward& op) { op.mask.kind = AttentionMaskKind::causal; });
+  refused([](AttentionForward& op) { op.shape.sequence = 31; });
+  refused([&](AttentionForward& op) { op.mask.lengths = w.integers({3}, 1, 3); });
+  AttentionForward cached = good;  // a query of its own, over the keys of a cache
+  cached.shape = {2, 16, 4, 2, 8, 32, 16};
+  EXPECT_THROW(cached.validate(), Error);
 }
 
 TEST(BadInput, PositionsBeyondTheTable) {

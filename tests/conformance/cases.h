@@ -33,6 +33,16 @@ inline const std::vector<DType> kHalves = {DType::bf16, DType::f16};
 // The type of statistics and gradients that go with storage type `dtype`.
 inline DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
+inline DropoutSpec dropout_if(Workspace& w, bool wanted) {
+  return wanted ? w.dropout(w.uniform(0.05f, 0.6f)) : DropoutSpec{};
+}
+
+// A case maker that passes `form` on.
+template <class Form, class Result>
+auto with(Result (*make)(Workspace&, DType, Form), Form form) {
+  return [=](Workspace& w, DType dtype) -> Op { return make(w, dtype, form); };
+}
+
 template <class T>
 using Tag = std::type_identity<T>;
 

@@ -1,8 +1,10 @@
-// Conformance cases of attention, rotary positions, norms and embeddings.
+// Conformance cases of attention, and of what comes before it: norms of heads, rotary positions.
 #include <cmath>
+#include <memory>
 
 #include "core/ops/op.h"
 #include "tests/conformance/cases.h"
+#include "tests/conformance/random_blocks.h"
 #include "tests/conformance/reference.h"
 
 namespace zl::test {
@@ -16,10 +18,6 @@ AttentionShape random_shape(Workspace& w) {
   shape.heads = shape.kv_heads * w.pick({1, 2, 3});
   shape.head_size = w.pick({2, 8, 16, 64});
   return shape;
-}
-
-DropoutSpec dropout_if(Workspace& w, bool wanted) {
-  return wanted ? w.dropout(w.uniform(0.05f, 0.6f)) : DropoutSpec{};
 }
 
 // Head sizes that GPUs multiply on tensor cores, and sequences around the edges of their tiles.
@@ -47,11 +45,17 @@ struct AttentionForm {
   bool cached = false;    // more keys than queries, and queries that do not start at position 0
   bool separate = false;  // keys and values in a matrix of their own
   bool cut = false;       // other ranks have more heads
+  bool padded = false;    // lengths beside blocks
 };
+
+bool has_blocks(const AttentionForm& form) {
+  return form.mask == AttentionMaskKind::blocks || form.mask == AttentionMaskKind::causal_blocks;
+}
 
 // Keys before the queries, as a cache holds them, and perhaps room behind.
 AttentionShape shape_of(Workspace& w, const AttentionForm& form) {
   AttentionShape shape = form.shape(w);
+  if (has_blocks(form)) shape.sequence = w.pick({16, 48, 64, 80, 128, 160, 256});
   if (form.cut) {
     shape.all_heads = 3 * shape.heads;
     shape.first_head = shape.heads * w.pick({0, 1, 2});
@@ -63,15 +67,21 @@ AttentionShape shape_of(Workspace& w, const AttentionForm& form) {
   return shape;
 }
 
-AttentionMask mask_of(Workspace& w, const AttentionShape& shape, AttentionMaskKind kind) {
-  switch (kind) {
+AttentionMask mask_of(Workspace& w, const AttentionShape& shape, const AttentionForm& form) {
+  const auto lengths = [&] {  // 0: a sequence without a key
+    return w.integers({shape.batch}, 0, static_cast<std::int32_t>(shape.key_count()));
+  };
+  switch (form.mask) {
+    case AttentionMaskKind::blocks:
+    case AttentionMaskKind::causal_blocks:
+      return random_blocks(w, shape, form.mask == AttentionMaskKind::causal_blocks,
+                           form.padded ? lengths() : TensorView{});
     case AttentionMaskKind::full:
       return AttentionMask::full();
     case AttentionMaskKind::window:
       return AttentionMask::sliding(w.pick({1, 2, 5, 40, 64, 90, 1000}));
-    case AttentionMaskKind::lengths:  // 0: a sequence without a key
-      return AttentionMask::padded(
-          w.integers({shape.batch}, 0, static_cast<std::int32_t>(shape.key_count())));
+    case AttentionMaskKind::lengths:
+      return AttentionMask::padded(lengths());
     default:
       return AttentionMask::causal();
   }
@@ -96,7 +106,7 @@ AttentionForward make_attention(Workspace& w, DType dtype, AttentionForm form) {
   op.lse = w.zeros(wide(dtype), {op.shape.batch, op.shape.heads, op.shape.sequence});
   op.scale = 1.0 / std::sqrt(static_cast<double>(op.shape.head_size));
   op.dropout = dropout_if(w, form.dropout);
-  op.mask = mask_of(w, op.shape, form.mask);
+  op.mask = mask_of(w, op.shape, form);
   return op;
 }
 
@@ -130,123 +140,66 @@ Op make_attention_backward(Workspace& w, DType dtype, AttentionForm form) {
   return op;
 }
 
-struct NormForm {
-  NormKind kind = NormKind::layer_norm;
-  bool residual = false, dropout = false, alias = false, accumulate = false;
+struct HeadNormForm {
+  AttentionShape (*shape)(Workspace& w) = random_shape;
+  double weight_offset = 0;
+  bool accumulate = false;
 };
 
-Op make_norm(Workspace& w, DType dtype, NormForm form) {
-  NormForward op;
-  const Shape shape{w.pick({1, 3, 17, 40}), w.pick({1, 3, 17, 63, 65, 768, 1030})};
-  op.kind = form.kind;
-  op.x = w.normal(dtype, shape, 2.0);
-  op.weight = w.normal(dtype, {shape[1]});
-  op.out = w.zeros(dtype, shape);
-  op.rstd = w.zeros(wide(dtype), {shape[0]});
-  if (form.kind == NormKind::layer_norm) {
-    op.mean = w.zeros(wide(dtype), {shape[0]});
-    op.bias = w.normal(dtype, {shape[1]});
-  }
-  if (form.residual) {
-    op.add = w.normal(dtype, shape, 2.0);
-    op.sum = form.alias ? op.x : w.zeros(dtype, shape);
-  }
-  // Scaling by 2 is exact: with any other p a sum may be stored one unit off the reference's.
-  if (form.dropout) op.dropout = w.dropout(0.5f);
-  op.epsilon = 1e-3;  // keeps a row of width 1 well conditioned
+Op make_head_norm(Workspace& w, DType dtype, HeadNormForm form) {
+  HeadNormForward op;
+  op.shape = form.shape(w);
+  op.qkv = w.normal(dtype, {op.shape.rows(), op.shape.qkv_width()}, 2.0);
+  op.x = w.zeros(dtype, {op.shape.rows(), normed_width(op.shape)});
+  op.q_weight = w.normal(dtype, {op.shape.head_size});
+  op.k_weight = w.normal(dtype, {op.shape.head_size});
+  op.rstd = w.zeros(wide(dtype), {op.shape.rows(), op.shape.heads + op.shape.kv_heads});
+  op.epsilon = 1e-3;
+  op.weight_offset = form.weight_offset;
   return op;
 }
 
-Op make_norm_backward(Workspace& w, DType dtype, NormForm form) {
-  NormBackward op;
-  const Shape shape{w.pick({1, 3, 17, 40, 130}), w.pick({1, 3, 17, 63, 65, 200})};
-  op.kind = form.kind;
-  op.dout = w.normal(dtype, shape);
-  op.x = w.normal(dtype, shape, 2.0);
-  op.weight = w.normal(dtype, {shape[1]});
-  op.rstd = w.positive(wide(dtype), {shape[0]});
-  op.dx = w.zeros(dtype, shape);
-  op.dweight = w.normal(wide(dtype), {shape[1]});
-  if (form.kind == NormKind::layer_norm) {
-    op.mean = w.normal(wide(dtype), {shape[0]}, 0.1);
-    op.dbias = w.normal(wide(dtype), {shape[1]});
-  }
-  if (form.residual) op.dresidual = w.normal(dtype, shape);
-  if (form.alias) op.dx = op.dresidual;
+Op make_head_norm_backward(Workspace& w, DType dtype, HeadNormForm form) {
+  HeadNormBackward op;
+  op.shape = form.shape(w);
+  op.dqkv = w.normal(dtype, {op.shape.rows(), op.shape.qkv_width()});
+  op.x = w.normal(dtype, {op.shape.rows(), normed_width(op.shape)}, 2.0);
+  op.q_weight = w.normal(dtype, {op.shape.head_size});
+  op.k_weight = w.normal(dtype, {op.shape.head_size});
+  op.rstd = w.positive(wide(dtype), {op.shape.rows(), op.shape.heads + op.shape.kv_heads});
+  op.dq_weight = w.normal(wide(dtype), {op.shape.head_size});
+  op.dk_weight = w.normal(wide(dtype), {op.shape.head_size});
+  op.weight_offset = form.weight_offset;
   op.accumulate = form.accumulate;
   return op;
-}
-
-struct EmbeddingForm {
-  bool positions = true, dropout = false, accumulate_wte = false, accumulate_wpe = false;
-  std::int64_t first_position = 0;
-  bool cut = false;  // other ranks have tokens before and behind
-};
-
-// Of a vocabulary of `held` tokens on this rank: ids of all ranks, where the first held one lies.
-template <class Op>
-void cut_vocabulary(Workspace& w, std::int64_t held, Op& op) {
-  op.first_token = w.pick({0, 2, 70});
-  op.vocab = op.first_token + held + w.pick({0, 1, 40});
-  op.tokens = w.integers({op.tokens.count()}, 0, static_cast<std::int32_t>(op.vocab - 1));
-}
-
-Op make_embedding(Workspace& w, DType dtype, EmbeddingForm form) {
-  EmbeddingForward op;
-  op.sequence = w.pick({1, 3, 17});
-  const std::int64_t rows = op.sequence * w.pick({1, 2, 5}), vocab = w.pick({1, 3, 65, 300});
-  const std::int64_t width = w.pick({1, 3, 17, 65, 1030});
-  op.tokens = w.integers({rows}, 0, static_cast<std::int32_t>(vocab - 1));
-  op.wte = w.normal(dtype, {vocab, width});
-  op.first_position = form.first_position;
-  const std::int64_t positions = op.first_position + op.sequence + w.pick({0, 4});
-  if (form.positions) op.wpe = w.normal(dtype, {positions, width});
-  op.out = w.zeros(dtype, {rows, width});
-  op.dropout = dropout_if(w, form.dropout);
-  if (form.cut) cut_vocabulary(w, vocab, op);
-  return op;
-}
-
-Op make_embedding_backward(Workspace& w, DType dtype, EmbeddingForm form) {
-  EmbeddingBackward op;
-  op.sequence = w.pick({1, 3, 17});
-  const std::int64_t rows = op.sequence * w.pick({1, 2, 5}), vocab = w.pick({1, 3, 65, 300});
-  const std::int64_t width = w.pick({1, 3, 17, 65, 200, 1030});
-  op.tokens = w.integers({rows}, 0, static_cast<std::int32_t>(vocab - 1));
-  op.dout = w.normal(dtype, {rows, width});
-  op.dwte = w.normal(wide(dtype), {vocab, width});
-  op.first_position = form.first_position;
-  const std::int64_t positions = op.first_position + op.sequence + w.pick({0, 4});
-  if (form.positions) op.dwpe = w.normal(wide(dtype), {positions, width});
-  op.dropout = dropout_if(w, form.dropout);
-  op.accumulate_wte = form.accumulate_wte;
-  op.accumulate_wpe = form.accumulate_wpe;
-  if (form.cut) cut_vocabulary(w, vocab, op);
-  return op;
-}
-
-// A case maker that passes `form` on.
-template <class Form, class Result>
-auto with(Result (*make)(Workspace&, DType, Form), Form form) {
-  return [=](Workspace& w, DType dtype) -> Op { return make(w, dtype, form); };
 }
 
 }  // namespace
 
 std::vector<Case> cases_of(Tag<Rope>) {
-  const auto make = [](bool inverse, RopeScaling scaling, std::int64_t first_position = 0) {
+  // A part of the head's pairs, for sequences of `length`.
+  const auto make = [](bool inverse, const RopeScaling& scaling, std::int64_t first_position = 0,
+                       bool partial = false) {
     return [=](Workspace& w, DType dtype) -> Op {
       AttentionShape shape = random_shape(w);
       shape.first_position = first_position;
       const double theta = w.coin() ? 10000.0 : 500000.0;
       const TensorView qkv = w.normal(dtype, {shape.rows(), shape.qkv_width()});
-      return Rope{qkv, shape, theta, inverse, scaling};
+      const std::int64_t width = partial ? shape.head_size / 4 * 2 : shape.head_size;
+      return Rope{qkv, shape,
+                  std::make_shared<const RopeTable>(
+                      rope_table(theta, width, scaling, first_position + shape.sequence)),
+                  inverse};
     };
   };
-  const RopeScaling llama31{8, 0.5, 2, 16};
+  const RopeScaling llama31{
+      .kind = RopeKind::llama3, .factor = 8, .original = 16, .low_freq = 0.5, .high_freq = 2};
+  const RopeScaling yarn{.kind = RopeKind::yarn, .factor = 4, .original = 16};
   return {{"rope", kFloats, make(false, {}), 4},
           {"rope_inverse", kFloats, make(true, {}), 4},
           {"rope_scaled", kFloats, make(false, llama31), 4},
+          {"rope_multiplied", kFloats, make(false, yarn), 4},
+          {"rope_partial_inverse", kFloats, make(true, yarn, 0, true), 4},
           {"rope_cached", kFloats, make(false, {}, 37), 4}};
 }
 
@@ -283,6 +236,17 @@ std::vector<Case> attention_cases(const std::string& name, double tolerance,
     add((what + "_cached_large_heads").c_str(), kHalves,
         {.shape = large_heads, .mask = kind, .cached = true});
   }
+  for (const auto& [text, kind] :
+       {std::pair{"_blocks", blocks}, std::pair{"_causal_blocks", causal_blocks}}) {
+    const std::string what = text;
+    add(what.c_str(), kFloats, {.mask = kind});
+    add((what + "_padded_dropout").c_str(), kFloats,
+        {.dropout = true, .mask = kind, .padded = true});
+    add((what + "_large_heads").c_str(), kHalves, {.shape = large_heads, .mask = kind});
+    add((what + "_large_heads_dropout").c_str(), kHalves,
+        {.shape = large_heads, .dropout = true, .mask = kind, .cut = true, .padded = true});
+    add((what + "_separate").c_str(), kFloats, {.mask = kind, .separate = true});
+  }
   return all;
 }
 
@@ -297,50 +261,19 @@ std::vector<Case> cases_of(Tag<AttentionBackward>) {
                          [](AttentionForm f) { return with(make_attention_backward, f); });
 }
 
-std::vector<Case> cases_of(Tag<NormForward>) {
-  using enum NormKind;
-  const auto form = [](NormForm f) { return with(make_norm, f); };
-  return {{"layer_norm", kFloats, form({.kind = layer_norm}), 2},
-          {"rms_norm", kFloats, form({.kind = rms_norm}), 2},
-          {"layer_norm_residual", kFloats, form({.kind = layer_norm, .residual = true}), 4},
-          {"rms_norm_residual", kFloats, form({.kind = rms_norm, .residual = true}), 4},
-          {"layer_norm_dropout_in_x", kFloats,
-           form({.kind = layer_norm, .residual = true, .dropout = true, .alias = true}), 4},
-          {"rms_norm_dropout", kFloats, form({.kind = rms_norm, .residual = true, .dropout = true}),
-           4}};
+std::vector<Case> cases_of(Tag<HeadNormForward>) {
+  const auto form = [](HeadNormForm f) { return with(make_head_norm, f); };
+  return {{"head_norm", kFloats, form({}), 2},
+          {"head_norm_large_heads", kFloats, form({.shape = large_heads}), 2},
+          {"head_norm_weight_less_one", kFloats, form({.weight_offset = 1}), 2}};
 }
 
-std::vector<Case> cases_of(Tag<NormBackward>) {
-  using enum NormKind;
-  const auto form = [](NormForm f) { return with(make_norm_backward, f); };
-  return {{"layer_norm_backward", kFloats, form({.kind = layer_norm}), 2},
-          {"rms_norm_backward", kFloats, form({.kind = rms_norm}), 2},
-          {"layer_norm_backward_residual_accumulate", kFloats,
-           form({.kind = layer_norm, .residual = true, .accumulate = true}), 2},
-          {"rms_norm_backward_in_residual", kFloats,
-           form({.kind = rms_norm, .residual = true, .alias = true, .accumulate = true}), 2}};
-}
-
-std::vector<Case> cases_of(Tag<EmbeddingForward>) {
-  const auto form = [](EmbeddingForm f) { return with(make_embedding, f); };
-  return {{"embedding", kFloats, form({})},
-          {"embedding_tokens_only", kFloats, form({.positions = false})},
-          {"embedding_dropout", kFloats, form({.dropout = true})},
-          {"embedding_cached", kFloats, form({.first_position = 5})},
-          {"embedding_cut", kFloats, form({.cut = true})}};
-}
-
-std::vector<Case> cases_of(Tag<EmbeddingBackward>) {
-  const auto form = [](EmbeddingForm f) { return with(make_embedding_backward, f); };
-  return {
-      {"embedding_backward", kFloats, form({})},
-      {"embedding_backward_tokens_only", kFloats, form({.positions = false})},
-      {"embedding_backward_dropout", kFloats, form({.dropout = true, .accumulate_wte = true})},
-      {"embedding_backward_cached", kFloats, form({.first_position = 5})},
-      {"embedding_backward_cut", kFloats, form({.cut = true})},
-      {"embedding_backward_cut_accumulate", kFloats, form({.accumulate_wte = true, .cut = true})},
-      {"embedding_backward_accumulate", kFloats,
-       form({.accumulate_wte = true, .accumulate_wpe = true})}};
+std::vector<Case> cases_of(Tag<HeadNormBackward>) {
+  const auto form = [](HeadNormForm f) { return with(make_head_norm_backward, f); };
+  return {{"head_norm_backward", kFloats, form({}), 2},
+          {"head_norm_backward_large_heads", kFloats, form({.shape = large_heads}), 2},
+          {"head_norm_backward_accumulate", kFloats, form({.weight_offset = 1, .accumulate = true}),
+           2}};
 }
 
 }  // namespace zl::test

@@ -63,8 +63,7 @@ Shape activation_shape(Workspace& w) { return {w.pick({1, 3, 17}), w.pick({1, 3,
 
 Op make_activation(Workspace& w, DType dtype, ActivationKind kind) {
   const Shape y = activation_shape(w);
-  const bool swiglu = kind == ActivationKind::swiglu;
-  return ActivationForward{kind, w.normal(dtype, {y[0], y[1] * (swiglu ? 2 : 1)}, 3.0),
+  return ActivationForward{kind, w.normal(dtype, {y[0], y[1] * (is_gated(kind) ? 2 : 1)}, 3.0),
                            w.zeros(dtype, y)};
 }
 
@@ -72,7 +71,7 @@ enum class Alias { none, dx_is_x, dx_is_dy };
 
 Op make_activation_backward(Workspace& w, DType dtype, ActivationKind kind, Alias alias) {
   const Shape y = activation_shape(w);
-  const Shape x{y[0], y[1] * (kind == ActivationKind::swiglu ? 2 : 1)};
+  const Shape x{y[0], y[1] * (is_gated(kind) ? 2 : 1)};
   ActivationBackward op{kind, w.normal(dtype, x, 3.0), w.normal(dtype, y), w.zeros(dtype, x)};
   if (alias == Alias::dx_is_x) op.dx = op.x;
   if (alias == Alias::dx_is_dy) op.dx = op.dy;
@@ -117,7 +116,9 @@ std::vector<Case> cases_of(Tag<ActivationForward>) {
   };
   return {{"gelu_tanh", kFloats, make(ActivationKind::gelu_tanh)},
           {"gelu_erf", kFloats, make(ActivationKind::gelu_erf)},
-          {"swiglu", kFloats, make(ActivationKind::swiglu)}};
+          {"swiglu", kFloats, make(ActivationKind::swiglu)},
+          {"geglu_tanh", kFloats, make(ActivationKind::geglu_tanh)},
+          {"tanh", kFloats, make(ActivationKind::tanh)}};
 }
 
 std::vector<Case> cases_of(Tag<ActivationBackward>) {
@@ -131,7 +132,11 @@ std::vector<Case> cases_of(Tag<ActivationBackward>) {
           {"swiglu_backward", kFloats, make(swiglu, Alias::none)},
           {"gelu_tanh_backward_in_x", kFloats, make(gelu_tanh, Alias::dx_is_x)},
           {"gelu_erf_backward_in_dy", kFloats, make(gelu_erf, Alias::dx_is_dy)},
-          {"swiglu_backward_in_x", kFloats, make(swiglu, Alias::dx_is_x)}};
+          {"swiglu_backward_in_x", kFloats, make(swiglu, Alias::dx_is_x)},
+          {"geglu_tanh_backward", kFloats, make(geglu_tanh, Alias::none)},
+          {"geglu_tanh_backward_in_x", kFloats, make(geglu_tanh, Alias::dx_is_x)},
+          {"tanh_backward", kFloats, make(tanh, Alias::none)},
+          {"tanh_backward_in_dy", kFloats, make(tanh, Alias::dx_is_dy)}};
 }
 
 std::vector<Case> cases_of(Tag<CrossEntropy>) {

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/ops/gemm_onednn.h"
+#include "backends/cpu/ops/gemm_rows.h"
 #include "backends/cpu/ops/ops.h"
 #include "tests/conformance/harness.h"
 
@@ -28,6 +30,11 @@ class CpuHarness : public Harness {
   }
   void run(const Op& op) override {
     std::visit([this](const auto& o) { cpu::execute(o, context_); }, op);
+  }
+  // oneDNN divides a product by the number of threads.
+  bool shares_bits(const Op& op) const override {
+    const auto* product = std::get_if<Gemm>(&op);
+    return product == nullptr || cpu::is_of_few_rows(*product) || !cpu::onednn_prefers(*product);
   }
 
  private:

@@ -19,6 +19,9 @@ class Harness {
   virtual void upload(std::byte* destination, const std::byte* source, std::int64_t bytes) = 0;
   virtual void download(std::byte* destination, const std::byte* source, std::int64_t bytes) = 0;
   virtual void run(const Op& op) = 0;  // done on return
+  // Whether `op` has the bits that the other harnesses of make_harnesses() give it. Where it has
+  // not, it still has the same ones at every run.
+  virtual bool shares_bits(const Op&) const { return true; }
 };
 
 // The backend under test at several thread counts (or other settings that must not change a bit of

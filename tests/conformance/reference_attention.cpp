@@ -1,5 +1,6 @@
 // Reference ops of attention and its rotary positions.
 #include "core/ops/attention.h"
+#include "core/ops/head_norm.h"
 #include "tests/conformance/reference_ops.h"
 
 #include <algorithm>
@@ -37,9 +38,26 @@ struct Head {
   Index key_row(Index j) const { return b * shape().key_count() + j; }
   Index kv_head() const { return h / (shape().heads / shape().kv_heads); }
 
+  // By the queries' half of the table; the kernels of the backward walk the keys' half too.
+  bool in_block(Index i, Index j) const {
+    const auto* words = op.mask.blocks.template as<std::int32_t>();
+    const Index tiles = (shape().sequence + 63) / 64;
+    const auto* start = words + (op.mask.layouts == 1 ? 0 : h) * (tiles + 1) + i / 64;
+    for (Index entry = start[0]; entry < start[1]; ++entry) {
+      if (words[entry] / 16 == j / 16) return (words[entry] >> (i % 64 / 16) & 1) != 0;
+    }
+    return false;
+  }
+  bool padded(Index j) const {
+    return !op.mask.lengths.empty() && j >= op.mask.lengths.template as<std::int32_t>()[b];
+  }
   bool sees(Index i, Index j) const {
     const Index position = shape().first_position + i;
     switch (op.mask.kind) {
+      case AttentionMaskKind::blocks:
+        return in_block(i, j) && !padded(j);
+      case AttentionMaskKind::causal_blocks:
+        return in_block(i, j) && j <= position && !padded(j);
       case AttentionMaskKind::causal:
         return j <= position;
       case AttentionMaskKind::full:
@@ -47,7 +65,7 @@ struct Head {
       case AttentionMaskKind::window:
         return j <= position && position - j < op.mask.window;
       default:
-        return j < op.mask.lengths.template as<std::int32_t>()[b];
+        return !padded(j);
     }
   }
   // Minus infinity where the query does not see the key.
@@ -123,33 +141,78 @@ void each_query(const Op& op, const Attend& attend) {
   }
 }
 
-// As transformers compute it, by wavelengths.
-double stretched(double frequency, const RopeScaling& scaling) {
-  const double length = 2 * std::acos(-1.0) / frequency;
-  const double smooth = std::clamp(
-      (scaling.original / length - scaling.low_freq) / (scaling.high_freq - scaling.low_freq), 0.0,
-      1.0);
-  return frequency * (smooth + (1 - smooth) / scaling.factor);
-}
-
 }  // namespace
 
 void reference(const Rope& op) {
   const AttentionShape& s = op.shape;
+  const Index pairs = op.table->width() / 2;
   for (Index row = 0; row < s.rows(); ++row) {
     const double position = static_cast<double>(s.first_position + row % s.sequence);
     for (Index head = 0; head < s.heads + s.kv_heads; ++head) {
-      for (Index j = 0; j < s.head_size / 2; ++j) {
-        const double exponent = -2.0 * static_cast<double>(j) / static_cast<double>(s.head_size);
-        const double frequency = stretched(std::pow(op.theta, exponent), op.scaling);
+      for (Index j = 0; j < pairs; ++j) {
+        const double frequency = op.table->frequencies[static_cast<std::size_t>(j)];
         const double angle = position * frequency * (op.inverse ? -1.0 : 1.0);
         const Index first = row * s.qkv_width() + head * s.head_size + j;
-        const double a = at(op.qkv, first), b = at(op.qkv, first + s.head_size / 2);
-        at(op.qkv, first) = a * std::cos(angle) - b * std::sin(angle);
-        at(op.qkv, first + s.head_size / 2) = b * std::cos(angle) + a * std::sin(angle);
+        const double a = at(op.qkv, first), b = at(op.qkv, first + pairs);
+        const double m = op.table->multiplier;
+        at(op.qkv, first) = m * (a * std::cos(angle) - b * std::sin(angle));
+        at(op.qkv, first + pairs) = m * (b * std::cos(angle) + a * std::sin(angle));
       }
     }
   }
+}
+
+// Where heads lie: in qkv, in what their norm keeps, and their weight.
+struct NormedHead {
+  Index qkv = 0, x = 0, rstd = 0;
+  bool is_query = false;
+};
+
+template <class Visit>
+void each_normed_head(const AttentionShape& s, const Visit& visit) {
+  const Index heads = s.heads + s.kv_heads;
+  for (Index row = 0; row < s.rows(); ++row) {
+    for (Index h = 0; h < heads; ++h) {
+      visit(NormedHead{row * s.qkv_width() + h * s.head_size, (row * heads + h) * s.head_size,
+                       row * heads + h, h < s.heads});
+    }
+  }
+}
+
+void reference(const HeadNormForward& op) {
+  const Index size = op.shape.head_size;
+  each_normed_head(op.shape, [&](const NormedHead& head) {
+    double square = 0;
+    for (Index c = 0; c < size; ++c) square += std::pow(at(op.qkv, head.qkv + c), 2);
+    const double rstd = 1.0 / std::sqrt(square / static_cast<double>(size) + op.epsilon);
+    at(op.rstd, head.rstd) = rstd;
+    for (Index c = 0; c < size; ++c) {
+      const double weight = op.weight_offset + at(head.is_query ? op.q_weight : op.k_weight, c);
+      at(op.x, head.x + c) = at(op.qkv, head.qkv + c);
+      at(op.qkv, head.qkv + c) *= rstd * weight;
+    }
+  });
+}
+
+// Through the Jacobian, as reference(NormBackward).
+void reference(const HeadNormBackward& op) {
+  const Index size = op.shape.head_size;
+  for (Index c = 0; c < size && !op.accumulate; ++c) at(op.dq_weight, c) = at(op.dk_weight, c) = 0;
+  each_normed_head(op.shape, [&](const NormedHead& head) {
+    const double rstd = at(op.rstd, head.rstd), n = static_cast<double>(size);
+    const auto xhat = [&](Index c) { return at(op.x, head.x + c) * rstd; };
+    std::vector<double> dx(static_cast<std::size_t>(size));
+    for (Index j = 0; j < size; ++j) {
+      const double d = at(op.dqkv, head.qkv + j);
+      const double weight = op.weight_offset + at(head.is_query ? op.q_weight : op.k_weight, j);
+      at(head.is_query ? op.dq_weight : op.dk_weight, j) += d * xhat(j);
+      for (Index i = 0; i < size; ++i) {
+        dx[static_cast<std::size_t>(i)] +=
+            d * weight * rstd * ((i == j ? 1.0 : 0.0) - xhat(i) * xhat(j) / n);
+      }
+    }
+    for (Index c = 0; c < size; ++c) at(op.dqkv, head.qkv + c) = dx[static_cast<std::size_t>(c)];
+  });
 }
 
 void reference(const AttentionForward& op) { each_query(op, attend); }

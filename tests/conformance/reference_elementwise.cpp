@@ -35,6 +35,15 @@ void reference(const Axpy& op) {
   for (Index i = 0; i < op.x.count(); ++i) put(op.y, i, alpha * at(op.x, i), op.accumulate);
 }
 
+void reference(const CopyColumns& op) {
+  for (Index row = 0; row < op.x.matrix.rows(); ++row) {
+    for (Index column = 0; column < op.x.width; ++column) {
+      at(op.y.matrix, row * op.y.stride() + op.y.first + column) =
+          at(op.x.matrix, row * op.x.stride() + op.x.first + column);
+    }
+  }
+}
+
 void reference(const Dropout& op) {
   for (Index i = 0; i < op.x.count(); ++i) at(op.y, i) = at(op.x, i) * dropout_factor(op.spec, i);
 }

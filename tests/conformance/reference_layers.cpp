@@ -17,15 +17,25 @@ double normal_pdf(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2.0 * st
 
 // Hendrycks & Gimpel 2016: x (1 + tanh(u)) / 2 = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 constexpr double kCubic = 0.044715;
-double gelu(ActivationKind kind, double x) {
+double plain(ActivationKind kind, double x) {
+  if (kind == ActivationKind::tanh) return std::tanh(x);
   if (kind == ActivationKind::gelu_erf) return x * normal_cdf(x);
   return x * sigmoid(2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + kCubic * x * x * x));
 }
-double gelu_slope(ActivationKind kind, double x) {
+double plain_slope(ActivationKind kind, double x) {
+  if (kind == ActivationKind::tanh) return 1 / (std::cosh(x) * std::cosh(x));
   if (kind == ActivationKind::gelu_erf) return normal_cdf(x) + x * normal_pdf(x);
   const double c = 2.0 * std::sqrt(2.0 / std::numbers::pi);
   const double s = sigmoid(c * (x + kCubic * x * x * x));
   return s + x * s * (1.0 - s) * c * (1.0 + 3.0 * kCubic * x * x);
+}
+
+double gate_value(ActivationKind kind, double x) {
+  return kind == ActivationKind::swiglu ? x * sigmoid(x) : plain(kind, x);
+}
+double gate_slope(ActivationKind kind, double x) {
+  const double s = sigmoid(x);
+  return kind == ActivationKind::swiglu ? s + x * s * (1.0 - s) : plain_slope(kind, x);
 }
 
 }  // namespace
@@ -57,7 +67,8 @@ void reference(const EmbeddingForward& op) {
   for (Index i = 0; i < op.out.count(); ++i) {
     const Index row = i / width, c = i % width;
     const Index place = token_at(op.tokens, row) - op.first_token;
-    double value = place < 0 || place >= op.wte.rows() ? 0 : at(op.wte, place * width + c);
+    const bool is_here = place >= 0 && place < op.wte.rows();
+    double value = is_here ? op.scale * at(op.wte, place * width + c) : 0;
     if (!op.wpe.empty()) value += at(op.wpe, (op.first_position + row % op.sequence) * width + c);
     at(op.out, i) = value * dropout_factor(op.dropout, i);
   }
@@ -71,7 +82,7 @@ void reference(const EmbeddingBackward& op) {
     const Index row = i / width, c = i % width;
     const double value = at(op.dout, i) * dropout_factor(op.dropout, i);
     const Index place = token_at(op.tokens, row) - op.first_token;
-    if (place >= 0 && place < op.dwte.rows()) at(op.dwte, place * width + c) += value;
+    if (place >= 0 && place < op.dwte.rows()) at(op.dwte, place * width + c) += op.scale * value;
     const Index position = op.first_position + row % op.sequence;
     if (!op.dwpe.empty()) at(op.dwpe, position * width + c) += value;
   }
@@ -99,7 +110,7 @@ void reference(const NormForward& op, const Round& round) {
     at(op.rstd, r) = rstd;
     for (Index c = 0; c < width; ++c) {
       at(op.out, r * width + c) =
-          (row[static_cast<std::size_t>(c)] - mean) * rstd * at(op.weight, c) +
+          (row[static_cast<std::size_t>(c)] - mean) * rstd * (op.weight_offset + at(op.weight, c)) +
           (op.bias.empty() ? 0.0 : at(op.bias, c));
     }
   }
@@ -119,7 +130,7 @@ void reference(const NormBackward& op) {
         const double centre = op.kind == NormKind::layer_norm ? 1.0 / n : 0.0;
         const double jacobian = (i == j ? 1.0 : 0.0) - centre - xhat(i) * xhat(j) / n;
         dx[static_cast<std::size_t>(i)] +=
-            at(op.dout, r * width + j) * at(op.weight, j) * rstd * jacobian;
+            at(op.dout, r * width + j) * (op.weight_offset + at(op.weight, j)) * rstd * jacobian;
       }
       dweight[static_cast<std::size_t>(i)] += at(op.dout, r * width + i) * xhat(i);
       dbias[static_cast<std::size_t>(i)] += at(op.dout, r * width + i);
@@ -138,11 +149,11 @@ void reference(const NormBackward& op) {
 void reference(const ActivationForward& op) {
   const Index width = op.y.columns();
   for (Index i = 0; i < op.y.count(); ++i) {
-    if (op.kind == ActivationKind::swiglu) {
+    if (is_gated(op.kind)) {
       const Index gate = i / width * 2 * width + i % width;
-      at(op.y, i) = at(op.x, gate) * sigmoid(at(op.x, gate)) * at(op.x, gate + width);
+      at(op.y, i) = gate_value(op.kind, at(op.x, gate)) * at(op.x, gate + width);
     } else {
-      at(op.y, i) = gelu(op.kind, at(op.x, i));
+      at(op.y, i) = plain(op.kind, at(op.x, i));
     }
   }
 }
@@ -150,14 +161,13 @@ void reference(const ActivationForward& op) {
 void reference(const ActivationBackward& op) {
   const Index width = op.dy.columns();
   for (Index i = 0; i < op.dy.count(); ++i) {
-    if (op.kind == ActivationKind::swiglu) {
+    if (is_gated(op.kind)) {
       const Index gate = i / width * 2 * width + i % width;
-      const double g = at(op.x, gate), up = at(op.x, gate + width), s = sigmoid(g);
-      const double dy = at(op.dy, i);
-      at(op.dx, gate) = dy * up * (s + g * s * (1.0 - s));
-      at(op.dx, gate + width) = dy * g * s;
+      const double g = at(op.x, gate), up = at(op.x, gate + width), dy = at(op.dy, i);
+      at(op.dx, gate) = dy * up * gate_slope(op.kind, g);
+      at(op.dx, gate + width) = dy * gate_value(op.kind, g);
     } else {
-      at(op.dx, i) = at(op.dy, i) * gelu_slope(op.kind, at(op.x, i));
+      at(op.dx, i) = at(op.dy, i) * plain_slope(op.kind, at(op.x, i));
     }
   }
 }

@@ -131,6 +131,12 @@ TensorView Workspace::integers(const Shape& shape, std::int32_t low, std::int32_
   return view;
 }
 
+TensorView Workspace::numbers(const std::vector<std::int32_t>& values) {
+  const TensorView view = zeros(DType::i32, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), view.as<std::int32_t>());
+  return view;
+}
+
 TensorView Workspace::copy(const TensorView& view) {
   const TensorView result = zeros(view.dtype, view.shape);
   std::memcpy(result.data, view.data, static_cast<std::size_t>(view.bytes()));

@@ -43,6 +43,7 @@ class Workspace {
   // At least scale / 100, so that quotients by the root of a variance are well conditioned.
   TensorView positive(DType dtype, const Shape& shape, double scale = 1.0);
   TensorView integers(const Shape& shape, std::int32_t low, std::int32_t high);  // i32, inclusive
+  TensorView numbers(const std::vector<std::int32_t>& values);                   // i32
   TensorView copy(const TensorView& view);
   TensorView widened(const TensorView& view);  // a copy in f64; of i32, a copy
 

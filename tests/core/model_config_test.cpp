@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/model/parameters.h"
 
 namespace zl {
 namespace {
@@ -56,6 +57,46 @@ TEST(ModelConfig, MatchesTheClosedFormOfGpt2) {
   }
 }
 
+// What each switch adds, and that the table has as many.
+TEST(ModelConfig, CountsWhatEachSwitchAdds) {
+  ModelConfig plain = gpt2(3, 64, 4);
+  plain.head_size = 24;
+  plain.qkv_bias = plain.out_bias = plain.mlp_bias = false;
+  plain.complete();
+  const auto added = [&](bool ModelConfig::*flag) {
+    ModelConfig model = plain;
+    model.*flag = true;
+    EXPECT_EQ(ParameterTable(model).count(), model.parameters());
+    return (model.parameters() - plain.parameters()) / 3;
+  };
+  EXPECT_EQ(added(&ModelConfig::qkv_bias), 3 * 96);
+  EXPECT_EQ(added(&ModelConfig::out_bias), 64);
+  EXPECT_EQ(added(&ModelConfig::mlp_bias), 256 + 64);
+  EXPECT_EQ(added(&ModelConfig::qk_norm), 2 * 24);
+  EXPECT_EQ(added(&ModelConfig::norm_plus_one), 0);
+  ModelConfig gated = plain;
+  gated.activation = ActivationKind::geglu_tanh;
+  EXPECT_EQ((gated.parameters() - plain.parameters()) / 3, 64 * 256);
+}
+
+TEST(ModelConfig, WindowsAreOfTheListedLayers) {
+  ModelConfig model = gpt2(3, 64, 4);
+  model.complete();
+  const double full = model.flops_per_token(100), of_layer = 12.0 * 64 * 100;
+  model.sliding_window = 10;
+  EXPECT_EQ(model.window_of(1), 10);
+  EXPECT_DOUBLE_EQ(model.flops_per_token(100), full - 3 * 0.9 * of_layer);
+  EXPECT_DOUBLE_EQ(model.flops_per_token(10),
+                   6.0 * static_cast<double>(model.parameters()) + 12.0 * 3 * 64 * 10);
+  model.sliding_layers = {0, 2};
+  EXPECT_EQ(model.window_of(1), 0);
+  EXPECT_EQ(model.window_of(2), 10);
+  EXPECT_DOUBLE_EQ(model.flops_per_token(100), full - 2 * 0.9 * of_layer);
+  model.sliding_layers = {1, 3};
+  EXPECT_NE(message_of(model).find("model.sliding_layers: 3 is no layer of 0 to 2"),
+            std::string::npos);
+}
+
 TEST(ModelConfig, UntyingAddsOneTable) {
   ModelConfig model = gpt2(2, 64, 4);
   model.complete();
@@ -74,6 +115,11 @@ TEST(ModelConfig, RefusesWhatCannotBe) {
   ModelConfig odd = gpt2(2, 36, 4);
   odd.position = PositionKind::rope;
   EXPECT_NE(message_of(odd).find("model.head_size: 9"), std::string::npos);
+  ModelConfig part = gpt2(2, 64, 4);
+  part.position = PositionKind::rope;
+  part.rotary_fraction = 0.2;
+  EXPECT_NE(message_of(part).find("model.rotary_fraction: 3 of 16 elements is odd"),
+            std::string::npos);
 }
 
 TEST(ModelConfig, AcceptsAnExplicitHeadSize) {

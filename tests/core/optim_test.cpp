@@ -142,6 +142,16 @@ TEST(LrSchedule, RangeTest) {
   expect_lrs(LrSchedule(config, {}), {1, 1, 2, 2, 3});
 }
 
+// torch.optim.lr_scheduler.ExponentialLR, of which DeepSpeed's first update has the base rate.
+TEST(LrSchedule, Exponential) {
+  ScheduleConfig config;
+  config.kind = ScheduleKind::exponential;
+  config.gamma = 0.5;
+  OptimizerConfig optimizer;
+  optimizer.lr = 0.25;
+  expect_lrs(LrSchedule(config, optimizer), {0.25, 0.125, 0.0625, 0.03125});
+}
+
 TEST(LrSchedule, TheIndexIsTheWholeState) {
   const ScheduleConfig config = warmup(ScheduleKind::warmup_decay_lr, true, 10);
   LrSchedule original(config, {});

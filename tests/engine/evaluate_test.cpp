@@ -1,9 +1,14 @@
 // Validation loss: the same under every ZeRO stage, without dropout, and without a trace in the
 // training that goes on.
+#include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <utility>
 
 #include "core/data/token_source.h"
+#include "core/train/rank_program.h"
 #include "tests/engine/comparisons.h"
+#include "tests/temp_folder.h"
 
 namespace zl::test {
 namespace {
@@ -32,8 +37,9 @@ Losses train(const ModelConfig& model, const Strategy& s, bool evaluates) {
     Engine engine(context, model, s, model.max_sequence, 11);
     const auto evaluate = [&] {
       if (!evaluates) return;
-      const double loss = engine.evaluate(batch_of(model, 100, rank));
-      if (rank == 0) losses.evaluation.push_back(loss);
+      const Evaluation found = engine.evaluate(batch_of(model, 100, rank));
+      EXPECT_EQ(found.rows, kRanks * 2 * model.max_sequence);
+      if (rank == 0) losses.evaluation.push_back(found.mean());
     };
     for (int step = 0; step < 3; ++step) {
       evaluate();
@@ -98,7 +104,7 @@ TEST(Evaluate, IsTheTrainingLossWithoutDropout) {
     const auto both = [&](const ModelConfig& model, double& evaluation, double& training) {
       RankContext context(handle.device, handle.communicator);
       Engine engine(context, model, strategy(0), model.max_sequence, 11);
-      evaluation = engine.evaluate(batch);
+      evaluation = engine.evaluate(batch).mean();
       engine.forward(batch.tokens, batch.targets);
       engine.backward();
       training = engine.step().loss;
@@ -106,8 +112,8 @@ TEST(Evaluate, IsTheTrainingLossWithoutDropout) {
     both(plain, evaluated, trained);
     both(dropped, evaluated_dropped, trained_dropped);
   });
-  EXPECT_EQ(evaluated, trained);
-  EXPECT_EQ(evaluated_dropped, trained);
+  EXPECT_NEAR(evaluated, trained, 1e-6);  // their sums are divided at other places
+  EXPECT_EQ(evaluated_dropped, evaluated);
   EXPECT_NE(trained_dropped, trained);
 }
 
@@ -124,14 +130,107 @@ TEST(Evaluate, AveragesOverTheRowsThatCount) {
     const auto without = [&](std::size_t begin, std::size_t end) {
       Batch masked = batch;
       for (std::size_t i = begin; i < end; ++i) masked.targets[i] = Objective::kIgnored;
-      return engine.evaluate(masked);
+      return engine.evaluate(masked).mean();
     };
-    all = engine.evaluate(batch);
+    all = engine.evaluate(batch).mean();
     front = without(cut, rows);
     back = without(0, cut);
   });
   EXPECT_NEAR(front / 3 + back * 2 / 3, all, 1e-6);
   EXPECT_GT(std::abs(front - all), 1e-4);
+}
+
+// A text of 100 tokens, of which 99 are predicted; 2 ranks of 2 windows of 16 end in the middle.
+TokenSource counting_text(const TempFolder& folder) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text.push_back(static_cast<char>('a' + i % 7));
+  const std::string path = (folder / "text.txt").string();
+  std::ofstream(path, std::ios::binary) << text;
+  return TokenSource::open(path, *load_tokenizer(""), 256, 5);
+}
+
+RankOutcome run_judged(const ModelConfig& model, const Strategy& s, const TokenSource& data,
+                       const EvaluationPlan& plan) {
+  ProgramOptions options;
+  options.steps = 6;
+  options.sequence_length = 16;
+  options.seed = 11;
+  options.evaluation = plan;
+  RankOutcome first;
+  cpu::make_world({kRanks, 1})->run([&](RankHandle handle) {
+    const int rank = handle.communicator.rank();
+    RankOutcome outcome = run_rank(handle, model, s, data, options);
+    if (rank == 0) first = std::move(outcome);
+  });
+  return first;
+}
+
+// What a run says of itself, but for its times, and for the order of its program where a step finds
+// that a judgement has waited for its weights.
+RunResult books(RankOutcome outcome, const Strategy& s) {
+  outcome.result.step_seconds.clear();
+  outcome.result.evaluations.clear();
+  const bool waits = s.zero.overlap_comm && (s.zero.stage == 1 || s.zero.stage == 2);
+  if (waits) outcome.result.op_sequence_hash = 0;
+  return outcome.result;
+}
+
+TEST(EvaluationWhileTraining, IsInNoBookOfTheTraining) {
+  const TempFolder folder;
+  const TokenSource data = counting_text(folder);
+  ModelConfig model = with_dropout(tiny_gpt2());
+  model.vocab = 256;
+  for (const Strategy& s : strategies()) {
+    const RankOutcome plain = run_judged(model, s, data, {});
+    const RankOutcome judged =
+        run_judged(model, s, data, {.source = data.windows({.length = 16}), .every = 2});
+    EXPECT_NE(books(plain, s).op_count, 0);
+    EXPECT_EQ(books(plain, s), books(judged, s)) << s.name << " " << s.zero.overlap_comm;
+    const auto& points = judged.result.evaluations;
+    ASSERT_EQ(points.size(), 4u);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(points[i].step, 2 * i);
+      EXPECT_EQ(points[i].tokens, 99);
+    }
+    EXPECT_LT(points[3].loss, points[0].loss - 0.05) << "the text repeats itself";
+  }
+}
+
+TEST(EvaluationWhileTraining, TellsOfTheBestOnAllRanks) {
+  const TempFolder folder;
+  const TokenSource data = counting_text(folder);
+  ModelConfig model = tiny_gpt2();
+  model.vocab = 256;
+  Strategy s = strategy(3);
+  s.optimizer.lr = 0.3;  // it gets worse sooner or later
+  std::vector<std::pair<std::int64_t, bool>> seen[kRanks];
+  const RankOutcome outcome =
+      run_judged(model, s, data,
+                 {.source = data.windows({.length = 16}),
+                  .every = 1,
+                  .on_judged = [&](Engine& engine, const EvaluationPoint& point, bool is_best) {
+                    engine.gather_parameter(0);  // the ranks may work together
+                    seen[engine.context().rank()].emplace_back(point.step, is_best);
+                  }});
+  EXPECT_EQ(seen[0], seen[1]);
+  ASSERT_EQ(seen[0].size(), 7u);
+  std::int64_t best = -1;
+  for (const auto& [step, is_best] : seen[0]) best = is_best ? step : best;
+  ASSERT_NE(best_evaluation(outcome.result), nullptr);
+  EXPECT_EQ(best, best_evaluation(outcome.result)->step);
+  EXPECT_TRUE(std::any_of(seen[0].begin(), seen[0].end(), [](auto each) { return !each.second; }));
+}
+
+TEST(EvaluationWhileTraining, WithoutStepsBetweenIsAfterTheLast) {
+  const TempFolder folder;
+  const TokenSource data = counting_text(folder);
+  ModelConfig model = tiny_gpt2();
+  model.vocab = 256;
+  const auto points = run_judged(model, strategy(0), data, {.source = data.windows({.length = 16})})
+                          .result.evaluations;
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].step, 6);
+  EXPECT_EQ(points[0].tokens, 99);
 }
 
 }  // namespace

@@ -106,7 +106,9 @@ inline std::string fault_of(int ranks, const ModelConfig& model, const Strategy&
   return "nothing was thrown";
 }
 
-// Whatever rank it is, and wherever: it is named, and no other waits for it.
+// Whatever rank it is, and wherever: it is named, and no other waits for it. Who waited would take
+// the minute of the time-out; a run with a fault takes a fraction of a second, on a busy machine
+// some.
 inline void expect_ends(int ranks, const ModelConfig& model, const Strategy& s,
                         const std::vector<Place>& places, const std::string& what) {
   using Clock = std::chrono::steady_clock;
@@ -115,7 +117,7 @@ inline void expect_ends(int ranks, const ModelConfig& model, const Strategy& s,
       const auto start = Clock::now();
       const std::string heard = fault_of(ranks, model, s, place, rank);
       EXPECT_EQ(heard, Fault(rank, place).text()) << what;
-      EXPECT_LT(Clock::now() - start, std::chrono::seconds(2)) << what << ": " << heard;
+      EXPECT_LT(Clock::now() - start, std::chrono::seconds(20)) << what << ": " << heard;
     }
   }
 }

@@ -100,20 +100,13 @@ TEST(Hybrid, SendsWhatTheClosedFormsSay) {
 }
 
 TEST(Hybrid, ThatCannotBeIsRefusedWithTheFix) {
-  const auto refusal = [](int ranks, const Strategy& s) -> std::string {
-    try {
-      run_mesh(ranks, tiny_gpt2(), s);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
-  EXPECT_EQ(refusal(4, hybrid(3, 3)),
+  EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), hybrid(3, 3)),
             "parallel.replicate: 3 does not divide the 4 data-parallel ranks; use a number that "
             "does");
-  EXPECT_EQ(refusal(4, hybrid(0, 2)),
+  EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), hybrid(0, 2)),
             "parallel.replicate: copies of shards need ZeRO stage 1, 2 or 3, not 0");
-  EXPECT_NE(refusal(2, hybrid(1, 4)).find("4 does not divide the 2 data-parallel ranks"),
+  EXPECT_NE(mesh_refusal(2, tiny_gpt2(), hybrid(1, 4))
+                .find("4 does not divide the 2 data-parallel ranks"),
             std::string::npos);
 }
 

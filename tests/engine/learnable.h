@@ -11,12 +11,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/data/text_sources.h"
 #include "core/data/token_source.h"
+#include "core/model/model_config.h"
 #include "tests/temp_folder.h"
 
 namespace zl::test {
@@ -40,6 +43,35 @@ inline TokenSource learnable_tokens(std::int64_t vocab, std::uint64_t seed = 7) 
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(tokens.data()), kLength * 2);
   return TokenSource::open(path, ByteTokenizer(), vocab, seed);
+}
+
+// Texts of 3 to 24 tokens, of two parts: seven times in eight the token that label and place tell,
+// else any.
+inline std::shared_ptr<const EncodedTexts> learnable_texts(std::int64_t vocab,
+                                                           std::int64_t labels) {
+  std::mt19937 random(5);
+  std::vector<EncodedText> texts(60);
+  for (EncodedText& text : texts) {
+    const std::size_t size = 3 + random() % 22;
+    text.label = static_cast<std::int32_t>(random() % static_cast<unsigned>(labels));
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t known = (static_cast<std::size_t>(text.label) * 3 + i) % 8;
+      const std::size_t all = static_cast<std::size_t>(vocab), other = random();
+      text.ids.push_back(
+          static_cast<std::int32_t>(random() % 8 == 0 ? other % all : known * (all / 8)));
+      text.types.push_back(i * 3 > size * 2 ? 1 : 0);
+    }
+  }
+  return std::make_shared<const EncodedTexts>("texts", std::move(texts), 0, vocab);
+}
+
+// What a model of any head learns from.
+inline std::unique_ptr<DataSource> learnable_data(const ModelConfig& model) {
+  if (model.head == HeadKind::label) {
+    return std::make_unique<LabelSource>(learnable_texts(model.vocab, model.labels), model.labels,
+                                         7);
+  }
+  return std::make_unique<TokenSource>(learnable_tokens(model.vocab));
 }
 
 // Of one run: the last loss is at most `share` of the first. Without it a comparison by tolerance

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <numeric>
+#include <string>
 
+#include "core/base/error.h"
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -93,6 +95,17 @@ inline void expect_close(const MeshRun& a, const MeshRun& b, double tolerance,
     }
     EXPECT_LE(apart, 100 * tolerance * largest) << what << ": " << name;
   }
+}
+
+// Why a run is Error{invalid}; "accepted" where it is not.
+inline std::string mesh_refusal(int ranks, const ModelConfig& model, const Strategy& strategy) {
+  try {
+    run_mesh(ranks, model, strategy);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "accepted";
 }
 
 }  // namespace zl::test

@@ -63,12 +63,12 @@ Losses train(int ranks, const ModelConfig& model, const Strategy& s, bool evalua
     Engine engine(context, model, s, model.max_sequence, 11);
     const auto evaluate = [&] {
       if (!evaluates) return;
-      const double loss = engine.evaluate(data.batch({.step = 100,
-                                                      .rank = context.rank(Axis::data),
-                                                      .ranks = context.ranks(Axis::data),
-                                                      .micro_batch = s.micro_batch,
-                                                      .sequence_length = model.max_sequence}));
-      if (context.rank() == 0) losses.evaluation.push_back(loss);
+      const Evaluation found = engine.evaluate(data.batch({.step = 100,
+                                                           .rank = context.rank(Axis::data),
+                                                           .ranks = context.ranks(Axis::data),
+                                                           .micro_batch = s.micro_batch,
+                                                           .sequence_length = model.max_sequence}));
+      if (context.rank() == 0) losses.evaluation.push_back(found.mean());
     };
     for (int step = 0; step < 3; ++step) {
       evaluate();

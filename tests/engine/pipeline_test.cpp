@@ -34,6 +34,8 @@ TEST_P(PipelineEquality, EverySchedulesBitsAreThoseWithoutOne) {
 INSTANTIATE_TEST_SUITE_P(Models, PipelineEquality,
                          testing::Values(TrainingCase{"gpt2_fp32", tiny_gpt2(), DType::f32},
                                          TrainingCase{"llama_bf16", tiny_llama(), DType::bf16},
+                                         TrainingCase{"qwen3_fp32", tiny_qwen3(), DType::f32},
+                                         TrainingCase{"gemma_bf16", tiny_gemma(), DType::bf16},
                                          TrainingCase{"gpt2_fp16", tiny_gpt2(), DType::f16},
                                          TrainingCase{"dropout_bf16", with_dropout(tiny_gpt2()),
                                                       DType::bf16}),
@@ -120,30 +122,20 @@ TEST(Pipeline, IsRecordedAsItIsExecutedOnEveryRank) {
   }
 }
 
-std::string refusal(int ranks, const ModelConfig& model, const Strategy& s) {
-  try {
-    run_mesh(ranks, model, s);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Pipeline, ThatCannotBeIsRefusedWithTheFix) {
   const Strategy plain = accumulated(0, DType::f32, 4);
   using enum PipelineKind;
-  EXPECT_NE(refusal(3, tiny_gpt2(), piped(plain, gpipe, 2))
+  EXPECT_NE(mesh_refusal(3, tiny_gpt2(), piped(plain, gpipe, 2))
                 .find("parallel.pipeline: 2 does not divide 3 ranks; use --ranks 2 or 4, or a "
                       "pipeline that divides them"),
             std::string::npos);
-  EXPECT_NE(refusal(4, tiny_gpt2(), piped(plain, gpipe, 4))
+  EXPECT_NE(mesh_refusal(4, tiny_gpt2(), piped(plain, gpipe, 4))
                 .find("parallel.pipeline: 4 ranks of 1 virtual stages make 4 stages, the model has "
                       "3 layers; use at most 3 stages"),
             std::string::npos);
   Strategy uneven = piped(plain, gpipe, 2);
   uneven.pipeline.layers_per_stage = {3, 1};
-  EXPECT_NE(refusal(2, tiny_gpt2(), uneven)
+  EXPECT_NE(mesh_refusal(2, tiny_gpt2(), uneven)
                 .find("parallel.layers_per_stage: 2 stages of 4 layers together; give 2 positive "
                       "numbers that add up to 3"),
             std::string::npos);

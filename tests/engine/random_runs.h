@@ -27,6 +27,18 @@ class Draw {
   std::mt19937_64 random_;
 };
 
+inline void draw_llama_kin(Draw& draw, ModelConfig& model) {
+  model.activation = draw.one_in(2) ? ActivationKind::swiglu : ActivationKind::geglu_tanh;
+  model.norm_plus_one = draw.one_in(3);
+  model.scaled_embedding = draw.one_in(3);
+  model.out_bias = draw.one_in(4);
+  if (draw.one_in(3)) model.head_size = draw.of({4, 12});
+  model.rope_scaling.kind =
+      draw.of(std::vector{RopeKind::none, RopeKind::linear, RopeKind::dynamic, RopeKind::yarn});
+  model.rope_scaling.factor = 2;
+  model.rope_scaling.original = 4;
+}
+
 inline ModelConfig random_model(Draw& draw) {
   ModelConfig model;
   model.name = "random";
@@ -40,11 +52,14 @@ inline ModelConfig random_model(Draw& draw) {
   model.ffn = draw.of({0, 7, 16, 40});
   model.tied_embeddings = draw.one_in(2);
   model.qkv_bias = draw.one_in(2);
-  model.linear_bias = !llama && draw.one_in(2);
+  model.out_bias = model.mlp_bias = !llama && draw.one_in(2);
   if (model.heads % 2 == 0 && draw.one_in(2)) model.kv_heads = model.heads / 2;
   if (llama || draw.one_in(3)) model.norm = NormKind::rms_norm;
   if (llama || draw.one_in(3)) model.position = PositionKind::rope;
-  if (llama) model.activation = ActivationKind::swiglu;
+  if (llama) draw_llama_kin(draw, model);
+  model.qk_norm = draw.one_in(3);
+  if (draw.one_in(3)) model.sliding_window = draw.of({1, 3, 7});
+  if (model.layers > 1 && draw.one_in(2)) model.sliding_layers = {1};
   if (draw.one_in(3)) model = with_dropout(model);
   model.complete();
   return model;

@@ -36,7 +36,60 @@ inline ModelConfig tiny_llama() {
   model.norm = NormKind::rms_norm;
   model.activation = ActivationKind::swiglu;
   model.position = PositionKind::rope;
-  model.tied_embeddings = model.qkv_bias = model.linear_bias = false;
+  model.tied_embeddings = model.qkv_bias = model.out_bias = model.mlp_bias = false;
+  model.complete();
+  return model;
+}
+
+// Norms of heads, windows in some layers, heads that are not hidden / heads wide and turn in part,
+// stretched positions, one bias of the three.
+inline ModelConfig tiny_qwen3() {
+  ModelConfig model = tiny_llama();
+  model.name = "tiny qwen3";
+  model.qk_norm = model.out_bias = true;
+  model.head_size = 16;
+  model.rotary_fraction = 0.5;
+  model.rope_scaling = {.kind = RopeKind::yarn, .factor = 4, .original = 8};
+  model.sliding_window = 7;
+  model.sliding_layers = {0, 2};
+  model.complete();
+  return model;
+}
+
+inline ModelConfig tiny_gemma() {
+  ModelConfig model = tiny_llama();
+  model.name = "tiny gemma";
+  model.head_size = 16;
+  model.activation = ActivationKind::geglu_tanh;
+  model.norm_plus_one = model.scaled_embedding = model.tied_embeddings = true;
+  model.complete();
+  return model;
+}
+
+// An encoder of masked tokens.
+inline ModelConfig tiny_bert() {
+  ModelConfig model = tiny_gpt2();
+  model.name = "tiny bert";
+  model.family = "bert";
+  model.encoder = true;
+  model.head = HeadKind::masked_token;
+  model.activation = ActivationKind::gelu_erf;
+  model.segments = 2;
+  model.norm_epsilon = 1e-12;
+  model.tied_embeddings = true;
+  model.complete();
+  return model;
+}
+
+// One that tells labels, of RoBERTa's kind: positions from 2 on, dropout before the pooler too.
+inline ModelConfig tiny_labels() {
+  ModelConfig model = tiny_bert();
+  model.name = "tiny labels";
+  model.head = HeadKind::label;
+  model.labels = 3;
+  model.max_sequence = 26;
+  model.first_position = 2;
+  model.drops_first_row = true;
   model.complete();
   return model;
 }
@@ -44,6 +97,7 @@ inline ModelConfig tiny_llama() {
 inline ModelConfig with_dropout(ModelConfig model) {
   model.dropout = 0.2;
   model.attention_dropout = 0.1;
+  if (model.head == HeadKind::label) model.label_dropout = 0.2;
   return model;
 }
 
@@ -71,9 +125,9 @@ struct Finished {
 
 inline Finished run(World& world, const ModelConfig& model, const Strategy& strategy,
                     ProgramOptions options = {}) {
-  if (options.sequence_length == 0) options.sequence_length = model.max_sequence;
+  if (options.sequence_length == 0) options.sequence_length = model.positions();
   const bool real = world.executed_ranks() == world.ranks();
-  const TokenSource data = learnable_tokens(model.vocab);
+  const std::unique_ptr<DataSource> data = learnable_data(model);
   Finished finished;
   std::mutex mutex;
   world.run([&](RankHandle handle) {
@@ -86,7 +140,7 @@ inline Finished run(World& world, const ModelConfig& model, const Strategy& stra
         }
       };
     }
-    RankOutcome outcome = run_rank(handle, model, strategy, data, mine);
+    RankOutcome outcome = run_rank(handle, model, strategy, *data, mine);
     if (handle.communicator.rank() != 0) return;
     const std::lock_guard lock(mutex);
     finished.result = std::move(outcome.result);

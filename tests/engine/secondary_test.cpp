@@ -103,25 +103,18 @@ TEST(Secondary, SendsAndHoldsWhatTheClosedFormsSay) {
 }
 
 TEST(Secondary, ThatCannotBeIsRefusedWithTheFix) {
-  const auto refusal = [](int ranks, const Strategy& s) -> std::string {
-    try {
-      run_mesh(ranks, tiny_gpt2(), s);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
   const std::string key = "zero_optimization.zero_hpz_partition_size: ";
-  EXPECT_EQ(refusal(4, parted(3)),
+  EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), parted(3)),
             key + "3 does not divide the 4 ranks that share the weights; use a number that does");
   Strategy low = parted(2);
   low.zero.stage = 2;
-  EXPECT_EQ(refusal(4, low), key + "needs stage 3, which gathers weights, not 2");
+  EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), low), key + "needs stage 3, which gathers weights, not 2");
   Strategy copies = parted(2);
   copies.zero.replicas = 2;
-  EXPECT_EQ(refusal(4, copies), key +
-                                    "does not go with copies of shards, which gather nearby "
-                                    "already; use one of the two");
+  EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), copies),
+            key +
+                "does not go with copies of shards, which gather nearby "
+                "already; use one of the two");
 }
 
 }  // namespace

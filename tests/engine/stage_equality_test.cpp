@@ -17,15 +17,21 @@ TEST_P(StageEquality, AllStagesGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StageEquality,
-                         testing::Values(TrainingCase{"gpt2_fp32", tiny_gpt2(), DType::f32},
-                                         TrainingCase{"llama_fp32", tiny_llama(), DType::f32},
-                                         TrainingCase{"gpt2_bf16", tiny_gpt2(), DType::bf16},
-                                         TrainingCase{"llama_bf16", tiny_llama(), DType::bf16},
-                                         TrainingCase{"gpt2_fp16", tiny_gpt2(), DType::f16},
-                                         TrainingCase{"gpt2_dropout", with_dropout(tiny_gpt2()),
-                                                      DType::f32}),
-                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, StageEquality,
+    testing::Values(TrainingCase{"gpt2_fp32", tiny_gpt2(), DType::f32},
+                    TrainingCase{"llama_fp32", tiny_llama(), DType::f32},
+                    TrainingCase{"gpt2_bf16", tiny_gpt2(), DType::bf16},
+                    TrainingCase{"llama_bf16", tiny_llama(), DType::bf16},
+                    TrainingCase{"qwen3_fp32", tiny_qwen3(), DType::f32},
+                    TrainingCase{"gemma_bf16", tiny_gemma(), DType::bf16},
+                    TrainingCase{"gpt2_fp16", tiny_gpt2(), DType::f16},
+                    TrainingCase{"bert_fp32", tiny_bert(), DType::f32},
+                    TrainingCase{"bert_bf16", with_dropout(tiny_bert()), DType::bf16},
+                    TrainingCase{"labels_fp32", with_dropout(tiny_labels()), DType::f32},
+                    TrainingCase{"labels_fp16", tiny_labels(), DType::f16},
+                    TrainingCase{"gpt2_dropout", with_dropout(tiny_gpt2()), DType::f32}),
+    [](const auto& each) { return each.param.name; });
 
 // Which way a weight is rounded depends on the seed, the step and the element, not on who owns it.
 TEST(StochasticRounding, AllStagesGiveTheSameBits) {

@@ -61,13 +61,15 @@ TEST_P(TensorEquality, EveryStageHasTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Models, TensorEquality,
                          testing::Values(TrainingCase{"gpt2", tiny_gpt2(), DType::f32},
                                          TrainingCase{"llama", tiny_llama(), DType::f32},
+                                         TrainingCase{"qwen3", tiny_qwen3(), DType::f32},
+                                         TrainingCase{"gemma", tiny_gemma(), DType::f32},
                                          TrainingCase{"dropout", with_dropout(tiny_gpt2()),
                                                       DType::f32}),
                          [](const auto& each) { return each.param.name; });
 
 // Both families, every type: recomputed and offloaded as without.
 TEST(Tensor, KeepsItsBitsUnderRecomputationAndOffload) {
-  for (const ModelConfig& model : {with_dropout(tiny_gpt2()), tiny_llama()}) {
+  for (const ModelConfig& model : {with_dropout(tiny_gpt2()), tiny_llama(), tiny_qwen3()}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       const bool gpt = model.family == "gpt2";
       const Strategy plain = cut(small(2, dtype), gpt ? 2 : 4, true);
@@ -194,42 +196,32 @@ TEST(Tensor, SendsWhatTheClosedFormsSay) {
   }
 }
 
-std::string refusal(int ranks, const ModelConfig& model, const Strategy& s) {
-  try {
-    run_mesh(ranks, model, s);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Tensor, ThatCannotBeIsRefusedWithTheFix) {
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   const ModelConfig model = tiny_gpt2();
-  expect(refusal(3, model, cut(small(0), 2)),
+  expect(mesh_refusal(3, model, cut(small(0), 2)),
          "parallel: tensor 2 x pipeline 1 does not divide 3 ranks; use --ranks 2 or 4");
-  expect(refusal(3, model, cut(small(0), 3)),
+  expect(mesh_refusal(3, model, cut(small(0), 3)),
          "parallel.tensor: 3 does not divide the model's 4 attention heads");
   ModelConfig odd = model;
   odd.ffn = 101;
-  expect(refusal(2, odd, cut(small(0), 2)), "2 does not divide the model's 101 MLP columns");
+  expect(mesh_refusal(2, odd, cut(small(0), 2)), "2 does not divide the model's 101 MLP columns");
   ModelConfig three = model;
   three.heads = 6;
   three.kv_heads = 3;
   three.head_size = 8;
-  expect(refusal(2, three, cut(small(0), 2)),
+  expect(mesh_refusal(2, three, cut(small(0), 2)),
          "2 is neither a divisor nor a multiple of the model's 3 kv heads");
   ModelConfig uneven = model;
   uneven.max_sequence = 23;
-  expect(refusal(2, uneven, cut(small(0), 2, true)),
+  expect(mesh_refusal(2, uneven, cut(small(0), 2, true)),
          "parallel.sequence_parallel: sequences of 23 are not cut in 2 equal parts; use "
          "--sequence-length 22");
   Strategy lamb = cut(small(0), 2);
   lamb.optimizer.kind = OptimizerKind::lamb;
-  expect(refusal(2, model, lamb), "optimizer.type: LAMB");
+  expect(mesh_refusal(2, model, lamb), "optimizer.type: LAMB");
 }
 
 }  // namespace

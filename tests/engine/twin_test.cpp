@@ -24,7 +24,8 @@ std::vector<Strategy> all_strategies(DType dtype) {
 }
 
 TEST(Twin, BooksAreEqualForEveryStrategyAndFamily) {
-  for (const ModelConfig& model : {tiny_gpt2(), tiny_llama()}) {
+  for (const ModelConfig& model : {tiny_gpt2(), tiny_llama(), tiny_qwen3(), tiny_gemma(),
+                                   with_dropout(tiny_bert()), with_dropout(tiny_labels())}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       for (const Strategy& s : all_strategies(dtype)) {
         const Finished real = run_cpu(3, model, s, steps(6));

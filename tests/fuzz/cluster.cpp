@@ -1,11 +1,11 @@
-// Cluster and stack files; what is read of a cluster reads back as the same.
+// Cluster and software files; what is read of a cluster reads back as the same.
 #include "simulator/cluster/cluster_spec.h"
-#include "simulator/cluster/stack.h"
+#include "simulator/cluster/software.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = zl::fuzz::text_of(data, size);
-  zl::fuzz::takes([&] { zl::sim::parse_stack(text, "input.json"); });
+  zl::fuzz::takes([&] { zl::sim::parse_software(text, "input.json"); });
   zl::sim::ClusterSpec cluster;
   if (!zl::fuzz::takes([&] { cluster = zl::sim::parse_cluster(text, "input.json"); })) return 0;
   zl::sim::device_properties(cluster);

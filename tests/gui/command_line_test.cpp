@@ -69,7 +69,7 @@ TEST(CommandLine, EveryOptionMeansTheSameScenario) {
   const char* begin = "zerolab run --model gpt2-3m";
   const Document document = small_demo();
   expect_reproduced(document.with("run.micro_batch", "4"), begin);
-  expect_reproduced(document.with("cluster", "8xa100-80").with("run.stack", "pytorch-eager"),
+  expect_reproduced(document.with("cluster", "8xa100-80").with("run.software", "torch-fsdp2"),
                     begin);
   for (const auto& [key, value] : {std::pair{"run.ranks", "2"},
                                    {"run.seed", "7"},

@@ -154,11 +154,14 @@ TEST(TimelineJourney, TwoStrategiesShareOneAxis) {
     EXPECT_TRUE(lane.name.startsWith(lane.source == 0 ? "zero-2: " : "zero-3-recompute: "));
     ends[lane.source] = std::max(ends[lane.source], lane.spans.back().end);
   }
+  double longest = 0;
   for (int i = 0; i < 2; ++i) {
     const auto step = steady_step(desk.session.study()->strategies[static_cast<std::size_t>(i)]);
-    EXPECT_NEAR(ends[i], step.length(), 1e-9) << "both from the start of their step";
+    EXPECT_LE(ends[i], step.length()) << "both from the start of their step";
+    EXPECT_GT(ends[i], 0.97 * step.length()) << "then the host alone works";
+    longest = std::max(longest, step.length());
   }
-  EXPECT_DOUBLE_EQ(page->plot()->visible().to, std::max(ends[0], ends[1]));
+  EXPECT_DOUBLE_EQ(page->plot()->visible().to, longest);
 }
 
 }  // namespace

@@ -146,6 +146,18 @@ TEST(WindowJourney, AClusterBringsItsRanksUnlessTheyWereTyped) {
   EXPECT_EQ(desk.session.study()->scenario.run.ranks, 64);
 }
 
+TEST(WindowJourney, TheFormSaysWhatRunsOnGpusWhereNobodyChose) {
+  test::Desk desk(Document::open("demo"));
+  const auto* software = qobject_cast<QComboBox*>(form(desk.window).field("run.software"));
+  ASSERT_NE(software, nullptr);
+  EXPECT_EQ(software->lineEdit()->placeholderText(), "zerolab") << "this machine";
+  choose(desk.window, "cluster", "8xh100");
+  desk.session.wait();
+  EXPECT_EQ(software->currentText(), "");
+  EXPECT_EQ(software->lineEdit()->placeholderText(), "torch-fsdp2-compile");
+  EXPECT_EQ(desk.session.study()->strategies[0].result.setup.software, "torch-fsdp2-compile");
+}
+
 TEST(WindowJourney, AScenarioHasItsNameUntilItIsAnother) {
   test::Desk desk(Document::open("demo"));
   EXPECT_EQ(desk.session.study()->scenario.name, "demo");

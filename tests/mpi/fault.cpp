@@ -2,7 +2,8 @@
 // of tensor groups of two in a pipeline of two, of which one does that to itself
 // when it enters that phase of its second step (or at the `start`, before MPI begins, or at
 // the `end`, after the run). The time is how long the others wait. Exits with 77 on a rank that
-// never entered it.
+// never entered it. When it happened is written to the file named in ZL_TEST_FAULT_TIME, in ms
+// since 1970.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -30,9 +31,12 @@ struct Fault {
     if (place != phase || happened) return;
     happened = true;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    std::fprintf(
-        stderr, "fault at %lld\n",
-        static_cast<long long>(std::chrono::floor<std::chrono::milliseconds>(now).count()));
+    if (std::FILE* file = std::fopen(std::getenv("ZL_TEST_FAULT_TIME"), "w")) {
+      std::fprintf(
+          file, "%lld\n",
+          static_cast<long long>(std::chrono::floor<std::chrono::milliseconds>(now).count()));
+      std::fclose(file);
+    }
     std::raise(signal);
   }
 };

@@ -1,7 +1,9 @@
 #!/bin/sh
 # fault_test.sh SIGNAL FAULT LAUNCHER... RANKS: so many ranks train, and one of them stops (STOP) or is killed (KILL)
 # in each phase of a step, before MPI begins and after the run. The others end by themselves and name it; where it was
-# killed the launcher ends them, within two seconds, and may name it: Open MPI 4 mostly does. The ranks take turns; ZL_TEST_EVERY_RANK=1: each of them in each phase.
+# killed the launcher ends them, long before they would lose their patience, and may name it: Open MPI 4 mostly does. How
+# long that took at most is printed: below two seconds on a machine with nothing else to do. The ranks take turns;
+# ZL_TEST_EVERY_RANK=1: each of them in each phase.
 # ZL_TEST_MESH=mesh: four ranks, as tensor groups of two in a pipeline of two; there the first whose time is up may
 # wait for one that waits for the stopped one, which is named when it does not end.
 set -eu
@@ -9,7 +11,8 @@ signal=$1 fault=$2
 shift 2
 for count; do :; done  # the last word
 errors=$(mktemp)
-trap 'rm -f "$errors"' EXIT
+export ZL_TEST_FAULT_TIME="$errors.time"  # a file: what a killed rank prints may be lost with it
+trap 'rm -f "$errors" "$ZL_TEST_FAULT_TIME"' EXIT
 fail() {
   echo "$signal of rank $rank in $phase: $1" >&2
   cat "$errors" >&2
@@ -17,7 +20,8 @@ fail() {
 }
 
 ZL_TEST_MESH=${ZL_TEST_MESH:-} patience=${ZL_TEST_MESH:+6000}
-patience=${patience:-3000} entered='' turn=$((count - 1))
+patience=${patience:-3000} entered='' turn=$((count - 1)) slowest=0
+[ "$signal" = STOP ] || patience=30000
 for phase in start forward backward recompute reduce optimizer gather end; do
   turn=$(((turn + 1) % count))
   ranks=$turn
@@ -29,9 +33,10 @@ for phase in start forward backward recompute reduce optimizer gather end; do
     [ "$status" -ne 77 ] || continue  # the strategy has no such phase
     [ "$status" -ne 0 ] || fail 'the others end well'
     [ "$status" -ne 124 ] || fail 'they do not end'
-    at=$(sed -n 's/.*fault at //p' "$errors")
+    took=$((ended - $(cat "$ZL_TEST_FAULT_TIME")))
+    [ "$took" -le "$slowest" ] || slowest=$took
     if [ "$signal" = KILL ]; then
-      [ "$((ended - at))" -lt 2000 ] || fail "the others end after $((ended - at)) ms"
+      [ "$took" -lt $((patience / 2)) ] || fail "the others end after $took ms"
     fi
     if [ "$signal" = STOP ]; then
       case $phase in
@@ -47,3 +52,4 @@ done
 for phase in start forward backward recompute reduce optimizer gather end; do
   case $entered in *$phase*) ;; *) fail 'no rank has entered it' ;; esac
 done
+echo "the others have ended within $slowest ms"

@@ -37,7 +37,7 @@ inline ModelConfig llama(bool qkv_bias) {
   model.norm = NormKind::rms_norm;
   model.activation = ActivationKind::swiglu;
   model.position = PositionKind::rope;
-  model.tied_embeddings = model.linear_bias = false;
+  model.tied_embeddings = model.out_bias = model.mlp_bias = false;
   model.qkv_bias = qkv_bias;
   model.complete();
   return model;
@@ -47,7 +47,10 @@ inline ModelConfig named(const std::string& name) {
   if (name == "gpt2") return gpt2();
   ModelConfig model = llama(name == "qwen2");
   // One frequency stays, one is blended, the others are divided.
-  if (name == "llama3") model.rope_scaling = {8.0, 0.5, 2.0, 16.0};
+  if (name == "llama3") {
+    model.rope_scaling = {
+        .kind = RopeKind::llama3, .factor = 8, .original = 16, .low_freq = 0.5, .high_freq = 2};
+  }
   return model;
 }
 

@@ -227,13 +227,13 @@ TEST(Configuration, DifferencesAreByKeyWithoutNames) {
   const auto differences = configuration_differences(
       R"({"name":"x","model":{"name":"m","layers":2},"run":{"seed":1,"steps":3},
           "strategies":[{"x-zerolab":{"name":"p","recompute":"none"},"bf16":{"enabled":true}}]})",
-      R"({"name":"y","model":{"name":"m","layers":2},"run":{"seed":2,"steps":3,"stack":"s"},
+      R"({"name":"y","model":{"name":"m","layers":2},"run":{"seed":2,"steps":3,"software":"s"},
           "strategies":[{"x-zerolab":{"name":"q","recompute":"full"},"bf16":{"enabled":true}}]})");
   ASSERT_EQ(differences.size(), 3u);
   EXPECT_EQ(differences[0].key, "run.seed");
   EXPECT_EQ(differences[0].a, "1");
   EXPECT_EQ(differences[0].b, "2");
-  EXPECT_EQ(differences[1].key, "run.stack");
+  EXPECT_EQ(differences[1].key, "run.software");
   EXPECT_EQ(differences[1].a, "-");
   EXPECT_EQ(differences[2].key, "strategy.x-zerolab.recompute");
   const auto models = configuration_differences(R"({"model":{"name":"a","layers":2}})",

@@ -27,6 +27,13 @@ TEST(Curves, PointsAreAtTheirValues) {
   EXPECT_EQ(paths[3], "M505.0 300.0h0");
 }
 
+TEST(Curves, ValuesMayHaveStepsOfTheirOwn) {
+  const auto paths =
+      curve_paths({{"t", "d"}, {{"a", 1, {1, 3, 2}}, {"b", 1, {3, 1, 2}, {0, 1, 4}}}});
+  EXPECT_EQ(paths[2], "M292.5 300.0h0L505.0 40.0L717.5 170.0");
+  EXPECT_EQ(paths[3], "M80.0 40.0h0L292.5 300.0L930.0 170.0");
+}
+
 TEST(Curves, WhatIsNotFiniteIsAGapAndWideRangesAreLogarithmic) {
   const double nan = std::nan("");
   const auto paths = curve_paths({{"t", "d"}, {{"a", 1, {1, nan, 1000, 1}}}});

@@ -27,7 +27,8 @@ inline ScenarioRecord a_scenario() {
   return {.hash = "5ce0a210", .name = "demo", .json = R"({"schema":1,"model":{"name":"gpt2-tiny"},
     "cluster":"8xh100","strategies":[{"train_micro_batch_size_per_gpu":3,
     "gradient_accumulation_steps":5}],"run":{"ranks":4,"sequence_length":7,"data":"bible",
-    "stack":"pytorch-eager"}})"};
+    "eval_data":"held-out.txt",
+    "software":"torch-fsdp2"}})"};
 }
 
 inline Environment an_environment() {
@@ -63,6 +64,7 @@ inline RunResult a_full_run() {
   run.step_seconds = {0.123456789012345678, 1.0 / 3};
   run.loss_scale = {65536, 32768};
   run.skipped_steps = 3;
+  run.evaluations = {{0, 5.75, 943}, {16, 3.5, 942}};
   run.tokens_per_second = 12345.678;
   run.step_time = {.median = 0.25, .min = 0.125, .max = 0.5};
   run.step_time_low = 0.2;
@@ -95,23 +97,35 @@ inline RunResult a_full_run() {
   run.rank = 6;
   run.stages = {{.rank = 3,
                  .ranks = 2,
-                 .peak_device = {{11, 12, 13, 14, 15, 16, 17}},
+                 .peak_device = {{11, 12, 13, 14, 15, 16, 17, 19}},
                  .reserved_device = 18,
                  .step_seconds = 0.21,
                  .time = {0.11, 0.12, 0.13, 0.14, 0.15, 0.16, 0.17}},
                 {.rank = 5,
                  .ranks = 1,
-                 .peak_device = {{21, 22, 23, 24, 25, 26, 27}},
+                 .peak_device = {{21, 22, 23, 24, 25, 26, 27, 29}},
                  .reserved_device = 28,
                  .step_seconds = 0.22,
                  .time = {0.31, 0.32, 0.33, 0.34, 0.35, 0.36, 0.37}}};
+  run.labels = {.data = "verses.jsonl",
+                .rows = 3057,
+                .loss = 0.22,
+                .accuracy = 0.94,
+                .accuracy_low = 0.931,
+                .accuracy_high = 0.949,
+                .macro_f1 = 0.91,
+                .majority_accuracy = 0.77,
+                .majority_macro_f1 = 0.43,
+                .words_accuracy = 0.92,
+                .words_macro_f1 = 0.89};
   run.op_count = 4711;
   run.op_sequence_hash = 0xfedcba9876543210u;
   run.warnings = {"first", "second, with ünicode"};
   run.setup = {.model = "gpt2-tiny",  // as a_scenario() has it
                .cluster = "8xh100",
-               .stack = "pytorch-eager",
+               .software = "torch-fsdp2",
                .data = "bible",
+               .eval_data = "held-out.txt",
                .sequence_length = 7,
                .micro_batch = 3,
                .gradient_accumulation = 5,

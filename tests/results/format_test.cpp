@@ -122,7 +122,7 @@ TEST(RunJson, HasTheContractKeysFirst) {
   for (const char* space : {"device", "host", "nvme"}) {
     EXPECT_EQ(keys_of(result["peak_bytes"][space]),
               (std::vector<std::string>{"total", "parameter", "gradient", "optimizer", "activation",
-                                        "communication", "workspace", "staging"}));
+                                        "communication", "workspace", "staging", "kv_cache"}));
   }
   EXPECT_EQ(keys_of(result["communication"].at(0)),
             (std::vector<std::string>{"collective", "group", "axis", "link", "count", "bytes"}));
@@ -144,7 +144,7 @@ TEST(RunJson, Values) {
   EXPECT_EQ(result["run_id"], 17);
   EXPECT_EQ(result["loss"], Json::parse("[5.5, 4.25, null, 0.30000000000000004]"));
   EXPECT_TRUE(result["grad_norm"][1].is_null());
-  EXPECT_EQ(result["peak_bytes"]["device"]["total"], 7'000'000'000'021);
+  EXPECT_EQ(result["peak_bytes"]["device"]["total"], 8'000'000'000'028);
   EXPECT_EQ(result["peak_bytes"]["host"]["staging"], 2006);
   EXPECT_EQ(result["communication"][1]["link"], "nvlink");
   EXPECT_EQ(result["communication"][0]["axis"], "shard");

@@ -245,8 +245,9 @@ TEST(Report, ChartsAreNamedAndDescribed) {
     EXPECT_EQ(svg->all("title").at(0)->text, svg->attribute("aria-label"));
     EXPECT_FALSE(svg->all("desc").at(0)->text.empty());
   }
-  EXPECT_EQ(charts, 9u) << "loss, norm, learning rate, memory, step time, throughput, "
-                           "communication, a step, accuracy";
+  EXPECT_EQ(charts, 10u)
+      << "loss, norm, learning rate, validation loss, memory, step time, throughput, "
+         "communication, a step, accuracy";
 }
 
 TEST(Report, WhatTellsRowsApartIsAColumn) {

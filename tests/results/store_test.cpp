@@ -29,18 +29,18 @@ class StoreTest : public ::testing::Test {
 auto fields(const RunResult& run) {
   const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step,
                run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
-               tokens_per_second, step_time, step_time_low, step_time_high, own_step_error,
-               priced_from, model_flops_per_step, mfu, mfu_convention, peak_device, peak_host,
-               peak_nvme, reserved_device, reserved_host, device_capacity, need, communication,
-               wire_bytes_per_step, time, rank, stages, op_count, op_sequence_hash, warnings,
-               setup] = run;
+               evaluations, tokens_per_second, step_time, step_time_low, step_time_high,
+               own_step_error, priced_from, model_flops_per_step, mfu, mfu_convention, peak_device,
+               peak_host, peak_nvme, reserved_device, reserved_host, device_capacity, need,
+               communication, wire_bytes_per_step, time, rank, stages, labels, op_count,
+               op_sequence_hash, warnings, setup] = run;
   return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
                   first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
-                  skipped_steps, tokens_per_second, step_time, step_time_low, step_time_high,
-                  own_step_error, priced_from, model_flops_per_step, mfu, mfu_convention,
-                  peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
+                  skipped_steps, evaluations, tokens_per_second, step_time, step_time_low,
+                  step_time_high, own_step_error, priced_from, model_flops_per_step, mfu,
+                  mfu_convention, peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
                   device_capacity, need, communication, wire_bytes_per_step, time, rank, stages,
-                  op_count, op_sequence_hash, warnings, setup);
+                  labels, op_count, op_sequence_hash, warnings, setup);
 }
 
 auto fields(const MemoryNeed& need) {
@@ -48,11 +48,18 @@ auto fields(const MemoryNeed& need) {
   return std::tie(in_use, reserved, host, nvme);
 }
 
+auto fields(const LabelScores& labels) {
+  const auto& [data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words, words_f1] =
+      labels;
+  return std::tie(data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words,
+                  words_f1);
+}
+
 auto fields(const RunSetup& setup) {
-  const auto& [model, cluster, stack, data, sequence_length, micro_batch, gradient_accumulation,
-               tokens_per_step] = setup;
-  return std::tie(model, cluster, stack, data, sequence_length, micro_batch, gradient_accumulation,
-                  tokens_per_step);
+  const auto& [model, cluster, software, data, eval_data, sequence_length, micro_batch,
+               gradient_accumulation, tokens_per_step] = setup;
+  return std::tie(model, cluster, software, data, eval_data, sequence_length, micro_batch,
+                  gradient_accumulation, tokens_per_step);
 }
 
 auto fields(const StepTime& time) {
@@ -195,6 +202,8 @@ TEST_F(StoreTest, ListFiltersNewestFirst) {
   save(a_run("zero-2", "sim", 2, 20));
   RunResult last = a_run("zero-1", "cpu", 3, 30);
   last.loss = {5, 4};
+  last.learning_rate = {1e-3, 2e-3};
+  last.evaluations = {{.step = 1, .loss = 5.5, .tokens = 8}, {.step = 2, .loss = 6.5, .tokens = 8}};
   last.wire_bytes_per_step = 7;
   const auto third = save(last);
   ASSERT_EQ(store_.list().size(), 3u);
@@ -208,6 +217,10 @@ TEST_F(StoreTest, ListFiltersNewestFirst) {
   EXPECT_EQ(runs[1].id, first);
   EXPECT_EQ(runs[0].final_loss, 4);
   EXPECT_TRUE(std::isnan(runs[1].final_loss));
+  EXPECT_EQ(runs[0].learning_rate, 2e-3);
+  EXPECT_EQ(runs[0].best_validation_loss, 5.5);
+  EXPECT_TRUE(std::isnan(runs[1].learning_rate));
+  EXPECT_TRUE(std::isnan(runs[1].best_validation_loss));
   EXPECT_EQ(runs[0].step_time_median, 3);
   EXPECT_EQ(runs[0].peak_device_bytes, 30);
   EXPECT_EQ(runs[0].wire_bytes_per_step, 7);

@@ -104,8 +104,8 @@ TEST(Svg, TheLimitCrossesNoNumber) {
 
 TEST(Svg, LongLabelsKeepTheEndsThatTellThemApart) {
   BarChart chart = two_bars();
-  chart.bars[0].label = "zero-2 (as pytorch-eager, bf16, accumulation 1), sim";
-  chart.bars[1].label = "zero-2 (as pytorch-eager, bf16, accumulation 8), sim";
+  chart.bars[0].label = "zero-2 (as torch-fsdp2, bf16, accumulation 1), sim";
+  chart.bars[1].label = "zero-2 (as torch-fsdp2, bf16, accumulation 8), sim";
   const std::string svg = svg_bars(chart);
   EXPECT_NE(svg.find(">zero-2 (a…cumulation 1), sim<"), std::string::npos) << svg;
   EXPECT_NE(svg.find(">zero-2 (a…cumulation 8), sim<"), std::string::npos);

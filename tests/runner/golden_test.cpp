@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 Json books_of(const RunResult& run) {
   Json books{{"peak_bytes", Json::object()}};
   for (std::size_t tag = 0; tag < kMemoryTags; ++tag) {
+    if (static_cast<MemoryTag>(tag) == MemoryTag::kv_cache) continue;  // trainings have none
     books["peak_bytes"][name_of(static_cast<MemoryTag>(tag))] = run.peak_device.tag[tag];
   }
   books["reserved_bytes"] = run.reserved_device;

@@ -10,6 +10,7 @@
 #include "core/pipeline/pipeline.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/run/simulate.h"
 #include "simulator/pipeline_work.h"
 
 namespace zl {

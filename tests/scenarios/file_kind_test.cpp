@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
+
 namespace zl {
 namespace {
 
@@ -25,6 +27,25 @@ TEST(FileKind, BytesThatAreNoText) {
   EXPECT_EQ(binary_kind(""), "");
   EXPECT_EQ(binary_kind(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 15)), "a safetensors file");
   EXPECT_EQ(binary_kind(std::string(9, '\0')), "binary data");
+}
+
+TEST(FileKind, PicklesAreRefusedWithTheReason) {
+  const std::string zip("PK\x03\x04\0\0\x08\x08 archive/data.pkl", 25);
+  const std::string old("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", 15);
+  for (const std::string& bytes : {zip, old}) {
+    try {
+      require_no_pickle(bytes, "pytorch_model.bin");
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_TRUE(message.starts_with("pytorch_model.bin: this is a PyTorch checkpoint"))
+          << message;
+      EXPECT_NE(message.find("model.safetensors"), std::string::npos) << message;
+    }
+  }
+  require_no_pickle("PK\x03\x04 another archive", "a.zip");
+  require_no_pickle("\x80\x02 tokens", "a.bin");
+  require_no_pickle("", "empty");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
 #include "simulator/cluster/cluster_spec.h"
-#include "simulator/cluster/stack.h"
+#include "simulator/cluster/software.h"
 #include "tests/results/fixtures.h"
 #include "tests/scenarios/importing.h"
 
@@ -78,7 +78,7 @@ TEST(HostileJson, WithoutABottomIsRefusedByEveryReader) {
     is_named([&] { import_text(text); });
     is_named([&] { import_huggingface(text, "f.json"); });
     is_named([&] { sim::parse_cluster(text, "f.json"); });
-    is_named([&] { sim::parse_stack(text, "f.json"); });
+    is_named([&] { sim::parse_software(text, "f.json"); });
     is_named([&] { parse_json(text, "f.json"); });
   }
 }

@@ -69,6 +69,7 @@ TEST(ImportDeepSpeed, EveryKeyGivenAtItsDefaultChangesNothing) {
   for_each_row([&](const KeySpec& row) {
     if (row.handling != Handling::applied && row.handling != Handling::fixed) return;
     if (row.standard == "null" || row.path.starts_with("scheduler.")) return;
+    if (row.path.starts_with("sparse_attention.")) return;  // each of them asks for the section
     static const std::set<std::string_view> others{
         "momentum",          "nesterov",          "max_coeff",       "min_coeff",
         "dampening",         "freeze_step",       "coeff_beta",      "factor_max",

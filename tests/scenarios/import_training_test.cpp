@@ -66,6 +66,12 @@ TEST(ImportDeepSpeed, Schedules) {
   EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "CosineDecay",
       "params": {"last_batch_iteration": -1}})")),
                   "the nearest is \"WarmupCosineLR\"");
+  const ScheduleConfig growing =
+      import_text(with(R"("scheduler": {"type": "ExponentialLR", "params": {"gamma": 1.25}})"))
+          .strategy.schedule;
+  EXPECT_EQ(growing.kind, ScheduleKind::exponential);
+  EXPECT_EQ(growing.gamma, 1.25);
+  EXPECT_CONTAINS(rejection(with(R"("scheduler": {"type": "ExponentialLR"})")), "gamma: missing");
   const ImportedStrategy torchs = import_text(with(
       R"("scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 500, "eta_min": 1e-5}})"));
   ASSERT_EQ(torchs.refusals.size(), 1u);

@@ -129,23 +129,38 @@ TEST(Scenario, InlineObjects) {
   EXPECT_EQ(s.strategies[1].strategy.name, "zero-0");
 }
 
-TEST(Scenario, AStackSlowsTheClusterAndBelongsToTheScenario) {
+TEST(Scenario, AMachineThatWasMeasuredAndAProcessorRunThisCore) {
+  ScenarioOverrides o;
+  o.cluster = "local";
+  EXPECT_EQ(scenario_software(load_scenario("gpt2-tiny", o)), "");
+  o.software = "zerolab";
+  EXPECT_EQ(scenario_software(load_scenario("gpt2-tiny", o)), "");
+  o.software = "deepspeed";
+  EXPECT_THROW(load_scenario("gpt2-tiny", o), Error);
+}
+
+TEST(Scenario, ASoftwareSlowsTheClusterAndBelongsToTheScenario) {
   ScenarioOverrides o;
   o.cluster = "8xa100-80";
+  const Scenario unsaid = load_scenario("gpt2-124m", o);
+  EXPECT_EQ(scenario_software(unsaid), "torch-fsdp2-compile");
+  o.software = "zerolab";
   const Scenario own = load_scenario("gpt2-124m", o);
-  o.stack = "pytorch-eager";
+  o.software = "torch-fsdp2";
   const Scenario eager = load_scenario("gpt2-124m", o);
+  EXPECT_GT(scenario_cluster(unsaid).device.launch_seconds,
+            scenario_cluster(own).device.launch_seconds);
   EXPECT_GT(scenario_cluster(eager).device.launch_seconds,
-            10 * scenario_cluster(own).device.launch_seconds);
+            scenario_cluster(own).device.launch_seconds);
   EXPECT_NE(content_hash(eager), content_hash(own));
   EXPECT_EQ(content_hash(load_text(canonical_json(eager))), content_hash(eager));
-  o.stack = "pytorch-eagre";
+  o.software = "torch-fsdp9";
   EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-124m", o); }),
-                  "stack: \"pytorch-eagre\" is neither in the catalogue nor a file; the nearest "
-                  "name is \"pytorch-eager\"");
-  o.stack = "pytorch-eager";
+                  "software: \"torch-fsdp9\" is neither in the catalogue nor a file; the nearest "
+                  "name is \"torch-fsdp2\"");
+  o.software = "torch-fsdp2";
   o.cluster = "local";
-  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-124m", o); }), "run.stack");
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-124m", o); }), "run.software");
 }
 
 TEST(Scenario, PathsAreRelativeToTheFile) {
@@ -312,7 +327,10 @@ TEST(Scenario, ASlidingWindowIsTheDefaultLength) {
   o.sequence_length = 4096;
   EXPECT_TRUE(load_scenario("mistral-7b", o).strategies[0].warnings.empty());
   o.sequence_length = 4097;
-  EXPECT_CONTAINS(message_of([&] { load_scenario("mistral-7b", o); }), "sliding_window");
+  EXPECT_EQ(load_scenario("mistral-7b", o).run.sequence_length, 4097) << "the window slides";
+  EXPECT_EQ(
+      load_scenario("phi-3-mini", ScenarioOverrides{.strategies = {"zero-1"}}).run.sequence_length,
+      4096);
 }
 
 TEST(Scenario, LongerThanTheModelIsMadeForIsSaid) {

@@ -44,8 +44,8 @@ auto fields_of(const OptimizerConfig& o) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 auto fields_of(const ScheduleConfig& s) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z] = s;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z);
 }
 auto fields_of(const LossScalerConfig& l) {
   const auto& [a, b, c, d, e, f] = l;
@@ -59,9 +59,13 @@ auto fields_of(const TensorConfig& t) {
   const auto& [a, b] = t;
   return std::tie(a, b);
 }
+auto fields_of(const SparseAttentionConfig& s) {
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = s;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
+}
 auto fields_of(const Strategy& s) {
-  const auto& [a, b, c, d, e, f, t, g, h, i, j, k, l, m, n] = s;
-  return std::tie(a, b, c, d, e, f, t, g, h, i, j, k, l, m, n);
+  const auto& [a, b, c, d, p, e, f, t, g, h, i, j, k, l, m, n] = s;
+  return std::tie(a, b, c, d, p, e, f, t, g, h, i, j, k, l, m, n);
 }
 
 template <class T>
@@ -109,6 +113,13 @@ Strategy with_sgd() {
                 .schedule = PipelineKind::breadth_first,
                 .layers_per_stage = {1, 2, 1, 1, 1, 2}};
   s.tensor = {.ranks = 2, .sequence_parallel = true};
+  s.sparse_attention = {.mode = SparseMode::fixed,
+                        .block = 32,
+                        .different_layout_per_head = true,
+                        .num_local_blocks = 8,
+                        .num_global_blocks = 2,
+                        .horizontal_global_attention = true,
+                        .num_different_global_patterns = 3};
   s.micro_batch = 3;
   s.gradient_accumulation = 2;
   s.optimizer.kind = OptimizerKind::sgd;
@@ -157,6 +168,13 @@ Strategy with_stage3() {
   s.schedule.warmup_min_ratio = 0.1;
   s.schedule.cos_min_ratio = 0.2;
   s.pipeline = {.ranks = 2, .split = LayerSplit::cost};
+  s.sparse_attention = {.mode = SparseMode::variable,
+                        .bidirectional = false,
+                        .num_random_blocks = 2,
+                        .local_window_blocks = {2, 4},
+                        .global_block_indices = {1, 3},
+                        .global_block_end_indices = {2, 5},
+                        .seed = 5};
   s.separate_tied_gradient = true;
   return s;
 }
@@ -220,6 +238,9 @@ Strategy with_delayed_update() {
   s.zero.stage = 2;
   s.offload.optimizer = Tier::cpu;
   s.offload.delayed_update_after = 4;
+  s.schedule.kind = ScheduleKind::exponential;
+  s.schedule.gamma = 1.5;
+  s.sparse_attention = {.mode = SparseMode::bslongformer, .num_sliding_window_blocks = 5};
   return s;
 }
 
@@ -228,6 +249,7 @@ Strategy with_lamb() {
   s.optimizer.kind = OptimizerKind::lamb;
   s.optimizer.lamb_min_trust = 0.02;
   s.optimizer.lamb_max_trust = 5;
+  s.sparse_attention = {.mode = SparseMode::layout, .rows = {"#.", "##"}};
   return s;
 }
 
@@ -281,7 +303,7 @@ TEST(StrategyJson, EveryFieldIsCovered) {
   std::set<std::string> missing, covered;
   compare(Strategy{}, Strategy{}, "Strategy",
           [&missing](const std::string& path, bool) { missing.insert(path); });
-  EXPECT_EQ(missing.size(), 109u);
+  EXPECT_EQ(missing.size(), 125u);
   for (const Strategy& strategy : strategies()) covered.merge(differences(strategy, Strategy{}));
   for (const std::string& path : covered) missing.erase(path);
   // RecomputeConfig::blocks, which the runner fills in after the strategy is read.

@@ -48,7 +48,7 @@ ModelConfig random_model(std::mt19937& random) {
     model.activation = ActivationKind::swiglu;
     model.position = PositionKind::rope;
     model.head_size = 2 * one_of({1, 4});
-    model.qkv_bias = model.linear_bias = false;
+    model.qkv_bias = model.out_bias = model.mlp_bias = false;
   }
   model.complete();
   return model;

@@ -45,7 +45,7 @@ TEST(StepRatio, OfOtherMachinesSoftwareAndRanksNothingCancels) {
     return step_ratio(a, b)->high;
   };
   EXPECT_NEAR(high([](RunResult& b) { b.setup.cluster = "8xa100-80"; }), whole, 1e-12);
-  EXPECT_NEAR(high([](RunResult& b) { b.setup.stack = "pytorch-eager"; }), whole, 1e-12);
+  EXPECT_NEAR(high([](RunResult& b) { b.setup.software = "torch-fsdp2"; }), whole, 1e-12);
   EXPECT_NEAR(high([](RunResult& b) { b.ranks = 16; }), whole, 1e-12);
   EXPECT_NEAR(high([](RunResult& b) { b.priced_from = "calibration"; }), whole, 1e-12);
   EXPECT_NEAR(high([](RunResult& b) { b.own_step_error = 0; }), whole, 1e-12);
@@ -66,7 +66,7 @@ TEST(StepRatio, AsText) {
             "A step of b takes 1.05x, 0.97 to 1.14, not decided (9 times out of 10; errors that "
             "both share cancel)");
   RunResult other = b;
-  other.setup.stack = "pytorch-eager";
+  other.setup.software = "torch-fsdp2";
   EXPECT_NE(step_ratio_line(a, other).find("their errors do not cancel"), std::string::npos);
   EXPECT_EQ(step_ratio_line(a, RunResult{}), "");
 }
@@ -74,7 +74,7 @@ TEST(StepRatio, AsText) {
 TEST(FastestLike, IsOfPredictionsThatDifferInTheStrategyAlone) {
   const RunResult slow = predicted(2, 0.4, 0.03), fast = predicted(1, 0.4, 0.03);
   RunResult faster_software = predicted(0.5, 0.4, 0.03), too_large = predicted(0.1, 0.4, 0.03);
-  faster_software.setup.stack = "pytorch-eager";
+  faster_software.setup.software = "torch-fsdp2";
   too_large.outcome = Outcome::out_of_memory;
   RunResult measured = predicted(0.2, 0.4, 0.03);
   measured.predicted = false;

@@ -1,4 +1,5 @@
 // MLP activations, block by block, with vectorised exponentials.
+#include <cmath>
 #include <numbers>
 
 #include "backends/cpu/ops/blocks.h"
@@ -47,6 +48,15 @@ struct GeluErf {
   }
 };
 
+struct Tanh {
+  template <class A>
+  static ValueAndSlope<A> at(A x) {
+    A gate, complement;
+    logistic(A{2} * x, gate, complement);
+    return {std::tanh(x), A{4} * gate * complement};
+  }
+};
+
 struct Silu {
   template <class A>
   static ValueAndSlope<A> at(A x) {
@@ -57,7 +67,7 @@ struct Silu {
 };
 
 template <class Function, class T>
-void gelu_forward(const ActivationForward& op, const ExecContext& context) {
+void plain_forward(const ActivationForward& op, const ExecContext& context) {
   using A = Arithmetic<T>;
   for_blocks(context, op.y.count(), [&](std::int64_t first, std::int64_t length) {
     const T* __restrict x = op.x.as<const T>() + first;
@@ -68,7 +78,7 @@ void gelu_forward(const ActivationForward& op, const ExecContext& context) {
 
 // dx may be x or dy, element by element: no __restrict.
 template <class Function, class T>
-void gelu_backward(const ActivationBackward& op, const ExecContext& context) {
+void plain_backward(const ActivationBackward& op, const ExecContext& context) {
   using A = Arithmetic<T>;
   for_blocks(context, op.dx.count(), [&](std::int64_t first, std::int64_t length) {
     const T* x = op.x.as<const T>() + first;
@@ -94,8 +104,8 @@ void for_row_blocks(const ExecContext& context, std::int64_t rows, std::int64_t 
   });
 }
 
-template <class T>
-void swiglu_forward(const ActivationForward& op, const ExecContext& context) {
+template <class Function, class T>
+void gated_forward(const ActivationForward& op, const ExecContext& context) {
   using A = Arithmetic<T>;
   const std::int64_t width = op.y.columns();
   const auto block = [&](std::int64_t row, std::int64_t first, std::int64_t length) {
@@ -103,14 +113,14 @@ void swiglu_forward(const ActivationForward& op, const ExecContext& context) {
     const T* __restrict up = gate + width;
     T* __restrict y = op.y.as<T>() + row * width + first;
     for (std::int64_t i = 0; i < length; ++i) {
-      y[i] = narrow<T>(Silu::at(widen<A>(gate[i])).value * widen<A>(up[i]));
+      y[i] = narrow<T>(Function::at(widen<A>(gate[i])).value * widen<A>(up[i]));
     }
   };
   for_row_blocks(context, op.y.rows(), width, block);
 }
 
-template <class T>
-void swiglu_backward(const ActivationBackward& op, const ExecContext& context) {
+template <class Function, class T>
+void gated_backward(const ActivationBackward& op, const ExecContext& context) {
   using A = Arithmetic<T>;
   const std::int64_t width = op.dy.columns();
   const auto block = [&](std::int64_t row, std::int64_t first, std::int64_t length) {
@@ -119,7 +129,7 @@ void swiglu_backward(const ActivationBackward& op, const ExecContext& context) {
     T* dgate = op.dx.as<T>() + 2 * row * width + first;
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < length; ++i) {
-      const auto [value, slope] = Silu::at(widen<A>(gate[i]));
+      const auto [value, slope] = Function::at(widen<A>(gate[i]));
       const A up = widen<A>(gate[width + i]), d = widen<A>(dy[i]);
       dgate[i] = narrow<T>(d * up * slope);
       dgate[width + i] = narrow<T>(d * value);
@@ -135,11 +145,15 @@ void execute(const ActivationForward& op, const ExecContext& context) {
     using T = decltype(type);
     switch (op.kind) {
       case ActivationKind::gelu_tanh:
-        return gelu_forward<GeluTanh, T>(op, context);
+        return plain_forward<GeluTanh, T>(op, context);
       case ActivationKind::gelu_erf:
-        return gelu_forward<GeluErf, T>(op, context);
+        return plain_forward<GeluErf, T>(op, context);
       case ActivationKind::swiglu:
-        return swiglu_forward<T>(op, context);
+        return gated_forward<Silu, T>(op, context);
+      case ActivationKind::geglu_tanh:
+        return gated_forward<GeluTanh, T>(op, context);
+      case ActivationKind::tanh:
+        return plain_forward<Tanh, T>(op, context);
     }
   });
 }
@@ -149,11 +163,15 @@ void execute(const ActivationBackward& op, const ExecContext& context) {
     using T = decltype(type);
     switch (op.kind) {
       case ActivationKind::gelu_tanh:
-        return gelu_backward<GeluTanh, T>(op, context);
+        return plain_backward<GeluTanh, T>(op, context);
       case ActivationKind::gelu_erf:
-        return gelu_backward<GeluErf, T>(op, context);
+        return plain_backward<GeluErf, T>(op, context);
       case ActivationKind::swiglu:
-        return swiglu_backward<T>(op, context);
+        return gated_backward<Silu, T>(op, context);
+      case ActivationKind::geglu_tanh:
+        return gated_backward<GeluTanh, T>(op, context);
+      case ActivationKind::tanh:
+        return plain_backward<Tanh, T>(op, context);
     }
   });
 }

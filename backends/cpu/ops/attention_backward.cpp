@@ -1,6 +1,7 @@
 // Attention backward: probabilities recomputed tile by tile (Dao et al. 2022, algorithm 4).
 #include <utility>
 
+#include "backends/cpu/ops/attention_blocks.h"
 #include "backends/cpu/ops/attention_tiles.h"
 #include "backends/cpu/ops/fast_math.h"
 #include "backends/cpu/ops/parallel.h"
@@ -36,7 +37,11 @@ class HeadGroup {
     dqueries_ = take(kTile * padded_);
     queries_t_ = take(kTile * width_), dout_t_ = take(kTile * width_);
     scores_ = take(kTile * kTile), dscores_ = take(kTile * kTile), factors_ = take(kTile * kTile);
-    std::fill(keys_, keys_ + 4 * rows * padded_, A{0});
+    for (A* each : {keys_, values_}) {  // run() fills them up to the last key
+      std::fill(each + key_count_ * padded_, each + rows * padded_, A{0});
+    }
+    std::fill(dkeys_, dkeys_ + rows * padded_, A{0});
+    std::fill(dvalues_, dvalues_ + rows * padded_, A{0});
   }
 
   void run() {
@@ -66,9 +71,13 @@ class HeadGroup {
     load_queries(head);
     compute_delta(head);
     std::fill(dqueries_, dqueries_ + kTile * padded_, A{0});
-    const TileKeys seen(band_, op_.shape.first_position + first, count_);
-    for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
-      add_tile(key, std::min(kTile, seen.end - key));
+    if (op_.mask.has_blocks()) {
+      each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) { add(group); });
+    } else {
+      const TileKeys seen(band_, op_.shape.first_position + first, count_);
+      for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
+        add_tile(key, std::min(kTile, seen.end - key));
+      }
     }
     store_rows<T>(head_columns(op_.dqkv.q, head, width_), row_ + first, count_, width_, padded_,
                   static_cast<A>(op_.scale), dqueries_);
@@ -131,21 +140,82 @@ class HeadGroup {
   template <bool Dropout>
   void differentiate(std::int64_t rows, std::int64_t keys, const TileMask& mask) {
     for (std::int64_t k = 0; k < rows; ++k) {
-      A* __restrict score = scores_ + k * lanes_;
-      A* __restrict dscore = dscores_ + k * lanes_;
-      const A* __restrict factor = factors_ + k * lanes_;
       const std::int64_t begin = k < keys ? mask.first(k, lanes_) : lanes_;
       const std::int64_t end = k < keys ? mask.last(k, lanes_) : lanes_;
-      for (A* each : {score, dscore}) {
-        std::fill(each, each + begin, A{0});
-        std::fill(each + end, each + lanes_, A{0});
+      differentiate_lanes<Dropout>(k, 0, begin, end, lanes_);
+    }
+  }
+
+  // Of row k the lanes [first, last), of which those in [begin, end) are seen.
+  template <bool Dropout>
+  void differentiate_lanes(std::int64_t k, std::int64_t first, std::int64_t begin, std::int64_t end,
+                           std::int64_t last) {
+    A* __restrict score = scores_ + k * lanes_;
+    A* __restrict dscore = dscores_ + k * lanes_;
+    const A* __restrict factor = factors_ + k * lanes_;
+    for (A* each : {score, dscore}) {
+      std::fill(each + first, each + begin, A{0});
+      std::fill(each + end, each + last, A{0});
+    }
+    for (std::int64_t q = begin; q < end; ++q) {
+      const A probability = fast_exp(score[q] - lse_[q]);
+      const A kept = Dropout ? factor[q] : A{1};
+      score[q] = probability * kept;
+      dscore[q] = probability * (dscore[q] * kept - delta_[q]);
+    }
+  }
+
+  // As add_tile, of the granules of a group.
+  void add(const BlockGroup& group) {
+    const std::int64_t query_granules = round_up(count_, kGranule) / kGranule;
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      const auto sees = [&](std::int64_t r) { return group.sees(i, r); };
+      each_run(query_granules, sees, [&](std::int64_t begin, std::int64_t end) {
+        add_part(i * kGranule, group.key(i), begin * kGranule, end * kGranule);
+      });
+    }
+    for (std::int64_t r = 0; r < query_granules; ++r) add_dqueries(group, r);
+  }
+
+  // Keys [key, key + kGranule), whose scores are rows from `row` on, and queries of lanes [begin,
+  // end): all but the gradient of the queries.
+  void add_part(std::int64_t row, std::int64_t key, std::int64_t begin, std::int64_t end) {
+    const std::int64_t offset = key * padded_, at = row * lanes_ + begin;
+    multiply_part<A>({keys_ + offset, padded_, 1}, kGranule, queries_t_ + begin, lanes_, width_,
+                     end - begin, scores_ + at, lanes_, false);
+    multiply_part<A>({values_ + offset, padded_, 1}, kGranule, dout_t_ + begin, lanes_, width_,
+                     end - begin, dscores_ + at, lanes_, false);
+    const bool drops = op_.dropout.p > 0;
+    if (drops) {
+      dropout_tile(op_.dropout, plane_, op_.shape, first_, count_, key, kGranule, lanes_,
+                   factors_ + row * lanes_);
+    }
+    const TileMask mask(band_, op_.shape.first_position + first_, count_, key, kGranule);
+    for (std::int64_t k = 0; k < kGranule; ++k) {
+      const bool hidden = key + k >= band_.limit;
+      const std::int64_t from = hidden ? end : std::clamp(mask.first(k, lanes_), begin, end);
+      drops ? differentiate_lanes<true>(row + k, begin, from, end, end)
+            : differentiate_lanes<false>(row + k, begin, from, end, end);
+    }
+    multiply_part<A>({scores_ + at, lanes_, 1}, kGranule, dout_ + begin * padded_, padded_,
+                     end - begin, padded_, dvalues_ + offset, padded_, true);
+    multiply_part<A>({dscores_ + at, lanes_, 1}, kGranule, queries_ + begin * padded_, padded_,
+                     end - begin, padded_, dkeys_ + offset, padded_, true);
+  }
+
+  // Of the queries of granule r, over runs of neighbouring granules of keys.
+  void add_dqueries(const BlockGroup& group, std::int64_t r) {
+    for (std::int64_t begin = 0; begin < group.count; ++begin) {
+      if (!group.sees(begin, r)) continue;
+      std::int64_t end = begin + 1;
+      while (end < group.count && group.sees(end, r) &&
+             group.key(end) == group.key(end - 1) + kGranule) {
+        ++end;
       }
-      for (std::int64_t q = begin; q < end; ++q) {
-        const A probability = fast_exp(score[q] - lse_[q]);
-        const A kept = Dropout ? factor[q] : A{1};
-        score[q] = probability * kept;
-        dscore[q] = probability * (dscore[q] * kept - delta_[q]);
-      }
+      multiply_part<A>({dscores_ + begin * kGranule * lanes_ + r * kGranule, 1, lanes_}, kGranule,
+                       keys_ + group.key(begin) * padded_, padded_, (end - begin) * kGranule,
+                       padded_, dqueries_ + r * kGranule * padded_, padded_, true);
+      begin = end - 1;
     }
   }
 

@@ -34,7 +34,7 @@ inline HeadColumns output_columns(const TensorView& out, std::int64_t head, std:
 // The band of sequence `batch`.
 inline KeyBand band_of(const AttentionMask& mask, const AttentionShape& shape, std::int64_t batch) {
   KeyBand band = mask.band(shape.key_count());
-  if (mask.kind == AttentionMaskKind::lengths) {
+  if (!mask.lengths.empty()) {
     const std::int64_t length = mask.lengths.as<const std::int32_t>()[batch];
     band.limit = std::clamp<std::int64_t>(length, 0, band.limit);
   }

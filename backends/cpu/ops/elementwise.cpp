@@ -1,8 +1,10 @@
 // Fill, scaled copy, dropout and random initialisation, block by block.
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
 #include "backends/cpu/ops/blocks.h"
+#include "backends/cpu/ops/parallel.h"
 #include "backends/cpu/ops/random_fill.h"
 #include "core/ops/elementwise.h"
 
@@ -92,6 +94,19 @@ void execute(const RandomNormal& op, const ExecContext& context) {
     }
     for (std::int64_t i = 0; i < length; ++i) z[i] *= op.std;
     store(op.x, first, length, z);
+  });
+}
+
+void execute(const CopyColumns& op, const ExecContext& context) {
+  const auto element = static_cast<std::int64_t>(size_of(op.x.matrix.dtype));
+  const std::int64_t row = op.x.width * element;
+  const std::int64_t from = op.x.stride() * element, to = op.y.stride() * element;
+  constexpr std::int64_t kShare = 1 << 16;  // bytes of a thread
+  const std::int64_t rows = kShare / row + 1;
+  parallel_for(context, op.x.matrix.rows(), rows, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      std::memcpy(op.y.data() + i * to, op.x.data() + i * from, static_cast<std::size_t>(row));
+    }
   });
 }
 

@@ -28,12 +28,13 @@ void embed_row(const EmbeddingForward& op, std::int64_t row) {
   const std::int64_t columns = op.out.columns();
   const std::int64_t token = op.tokens.as<const std::int32_t>()[row] - op.first_token;
   const bool has_token = token >= 0 && token < op.wte.rows();
+  const A scale = static_cast<A>(op.scale);
   for (std::int64_t first = 0; first < columns; first += kBlock) {
     const std::int64_t width = std::min(kBlock, columns - first);
     A sum[kBlock] = {};
     if (has_token) {
       const T* __restrict token_row = op.wte.as<const T>() + token * columns + first;
-      for (std::int64_t c = 0; c < width; ++c) sum[c] = widen<A>(token_row[c]);
+      for (std::int64_t c = 0; c < width; ++c) sum[c] = scale * widen<A>(token_row[c]);
     }
     if (!op.wpe.empty()) {
       const T* __restrict position =
@@ -83,6 +84,7 @@ void scatter_columns(const EmbeddingBackward& op, const std::vector<std::uint64_
     }
     const std::int64_t place = static_cast<std::int64_t>(token) - op.first_token;
     if (place < 0 || place >= op.dwte.rows()) continue;
+    for (std::int64_t c = 0; c < width; ++c) sum[c] *= static_cast<A>(op.scale);
     // Rows were cleared beforehand unless they accumulate, so both cases add.
     store(op.dwte, place * op.dwte.columns() + first, width, sum, true);
   }

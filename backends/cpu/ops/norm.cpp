@@ -45,16 +45,17 @@ void normalise_row(const NormForward& op, std::int64_t r, A* __restrict row, A* 
   const A rstd = A{1} / std::sqrt(square / width + static_cast<A>(op.epsilon));
   op.rstd.as<A>()[r] = rstd;
   const T* __restrict weight = op.weight.as<const T>();
+  const A offset = static_cast<A>(op.weight_offset);
   T* __restrict out = op.out.as<T>() + r * columns;
   if (op.bias.empty()) {
     for (std::int64_t c = 0; c < columns; ++c) {
-      out[c] = narrow<T>((row[c] - mean) * rstd * widen<A>(weight[c]));
+      out[c] = narrow<T>((row[c] - mean) * rstd * (offset + widen<A>(weight[c])));
     }
     return;
   }
   const T* __restrict bias = op.bias.as<const T>();
   for (std::int64_t c = 0; c < columns; ++c) {
-    out[c] = narrow<T>((row[c] - mean) * rstd * widen<A>(weight[c]) + widen<A>(bias[c]));
+    out[c] = narrow<T>((row[c] - mean) * rstd * (offset + widen<A>(weight[c])) + widen<A>(bias[c]));
   }
 }
 
@@ -70,10 +71,11 @@ void backward_row(const NormBackward& op, std::int64_t r, A* __restrict xhat, A*
   const T* x = op.x.as<const T>() + index;
   const T* dout = op.dout.as<const T>() + index;
   const T* weight = op.weight.as<const T>();
+  const A offset = static_cast<A>(op.weight_offset);
   for (std::int64_t c = 0; c < columns; ++c) {
     const A d = widen<A>(dout[c]);
     xhat[c] = (widen<A>(x[c]) - mean) * rstd;
-    g[c] = d * widen<A>(weight[c]);
+    g[c] = d * (offset + widen<A>(weight[c]));
     dweight[c] += d * xhat[c];
     dbias[c] += d;
   }

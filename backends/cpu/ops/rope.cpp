@@ -14,25 +14,25 @@ struct Rotation {
   std::vector<A> cosine, sine;
 
   Rotation(const Rope& op, std::int64_t position) {
-    const std::int64_t half = op.shape.head_size / 2;
-    for (std::int64_t j = 0; j < half; ++j) {
-      const double exponent = -static_cast<double>(j) / static_cast<double>(half);
-      const double frequency = op.scaling.apply(std::pow(op.theta, exponent));
+    const double multiplier = op.table->multiplier;
+    for (const double frequency : op.table->frequencies) {
       const double angle = static_cast<double>(position) * frequency;
-      cosine.push_back(static_cast<A>(std::cos(angle)));
-      sine.push_back(static_cast<A>(op.inverse ? -std::sin(angle) : std::sin(angle)));
+      cosine.push_back(static_cast<A>(multiplier * std::cos(angle)));
+      sine.push_back(
+          static_cast<A>(multiplier * (op.inverse ? -std::sin(angle) : std::sin(angle))));
     }
   }
 };
 
 template <class T>
-void rotate_row(const Rotation<Arithmetic<T>>& rotation, std::int64_t heads, std::int64_t half,
+void rotate_row(const Rotation<Arithmetic<T>>& rotation, std::int64_t heads, std::int64_t head_size,
                 T* row) {
   using A = Arithmetic<T>;
   const A* __restrict cosine = rotation.cosine.data();
   const A* __restrict sine = rotation.sine.data();
+  const auto half = static_cast<std::int64_t>(rotation.cosine.size());
   for (std::int64_t head = 0; head < heads; ++head) {
-    T* __restrict low = row + 2 * head * half;
+    T* __restrict low = row + head * head_size;
     T* __restrict high = low + half;
     for (std::int64_t j = 0; j < half; ++j) {
       const A x = widen<A>(low[j]), y = widen<A>(high[j]);
@@ -54,7 +54,7 @@ void execute(const Rope& op, const ExecContext& context) {
         const Rotation<Arithmetic<T>> rotation(op, shape.first_position + i);
         for (std::int64_t b = 0; b < shape.batch; ++b) {
           T* row = op.qkv.as<T>() + (b * shape.sequence + i) * shape.qkv_width();
-          rotate_row<T>(rotation, shape.heads + shape.kv_heads, shape.head_size / 2, row);
+          rotate_row<T>(rotation, shape.heads + shape.kv_heads, shape.head_size, row);
         }
       }
     });

@@ -18,6 +18,8 @@ __device__ __forceinline__ float exponential(float x) { return ::expf(x); }
 __device__ __forceinline__ double exponential(double x) { return ::exp(x); }
 __device__ __forceinline__ float error_function_tail(float x) { return ::erfcf(x); }
 __device__ __forceinline__ double error_function_tail(double x) { return ::erfc(x); }
+__device__ __forceinline__ float hyperbolic_tangent(float x) { return ::tanhf(x); }
+__device__ __forceinline__ double hyperbolic_tangent(double x) { return ::tanh(x); }
 
 // 1 / (1 + e^-x) and its complement, each without cancellation.
 template <class A>
@@ -51,6 +53,15 @@ struct GeluErf {
   }
 };
 
+struct Tanh {
+  template <class A>
+  static __device__ __forceinline__ ValueAndSlope<A> at(A x) {
+    A gate, complement;
+    logistic(A{2} * x, gate, complement);
+    return {hyperbolic_tangent(x), A{4} * gate * complement};
+  }
+};
+
 struct Silu {
   template <class A>
   static __device__ __forceinline__ ValueAndSlope<A> at(A x) {
@@ -61,7 +72,7 @@ struct Silu {
 };
 
 template <class Function, class T>
-struct GeluForward {
+struct PlainForward {
   const T* x;
   T* y;
   bool packed;
@@ -76,7 +87,7 @@ struct GeluForward {
 
 // dx may be x or dy: a run is read before it is written.
 template <class Function, class T>
-struct GeluBackward {
+struct PlainBackward {
   const T *x, *dy;
   T* dx;
   bool packed;
@@ -92,8 +103,8 @@ struct GeluBackward {
 
 // Rows of gate then up, `width` each; a run never crosses the end of a row when `width` is a
 // multiple of kRun, else elements go one by one.
-template <class T>
-struct SwigluForward {
+template <class Function, class T>
+struct GatedForward {
   const T* x;
   T* y;
   std::int64_t width;
@@ -103,7 +114,7 @@ struct SwigluForward {
     if (!packed) {
       for (std::int64_t i = first; i < first + length; ++i) {
         const T* gate = x + 2 * (i / width) * width + i % width;
-        y[i] = store_value<T>(Silu::at(load_value(gate[0])).value * load_value(gate[width]));
+        y[i] = store_value<T>(Function::at(load_value(gate[0])).value * load_value(gate[width]));
       }
       return;
     }
@@ -111,13 +122,13 @@ struct SwigluForward {
     Math<T> gates[kRun], ups[kRun];
     load_run(gate, length, true, gates);
     load_run(gate + width, length, true, ups);
-    for (int i = 0; i < kRun; ++i) gates[i] = Silu::at(gates[i]).value * ups[i];
+    for (int i = 0; i < kRun; ++i) gates[i] = Function::at(gates[i]).value * ups[i];
     store_run(y + first, length, true, gates);
   }
 };
 
-template <class T>
-struct SwigluBackward {
+template <class Function, class T>
+struct GatedBackward {
   const T *x, *dy;
   T* dx;
   std::int64_t width;
@@ -128,10 +139,10 @@ struct SwigluBackward {
     if (!packed) {
       for (std::int64_t i = first; i < first + length; ++i) {
         const std::int64_t at = 2 * (i / width) * width + i % width;
-        const ValueAndSlope<A> silu = Silu::at(load_value(x[at]));
+        const ValueAndSlope<A> gated = Function::at(load_value(x[at]));
         const A up = load_value(x[at + width]), d = load_value(dy[i]);
-        dx[at] = store_value<T>(d * up * silu.slope);
-        dx[at + width] = store_value<T>(d * silu.value);
+        dx[at] = store_value<T>(d * up * gated.slope);
+        dx[at + width] = store_value<T>(d * gated.value);
       }
       return;
     }
@@ -141,10 +152,10 @@ struct SwigluBackward {
       const Packed<T> gradients = load_packed(dy + first + i);
 #pragma unroll
       for (int j = 0; j < kPack<T>; ++j) {
-        const ValueAndSlope<A> silu = Silu::at(load_value(gates.at[j]));
+        const ValueAndSlope<A> gated = Function::at(load_value(gates.at[j]));
         const A up = load_value(ups.at[j]), d = load_value(gradients.at[j]);
-        gates.at[j] = store_value<T>(d * up * silu.slope);
-        ups.at[j] = store_value<T>(d * silu.value);
+        gates.at[j] = store_value<T>(d * up * gated.slope);
+        ups.at[j] = store_value<T>(d * gated.value);
       }
       store_packed(dx + at + i, gates);
       store_packed(dx + at + width + i, ups);
@@ -156,14 +167,31 @@ template <class Function, class T>
 void forward(const ActivationForward& op, const ExecContext& context) {
   launch_runs(
       context, op.y.count(),
-      GeluForward<Function, T>{op.x.as<T>(), op.y.as<T>(), aligned_16(op.x.data, op.y.data)});
+      PlainForward<Function, T>{op.x.as<T>(), op.y.as<T>(), aligned_16(op.x.data, op.y.data)});
 }
 
 template <class Function, class T>
 void backward(const ActivationBackward& op, const ExecContext& context) {
   launch_runs(context, op.dx.count(),
-              GeluBackward<Function, T>{op.x.as<T>(), op.dy.as<T>(), op.dx.as<T>(),
-                                        aligned_16(op.x.data, op.dy.data, op.dx.data)});
+              PlainBackward<Function, T>{op.x.as<T>(), op.dy.as<T>(), op.dx.as<T>(),
+                                         aligned_16(op.x.data, op.dy.data, op.dx.data)});
+}
+
+template <class Function, class T>
+void gated_forward(const ActivationForward& op, const ExecContext& context) {
+  const std::int64_t width = op.y.columns();
+  launch_runs(context, op.y.count(),
+              GatedForward<Function, T>{op.x.as<T>(), op.y.as<T>(), width,
+                                        width % kRun == 0 && aligned_16(op.x.data, op.y.data)});
+}
+
+template <class Function, class T>
+void gated_backward(const ActivationBackward& op, const ExecContext& context) {
+  const std::int64_t width = op.dy.columns();
+  const bool packed = width % kRun == 0 && aligned_16(op.x.data, op.dy.data, op.dx.data);
+  launch_runs(
+      context, op.dy.count(),
+      GatedBackward<Function, T>{op.x.as<T>(), op.dy.as<T>(), op.dx.as<T>(), width, packed});
 }
 
 }  // namespace
@@ -171,16 +199,17 @@ void backward(const ActivationBackward& op, const ExecContext& context) {
 void execute(const ActivationForward& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    const std::int64_t width = op.y.columns();
     switch (op.kind) {
       case ActivationKind::gelu_tanh:
         return forward<GeluTanh, T>(op, context);
       case ActivationKind::gelu_erf:
         return forward<GeluErf, T>(op, context);
       case ActivationKind::swiglu:
-        return launch_runs(context, op.y.count(),
-                           SwigluForward<T>{op.x.as<T>(), op.y.as<T>(), width,
-                                            width % kRun == 0 && aligned_16(op.x.data, op.y.data)});
+        return gated_forward<Silu, T>(op, context);
+      case ActivationKind::geglu_tanh:
+        return gated_forward<GeluTanh, T>(op, context);
+      case ActivationKind::tanh:
+        return forward<Tanh, T>(op, context);
     }
   });
 }
@@ -188,17 +217,17 @@ void execute(const ActivationForward& op, const ExecContext& context) {
 void execute(const ActivationBackward& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    const std::int64_t width = op.dy.columns();
     switch (op.kind) {
       case ActivationKind::gelu_tanh:
         return backward<GeluTanh, T>(op, context);
       case ActivationKind::gelu_erf:
         return backward<GeluErf, T>(op, context);
       case ActivationKind::swiglu:
-        return launch_runs(
-            context, op.dy.count(),
-            SwigluBackward<T>{op.x.as<T>(), op.dy.as<T>(), op.dx.as<T>(), width,
-                              width % kRun == 0 && aligned_16(op.x.data, op.dy.data, op.dx.data)});
+        return gated_backward<Silu, T>(op, context);
+      case ActivationKind::geglu_tanh:
+        return gated_backward<GeluTanh, T>(op, context);
+      case ActivationKind::tanh:
+        return backward<Tanh, T>(op, context);
     }
   });
 }

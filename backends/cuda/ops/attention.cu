@@ -1,7 +1,9 @@
 // Attention forward: online softmax over tiles of keys (Dao et al. 2022, algorithm 1; the division
 // of work among warps of Dao 2023, FlashAttention-2, section 3).
+#include "backends/cuda/ops/attention_blocks.h"
 #include "backends/cuda/ops/attention_fma.h"
 #include "backends/cuda/ops/attention_mma.h"
+#include "backends/cuda/ops/attention_softmax.h"
 #include "backends/cuda/ops/ops.h"
 #include "core/ops/attention.h"
 #include "core/ops/dropout_spec.h"
@@ -20,52 +22,6 @@ struct ForwardArguments {
   typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
   ScoreBand<false> band;
-};
-
-// The running softmax of a thread's rows, in units of log2: peak is the largest score so far, sum
-// this thread's part of the row's sum of 2^(slope (score - peak)).
-template <class Tiles>
-struct RunningSoftmax {
-  using A = typename Tiles::Arithmetic;
-  A peak[Tiles::kRows], sum[Tiles::kRows];
-
-  __device__ RunningSoftmax() {
-    for (int r = 0; r < Tiles::kRows; ++r) peak[r] = static_cast<A>(-INFINITY), sum[r] = A{0};
-  }
-
-  // Scores become probabilities against the new peaks; earlier sums are rescaled.
-  template <class Scores, class Sums>
-  __device__ __forceinline__ void update(A slope, Scores& scores, Sums& out) {
-#pragma unroll
-    for (int r = 0; r < Tiles::kRows; ++r) {
-      A highest = peak[r];
-#pragma unroll
-      for (int c = 0; c < Scores::kOwn; ++c) highest = max(highest, scores.at(r, c));
-#pragma unroll
-      for (int other = 1; other < Tiles::kRowLanes; other *= 2) {
-        highest = max(highest, shuffle_xor(highest, other));
-      }
-      A keep = power_of_2((peak[r] - highest) * slope), shift = highest * slope;
-      if (highest == static_cast<A>(-INFINITY)) keep = shift = A{0};  // no key counts yet
-      peak[r] = highest;
-      sum[r] *= keep;
-#pragma unroll
-      for (int c = 0; c < Scores::kOwn; ++c) {
-        scores.at(r, c) = power_of_2(scores.at(r, c) * slope - shift);
-        sum[r] += scores.at(r, c);
-      }
-#pragma unroll
-      for (int c = 0; c < Sums::kOwn; ++c) out.at(r, c) *= keep;
-    }
-  }
-
-  // The whole row's sum, in every thread that has a part of it.
-  __device__ __forceinline__ A total(int r) const {
-    A all = sum[r];
-#pragma unroll
-    for (int other = 1; other < Tiles::kRowLanes; other *= 2) all += shuffle_xor(all, other);
-    return all;
-  }
 };
 
 template <class Tiles, class Scores>
@@ -201,6 +157,7 @@ void run_fast(const AttentionForward& op, const ExecContext& context) {
 void execute(const AttentionForward& op, const ExecContext& context) {
   check_attention(op.shape, op.qkv, op.scale, op.kName);
   if (op.out.count() == 0) return;
+  if (op.mask.has_blocks()) return attend_to_blocks(op, context);
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
     if constexpr (sizeof(T) == 2) {

@@ -6,6 +6,7 @@
 // past (Q, dO or K, V), so that S^T or S and their gradients are left operands as they lie in
 // registers.
 #include "backends/cuda/kernel/packed.h"
+#include "backends/cuda/ops/attention_blocks.h"
 #include "backends/cuda/ops/attention_fma.h"
 #include "backends/cuda/ops/attention_mma.h"
 #include "backends/cuda/ops/ops.h"
@@ -339,6 +340,7 @@ void execute(const AttentionBackward& op, const ExecContext& context) {
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
     compute_delta<T>(op, context);
+    if (op.mask.has_blocks()) return backward_of_blocks(op, context);
     if constexpr (sizeof(T) == 2) {
       const auto& [q, k, v] = op.qkv;
       const auto& [dq, dk, dv] = op.dqkv;

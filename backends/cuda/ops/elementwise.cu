@@ -92,6 +92,20 @@ struct NormalBody {
   }
 };
 
+template <class T>
+struct ColumnsBody {
+  const T* x;
+  T* y;
+  std::int64_t width, x_stride, y_stride;
+
+  __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    for (std::int64_t i = first; i < first + length; ++i) {
+      const std::int64_t row = i / width, column = i % width;
+      y[row * y_stride + column] = x[row * x_stride + column];
+    }
+  }
+};
+
 }  // namespace
 
 void execute(const Fill& op, const ExecContext& context) {
@@ -133,6 +147,16 @@ void execute(const RandomNormal& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
     launch_runs(context, op.x.count(), NormalBody<T>{op.x.as<T>(), op});
+  });
+}
+
+void execute(const CopyColumns& op, const ExecContext& context) {
+  with_float_type(op.x.matrix.dtype, op.kName, [&](auto type) {
+    using T = decltype(type);
+    launch_runs(
+        context, op.x.matrix.rows() * op.x.width,
+        ColumnsBody<T>{reinterpret_cast<const T*>(op.x.data()), reinterpret_cast<T*>(op.y.data()),
+                       op.x.width, op.x.stride(), op.y.stride()});
   });
 }
 

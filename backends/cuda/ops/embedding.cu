@@ -18,12 +18,13 @@ struct EmbedBody {
   std::int64_t columns, sequence, first_position, first_token, rows, vocab;
   DropoutSpec dropout;
   bool packed;
+  Math<T> scale;
 
   __device__ Math<T> element(std::int64_t row, std::int64_t column) const {
     const std::int64_t token = tokens[row], place = token - first_token;
     if (token < 0 || token >= vocab) return static_cast<Math<T>>(NAN);
     const bool has_token = place >= 0 && place < rows;
-    Math<T> value = has_token ? load_value(wte[place * columns + column]) : Math<T>{0};
+    Math<T> value = has_token ? scale * load_value(wte[place * columns + column]) : Math<T>{0};
     if (wpe != nullptr)
       value += load_value(wpe[(first_position + row % sequence) * columns + column]);
     return value;
@@ -35,6 +36,8 @@ struct EmbedBody {
     const std::int64_t token = tokens[row], place = token - first_token;
     if (packed && place >= 0 && place < rows) {  // a run lies in one row
       load_run(wte + place * columns + column, length, true, values);
+#pragma unroll
+      for (int i = 0; i < kRun; ++i) values[i] *= scale;
       if (wpe != nullptr) {
         Math<T> positions[kRun];
         load_run(wpe + (first_position + row % sequence) * columns + column, length, true,
@@ -64,7 +67,8 @@ void execute(const EmbeddingForward& op, const ExecContext& context) {
                     op.tokens.as<std::int32_t>(), op.wte.as<T>(),
                     op.wpe.empty() ? nullptr : op.wpe.as<T>(), op.out.as<T>(), columns, op.sequence,
                     op.first_position, op.first_token, op.wte.rows(), op.vocabulary(), op.dropout,
-                    columns % kRun == 0 && aligned_16(op.wte.data, op.wpe.data, op.out.data)});
+                    columns % kRun == 0 && aligned_16(op.wte.data, op.wpe.data, op.out.data),
+                    static_cast<Math<T>>(op.scale)});
   });
 }
 

@@ -103,6 +103,7 @@ struct Arguments {
   const Key* keys;
   std::int64_t chunk;  // sorted rows of a block
   Math<T>* heads;      // [chunks][columns]: a chunk's part of the token of the chunk before
+  Math<T> scale;       // of dwte
 };
 
 // A thread's columns. kPacked: all of them, in 16-byte packs.
@@ -137,10 +138,12 @@ __device__ __forceinline__ void add_run(const A (&values)[kRun], A (&sum)[kRun])
   for (int i = 0; i < kRun; ++i) sum[i] += values[i];
 }
 
-// target row (+)= sum.
+// target row (+)= scale * sum.
 template <bool kPacked, class G, class A>
 __device__ __forceinline__ void put_row(G* row, const Columns<kPacked>& columns, bool accumulate,
-                                        A (&sum)[kRun]) {
+                                        A scale, A (&sum)[kRun]) {
+#pragma unroll
+  for (int i = 0; i < kRun; ++i) sum[i] *= scale;
   if (accumulate) {
     A before[kRun];
     columns.load(row, before);
@@ -176,7 +179,7 @@ __global__ void __launch_bounds__(kThreads) sum_chunks(Arguments<T, G> a) {
       if (head) {
         columns.store(a.heads + blockIdx.x * a.columns, sum);
       } else if (token < a.vocab) {
-        put_row(a.dwte + token * a.columns, columns, a.accumulate_wte, sum);
+        put_row(a.dwte + token * a.columns, columns, a.accumulate_wte, a.scale, sum);
       }
       head = false;
 #pragma unroll
@@ -218,7 +221,7 @@ __global__ void __launch_bounds__(kThreads) add_heads(Arguments<T, G> a) {
       if (c + j < end) add_run(values[j], sum);
     }
   }
-  put_row(a.dwte + token * a.columns, columns, true, sum);
+  put_row(a.dwte + token * a.columns, columns, true, a.scale, sum);
 }
 
 // dwpe[position] (+)= sum over the batch, in order. Grid x: position.
@@ -237,7 +240,7 @@ __global__ void __launch_bounds__(kThreads) sum_positions(Arguments<T, G> a) {
       add_run(values, sum);
     }
   }
-  put_row(a.dwpe + position * a.columns, columns, a.accumulate_wpe, sum);
+  put_row(a.dwpe + position * a.columns, columns, a.accumulate_wpe, A{1}, sum);
 }
 
 template <bool kPacked, class T, class G>
@@ -281,7 +284,8 @@ void run(const EmbeddingBackward& op, const ExecContext& context) {
                     op.accumulate_wpe,
                     nullptr,
                     32,
-                    reinterpret_cast<A*>(context.workspace + 2 * key_bytes)};
+                    reinterpret_cast<A*>(context.workspace + 2 * key_bytes),
+                    static_cast<A>(op.scale)};
   const std::int64_t heads = (context.workspace_bytes - 2 * key_bytes) / row_bytes;
   while (blocks_for(rows, a.chunk) > heads) a.chunk *= 2;
   if (rows > 0) {

@@ -22,7 +22,7 @@ struct Arguments {
   T* out;
   Math<T>*mean, *rstd;
   std::int64_t rows, columns;
-  Math<T> epsilon;
+  Math<T> epsilon, weight_offset;
   DropoutSpec dropout;
   bool layer_norm;
 };
@@ -86,7 +86,8 @@ __device__ __forceinline__ void store_row(const Arguments<T>& a, const Team& tea
 #pragma unroll
     for (int i = 0; i < kPack<T>; ++i) {
       const Math<T> xhat = (load_value(row[k].at[i]) - mean) * rstd;
-      out.at[i] = store_value<T>(xhat * load_value(weight.at[i]) + load_value(bias.at[i]));
+      const Math<T> scale = a.weight_offset + load_value(weight.at[i]);
+      out.at[i] = store_value<T>(xhat * scale + load_value(bias.at[i]));
     }
     store_packed(a.out + start + column, out);
   }
@@ -155,8 +156,8 @@ __global__ void __launch_bounds__(kLongRowThreads) normalise_long_row(Arguments<
   const A rstd = finish_row(a, r, mean, block_reduce(square, scratch, AddOf{}), threadIdx.x == 0);
   for (std::int64_t c = threadIdx.x; c < a.columns; c += blockDim.x) {
     const A bias = a.bias == nullptr ? A{0} : load_value(a.bias[c]);
-    a.out[start + c] =
-        store_value<T>((load_value(row[c]) - mean) * rstd * load_value(a.weight[c]) + bias);
+    const A scale = a.weight_offset + load_value(a.weight[c]);
+    a.out[start + c] = store_value<T>((load_value(row[c]) - mean) * rstd * scale + bias);
   }
 }
 
@@ -175,6 +176,7 @@ void run(const NormForward& op, const ExecContext& context) {
                                rows,
                                columns,
                                static_cast<A>(op.epsilon),
+                               static_cast<A>(op.weight_offset),
                                op.dropout,
                                op.kind == NormKind::layer_norm};
   const bool packed =

@@ -21,6 +21,7 @@ struct Arguments {
   T* dx;
   Math<T>* partials;  // [blocks][2 * columns]: shares of dweight, then of dbias
   std::int64_t rows, columns;
+  Math<T> weight_offset;
 };
 
 template <class T>
@@ -83,7 +84,7 @@ __device__ __forceinline__ void add_row(const Arguments<T>& a, const Team& team,
 #pragma unroll
     for (int i = 0; i < kPack<T>; ++i) {
       const Math<T> xhat = statistics.xhat(row.x[k].at[i]), d = load_value(row.dout[k].at[i]);
-      const Math<T> g = d * load_value(weight.at[i]);
+      const Math<T> g = d * (a.weight_offset + load_value(weight.at[i]));
       shares.dweight[k][i] += d * xhat;
       shares.dbias[k][i] += d;
       sums[0] += g * xhat;
@@ -109,7 +110,8 @@ __device__ __forceinline__ void store_dx(const Arguments<T>& a, const Team& team
 #pragma unroll
     for (int i = 0; i < kPack<T>; ++i) {
       const Math<T> xhat = statistics.xhat(row.x[k].at[i]);
-      const Math<T> g = load_value(row.dout[k].at[i]) * load_value(weight.at[i]);
+      const Math<T> g =
+          load_value(row.dout[k].at[i]) * (a.weight_offset + load_value(weight.at[i]));
       dx.at[i] = store_value<T>(load_value(residual.at[i]) +
                                 statistics.rstd * (g - average - xhat * along));
     }
@@ -197,7 +199,7 @@ __global__ void __launch_bounds__(kLongRowThreads) differentiate_long_rows(Argum
     A along = 0, average = 0;
     for (std::int64_t c = threadIdx.x; c < a.columns; c += blockDim.x) {
       const A xhat = statistics.xhat(x[c]), d = load_value(dout[c]);
-      const A g = d * load_value(a.weight[c]);
+      const A g = d * (a.weight_offset + load_value(a.weight[c]));
       dweight[c] += d * xhat;
       dbias[c] += d;
       along += g * xhat;
@@ -206,7 +208,7 @@ __global__ void __launch_bounds__(kLongRowThreads) differentiate_long_rows(Argum
     along = block_reduce(along, scratch, AddOf{}) / width;
     average = a.mean == nullptr ? A{0} : block_reduce(average, scratch, AddOf{}) / width;
     for (std::int64_t c = threadIdx.x; c < a.columns; c += blockDim.x) {
-      const A g = load_value(dout[c]) * load_value(a.weight[c]);
+      const A g = load_value(dout[c]) * (a.weight_offset + load_value(a.weight[c]));
       const A residual = a.dresidual == nullptr ? A{0} : load_value(a.dresidual[r * a.columns + c]);
       const A dx = statistics.rstd * (g - average - statistics.xhat(x[c]) * along);
       a.dx[r * a.columns + c] = store_value<T>(residual + dx);
@@ -231,7 +233,8 @@ void run(const NormBackward& op, const ExecContext& context) {
                                op.dx.as<T>(),
                                partials,
                                rows,
-                               columns};
+                               columns,
+                               static_cast<A>(op.weight_offset)};
   const std::int64_t most =
       std::min(workspace_rows(context, row_bytes, op.kName),
                std::int64_t{kBlocksPerMultiprocessor} * context.multiprocessors);

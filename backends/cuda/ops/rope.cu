@@ -5,12 +5,26 @@
 #include "backends/cuda/kernel/packed.h"
 #include "backends/cuda/ops/ops.h"
 #include "core/ops/attention.h"
-#include "core/ops/rope_scaling.h"
 
 namespace zl::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128, kMostPairs = 256;
+
+// The table as a kernel's argument.
+struct Angles {
+  double frequencies[kMostPairs];
+  double multiplier;
+};
+
+Angles angles_of(const RopeTable& table) {
+  Angles angles{};
+  for (std::size_t j = 0; j < table.frequencies.size(); ++j) {
+    angles.frequencies[j] = table.frequencies[j];
+  }
+  angles.multiplier = table.multiplier;
+  return angles;
+}
 
 // Rotates the pairs (j, j + half) of one head, kWidth neighbouring pairs.
 template <class T, int kWidth>
@@ -36,8 +50,8 @@ __device__ __forceinline__ void rotate(T* low, std::int64_t half, const Math<T>*
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     rotate_rows(T* qkv, std::int64_t rows, std::int64_t sequence, std::int64_t first_position,
-                std::int64_t row_width, std::int64_t heads, std::int64_t half, double theta,
-                bool inverse, RopeScaling scaling) {
+                std::int64_t row_width, std::int64_t heads, std::int64_t head_size,
+                std::int64_t half, bool inverse, Angles angles) {
   using A = Math<T>;
   A* cosine = dynamic_shared<A>();
   A* sine = cosine + half;
@@ -45,16 +59,15 @@ __global__ void __launch_bounds__(kThreads)
     const auto position = static_cast<double>(first_position + row % sequence);
     __syncthreads();  // the row before may still read the angles
     for (std::int64_t j = threadIdx.x; j < half; j += kThreads) {
-      const double exponent = -static_cast<double>(j) / static_cast<double>(half);
-      const double angle = position * scaling.apply(::pow(theta, exponent));
-      cosine[j] = static_cast<A>(::cos(angle));
-      sine[j] = static_cast<A>(inverse ? -::sin(angle) : ::sin(angle));
+      const double angle = position * angles.frequencies[j];
+      cosine[j] = static_cast<A>(angles.multiplier * ::cos(angle));
+      sine[j] = static_cast<A>(angles.multiplier * (inverse ? -::sin(angle) : ::sin(angle)));
     }
     __syncthreads();
     const std::int64_t groups = half / kWidth;
     for (std::int64_t i = threadIdx.x; i < heads * groups; i += kThreads) {
       const std::int64_t head = i / groups, j = i % groups * kWidth;
-      rotate<T, kWidth>(qkv + row * row_width + 2 * head * half + j, half, cosine + j, sine + j);
+      rotate<T, kWidth>(qkv + row * row_width + head * head_size + j, half, cosine + j, sine + j);
     }
   }
 }
@@ -63,18 +76,19 @@ __global__ void __launch_bounds__(kThreads)
 
 void execute(const Rope& op, const ExecContext& context) {
   const AttentionShape& shape = op.shape;
-  const std::int64_t rows = shape.rows(), half = shape.head_size / 2;
+  const std::int64_t rows = shape.rows(), half = op.table->width() / 2;
   if (rows == 0 || half == 0) return;
+  require(half <= kMostPairs, op.kName, "at most 512 elements of a head are turned");
   with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
     const bool packed =
-        aligned_16(op.qkv.data) && half % kPack<T> == 0 && shape.qkv_width() % kPack<T> == 0;
+        aligned_16(op.qkv.data) && half % kPack<T> == 0 && shape.head_size % kPack<T> == 0;
     const std::int64_t most = std::int64_t{16} * context.multiprocessors;
     const LaunchShape grid{rows < most ? rows : most, 1, kThreads,
                            2 * half * static_cast<std::int64_t>(sizeof(Math<T>))};
     launch(context.stream, grid, packed ? rotate_rows<T, kPack<T>> : rotate_rows<T, 1>,
            op.qkv.as<T>(), rows, shape.sequence, shape.first_position, shape.qkv_width(),
-           shape.heads + shape.kv_heads, half, op.theta, op.inverse, op.scaling);
+           shape.heads + shape.kv_heads, shape.head_size, half, op.inverse, angles_of(*op.table));
   });
 }
 

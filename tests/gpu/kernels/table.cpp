@@ -1,6 +1,7 @@
 #include "tests/gpu/kernels/table.h"
 
 #include <cuda_runtime.h>
+#include <memory>
 
 #include <cmath>
 
@@ -102,7 +103,7 @@ void time_norms(Bench& b, Table& table, const Layer& layer) {
 
 void time_mlp(Bench& b, Table& table, const Layer& layer) {
   const std::int64_t n = layer.rows(), c = layer.hidden(), f = layer.ffn;
-  const std::int64_t wide = layer.activation == ActivationKind::swiglu ? 2 * f : f;
+  const std::int64_t wide = is_gated(layer.activation) ? 2 * f : f;
   const TensorView x = b.normal(kBf16, {n, c}), weight = b.normal(kBf16, {wide, c}, 0.02);
   const TensorView up = b.normal(kBf16, {n, wide}), act = b.normal(kBf16, {n, f});
   const TensorView grad = b.normal(kBf16, {n, wide}), dweight = b.zeros(kF32, {wide, c});
@@ -177,12 +178,30 @@ void time_kernels(Bench& b, Table& table, const std::string& layer, const T& op)
   add("cuDNN's", [&] { cudnn.run(op, b.context()); });
 }
 
+// The norms of heads (Qwen3), and their keys and values on the way to a cache.
+void time_head_norms(Bench& b, Table& table, const Layer& layer, const TensorView& qkv) {
+  const AttentionShape& shape = layer.attention;
+  const std::int64_t kv = 2 * shape.kv_width();
+  const TensorView x = b.normal(qkv.dtype, {shape.rows(), normed_width(shape)});
+  const TensorView weight = b.normal(qkv.dtype, {shape.head_size});
+  const TensorView rstd = b.normal(kF32, {shape.rows() * (shape.heads + shape.kv_heads)});
+  const TensorView dweight = b.zeros(kF32, {shape.head_size});
+  table.time(layer.name, HeadNormForward{qkv, x, weight, weight, rstd, shape});
+  table.time(layer.name, HeadNormBackward{qkv, x, weight, weight, rstd, dweight, dweight, shape});
+  const TensorView cache = b.empty(qkv.dtype, {shape.rows(), kv});
+  table.time(layer.name, CopyColumns{{qkv, shape.out_width(), kv}, {cache, 0, kv}});
+}
+
 void time_attention(Bench& b, Table& table, const Layer& layer) {
   const auto [forward, backward] = make_attention(b, layer.attention);
   if (layer.norm == NormKind::rms_norm) {
     const TensorView dqkv = backward.dqkv.q.matrix;
     b.run(Fill{dqkv.flat(), 1});
-    table.time(layer.name, Rope{.qkv = dqkv, .shape = layer.attention, .scaling = {}});
+    const AttentionShape& shape = layer.attention;
+    const auto angles =
+        std::make_shared<const RopeTable>(rope_table(10000.0, shape.head_size, {}, shape.sequence));
+    table.time(layer.name, Rope{.qkv = dqkv, .shape = shape, .table = angles});
+    time_head_norms(b, table, layer, dqkv);
   }
   table.time(layer.name, forward);
   table.time(layer.name, backward);

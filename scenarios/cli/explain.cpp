@@ -1,0 +1,182 @@
+// `zerolab explain`: where the time and the bytes of a prediction go, and what would change it
+// most.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "results/run_tables.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/run/explain.h"
+
+namespace zl::cli {
+namespace {
+
+struct ExplainOptions {
+  ScenarioOptions scenario;
+  std::string format = "table";
+  std::int64_t top = 12;  // 0: all
+};
+
+Cell known(double value) { return value > 0 ? Cell(value) : Cell(); }
+
+Table parts_table(const RunResult& run) {
+  const TimeBreakdown& time = run.time;
+  const double step = run.step_time.median;
+  const double host = step - time.compute - time.exposed_communication - time.offload_stall -
+                      time.bubble - time.optimizer;
+  Table table{{{"part", Align::left},
+               {"time", Align::right, Unit::seconds},
+               {"share", Align::right, Unit::fraction}},
+              {}};
+  const auto row = [&](const char* name, double seconds) {
+    if (seconds > 0) table.rows.push_back({std::string(name), seconds, seconds / step});
+  };
+  row("compute", time.compute);
+  row("exposed communication of data", time.exposed_data());
+  row("exposed communication of tensors", time.exposed_tensor);
+  row("exposed communication of the pipeline", time.exposed_pipeline);
+  row("bubble", time.bubble);
+  row("waits for offload", time.offload_stall);
+  row("optimizer", time.optimizer);
+  row("waits for the host", host);
+  return table;
+}
+
+Table step_table(const Explanation& why) {
+  Table table{{{"operation", Align::left},
+               {"phase", Align::left},
+               {"layers", Align::left},
+               {"times"},
+               {"time", Align::right, Unit::seconds},
+               {"share", Align::right, Unit::fraction},
+               {"FLOPs"},
+               {"bytes", Align::right, Unit::bytes},
+               {"FLOP/s", Align::right, Unit::flop_rate},
+               {"bytes/s", Align::right, Unit::byte_rate},
+               {"of peak", Align::right, Unit::fraction},
+               {"limit", Align::left}},
+              {}};
+  for (const StepItem& each : why.step) {
+    const bool takes = each.seconds > 0;
+    table.rows.push_back({each.operation, each.phase, each.layers, each.count, each.seconds,
+                          each.seconds / why.result.step_time.median, known(each.flops),
+                          known(each.bytes), takes ? known(each.flops / each.seconds) : Cell(),
+                          takes ? known(each.bytes / each.seconds) : Cell(), known(each.of_peak()),
+                          each.limit});
+  }
+  return table;
+}
+
+std::string units_text(const HeldItem& item) {
+  if (item.first_unit < 0) return "";
+  return item.last_unit > item.first_unit ? fmt::format("{}-{}", item.first_unit, item.last_unit)
+                                          : std::to_string(item.first_unit);
+}
+
+Table peak_table(const Explanation& why) {
+  Table table{{{"tag", Align::left},
+               {"what", Align::left},
+               {"units", Align::left},
+               {"blocks"},
+               {"bytes", Align::right, Unit::bytes},
+               {"share", Align::right, Unit::fraction}},
+              {}};
+  const auto whole = static_cast<double>(why.result.peak_device.total());
+  for (const HeldItem& each : why.peak) {
+    table.rows.push_back({std::string(name_of(each.tag)), each.what, units_text(each), each.blocks,
+                          each.bytes, static_cast<double>(each.bytes) / whole});
+  }
+  return table;
+}
+
+Table lever_table(const Explanation& why) {
+  Table table{{{"twice", Align::left},
+               {"step time", Align::right, Unit::seconds},
+               {"saves", Align::right, Unit::fraction}},
+              {}};
+  const double step = why.result.step_time.median;
+  for (const Lever& each : why.levers) {
+    table.rows.push_back({each.twice, each.step_seconds, 1 - each.step_seconds / step});
+  }
+  return table;
+}
+
+// Rows of people's tables beyond `top` are left to -o json.
+Table cut(Table table, std::int64_t top, Format format) {
+  const auto most = static_cast<std::size_t>(top);
+  if (format != Format::json && top > 0 && table.rows.size() > most) table.rows.resize(most);
+  return table;
+}
+
+Json explained_json(const Explanation& why) {
+  const RunResult& run = why.result;
+  const auto rows = [](const Table& table) { return Json::parse(render(table, Format::json)); };
+  return {{"strategy", run.strategy},
+          {"model", run.setup.model},
+          {"cluster", run.setup.cluster},
+          {"software", run.setup.software.empty() ? Json() : Json(run.setup.software)},
+          {"priced_from", run.priced_from},
+          {"step_time_seconds", run.step_time.median},
+          {"step_time_low", run.step_time_low},
+          {"step_time_high", run.step_time_high},
+          {"peak_device_bytes", run.peak_device.total()},
+          {"parts", rows(parts_table(run))},
+          {"step", rows(step_table(why))},
+          {"peak", rows(peak_table(why))},
+          {"levers", rows(lever_table(why))}};
+}
+
+std::string explained_text(const Explanation& why, Format format, std::int64_t top) {
+  const RunResult& run = why.result;
+  std::string text = setup_line(std::span(&run, 1)) + ", " + run.strategy + "\n";
+  text += fmt::format(
+      "A step takes {}, 9 times out of 10 between {} and {}; a rank holds {} at the "
+      "peak.\n\n",
+      readable(run.step_time.median, Unit::seconds), readable(run.step_time_low, Unit::seconds),
+      readable(run.step_time_high, Unit::seconds), readable(run.peak_device.total(), Unit::bytes));
+  text +=
+      render(parts_table(run), format) + "\n" + render(cut(step_table(why), top, format), format);
+  text += "\n" + render(cut(peak_table(why), top, format), format);
+  if (!why.levers.empty()) text += "\n" + render(lever_table(why), format);
+  return text;
+}
+
+int explain(const ExplainOptions& options) {
+  const Format format = parse_format(options.format);
+  if (format == Format::csv)
+    throw Error(ErrorCode::usage, "--format: csv is one table; this is four");
+  const Scenario scenario = load(options.scenario);
+  Json all = Json::array();
+  std::string text;
+  for (const ImportedStrategy& each : scenario.strategies) {
+    const Explanation why = zl::explain(scenario, each);
+    if (format == Format::json) {
+      all.push_back(explained_json(why));
+    } else {
+      text += (text.empty() ? "" : "\n") + explained_text(why, format, options.top);
+    }
+  }
+  print(format == Format::json ? pretty(all.size() == 1 ? all[0] : all) : text);
+  return 0;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand(
+      "explain", "Where the time and the bytes of a prediction go, and what would change it most");
+  const auto options = std::make_shared<ExplainOptions>();
+  add_scenario_options(*sub, options->scenario);
+  sub->add_option("--top", options->top, "Rows of each table; 0: all of them")
+      ->check(CLI::Range(std::int64_t{0}, kMaxCount));
+  add_format(*sub, options->format, "table, wide, md, json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return explain(*options); }; });
+}
+
+}  // namespace zl::cli

@@ -1,0 +1,189 @@
+// `zerolab plan`: which strategy to run, on how many GPUs, and what it costs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/cli/plan_tables.h"
+#include "scenarios/cli/progress.h"
+#include "scenarios/files/defaults.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/grid.h"
+
+namespace zl::cli {
+namespace {
+
+struct PlanOptions {
+  ScenarioOptions scenario;
+  std::int64_t global_batch = 0, top = 10;
+  std::string goal = "throughput", limits, format = "table";
+  std::string gpus, clusters, tokens, price;
+};
+
+PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& overrides) {
+  PlanRequest request;
+  request.scenario = plan_scenario(options.scenario.scenario, overrides);
+  request.global_batch = options.global_batch;
+  request.goal = plan_goal(options.goal);
+  request.top = static_cast<std::size_t>(options.top);
+  request.limits = parse_limits(options.limits);
+  return request;
+}
+
+Plans search(const PlanRequest& request) {
+  std::unique_ptr<ProgressBar> bar;
+  std::string phase;
+  PlanHooks hooks;
+  hooks.progress = [&](std::int64_t done, std::int64_t of, const char* what) {
+    if (phase != what) {
+      phase = what;
+      bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of));
+    }
+    bar->update_if_slow(std::min(done, of));
+  };
+  Plans plans = find_plans(request, hooks);
+  bar.reset();
+  log_info(counts_line(plans));
+  return plans;
+}
+
+std::int64_t number_of_gpus(const std::string& text, const std::string& all) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > kMaxCount) {
+    throw Error(ErrorCode::usage, "--gpus: \"" + shortened(all) +
+                                      "\" is no range; write 8..1024, or a list: 8,16,48");
+  }
+  return value;
+}
+
+// "8..1024": doubled from the first to the last.
+std::vector<std::int64_t> numbers_of_gpus(const std::string& text) {
+  std::vector<std::int64_t> all;
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) {
+    for (const std::string& each : listed_values(text)) all.push_back(number_of_gpus(each, text));
+    return all;
+  }
+  const std::int64_t first = number_of_gpus(text.substr(0, dots), text);
+  const std::int64_t last = number_of_gpus(text.substr(dots + 2), text);
+  if (first > last) number_of_gpus("", text);
+  for (std::int64_t gpus = first; gpus < last; gpus *= 2) all.push_back(gpus);
+  all.push_back(last);
+  return all;
+}
+
+// "256xh100" -> "h100".
+std::string device_of(const std::string& cluster) {
+  if (devices_in_name(cluster) == 0) return cluster;
+  return cluster.substr(cluster.find('x') + 1);
+}
+
+// One for each value of the options that have several.
+std::vector<ScenarioOverrides> variants(const PlanOptions& options) {
+  std::vector<ScenarioOverrides> all{options.scenario.overrides};
+  const auto vary = [&all](std::size_t count, const auto& set) {
+    std::vector<ScenarioOverrides> longer;
+    for (const ScenarioOverrides& before : all) {
+      for (std::size_t i = 0; i < count; ++i) set(i, longer.emplace_back(before));
+    }
+    all = std::move(longer);
+  };
+  for (const Sweep& sweep : options.scenario.sweeps) {
+    vary(sweep.values.size(),
+         [&](std::size_t i, ScenarioOverrides& into) { sweep.set(sweep.values[i], into); });
+  }
+  if (!options.clusters.empty()) {
+    const std::vector<std::string> clusters = listed_values(options.clusters);
+    vary(clusters.size(),
+         [&](std::size_t i, ScenarioOverrides& into) { into.cluster = clusters[i]; });
+  }
+  if (options.gpus.empty()) return all;
+  const std::vector<std::int64_t> gpus = numbers_of_gpus(options.gpus);
+  vary(gpus.size(), [&](std::size_t i, ScenarioOverrides& into) {
+    if (!into.cluster) {
+      throw Error(ErrorCode::usage, "--gpus: of which kind? Add --cluster, such as h100");
+    }
+    into.cluster = std::to_string(gpus[i]) + "x" + device_of(*into.cluster);
+  });
+  return all;
+}
+
+// Several answers: of each its best plan.
+int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>& all,
+               const TrainingBill& bill) {
+  const Format format = parse_format(options.format);
+  std::vector<PlanAnswer> answers;
+  for (const ScenarioOverrides& each : all) {
+    PlanRequest request = plan_request(options, each);
+    request.top = 1;
+    PlanAnswer& answer = answers.emplace_back();
+    answer.cluster = request.scenario.cluster;
+    answer.gpus = request.scenario.run.ranks;
+    answer.sequence_length = request.scenario.run.sequence_length;
+    try {
+      Plans plans = search(request);
+      answer.refusal = plans.shortage;
+      if (!plans.best.empty()) answer.best = std::move(plans.best.front());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid) throw;
+      answer.refusal = error.what();
+    }
+  }
+  print(render(answers_table(answers, bill), format));
+  const bool any = std::ranges::any_of(answers, [](const auto& each) { return !!each.best; });
+  return any ? 0 : static_cast<int>(ErrorCode::infeasible);
+}
+
+int run(const PlanOptions& options) {
+  TrainingBill bill;
+  if (!options.tokens.empty()) bill.tokens = parse_tokens(options.tokens);
+  if (!options.price.empty()) bill.gpu_hour_price = parse_price(options.price);
+  const std::vector<ScenarioOverrides> all = variants(options);
+  if (all.size() > 1) return answer_all(options, all, bill);
+  const bool is_launch = options.format == "zerolab";
+  const Format format = is_launch ? Format::json : parse_format(options.format);
+  const Plans plans = search(plan_request(options, all.front()));
+  if (plans.best.empty()) {
+    throw Error(ErrorCode::infeasible, "no plan fits: " + plans.shortage);
+  }
+  if (is_launch) {
+    print(pretty(strategy_to_json(plans.best.front().strategy.strategy)));
+  } else {
+    print(format == Format::json ? pretty(plans_json(plans, bill))
+                                 : plans_text(plans, bill, format));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand("plan", "Find the strategies that train a model fastest");
+  const auto options = std::make_shared<PlanOptions>();
+  add_scenario_options(*sub, options->scenario);
+  sub->add_option("--global-batch", options->global_batch, "Sequences a step, of all ranks")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, kMaxCount));
+  sub->add_option("--goal", options->goal, "throughput, memory or cost")->capture_default_str();
+  sub->add_option("--top", options->top, "Plans that are shown")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100}))
+      ->capture_default_str();
+  sub->add_option("--constrain", options->limits, "Limits: tensor<=8,zero=1,schedule=1f1b");
+  sub->add_option("--gpus", options->gpus, "How many are needed: 8..1024, or a list");
+  sub->add_option("--clusters", options->clusters, "Which of them: 256xh100,128xh200");
+  sub->add_option("--tokens", options->tokens, "To train on: days and GPU-hours; 15T, 300B");
+  sub->add_option("--price", options->price, "What it costs: 2.5/gpu-hour");
+  add_format(*sub, options->format, "table, wide, md, csv, json, or zerolab: the best as a file");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace zl::cli

@@ -1,0 +1,257 @@
+#include "scenarios/cli/plan_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/why.h"
+
+namespace zl::cli {
+namespace {
+
+// Of the best throughput a GPU, at the knee.
+constexpr double kKnee = 0.8;
+constexpr double kSecondsOfHour = 3600, kHoursOfDay = 24;
+
+std::optional<double> leading_number(const std::string& text, std::size_t& end) {
+  double value = 0;
+  const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  end = static_cast<std::size_t>(next - text.data());
+  if (error != std::errc() || !(value > 0) || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string schedule_text(const PipelineConfig& pipeline) {
+  if (pipeline.ranks == 1) return "-";
+  std::string text = name_of(pipeline.schedule);
+  if (pipeline.virtual_stages > 1) text += " x" + std::to_string(pipeline.virtual_stages);
+  return text;
+}
+
+std::string state_text(const Strategy& strategy) {
+  std::string text = std::to_string(strategy.zero.stage);
+  if (!strategy.offload.any()) return text;
+  return text +
+         (strategy.offload.parameters == Tier::device ? ", optimizer on host" : ", all on host");
+}
+
+double gpu_hours(const RunResult& run, const TrainingBill& bill) {
+  return bill.tokens / run.tokens_per_second / kSecondsOfHour * run.ranks;
+}
+
+void add_bill_columns(const TrainingBill& bill, Table& table) {
+  if (bill.tokens > 0) {
+    table.columns.push_back({"days"});
+    table.columns.push_back({"GPU-hours"});
+    if (bill.gpu_hour_price > 0) table.columns.push_back({"cost"});
+  } else if (bill.gpu_hour_price > 0) {
+    table.columns.push_back({"cost of 1B tokens"});
+  }
+}
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row) {
+  if (bill.tokens > 0) {
+    const double hours = gpu_hours(run, bill);
+    row.emplace_back(rounded(hours / run.ranks / kHoursOfDay, 100));
+    row.emplace_back(std::round(hours));
+    if (bill.gpu_hour_price > 0) row.emplace_back(std::round(hours * bill.gpu_hour_price));
+  } else if (bill.gpu_hour_price > 0) {
+    row.emplace_back(rounded(gpu_hours(run, {.tokens = 1e9}) * bill.gpu_hour_price, 100));
+  }
+}
+
+Json plan_json(const Plan& plan, const TrainingBill& bill) {
+  const RunResult& run = plan.result;
+  Json json = {{"strategy", strategy_to_json(plan.strategy.strategy)},
+               {"mesh", mesh_text(plan.strategy.strategy, run.ranks)},
+               {"peak_bytes", run.peak_device.total()},
+               {"reserved_bytes", run.reserved_device},
+               {"device_bytes", run.device_capacity},
+               {"step_time_seconds", run.step_time.median},
+               {"step_time_low_seconds", run.step_time_low},
+               {"step_time_high_seconds", run.step_time_high},
+               {"tokens_per_second", run.tokens_per_second},
+               {"mfu", run.mfu > 0 ? Json(run.mfu) : Json(nullptr)},
+               {"exposed_communication_seconds", run.time.exposed_communication},
+               {"bubble_seconds", run.time.bubble},
+               {"equals_best", plan.equals_best},
+               {"closed_form",
+                {{"bytes", plan.closed_form.memory},
+                 {"seconds", static_cast<double>(plan.closed_form.time) * 1e-12},
+                 {"is_exact", plan.closed_form.is_exact}}},
+               {"why", plan.why}};
+  if (bill.tokens > 0) {
+    json["gpu_hours"] = gpu_hours(run, bill);
+    if (bill.gpu_hour_price > 0) json["cost"] = gpu_hours(run, bill) * bill.gpu_hour_price;
+  }
+  return json;
+}
+
+}  // namespace
+
+double parse_tokens(const std::string& text) {
+  std::size_t end = 0;
+  const auto value = leading_number(text, end);
+  const std::string unit = text.substr(std::min(end, text.size()));
+  const auto refuse = [&]() -> double {
+    throw Error(ErrorCode::usage, "--tokens: \"" + shortened(text) +
+                                      "\" is no number of tokens; write 15T, 300B or 2.5e9");
+  };
+  if (!value) return refuse();
+  if (unit.empty()) return *value;
+  if (unit == "T") return 1e12 * *value;
+  if (unit == "B") return 1e9 * *value;
+  return unit == "M" ? 1e6 * *value : refuse();
+}
+
+double parse_price(const std::string& text) {
+  std::size_t end = 0;
+  const auto value = leading_number(text, end);
+  if (!value || text.substr(end) != "/gpu-hour") {
+    throw Error(ErrorCode::usage, "--price: \"" + shortened(text) +
+                                      "\" is no price with its unit; write 2.5/gpu-hour");
+  }
+  return *value;
+}
+
+Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
+  Table table{{{"plan"},
+               {"mesh", Align::left},
+               {"schedule", Align::left},
+               {"ZeRO", Align::left},
+               {"recompute", Align::left},
+               {"micro-batch"},
+               {"peak memory", Align::right, Unit::bytes},
+               {"headroom", Align::right, Unit::bytes},
+               {"step", Align::right, Unit::seconds},
+               {"from", Align::right, Unit::seconds},
+               {"to", Align::right, Unit::seconds},
+               {"tokens/s"},
+               {"MFU", Align::right, Unit::fraction},
+               {"exposed comm", Align::right, Unit::seconds},
+               {"bubble", Align::right, Unit::seconds}},
+              {}};
+  add_bill_columns(bill, table);
+  table.columns.push_back({"beside the best", Align::left});
+  table.columns.push_back({"beside the next", Align::left});
+  std::int64_t place = 0;
+  for (const Plan& plan : plans) {
+    const Strategy& strategy = plan.strategy.strategy;
+    const RunResult& run = plan.result;
+    const std::int64_t capacity = run.device_capacity;
+    auto& row = table.rows.emplace_back();
+    row = {++place,
+           mesh_text(strategy, run.ranks),
+           schedule_text(strategy.pipeline),
+           state_text(strategy),
+           recompute_text(strategy.recompute),
+           strategy.micro_batch,
+           run.peak_device.total(),
+           capacity > 0 ? Cell(capacity - run.reserved_device) : Cell(),
+           run.step_time.median,
+           run.step_time_low,
+           run.step_time_high,
+           std::round(run.tokens_per_second),
+           run.mfu > 0 ? Cell(run.mfu) : Cell(),
+           run.time.exposed_communication,
+           run.time.bubble};
+    add_bill(run, bill, row);
+    row.emplace_back(std::string(plan.equals_best ? "equal" : "behind"));
+    row.emplace_back(plan.why);
+  }
+  return table;
+}
+
+std::string plans_text(const Plans& plans, const TrainingBill& bill, Format format) {
+  std::string text = render(plan_table(plans.best, bill), format);
+  if (format == Format::csv) return text;
+  text += "\nMemory and throughput, none better in both:\n";
+  if (format == Format::md) text += "\n";
+  return text + render(plan_table(plans.frontier, bill), format);
+}
+
+Json plans_json(const Plans& plans, const TrainingBill& bill) {
+  const auto listed = [&](const std::vector<Plan>& all) {
+    Json list = Json::array();
+    for (const Plan& plan : all) list.push_back(plan_json(plan, bill));
+    return list;
+  };
+  const PlanCounts& counts = plans.counts;
+  return {{"schema", 1},
+          {"counts",
+           {{"combinations", counts.combinations},
+            {"runnable", counts.runnable},
+            {"too_large", counts.too_large},
+            {"judged", counts.judged},
+            {"fitting", counts.fitting},
+            {"profiles", counts.profiles},
+            {"recorded", counts.recorded}}},
+          {"plans", listed(plans.best)},
+          {"frontier", listed(plans.frontier)}};
+}
+
+std::string counts_line(const Plans& plans) {
+  const PlanCounts& counts = plans.counts;
+  return fmt::format(
+      "{} combinations, {} that can run, {} too large by a bound, {} judged, {} of them fit; {} "
+      "profiles, {} recorded in full; {:.1f} s",
+      counts.combinations, counts.runnable, counts.too_large, counts.judged, counts.fitting,
+      counts.profiles, counts.recorded, plans.seconds);
+}
+
+Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
+  Table table{{{"cluster", Align::left},
+               {"GPUs"},
+               {"sequence"},
+               {"plan", Align::left},
+               {"peak memory", Align::right, Unit::bytes},
+               {"step", Align::right, Unit::seconds},
+               {"tokens/s"},
+               {"tokens/s a GPU"},
+               {"MFU", Align::right, Unit::fraction}},
+              {}};
+  add_bill_columns(bill, table);
+  table.columns.push_back({"", Align::left});
+  const auto each_gpu = [](const PlanAnswer& answer) {
+    return answer.best->result.tokens_per_second / static_cast<double>(answer.gpus);
+  };
+  const PlanAnswer *fewest = nullptr, *knee = nullptr;
+  double most = 0;
+  for (const PlanAnswer& answer : answers) {
+    if (answer.best) most = std::max(most, each_gpu(answer));
+  }
+  for (const PlanAnswer& answer : answers) {
+    if (!answer.best) continue;
+    if (fewest == nullptr || answer.gpus < fewest->gpus) fewest = &answer;
+    if (each_gpu(answer) < kKnee * most) continue;
+    if (knee == nullptr || answer.gpus > knee->gpus) knee = &answer;
+  }
+  for (const PlanAnswer& answer : answers) {
+    auto& row = table.rows.emplace_back();
+    row = {answer.cluster, answer.gpus, answer.sequence_length};
+    if (!answer.best) {
+      row.resize(table.columns.size());
+      row.back() = answer.refusal;
+      continue;
+    }
+    const RunResult& run = answer.best->result;
+    row.insert(row.end(), {answer.best->strategy.strategy.name, run.peak_device.total(),
+                           run.step_time.median, std::round(run.tokens_per_second),
+                           std::round(each_gpu(answer)), run.mfu > 0 ? Cell(run.mfu) : Cell()});
+    add_bill(run, bill, row);
+    std::string mark = &answer == fewest ? "fewest that fit" : "";
+    if (&answer == knee) mark += mark.empty() ? "knee" : ", knee";
+    row.emplace_back(mark);
+  }
+  return table;
+}
+
+}  // namespace zl::cli

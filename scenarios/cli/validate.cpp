@@ -1,0 +1,172 @@
+// `zerolab validate`: published runs, or one's own, beside what is predicted of them.
+#include "scenarios/published/validate.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "scenarios/cli/commands.h"
+#include "scenarios/cli/options.h"
+#include "scenarios/cli/output.h"
+
+namespace zl::cli {
+namespace {
+
+struct ValidateOptions {
+  std::string file, software;
+  std::string format = "table";
+};
+
+Table accuracy_table(const std::vector<Accuracy>& all, bool with_source) {
+  Table table{{{"software", Align::left},
+               {"GPU", Align::left},
+               {"runs"},
+               {"mean error", Align::right, Unit::fraction},
+               {"bias", Align::right, Unit::fraction},
+               {"p95", Align::right, Unit::fraction},
+               {"rank correlation"},
+               {"inside bar", Align::right, Unit::fraction}},
+              {}};
+  if (with_source) table.columns.insert(table.columns.begin(), {"source", Align::left});
+  for (const Accuracy& each : all) {
+    std::vector<Cell> row = {each.software,
+                             each.gpu,
+                             each.rows,
+                             each.mape,
+                             each.bias,
+                             each.p95,
+                             each.rows < 3 ? Cell() : Cell(each.rank_correlation),
+                             each.inside};
+    if (with_source) row.insert(row.begin(), each.source);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table worst_table(const std::vector<Accuracy>& all) {
+  Table table{{{"run", Align::left},
+               {"software", Align::left},
+               {"measured", Align::right, Unit::seconds},
+               {"predicted", Align::right, Unit::seconds},
+               {"error", Align::right, Unit::fraction},
+               {"inside bar", Align::left}},
+              {}};
+  for (const Accuracy& group : all) {
+    for (const Judged* each : group.worst) {
+      table.rows.push_back({each->run->id, each->run->software, each->measured, each->predicted,
+                            each->error(), std::string(each->is_inside() ? "yes" : "no")});
+    }
+  }
+  return table;
+}
+
+// Reasons by how many runs have them.
+std::vector<std::pair<std::string, std::int64_t>> reasons(const std::vector<Judged>& judged) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Judged& each : judged) {
+    if (!each.is_predicted()) ++counts[each.why_not];
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater{}, [](const auto& each) { return each.second; });
+  return sorted;
+}
+
+Json accuracy_json(const Accuracy& accuracy) {
+  Json worst = Json::array();
+  for (const Judged* each : accuracy.worst) worst.push_back(each->run->id);
+  return {{"source", accuracy.source.empty() ? Json() : Json(accuracy.source)},
+          {"software", accuracy.software},
+          {"gpu", accuracy.gpu},
+          {"runs", accuracy.rows},
+          {"mape", accuracy.mape},
+          {"bias", accuracy.bias},
+          {"p95", accuracy.p95},
+          {"rank_correlation", accuracy.rows < 3 ? Json() : Json(accuracy.rank_correlation)},
+          {"inside_bar", accuracy.inside},
+          {"worst", worst}};
+}
+
+Json judged_json(const Judged& each) {
+  Json run = {{"id", each.run->id},
+              {"source", each.run->source},
+              {"link", each.run->link.empty() ? Json() : Json(each.run->link)},
+              {"software", each.run->software},
+              {"gpu", each.run->gpu}};
+  if (!each.is_predicted()) {
+    run["why_not"] = each.why_not;
+    return run;
+  }
+  run.update({{"measured_seconds", each.measured},
+              {"predicted_seconds", each.predicted},
+              {"low_seconds", each.low},
+              {"high_seconds", each.high},
+              {"error", each.error()},
+              {"inside_bar", each.is_inside()}});
+  return run;
+}
+
+Json validation_json(const std::vector<Judged>& judged) {
+  Json all = {{"by_software", Json::array()},
+              {"by_source", Json::array()},
+              {"not_predicted", Json::array()},
+              {"runs", Json::array()}};
+  for (const Accuracy& each : accuracy_by_software(judged)) {
+    all["by_software"].push_back(accuracy_json(each));
+  }
+  for (const Accuracy& each : accuracy_by_source(judged)) {
+    all["by_source"].push_back(accuracy_json(each));
+  }
+  for (const auto& [why, count] : reasons(judged)) {
+    all["not_predicted"].push_back({{"why", why}, {"runs", count}});
+  }
+  for (const Judged& each : judged) all["runs"].push_back(judged_json(each));
+  return all;
+}
+
+std::string validation_text(const std::vector<Judged>& judged, Format format) {
+  const std::vector<Accuracy> by_software = accuracy_by_software(judged);
+  if (format == Format::csv)
+    return render(accuracy_table(accuracy_by_source(judged), true), format);
+  Table without{{{"not predicted because", Align::left}, {"runs"}}, {}};
+  for (const auto& [why, count] : reasons(judged)) without.rows.push_back({why, count});
+  std::string text = render(accuracy_table(by_software, false), format) + "\n" +
+                     render(accuracy_table(accuracy_by_source(judged), true), format) +
+                     "\nThe worst five of each software and GPU:\n" +
+                     render(worst_table(by_software), format);
+  if (!without.rows.empty()) text += "\n" + render(without, format);
+  return text;
+}
+
+int validate(const ValidateOptions& options) {
+  const Format format = parse_format(options.format);
+  const std::vector<PublishedRun> runs =
+      options.file.empty() ? catalog_published()
+                           : read_published(read_file(options.file), options.file);
+  const std::vector<Judged> judged = judge_published(runs, options.software);
+  print(format == Format::json ? pretty(validation_json(judged)) : validation_text(judged, format));
+  return 0;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Action& action) {
+  CLI::App* sub = app.add_subcommand(
+      "validate", "Published runs of other software beside what is predicted of them");
+  const auto options = std::make_shared<ValidateOptions>();
+  sub->add_option("--file", options->file,
+                  "CSV of runs with the columns of scenarios/catalog/published");
+  sub->add_option("--software", options->software,
+                  "Predict all of them under this software; else under their own");
+  add_format(*sub, options->format, "table, md, csv or json");
+  add_verbosity(*sub);
+  sub->callback([options, &action] { action = [options] { return validate(*options); }; });
+}
+
+}  // namespace zl::cli

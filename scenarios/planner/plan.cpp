@@ -1,0 +1,65 @@
+#include "scenarios/planner/plan.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "scenarios/planner/plan_search.h"
+
+namespace zl {
+namespace {
+
+// Sequences are halved, and GPUs doubled, so often at most.
+constexpr int kMostChanges = 6;
+
+bool any_fits(const PlanRequest& request) {
+  try {
+    const PlanHooks none;
+    return !PlanSearch(request, none).find().best.empty();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid) throw;
+    return false;  // what cannot be divided so is no change to make
+  }
+}
+
+// The first of the changed requests that has a plan which fits.
+template <class Change>
+std::optional<Scenario> first_that_fits(PlanRequest request, const Change& change) {
+  request.goal = PlanGoal::memory;
+  request.top = 1;
+  request.explains = false;
+  for (int i = 0; i < kMostChanges; ++i) {
+    if (!change(request.scenario.run)) return std::nullopt;
+    if (any_fits(request)) return std::move(request.scenario);
+  }
+  return std::nullopt;
+}
+
+// "; a plan would fit with sequences of 2048 tokens, or on 16 GPUs"; empty: neither helps.
+std::string changes_that_fit(const PlanRequest& request) {
+  const auto shorter = first_that_fits(request, [](RunSettings& run) {
+    run.sequence_length /= 2;
+    return run.sequence_length > 0;
+  });
+  const auto more = first_that_fits(request, [](RunSettings& run) {
+    run.ranks *= 2;
+    return true;
+  });
+  std::string text;
+  if (shorter) {
+    text += "with sequences of " + std::to_string(shorter->run.sequence_length) + " tokens";
+  }
+  if (more) text += (text.empty() ? "on " : ", or on ") + std::to_string(more->run.ranks) + " GPUs";
+  return text.empty() ? text : "; a plan would fit " + text;
+}
+
+}  // namespace
+
+Plans find_plans(const PlanRequest& request, const PlanHooks& hooks) {
+  Plans plans = PlanSearch(request, hooks).find();
+  if (!plans.shortage.empty()) plans.shortage += changes_that_fit(request);
+  return plans;
+}
+
+}  // namespace zl

@@ -1,0 +1,155 @@
+#include "scenarios/planner/plan_candidates.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/threads/all_cores.h"
+
+namespace zl {
+namespace {
+
+// Bounds that one core works out at a time.
+constexpr std::size_t kAtOnce = 4096;
+
+template <class T>
+std::uint16_t count_of(const std::vector<T>& values) {
+  return static_cast<std::uint16_t>(values.size());
+}
+
+// Every combination that can run, the choices in the order of PlanSpace::at.
+class PlanLister {
+ public:
+  PlanLister(const PlanRequest& request, const sim::PlanSpace& space)
+      : request_(request),
+        space_(space),
+        rules_(request.scenario.model, space, request.scenario.run.sequence_length) {}
+
+  std::vector<PlanCandidate> list() {
+    sim::PlanPoint point;
+    for (point.tensor = 0; point.tensor < count_of(space_.tensor); ++point.tensor) {
+      for (point.sequence_parallel = 0;
+           point.sequence_parallel < count_of(space_.sequence_parallel);
+           ++point.sequence_parallel) {
+        for (point.pipeline = 0; point.pipeline < count_of(space_.pipeline); ++point.pipeline) {
+          const std::int64_t model = space_.tensor[point.tensor] * space_.pipeline[point.pipeline];
+          if (space_.ranks % model == 0) list_schedules(point);
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void list_schedules(sim::PlanPoint point) {
+    for (point.chunks = 0; point.chunks < count_of(space_.chunks); ++point.chunks) {
+      for (point.schedule = 0; point.schedule < count_of(space_.schedules); ++point.schedule) {
+        if (!sim::is_canonical(space_, point)) continue;
+        for (point.micro_batch = 0; point.micro_batch < count_of(space_.micro_batch);
+             ++point.micro_batch) {
+          list_states(point);
+        }
+      }
+    }
+  }
+
+  void list_states(sim::PlanPoint point) {
+    for (point.replicas = 0; point.replicas < count_of(space_.replicas); ++point.replicas) {
+      const auto division = space_.division(point);
+      if (!division || !is_within(request_.limits, space_, point, *division)) continue;
+      for (point.state = 0; point.state < count_of(space_.states); ++point.state) {
+        if (!rules_.allows(point, *division)) continue;
+        for (point.recompute = 0; point.recompute < count_of(space_.recompute); ++point.recompute) {
+          found_.push_back({point, *division, {}});
+        }
+      }
+    }
+  }
+
+  const PlanRequest& request_;
+  const sim::PlanSpace& space_;
+  sim::PlanRules rules_;
+  std::vector<PlanCandidate> found_;
+};
+
+[[noreturn]] void refuse_batch(const PlanRequest& request, const sim::PlanSpace& space) {
+  throw Error(ErrorCode::invalid,
+              "--global-batch: " + std::to_string(request.global_batch) +
+                  " sequences cannot be divided over any mesh of " + std::to_string(space.ranks) +
+                  " ranks that the limits leave; a multiple of " + std::to_string(space.ranks) +
+                  " can, as can more sizes of tensor group and pipeline");
+}
+
+// What a rank computes at least is that of a plain data-parallel run of the same micro-batch.
+ProfileKey plain_key(const sim::PlanSpace& space, const sim::PlanPoint& point) {
+  return {.tensor = space.tensor[point.tensor],
+          .micro_batch = space.micro_batch[point.micro_batch],
+          .micro_batches = 3,
+          .sequence_parallel = space.sequence_parallel[point.sequence_parallel],
+          .recompute = point.recompute};
+}
+
+}  // namespace
+
+void PlanBounder::bound(std::vector<PlanCandidate>& candidates) {
+  works_.resize(space_.tensor.size() * space_.sequence_parallel.size() * space_.micro_batch.size() *
+                space_.recompute.size());
+  std::vector<bool> needed(works_.size());
+  std::vector<ProfileKey> keys;
+  std::vector<std::size_t> numbers;
+  for (const PlanCandidate& each : candidates) {
+    const std::size_t number = number_of(each.point);
+    if (needed[number]) continue;
+    needed[number] = true;
+    numbers.push_back(number);
+    keys.push_back(plain_key(space_, each.point));
+  }
+  profiles_.prepare(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    works_[numbers[i]] = sim::layer_work(*profiles_.find(keys[i]));
+  }
+  on_all_cores((candidates.size() + kAtOnce - 1) / kAtOnce, [&](std::size_t part) {
+    const std::size_t end = std::min(candidates.size(), (part + 1) * kAtOnce);
+    for (std::size_t i = part * kAtOnce; i < end; ++i) {
+      PlanCandidate& each = candidates[i];
+      each.least = bounds_.of(each.point, each.division, works_[number_of(each.point)]);
+    }
+  });
+}
+
+std::int64_t PlanBounder::time_of(const PlanCandidate& each) const {
+  const sim::PipelineForm* form = profiles_.form_of(each.point, each.division);
+  if (form == nullptr) return each.least.time;
+  return std::max(each.least.time,
+                  bounds_.time_by(*form, each.point, each.division, works_[number_of(each.point)]));
+}
+
+std::size_t PlanBounder::number_of(const sim::PlanPoint& point) const {
+  std::size_t number = point.tensor;
+  number = number * space_.sequence_parallel.size() + point.sequence_parallel;
+  number = number * space_.micro_batch.size() + point.micro_batch;
+  return number * space_.recompute.size() + point.recompute;
+}
+
+PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace& space,
+                               std::int64_t budget, PlanBounder& bounder) {
+  PlanCandidates found;
+  found.all = PlanLister(request, space).list();
+  found.runnable = static_cast<std::int64_t>(found.all.size());
+  if (found.all.empty()) refuse_batch(request, space);
+  bounder.bound(found.all);
+  if (budget > 0) {
+    const auto fits = [&](const PlanCandidate& each) { return each.least.memory <= budget; };
+    const auto large = std::stable_partition(found.all.begin(), found.all.end(), fits);
+    found.too_large.assign(large, found.all.end());
+    found.all.erase(large, found.all.end());
+  }
+  std::ranges::stable_sort(found.all, {}, [&](const PlanCandidate& each) {
+    return goal_value(request.goal, each.least);
+  });
+  std::ranges::stable_sort(found.too_large, {},
+                           [](const PlanCandidate& each) { return each.least.memory; });
+  return found;
+}
+
+}  // namespace zl

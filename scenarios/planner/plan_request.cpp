@@ -1,0 +1,92 @@
+#include "scenarios/planner/plan_request.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
+
+namespace zl {
+namespace {
+
+constexpr const char* kStates[] = {
+    "zero-0", "zero-1", "zero-2", "zero-3", "zero-2-offload-cpu", "zero-3-offload-cpu"};
+constexpr std::int64_t kPlannedSteps = 3;
+// More micro-batches than this at once keep no device busier.
+constexpr std::int64_t kMostMicroBatch = 16;
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) all.push_back(i);
+  }
+  return all;
+}
+
+std::vector<RecomputeConfig> recomputations() {
+  std::vector<RecomputeConfig> all(1);
+  for (const auto& [attention, activation] :
+       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+    all.push_back(
+        {.mode = RecomputeMode::selective, .attention = attention, .activation = activation});
+  }
+  all.push_back({.mode = RecomputeMode::full});
+  return all;
+}
+
+std::vector<std::int64_t> chunk_counts(std::int64_t layers) {
+  std::vector<std::int64_t> all;
+  for (const std::int64_t chunks : {1, 2, 3, 4, 6, 8, 12}) {
+    if (chunks <= layers) all.push_back(chunks);
+  }
+  return all;
+}
+
+}  // namespace
+
+PlanGoal plan_goal(const std::string& text) {
+  if (text == "throughput" || text == "cost") return PlanGoal::throughput;
+  if (text == "memory") return PlanGoal::memory;
+  throw Error(ErrorCode::usage,
+              "--goal: \"" + shortened(text) + "\" is not one of throughput, " + "memory, cost");
+}
+
+Scenario plan_scenario(const std::string& model, const ScenarioOverrides& overrides) {
+  ScenarioOverrides with = overrides;
+  with.strategies.assign(std::begin(kStates), std::end(kStates));
+  // The first step warms up, the others are alike.
+  if (!with.steps) with.steps = kPlannedSteps;
+  return load_scenario(model, with);
+}
+
+sim::PlanSpace plan_space(const PlanRequest& request) {
+  const Scenario& scenario = request.scenario;
+  if (request.global_batch < 1) {
+    throw Error(ErrorCode::usage, "--global-batch: say how many sequences a step has");
+  }
+  const sim::ClusterSpec cluster = scenario_cluster(scenario);
+  sim::PlanSpace space;
+  space.ranks = scenario.run.ranks;
+  space.global_batch = request.global_batch;
+  for (const ImportedStrategy& each : scenario.strategies) space.states.push_back(each.strategy);
+  const std::int64_t layers = scenario.model.layers;
+  space.tensor = divisors(space.ranks, cluster.node_devices);
+  if (space.tensor.size() > 1) space.sequence_parallel = {false, true};
+  space.pipeline = divisors(space.ranks, layers);
+  space.replicas = divisors(space.ranks, space.ranks);
+  if (space.pipeline.size() > 1) {
+    space.chunks = chunk_counts(layers);
+    for (int kind = 0; kind < kPipelineKinds; ++kind) {
+      const auto schedule = static_cast<PipelineKind>(kind);
+      if (schedule != PipelineKind::one_f_one_b) space.schedules.push_back(schedule);
+    }
+  }
+  space.recompute = recomputations();
+  space.micro_batch = divisors(request.global_batch, kMostMicroBatch);
+  apply_limits(request.limits, space);
+  return space;
+}
+
+}  // namespace zl

@@ -1,0 +1,243 @@
+#include "scenarios/planner/plan_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/threads/all_cores.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/planner/plan_answer.h"
+#include "scenarios/planner/plan_shortage.h"
+#include "scenarios/planner/why.h"
+#include "scenarios/run/judge.h"
+
+namespace zl {
+namespace {
+
+// How many candidates are judged between two looks at the bounds, and recorded between two looks
+// at what is still to come: the same for any number of cores.
+constexpr std::size_t kJudgedAtOnce = 64, kRecordedAtOnce = 2;
+// What a bound may be too high by, of micro-batches that it does not follow one by one.
+constexpr double kBoundError = 0.01;
+// What closed forms may be off by from one to the next, beyond what those recorded are.
+constexpr double kFormError = 0.002, kNearFormError = 0.05;
+// Candidates of the least bounds that are judged to say what would fit.
+constexpr std::size_t kLeastTried = 64;
+constexpr std::size_t kMostRecorded = 200;
+constexpr std::int64_t kRecordedSteps = 2;
+
+}  // namespace
+
+PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks)
+    : request_(request),
+      hooks_(hooks),
+      scenario_(request.scenario),
+      cluster_(scenario_cluster(request.scenario)),
+      budget_(memory_budget(request.scenario, cluster_)),
+      space_(plan_space(request)),
+      profiles_(scenario_, cluster_, space_),
+      bounder_(scenario_, cluster_, space_, profiles_) {}
+
+Plans PlanSearch::find() {
+  const auto start = std::chrono::steady_clock::now();
+  plans_.counts.combinations = space_.size();
+  candidates_ = plan_candidates(request_, space_, budget_, bounder_);
+  plans_.counts.runnable = candidates_.runnable;
+  plans_.counts.too_large = static_cast<std::int64_t>(candidates_.too_large.size());
+  judge_all();
+  record_best();
+  if (!plans_.best.empty()) {
+    finish_plans(request_.goal, request_.top, plans_);
+  } else if (request_.explains && !is_cancelled()) {
+    plans_.shortage = shortage();
+  }
+  plans_.counts.profiles = profiles_.count();
+  plans_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(plans_);
+}
+
+void PlanSearch::report(std::int64_t done, std::size_t of, const char* what) const {
+  if (hooks_.progress) hooks_.progress(done, static_cast<std::int64_t>(of), what);
+}
+
+bool PlanSearch::fits(const sim::ClosedForm& form) const {
+  // What is not exact is recorded in doubt: its bound is within the memory.
+  return budget_ == 0 || !form.is_exact || form.memory <= budget_;
+}
+
+std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> some) {
+  std::vector<ProfileKey> keys;
+  std::vector<std::pair<sim::PlanPoint, std::int64_t>> forms;
+  for (const PlanCandidate& each : some) {
+    keys.push_back(profiles_.key_of(each.point, each.division));
+    forms.emplace_back(each.point, each.division.micro_batches);
+  }
+  profiles_.prepare(keys);
+  profiles_.prepare_forms(forms);
+  std::vector<Judged> judged(some.size());
+  on_all_cores(some.size(), [&](std::size_t i) {
+    judged[i] = {some[i], *profiles_.closed_form(some[i].point, some[i].division)};
+  });
+  return judged;
+}
+
+std::uint64_t PlanSearch::number_of_twin(const sim::PlanPoint& point) const {
+  sim::PlanPoint twin = point;
+  twin.state = 0;
+  return space_.index(twin);
+}
+
+// Sharding more than the optimizer's state costs a pipeline collectives for every micro-batch, and
+// leaving the device copies: where the same plan fits without, it is faster.
+bool PlanSearch::has_better_twin(const sim::PlanPoint& point) const {
+  if (request_.goal == PlanGoal::memory || space_.pipeline[point.pipeline] == 1) return false;
+  const Strategy& state = space_.states[point.state];
+  if (state.zero.stage < 2 && !state.offload.any()) return false;
+  return fitting_twins_.contains(number_of_twin(point));
+}
+
+// The next ones in the order of their bounds, beginning with `begin`, which goes on.
+std::vector<PlanCandidate> PlanSearch::next_to_judge(std::size_t& begin) {
+  std::vector<PlanCandidate> some;
+  for (; begin < candidates_.all.size() && some.size() < kJudgedAtOnce; ++begin) {
+    const PlanCandidate& each = candidates_.all[begin];
+    if (!has_better_twin(each.point)) some.push_back(each);
+  }
+  return still_good(some);
+}
+
+// Those whose pipelines could be among the best, once there are enough.
+std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidate>& some) {
+  if (request_.goal == PlanGoal::memory || kept_.size() < wanted()) return some;
+  std::vector<std::pair<sim::PlanPoint, std::int64_t>> forms;
+  for (const PlanCandidate& each : some) {
+    forms.emplace_back(each.point, each.division.micro_batches);
+  }
+  profiles_.prepare_forms(forms);
+  std::vector<std::int64_t> times(some.size());
+  on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i]); });
+  std::vector<PlanCandidate> good;
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (static_cast<double>(times[i]) * (1 - kBoundError) <= static_cast<double>(worst_kept())) {
+      good.push_back(some[i]);
+    }
+  }
+  return good;
+}
+
+void PlanSearch::keep(const Judged& judged) {
+  ++plans_.counts.judged;
+  if (!fits(judged.form)) return;
+  ++plans_.counts.fitting;
+  const Strategy& state = space_.states[judged.candidate.point.state];
+  if (state.zero.stage == 1 && !state.offload.any() && judged.form.is_exact) {
+    fitting_twins_.insert(number_of_twin(judged.candidate.point));
+  }
+  kept_.push_back(judged);
+}
+
+// Until no bound is below the last of the best.
+void PlanSearch::judge_all() {
+  const std::vector<PlanCandidate>& all = candidates_.all;
+  for (std::size_t begin = 0; begin < all.size() && !is_cancelled();) {
+    const bool enough = kept_.size() >= wanted();
+    if (enough && !request_.explains) break;
+    if (enough && goal_value(request_.goal, all[begin].least) > worst_kept()) break;
+    for (const Judged& each : judge(next_to_judge(begin))) keep(each);
+    std::ranges::stable_sort(
+        kept_, {}, [&](const Judged& each) { return goal_value(request_.goal, each.form); });
+    if (kept_.size() > kMostRecorded) kept_.resize(kMostRecorded);
+    report(static_cast<std::int64_t>(begin), all.size(), "judged");
+  }
+}
+
+// Some more than are shown: what does not fit after all leaves others.
+std::size_t PlanSearch::wanted() const { return request_.top + 4; }
+
+std::int64_t PlanSearch::worst_kept() const {
+  return goal_value(request_.goal, kept_[wanted() - 1].form);
+}
+
+double PlanSearch::value_of(const RunResult& result) const {
+  return request_.goal == PlanGoal::memory ? static_cast<double>(result.peak_device.total())
+                                           : result.step_time.median;
+}
+
+double PlanSearch::foreseen_value(const Judged& each) const {
+  const auto value = static_cast<double>(goal_value(request_.goal, each.form));
+  return request_.goal == PlanGoal::memory ? value : value * 1e-12;
+}
+
+double PlanSearch::doubt(const Judged& each) {
+  return each.form.is_exact ? kFormError : kNearFormError;
+}
+
+// In the order of the closed forms, until enough are there and none to come is the best, should its
+// closed form say too much as well.
+void PlanSearch::record_best() {
+  double least_ratio = 1;  // of what was recorded to what was foreseen
+  for (std::size_t begin = 0; begin < kept_.size() && begin < kMostRecorded && !is_cancelled();) {
+    if (plans_.best.size() >= request_.top &&
+        foreseen_value(kept_[begin]) * least_ratio * (1 - doubt(kept_[begin])) >
+            value_of(plans_.best.front().result)) {
+      break;
+    }
+    const std::size_t count = std::min(kRecordedAtOnce, kept_.size() - begin);
+    std::vector<std::optional<Plan>> recorded(count);
+    on_all_cores(count, [&](std::size_t i) { recorded[i] = record(kept_[begin + i]); });
+    for (std::size_t i = 0; i < count; ++i) {
+      ++plans_.counts.recorded;
+      if (!recorded[i]) continue;
+      least_ratio =
+          std::min(least_ratio, value_of(recorded[i]->result) / foreseen_value(kept_[begin + i]));
+      plans_.best.push_back(std::move(*recorded[i]));
+    }
+    std::ranges::stable_sort(plans_.best, {},
+                             [&](const Plan& plan) { return value_of(plan.result); });
+    begin += count;
+    report(plans_.counts.recorded, wanted(), "recorded");
+  }
+}
+
+ImportedStrategy PlanSearch::named(const sim::PlanPoint& point) const {
+  ImportedStrategy imported = scenario_.strategies[point.state];
+  imported.strategy = space_.strategy(point);
+  imported.strategy.name = plan_name(imported.strategy);
+  imported.ranks = space_.ranks;
+  return imported;
+}
+
+// Every step after the first is alike.
+ProgramOptions PlanSearch::recorded_options() const {
+  ProgramOptions options = program_options(scenario_);
+  options.recorded_steps = kRecordedSteps;
+  return options;
+}
+
+std::optional<Plan> PlanSearch::record(const Judged& judged) const {
+  Plan plan{.strategy = named(judged.candidate.point), .closed_form = judged.form};
+  const DeviceProperties device = simulated_device(scenario_, cluster_);
+  const Verdict verdict = zl::judge(scenario_, plan.strategy.strategy, device, recorded_options());
+  if (!verdict.fits()) return std::nullopt;
+  plan.result = price_run(scenario_, *verdict.recording, cluster_);
+  write_origin(scenario_, plan.strategy, "sim", plan.result);
+  plan.result.device_capacity = budget_;
+  return plan;
+}
+
+// Of the one that needs least.
+std::string PlanSearch::shortage() {
+  std::vector<PlanCandidate> least;
+  for (const std::vector<PlanCandidate>* list : {&candidates_.all, &candidates_.too_large}) {
+    least.insert(least.end(), list->begin(), list->end());
+  }
+  std::ranges::stable_sort(least, {}, [](const PlanCandidate& each) { return each.least.memory; });
+  least.resize(std::min(least.size(), kLeastTried));
+  const std::vector<Judged> judged = judge(least);
+  const auto smallest =
+      std::ranges::min_element(judged, {}, [](const Judged& each) { return each.form.memory; });
+  const ImportedStrategy strategy = named(smallest->candidate.point);
+  return plan_shortage(scenario_, cluster_, strategy);
+}
+
+}  // namespace zl

@@ -1,0 +1,66 @@
+// The search of a plan: bounds, then closed forms, then recordings, each of what the one before
+// leaves.
+// Ownership: a PlanSearch owns what it finds; it refers to the request. Threads: used by one
+// thread, which uses all cores.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/train/rank_program.h"
+#include "scenarios/planner/plan_candidates.h"
+
+namespace zl {
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanRequest& request, const PlanHooks& hooks);
+
+  Plans find();
+
+ private:
+  struct Judged {
+    PlanCandidate candidate;
+    sim::ClosedForm form;
+  };
+
+  bool is_cancelled() const { return hooks_.cancelled != nullptr && *hooks_.cancelled; }
+  void report(std::int64_t done, std::size_t of, const char* what) const;
+  std::size_t wanted() const;
+  std::int64_t worst_kept() const;
+  double value_of(const RunResult& result) const;
+  static double doubt(const Judged& each);
+  double foreseen_value(const Judged& each) const;
+  bool fits(const sim::ClosedForm& form) const;
+
+  std::vector<Judged> judge(std::span<const PlanCandidate> some);
+  std::uint64_t number_of_twin(const sim::PlanPoint& point) const;
+  bool has_better_twin(const sim::PlanPoint& point) const;
+  std::vector<PlanCandidate> next_to_judge(std::size_t& begin);
+  std::vector<PlanCandidate> still_good(const std::vector<PlanCandidate>& some);
+  void keep(const Judged& judged);
+  void judge_all();
+  ImportedStrategy named(const sim::PlanPoint& point) const;
+  ProgramOptions recorded_options() const;
+  std::optional<Plan> record(const Judged& judged) const;
+  void record_best();
+  std::string shortage();
+
+  const PlanRequest& request_;
+  const PlanHooks& hooks_;
+  const Scenario& scenario_;
+  const sim::ClusterSpec cluster_;
+  const std::int64_t budget_;
+  const sim::PlanSpace space_;
+  PlanProfiles profiles_;
+  PlanBounder bounder_;
+  PlanCandidates candidates_;
+  std::vector<Judged> kept_;                         // the best by their closed forms
+  std::unordered_set<std::uint64_t> fitting_twins_;  // that fit with the optimizer's state sharded
+  Plans plans_;
+};
+
+}  // namespace zl

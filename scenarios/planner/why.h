@@ -1,0 +1,22 @@
+// Plans in words: what to call one, how simple it is, and why it is better than another.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "scenarios/planner/found_plan.h"
+
+namespace zl {
+
+// "tp8 pp4 dp2 zero-1 interleaved x2, recompute full".
+std::string mesh_text(const Strategy& strategy, std::int64_t ranks);
+// The same as a strategy's name: "zero-1 + tp8 pp4".
+std::string plan_name(const Strategy& strategy);
+
+// How many things there are to it that a plain data-parallel run does not have.
+int complexity(const Strategy& strategy);
+
+// "4.2 % faster: 310 ms less bubble, 120 ms more tensor communication".
+std::string why_better(const Plan& plan, const Plan& other);
+
+}  // namespace zl

@@ -1,0 +1,282 @@
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
+#include "scenarios/published/published_run.h"
+
+namespace zl {
+namespace {
+
+// What cannot be said, in words; ends the expression of a run.
+struct Inexpressible {
+  std::string why;
+};
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::int64_t whole(const CsvRow& row, const char* column, std::int64_t fallback) {
+  const std::string& text = row.at(column);
+  if (text.empty()) return fallback;
+  std::int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size()) {
+    throw Inexpressible{std::string(column) + " is no whole number"};
+  }
+  return value;
+}
+
+std::int64_t stated(const CsvRow& row, const char* column) {
+  const std::int64_t value = whole(row, column, 0);
+  if (value < 1) throw Inexpressible{std::string(column) + " is not stated"};
+  return value;
+}
+
+struct ModelShape {
+  std::int64_t ranks = 1, tensor = 1, pipeline = 1, data = 1, chunks = 1;
+  std::int64_t micro_batch = 1, accumulation = 1, sequence = 0;
+  std::int64_t layers = 0, hidden = 0, vocab = 0;
+
+  double batch() const { return static_cast<double>(micro_batch * accumulation * data); }
+};
+
+// Of "layers/vstage=2" or a number of chunks.
+std::int64_t chunks_of(const CsvRow& row, const ModelShape& shape) {
+  const std::string& text = row.at("vpp");
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return whole(row, "vpp", 1);
+  const std::int64_t layers = std::atoll(text.c_str() + equals + 1);
+  const std::int64_t chunk = shape.pipeline * layers;
+  if (layers < 1 || shape.layers % chunk != 0) {
+    throw Inexpressible{"stages of unequal numbers of layers"};
+  }
+  return shape.layers / chunk;
+}
+
+bool is_llama(const CsvRow& row) {
+  std::string name = row.at("model");
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return contains(name, "llama") || contains(name, "mistral") || contains(name, "qwen");
+}
+
+bool is_bert(const CsvRow& row) { return row.at("model").starts_with("BERT-Large"); }
+
+void check_kind(const PublishedRun& run) {
+  const CsvRow& row = run.row;
+  const std::string& model = row.at("model");
+  for (const char* other : {"moe", "t5", "bert", "multimodal", "mimo", "hybrid", "mamba"}) {
+    if (model == other) throw Inexpressible{"a model of another kind (" + model + ")"};
+  }
+  if (whole(row, "ep", 1) > 1) throw Inexpressible{"experts"};
+  if (whole(row, "cp", 1) > 1) throw Inexpressible{"context parallelism"};
+  const std::string& precision = row.at("precision");
+  const std::string& notes = row.at("notes");
+  if (contains(precision, "8") || contains(notes, "fp8") || contains(notes, "float8")) {
+    throw Inexpressible{"products in 8 bits"};
+  }
+  if (contains(notes, "multi-latent") || contains(notes, "use-megatron-fsdp")) {
+    throw Inexpressible{"a program of another kind"};
+  }
+  if (contains(notes, "async TP")) throw Inexpressible{"asynchronous tensor parallelism"};
+  if (run.software.empty()) throw Inexpressible{"no profile of its software"};
+  if (run.gpu.empty()) throw Inexpressible{"no cluster of its GPU"};
+}
+
+ModelShape shape_of(const PublishedRun& run) {
+  const CsvRow& row = run.row;
+  ModelShape shape;
+  shape.layers = stated(row, "layers");
+  shape.hidden = stated(row, "hidden");
+  shape.sequence = stated(row, "seq");
+  shape.micro_batch = stated(row, "micro_batch");
+  shape.vocab = whole(row, "vocab", is_llama(row) ? 128256 : 51200);
+  shape.tensor = whole(row, "tp", 1);
+  shape.pipeline = whole(row, "pp", 1);
+  // A test of one node says its parallel sizes only.
+  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty();
+  shape.ranks = one_node ? stated(row, "gpus_per_node") : stated(row, "n_gpus");
+  const std::int64_t model = shape.tensor * shape.pipeline;
+  if (shape.ranks % model != 0) throw Inexpressible{"ranks that do not fill the mesh"};
+  shape.data = shape.ranks / model;
+  if (whole(row, "dp", shape.data) != shape.data)
+    throw Inexpressible{"ranks that do not fill the mesh"};
+  shape.chunks = chunks_of(row, shape);
+  const std::int64_t batch = whole(row, "global_batch", shape.data * shape.micro_batch);
+  if (batch % (shape.data * shape.micro_batch) != 0) {
+    throw Inexpressible{"a global batch that micro-batches do not fill"};
+  }
+  shape.accumulation = batch / (shape.data * shape.micro_batch);
+  if (shape.pipeline == 1) shape.chunks = 1;
+  if (shape.layers % (shape.pipeline * shape.chunks) != 0) {
+    throw Inexpressible{"stages of unequal numbers of layers"};
+  }
+  if (shape.chunks > 1 && shape.accumulation % shape.pipeline != 0) {
+    throw Inexpressible{"interleaved stages whose micro-batches do not fill rounds"};
+  }
+  return shape;
+}
+
+// Narayanan et al. 2021, equation 3: FLOPs of a GPT's step, with recomputation or without.
+double gpt_flops(const ModelShape& shape, bool recomputed) {
+  const auto s = static_cast<double>(shape.sequence), h = static_cast<double>(shape.hidden);
+  const auto layers = static_cast<double>(shape.layers), v = static_cast<double>(shape.vocab);
+  const double block = recomputed ? 96 : 72, head = recomputed ? 16 : 12;
+  return block * shape.batch() * s * layers * h * h * (1 + s / (6 * h) + v / (head * layers * h));
+}
+
+double seconds_of(const PublishedRun& run, const ModelShape& shape) {
+  const auto ranks = static_cast<double>(shape.ranks);
+  const double tokens = shape.batch() * static_cast<double>(shape.sequence);
+  if (run.quantity == "iteration_time") return run.unit == "ms" ? run.value / 1000 : run.value;
+  if (run.quantity == "tokens_per_s_per_gpu") return tokens / ranks / run.value;
+  if (run.quantity == "samples_per_s") return shape.batch() / run.value;
+  if (run.quantity == "samples_per_gpu_per_s") return shape.batch() / ranks / run.value;
+  if (run.quantity == "achieved_tflops_per_gpu") {
+    return gpt_flops(shape, true) / ranks / (run.value * 1e12);
+  }
+  if (run.quantity == "model_tflops_per_gpu") {
+    return gpt_flops(shape, false) / ranks / (run.value * 1e12);
+  }
+  throw Inexpressible{contains(run.quantity, "memory") ? "memory under another software"
+                                                       : "a quantity that is no step time"};
+}
+
+Json model_of(const PublishedRun& run, const ModelShape& shape) {
+  const CsvRow& row = run.row;
+  if (is_bert(row)) return "bert-large";
+  const std::int64_t heads = stated(row, "heads");
+  if (shape.hidden % heads != 0) throw Inexpressible{"heads that do not divide hidden"};
+  Json model = {{"name", "published"},
+                {"family", is_llama(row) ? "llama" : "gpt2"},
+                {"layers", shape.layers},
+                {"hidden", shape.hidden},
+                {"heads", heads},
+                {"vocab", shape.vocab},
+                {"max_sequence", shape.sequence}};
+  const std::int64_t ffn = whole(row, "ffn", 0), kv_heads = whole(row, "kv_heads", 0);
+  if (ffn > 0) model["ffn"] = ffn;
+  if (kv_heads > 0 && is_llama(row)) model["kv_heads"] = kv_heads;
+  if (is_llama(row)) {
+    model["rope_theta"] = 500000.0;
+    model["norm_epsilon"] = 1e-5;
+  } else if (kv_heads > 0 && kv_heads != heads) {
+    throw Inexpressible{"a GPT with grouped queries"};
+  }
+  return model;
+}
+
+// "8x HDR InfiniBand 200Gb/s per node", "400Gb/s RDMA per GPU": bytes/s of a GPU; 0: not said.
+double bytes_between_nodes(const std::string& link, int node_devices) {
+  const std::size_t end = link.find("Gb/s");
+  if (end == std::string::npos || contains(link, "Ethernet")) return 0;
+  std::size_t begin = end;
+  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(link[begin - 1])) != 0)) --begin;
+  double gigabits = std::atof(link.c_str() + begin);
+  if (link.size() > 1 && link[1] == 'x') gigabits *= std::atof(link.c_str());
+  if (contains(link, "per node")) gigabits /= node_devices;
+  return gigabits * 1e9 / 8;
+}
+
+Json cluster_of(const PublishedRun& run, const ModelShape& shape) {
+  sim::ClusterSpec cluster = load_cluster(run.gpu);
+  const int node = static_cast<int>(whole(run.row, "gpus_per_node", cluster.node_devices));
+  if (node > 0) cluster.node_devices = node;
+  const double link = bytes_between_nodes(run.row.at("inter_node_link"), cluster.node_devices);
+  if (link > 0) cluster.inter.bandwidth = link;
+  cluster.devices = static_cast<int>(shape.ranks);
+  return parse_json(sim::cluster_json(cluster), run.id);
+}
+
+std::string recompute_of(const PublishedRun& run) {
+  const std::string& text = run.row.at("recompute");
+  if (text.starts_with("full")) return "full";
+  const bool fsdp = run.software.starts_with("torch");
+  if (text == "selective") return fsdp ? "selective:attention,mlp" : "selective:attention";
+  // That formula counts a second forward.
+  return run.quantity == "achieved_tflops_per_gpu" ? "full" : "none";
+}
+
+void add_parallel(const PublishedRun& run, const ModelShape& shape, Json& extension) {
+  if (shape.tensor * shape.pipeline == 1) return;
+  Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
+  if (shape.chunks > 1) {
+    parallel["schedule"] = "interleaved";
+    parallel["virtual_stages"] = shape.chunks;
+  }
+  const std::string& sequence = run.row.at("seq_parallel");
+  if (shape.tensor > 1 && (sequence == "yes" || sequence == "True")) {
+    parallel["sequence_parallel"] = true;
+  }
+  extension["parallel"] = parallel;
+}
+
+Json strategy_of(const PublishedRun& run, const ModelShape& shape) {
+  const CsvRow& row = run.row;
+  const std::string& stage = row.at("zero_stage");
+  Json zero = {{"stage", stage.empty() ? 0 : std::atoi(stage.c_str())}};
+  Json extension = {{"recompute", recompute_of(run)}};
+  Json strategy = {{"train_micro_batch_size_per_gpu", shape.micro_batch},
+                   {"gradient_accumulation_steps", shape.accumulation},
+                   {"data_types", {{"grad_accum_dtype", "fp32"}}}};
+  strategy[row.at("precision") == "bf16" ? "bf16" : "fp16"] = {{"enabled", true}};
+  const std::string& offload = row.at("offload");
+  if (offload.starts_with("CPU")) {
+    zero["offload_optimizer"] = {{"device", "cpu"}};
+    if (contains(offload, "activation")) {
+      strategy["activation_checkpointing"] = {{"cpu_checkpointing", true}};
+    }
+  } else if (!offload.empty()) {
+    throw Inexpressible{"offload that is not described"};
+  }
+  if (is_bert(row)) {
+    strategy.erase("data_types");
+    strategy["communication_data_type"] = "fp16";
+    if (row.at("optimizer").starts_with("1-bit")) {
+      strategy["optimizer"] = {{"type", "OneBitAdam"},
+                               {"params", {{"lr", 4e-4}, {"freeze_step", 2}}}};
+    }
+  }
+  add_parallel(run, shape, extension);
+  strategy["zero_optimization"] = zero;
+  strategy["x-zerolab"] = extension;
+  return strategy;
+}
+
+Expressed expressed(const PublishedRun& run, const std::string& software) {
+  check_kind(run);
+  const ModelShape shape = shape_of(run);
+  Expressed out;
+  out.seconds = seconds_of(run, shape);
+  // Frozen steps of 1-bit Adam come after the second.
+  const int steps = run.row.at("optimizer").starts_with("1-bit") ? 6 : 2;
+  const Json document = {{"schema", 1},
+                         {"model", model_of(run, shape)},
+                         {"cluster", cluster_of(run, shape)},
+                         {"strategies", Json::array({strategy_of(run, shape)})},
+                         {"run",
+                          {{"ranks", shape.ranks},
+                           {"steps", steps},
+                           {"sequence_length", shape.sequence},
+                           {"software", software.empty() ? run.software : software}}}};
+  out.scenario = scenario_from_json(to_text(document, -1), run.id);
+  return out;
+}
+
+}  // namespace
+
+Expressed express(const PublishedRun& run, const std::string& software) {
+  try {
+    return expressed(run, software);
+  } catch (const Inexpressible& reason) {
+    return {{}, 0, reason.why};
+  } catch (const Error& error) {
+    return {{}, 0, error.what()};
+  }
+}
+
+}  // namespace zl

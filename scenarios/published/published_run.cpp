@@ -1,0 +1,132 @@
+#include "scenarios/published/published_run.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "core/base/error.h"
+#include "core/base/nearest.h"
+#include "core/base/text.h"
+#include "scenarios/files/catalog.h"
+
+namespace zl {
+namespace {
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+struct Rule {
+  std::string_view part, name;
+};
+
+// What a source ran, by words of its name; the first that fits.
+constexpr std::array kSoftware = {Rule{"vTrain", "megatron-deepspeed-2021"},
+                                  Rule{"Korthikanti", "megatron-deepspeed-2021"},
+                                  Rule{"Narayanan", "megatron-deepspeed-2021"},
+                                  Rule{"Zero Bubble", "megatron-deepspeed-2021"},
+                                  Rule{"microsoft/DeepSpeed", "megatron-deepspeed-2021"},
+                                  Rule{"SimuMax", "megatron-core"},
+                                  Rule{"Megatron-LM", "megatron-core"},
+                                  Rule{"torchtitan", "torch-fsdp2"},
+                                  Rule{"llm.c", "llm.c"},
+                                  Rule{"llm-foundry", "torch-fsdp1-2023"},
+                                  Rule{"mosaicml", "torch-fsdp1-2023"},
+                                  Rule{"nanoGPT", "torch-ddp"}};
+
+// The catalogue's GPU, by words of a GPU's name; the first that fits.
+constexpr std::array kGpus = {Rule{"A100-40", "a100-40"},
+                              Rule{"A100-PCIe", ""},
+                              Rule{"A100", "a100-80"},
+                              Rule{"500W", "h100-500w"},
+                              Rule{"Grand Teton", "h100-500w"},
+                              Rule{"H100-NVL", "h100-nvl"},
+                              Rule{"H100-PCIe", "h100-pcie"},
+                              Rule{"H100", "h100"},
+                              Rule{"H200", "h200"},
+                              Rule{"GB200", "gb200"},
+                              Rule{"B200", "b200"},
+                              Rule{"V100", "v100"},
+                              Rule{"L40S", "l40s"},
+                              Rule{"4090", "rtx-4090"},
+                              Rule{"MI300X", "mi300x"},
+                              Rule{"A10G", "a10g"}};
+
+template <std::size_t count>
+std::string first_that_fits(const std::array<Rule, count>& rules, std::string_view text) {
+  const auto rule =
+      std::ranges::find_if(rules, [&](const Rule& each) { return has(text, each.part); });
+  return rule == rules.end() ? "" : std::string(rule->name);
+}
+
+std::string software_of(const CsvRow& row) {
+  if (!row.at("software").empty()) return row.at("software");
+  const std::string software = first_that_fits(kSoftware, row.at("source"));
+  const bool compiled = has(row.at("notes"), "compile") || has(row.at("id"), "compile");
+  return software == "torch-fsdp2" && compiled ? "torch-fsdp2-compile" : software;
+}
+
+std::string gpu_of(const CsvRow& row) {
+  const std::string& gpu = row.at("gpu");
+  if (catalog_has("clusters", gpu)) return gpu;
+  if (has(gpu, "V100") && has(row.at("inter_node_link"), "Ethernet")) return "v100-ethernet";
+  return first_that_fits(kGpus, gpu);
+}
+
+double number_at(const CsvRow& row, const char* column, const std::string& source) {
+  const std::string& text = row.at(column);
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || !(value > 0)) {
+    throw Error(ErrorCode::invalid, source + ":" + std::to_string(row.line) + ": " + column +
+                                        ": \"" + shortened(text) + "\" is no number above 0");
+  }
+  return value;
+}
+
+constexpr std::array kUnits = {"ms",          "s",         "GiB",           "GB",
+                               "TFLOP/s/GPU", "tok/s/GPU", "samples/s/GPU", "samples/s"};
+
+void check_unit(const CsvRow& row, const std::string& source) {
+  const std::string& unit = row.at("unit");
+  if (std::ranges::find(kUnits, unit) != kUnits.end()) return;
+  throw Error(ErrorCode::invalid,
+              source + ":" + std::to_string(row.line) + ": unit: \"" + shortened(unit) +
+                  "\" is not one of " +
+                  join(std::vector<std::string>(kUnits.begin(), kUnits.end()), ", "));
+}
+
+}  // namespace
+
+std::vector<PublishedRun> read_published(std::string_view csv, const std::string& source) {
+  std::vector<PublishedRun> runs;
+  for (CsvRow& row : read_csv(csv, source,
+                              {"id", "source", "gpu", "measured_quantity", "value", "unit",
+                               "layers", "hidden", "heads", "seq", "n_gpus", "micro_batch"})) {
+    check_unit(row, source);
+    PublishedRun run{.id = row.at("id"),
+                     .source = row.at("source"),
+                     .link = row.at("link"),
+                     .software = software_of(row),
+                     .gpu = gpu_of(row),
+                     .quantity = row.at("measured_quantity"),
+                     .unit = row.at("unit"),
+                     .value = number_at(row, "value", source),
+                     .row = {}};
+    run.row = std::move(row);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<PublishedRun> catalog_published() {
+  std::vector<PublishedRun> all;
+  for (const std::string& name : catalog_names("published")) {
+    for (PublishedRun& run : read_published(catalog_text("published", name), name + ".csv")) {
+      all.push_back(std::move(run));
+    }
+  }
+  return all;
+}
+
+}  // namespace zl

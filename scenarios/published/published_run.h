@@ -1,0 +1,43 @@
+// Runs that others have measured and published, and what scenario of this program each is.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/files/scenario.h"
+#include "scenarios/published/csv_rows.h"
+
+namespace zl {
+
+// One measurement. What a table of published runs leaves out is empty, and 0 where it is a number.
+struct PublishedRun {
+  std::string id, source, link;
+  std::string software, gpu;  // as the catalogue calls them; empty: neither said nor known
+  std::string quantity, unit;
+  double value = 0;
+  CsvRow row;  // everything else
+};
+
+// Columns as ground truth has them: id, source, gpu, n_gpus, model, layers, hidden, heads,
+// kv_heads, ffn, vocab, seq, global_batch, micro_batch, tp, pp, dp, vpp, seq_parallel, zero_stage,
+// offload, recompute, precision, optimizer, measured_quantity, value, unit; `software` where the
+// source does not tell it, `link` to the source. Throws Error{invalid} naming source, line, column
+// and value: a column that is missing, a value that is no number, a unit that is unknown.
+std::vector<PublishedRun> read_published(std::string_view csv, const std::string& source);
+
+// All tables of the catalogue.
+std::vector<PublishedRun> catalog_published();
+
+// A run in terms of this program, or why it cannot be said in them.
+struct Expressed {
+  std::optional<Scenario> scenario;  // one strategy
+  double seconds = 0;                // of one optimizer step, as measured
+  std::string why_not;
+};
+// Under the run's software, or another.
+Expressed express(const PublishedRun& run, const std::string& software = "");
+
+}  // namespace zl

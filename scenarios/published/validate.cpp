@@ -1,0 +1,148 @@
+#include "scenarios/published/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/threads/all_cores.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/published/record_published.h"
+
+namespace zl {
+namespace {
+
+Judged judge(const PublishedRun& run, const std::string& software) {
+  Judged judged{.run = &run, .why_not = {}};
+  Expressed expressed = express(run, software);
+  judged.why_not = expressed.why_not;
+  if (!expressed.scenario) return judged;
+  judged.measured = expressed.seconds;
+  try {
+    const RecordedRun recorded = record_published(std::move(*expressed.scenario));
+    const RunResult result = price_published(recorded, scenario_cluster(recorded.scenario));
+    judged.predicted = result.step_time.median;
+    judged.low = result.step_time_low;
+    judged.high = result.step_time_high;
+  } catch (const Error& error) {
+    judged.why_not = error.what();
+  }
+  return judged;
+}
+
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i + 1;
+    while (end < order.size() && values[order[end]] <= values[order[i]]) ++end;
+    const double mean = static_cast<double>(i + end - 1) / 2;
+    for (; i < end; ++i) ranks[order[i]] = mean;
+  }
+  return ranks;
+}
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto count = static_cast<double>(a.size());
+  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / count;
+  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / count;
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ab += (a[i] - mean_a) * (b[i] - mean_b);
+    aa += (a[i] - mean_a) * (a[i] - mean_a);
+    bb += (b[i] - mean_b) * (b[i] - mean_b);
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+double spearman(std::span<const Judged* const> judged) {
+  if (judged.size() < 3) return 0;
+  std::vector<double> measured, predicted;
+  for (const Judged* each : judged) {
+    measured.push_back(each->measured);
+    predicted.push_back(each->predicted);
+  }
+  return correlation(ranks_of(measured), ranks_of(predicted));
+}
+
+template <class KeyOf>
+std::vector<Accuracy> grouped(std::span<const Judged> judged, const KeyOf& key_of) {
+  std::vector<std::pair<Accuracy, std::vector<const Judged*>>> groups;
+  std::map<std::string, std::size_t> places;
+  for (const Judged& each : judged) {
+    if (!each.is_predicted()) continue;
+    const Accuracy key = key_of(each);
+    const std::string text = key.source + '\n' + key.software + '\n' + key.gpu;
+    const auto [place, is_new] = places.try_emplace(text, groups.size());
+    if (is_new) groups.push_back({key, {}});
+    groups[place->second].second.push_back(&each);
+  }
+  std::vector<Accuracy> all;
+  for (const auto& [key, members] : groups) {
+    Accuracy accuracy = accuracy_of(members);
+    accuracy.source = key.source;
+    accuracy.software = key.software;
+    accuracy.gpu = key.gpu;
+    all.push_back(std::move(accuracy));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Judged> judge_published(std::span<const PublishedRun> runs,
+                                    const std::string& software) {
+  if (!software.empty()) load_software(software);  // says what is wrong with it
+  std::vector<Judged> all(runs.size());
+  on_all_cores(runs.size(), [&](std::size_t i) { all[i] = judge(runs[i], software); });
+  return all;
+}
+
+Accuracy accuracy_of(std::span<const Judged* const> judged) {
+  Accuracy out;
+  std::vector<double> errors;
+  for (const Judged* each : judged) {
+    errors.push_back(std::abs(each->error()));
+    out.mape += std::abs(each->error());
+    out.bias += each->error();
+    out.inside += each->is_inside() ? 1 : 0;
+    out.worst.push_back(each);
+  }
+  out.rows = static_cast<std::int64_t>(judged.size());
+  if (out.rows == 0) return out;
+  const auto count = static_cast<double>(out.rows);
+  out.mape /= count;
+  out.bias /= count;
+  out.inside /= count;
+  std::ranges::sort(errors);
+  out.p95 = errors[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
+  out.rank_correlation = spearman(judged);
+  std::ranges::stable_sort(out.worst, std::greater{},
+                           [](const Judged* each) { return std::abs(each->error()); });
+  out.worst.resize(std::min<std::size_t>(5, out.worst.size()));
+  return out;
+}
+
+std::vector<Accuracy> accuracy_by_source(std::span<const Judged> judged) {
+  return grouped(judged, [](const Judged& each) {
+    Accuracy key;
+    key.source = each.run->source;
+    key.software = each.run->software;
+    key.gpu = each.run->gpu;
+    return key;
+  });
+}
+
+std::vector<Accuracy> accuracy_by_software(std::span<const Judged> judged) {
+  return grouped(judged, [](const Judged& each) {
+    Accuracy key;
+    key.software = each.run->software;
+    key.gpu = each.run->gpu;
+    return key;
+  });
+}
+
+}  // namespace zl

@@ -1,0 +1,44 @@
+// Published runs beside what is predicted of them.
+// Ownership: values; a Judged refers to its run. Threads: functions use all cores and block.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scenarios/published/published_run.h"
+
+namespace zl {
+
+struct Judged {
+  const PublishedRun* run = nullptr;
+  double measured = 0, predicted = 0, low = 0, high = 0;  // seconds of a step; the error bar
+  std::string why_not;                                    // not expressed or not predicted
+
+  bool is_predicted() const { return predicted > 0; }
+  double error() const { return predicted / measured - 1; }
+  bool is_inside() const { return low <= measured && measured <= high; }
+};
+
+// Of every run; `software` other than "" stands for what the runs say. Throws what a row of the
+// catalogue or a file cannot be blamed for.
+std::vector<Judged> judge_published(std::span<const PublishedRun> runs,
+                                    const std::string& software = "");
+
+struct Accuracy {
+  std::string source, software, gpu;
+  std::int64_t rows = 0;
+  double mape = 0, bias = 0, p95 = 0;  // of predicted over measured, less one
+  double rank_correlation = 0;         // Spearman's; 0 below 3 rows
+  double inside = 0;                   // share of the rows within the error bar
+  std::vector<const Judged*> worst;    // at most five
+};
+
+// Of what was predicted, all together. rows 0: nothing was.
+Accuracy accuracy_of(std::span<const Judged* const> judged);
+// By source, software and GPU, in the order of the runs; and by software and GPU.
+std::vector<Accuracy> accuracy_by_source(std::span<const Judged> judged);
+std::vector<Accuracy> accuracy_by_software(std::span<const Judged> judged);
+
+}  // namespace zl

@@ -1,0 +1,55 @@
+// Why a prediction is what it is: where a step's time and the peak's bytes go, and which part of
+// the hardware would change it most.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/run/replay.h"
+
+namespace zl {
+
+// All work of one kind in one step: the same operation, phase and kind of layer, held up by the
+// same thing.
+struct StepItem {
+  std::string operation;  // short_name() of its events: products and collectives with their shape
+  std::string phase, layers;
+  std::string limit;  // compute, memory, shortest kernel; a link; measured, of a calibrated cluster
+  std::int64_t count = 0;
+  double seconds = 0;
+  double flops = 0;
+  double bytes = 0;  // moved by the software's kernels; sent by the rank; copied
+  double least = 0;  // seconds at the data sheet's peak of what limits it; 0: unknown
+  double of_peak() const { return seconds > 0 ? least / seconds : 0; }
+};
+
+// Blocks of memory of one name.
+struct HeldItem {
+  MemoryTag tag{};
+  std::string what;
+  int first_unit = -1, last_unit = -1;
+  std::int64_t blocks = 0, bytes = 0;
+};
+
+// A step with twice as much of one thing.
+struct Lever {
+  std::string twice;
+  double step_seconds = 0;
+};
+
+// Of the recording's own rank, the one that holds the most.
+struct Explanation {
+  RunResult result;            // memory without limits
+  std::vector<StepItem> step;  // the last one, the longest first
+  std::vector<HeldItem> peak;  // device memory, the largest first
+  std::vector<Lever> levers;   // the one that helps most first; none that changes less than 0.1 %
+};
+
+// What is live right after the event, the largest first.
+std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space);
+
+// Throws Error as Runner::run does.
+Explanation explain(const Scenario& scenario, const ImportedStrategy& imported);
+
+}  // namespace zl

@@ -1,0 +1,81 @@
+#include "scenarios/run/generation_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/trace/trace.h"
+#include "simulator/timeline.h"
+#include "simulator/world.h"
+
+namespace zl {
+namespace {
+
+constexpr double kSecondsPerPicosecond = 1e-12;
+
+// Room for the longest prompt and what follows it.
+GeneratorOptions options_of(const GenerationRequest& request) {
+  std::size_t longest = 0;
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
+  return {.dtype = request.dtype,
+          .sequences = static_cast<int>(request.prompts.size()),
+          .capacity = static_cast<std::int64_t>(longest) + request.options.max_tokens};
+}
+
+// What one rank does, on any device.
+GenerationRun run_rank(RankHandle handle, const GenerationRequest& request,
+                       const WeightSource* weights, Trace* trace) {
+  RankContext context(handle.device, handle.communicator, {.record_trace = trace != nullptr});
+  Generator generator(context, request.model, options_of(request),
+                      InitialWeights(request.seed, weights));
+  GenerationRun run;
+  run.generated = generate(generator, request.prompts, request.options);
+  run.peak.tag = context.ledger().at_peak(MemorySpace::device);
+  run.reserved = context.reserved(MemorySpace::device);
+  run.weight_bytes =
+      ParameterTable(request.model).count() * static_cast<std::int64_t>(size_of(request.dtype));
+  run.cache_bytes_per_token = KeyValueCache::bytes_per_token(generator.model(), request.dtype);
+  if (trace != nullptr) *trace = std::move(context.trace());
+  return run;
+}
+
+}  // namespace
+
+GenerationRun run_generation(World& world, const GenerationRequest& request) {
+  GenerationRun run;
+  world.run(
+      [&](RankHandle handle) { run = run_rank(handle, request, request.weights.get(), nullptr); });
+  const auto measured = [](double seconds) {
+    return GenerationRun::Time{seconds, seconds, seconds};
+  };
+  run.first_token = measured(run.generated.prefill_seconds);
+  run.decode = measured(run.generated.decode_seconds);
+  return run;
+}
+
+GenerationRun predict_generation(const GenerationRequest& request,
+                                 const sim::ClusterSpec& cluster) {
+  GenerationRequest recorded = request;
+  recorded.options.stop.clear();
+  recorded.options.on_token = nullptr;
+  recorded.options.sampling = {.temperature = 0};
+  GenerationRun run;
+  Trace trace;
+  sim::make_world({.ranks = 1, .threads_per_rank = 1}, {})->run([&](RankHandle handle) {
+    run = run_rank(handle, recorded, nullptr, &trace);
+  });
+  const sim::Timeline timeline = sim::price(trace, cluster);
+  run.generated.outputs.clear();
+  for (const sim::StepPrice& step : timeline.steps) {
+    if (step.step == sim::StepPrice::kSetup) continue;
+    GenerationRun::Time& time = step.step == 1 ? run.first_token : run.decode;
+    time.seconds += static_cast<double>(step.duration) * kSecondsPerPicosecond;
+    time.low += static_cast<double>(step.low()) * kSecondsPerPicosecond;
+    time.high += static_cast<double>(step.high()) * kSecondsPerPicosecond;
+  }
+  run.generated.prefill_seconds = run.first_token.seconds;
+  run.generated.decode_seconds = run.decode.seconds;
+  return run;
+}
+
+}  // namespace zl

@@ -1,0 +1,46 @@
+// Texts with labels: a file of JSON Lines, or the verses of the Bible by testament.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zl {
+
+struct TextLine {
+  std::string text;
+  std::optional<std::string> pair = std::nullopt;
+  std::int32_t label = -1;  // index into TextLines::labels; -1: it has none
+};
+
+struct TextLines {
+  std::string name;  // of the file, for messages
+  std::vector<TextLine> lines;
+  std::vector<std::string> labels;  // their names, by number; empty: nobody asked for them
+
+  std::vector<std::int64_t> counts() const;  // lines, by label
+};
+
+// The verses of the King James Bible that are trained on, and those of every tenth chapter, which
+// are not (as a name of data); labels "old" and "new", the testament.
+inline constexpr const char* kTestaments = "bible-testaments";
+inline constexpr const char* kHeldOutTestaments = "bible-testaments-held-out";
+
+bool is_text_lines(std::string_view data);  // ends in .jsonl, or is one of the names above
+
+struct LabelsWanted {
+  bool any = false;
+  std::int64_t most = 0;                // that the model tells
+  std::vector<std::string> names = {};  // those of the data that is trained on; empty: this is it
+};
+
+// One object a line, {"text": ..., "text_pair": ..., "label": ...}; labels are texts, numbered in
+// their order, or whole numbers from 0 on. Throws Error{invalid} "FILE:LINE: KEY: defect": no JSON,
+// not UTF-8, a key that is missing or of another type, a label that is not among `names` or makes
+// more than `most`, a number that no line has.
+TextLines read_text_lines(const std::string& path, const LabelsWanted& wanted);
+
+}  // namespace zl

@@ -1,0 +1,215 @@
+#include "simulator/cluster/software.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "simulator/json/object.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::size_t kMostFitted = 12;
+
+double share(JsonObject& object, const char* key, std::optional<double> fallback = {}) {
+  const double value = object.fraction(key, fallback);
+  if (value == 0) object.fail(key, "0 is not above 0");
+  return value;
+}
+
+AttentionKernel kernel_named(JsonObject& object, const char* key) {
+  const std::string text = object.text(key);
+  std::string known;
+  for (std::size_t i = 0; i < kAttentionKernels; ++i) {
+    const auto kernel = static_cast<AttentionKernel>(i);
+    if (text == name_of(kernel)) return kernel;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(kernel));
+  }
+  object.fail(key, "\"" + shortened(text) + "\" is not one of " + known);
+}
+
+template <class Read>
+void visit_generations(JsonObject& object, const Read& read) {
+  for (std::size_t i = 1; i < kGenerations; ++i) {
+    const auto generation = static_cast<Generation>(i);
+    if (object.find(name_of(generation)) != nullptr) read(generation, name_of(generation));
+  }
+  object.finish();
+}
+
+void read_attention(JsonObject object, Software& software) {
+  if (object.find("kernel") != nullptr) {
+    software.kernels.attention = kernel_named(object, "kernel");
+  }
+  software.kernels.attention_rate = share(object, "rate", 1.0);
+  software.kernels.score_bytes[0] = object.number("score_bytes_forward", 13.0);
+  software.kernels.score_bytes[1] = object.number("score_bytes_backward", 19.0);
+  visit_generations(object, [&](Generation generation, const char* key) {
+    software.attention[generation] = kernel_named(object, key);
+  });
+}
+
+void read_ops(JsonObject object, SoftwareKernels& kernels) {
+  for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
+    const Json* value = object.find(op_name(kind));
+    if (value == nullptr) continue;
+    JsonObject op(*value, object.path(op_name(kind)));
+    kernels.ops[kind] = {op.number("bytes_per_element", 0.0), op.number("kernels", 1.0)};
+    op.finish();
+  }
+  object.finish();
+}
+
+void read_kernels(JsonObject object, Software& software) {
+  software.gemm = share(object, "gemm", 1.0);
+  if (object.find("gemm_on") != nullptr) {
+    JsonObject generations = object.object("gemm_on");
+    visit_generations(generations, [&](Generation generation, const char* key) {
+      software.gemm_on[generation] = share(generations, key);
+    });
+  }
+  software.memory = share(object, "memory", 1.0);
+  software.kernels.reduction = share(object, "reduction", 1.0);
+  if (object.find("attention") != nullptr) read_attention(object.object("attention"), software);
+  if (object.find("ops") != nullptr) read_ops(object.object("ops"), software.kernels);
+  object.finish();
+}
+
+void read_host(JsonObject object, Software& software) {
+  software.op_seconds = object.number("op_seconds", 0.0);
+  software.step_seconds = object.number("step_seconds", 0.0);
+  if (object.find("collective_seconds") != nullptr) {
+    software.kernels.collective_host_seconds = object.number("collective_seconds");
+  }
+  object.finish();
+}
+
+void read_communication(JsonObject object, Software& software) {
+  software.intra = share(object, "intra", 1.0);
+  software.inter = share(object, "inter", 1.0);
+  software.collective_seconds = object.number("collective_seconds", 0.0);
+  if (object.find("overlap_loss") != nullptr) {
+    software.overlap_loss = object.fraction("overlap_loss");
+  }
+  software.kernels.gather_copies = object.number("gather_copies", 0.0);
+  software.kernels.scatter_copies = object.number("scatter_copies", 0.0);
+  object.finish();
+}
+
+void read_errors(JsonObject object, Software& software) {
+  software.step_error = object.positive("unsupported");
+  visit_generations(object, [&](Generation generation, const char* key) {
+    software.step_errors[generation] = object.positive(key);
+  });
+}
+
+void read_fitted(JsonObject& object, Software& software) {
+  const Json* list = object.find("fitted");
+  if (list == nullptr) return;
+  if (!list->is_array()) object.fail("fitted", "is not a list of keys");
+  for (const Json& key : *list) {
+    const auto& known = fitted_numbers();
+    const bool is_known = key.is_string() && std::ranges::any_of(known, [&](const auto& each) {
+                            return key.get<std::string>() == each.key;
+                          });
+    if (!is_known) object.fail("fitted", shown(key) + " is no number that is fitted");
+    software.fitted.push_back(key.get<std::string>());
+  }
+  if (software.fitted.size() > kMostFitted) {
+    object.fail("fitted", std::to_string(software.fitted.size()) + " numbers are more than 12");
+  }
+}
+
+}  // namespace
+
+const char* name_of(AttentionKernel kernel) {
+  constexpr const char* kNames[] = {"core",         "unfused", "memory-efficient", "flash-1",
+                                    "flash-triton", "flash-2", "flash-3",          "cudnn"};
+  return kNames[static_cast<std::size_t>(kernel)];
+}
+
+AttentionKernel Software::attention_on(Generation generation) const {
+  const auto found = attention.find(generation);
+  return found == attention.end() ? kernels.attention : found->second;
+}
+
+// Ranges: products and memory as public benchmarks of frameworks have them (MAMF, Liger, cuDNN's
+// norms); the host from 1 us (C++) to 150 us (checkpointing in Python); links as nccl-tests.
+const std::vector<FittedNumber>& fitted_numbers() {
+  static const std::vector<FittedNumber> numbers = {
+      {"kernels.gemm", 0.6, 1},
+      {"kernels.memory", 0.5, 1},
+      {"kernels.reduction", 0.3, 1},
+      {"kernels.attention.rate", 0.6, 1},
+      {"host.op_seconds", 1e-6, 1.5e-4},
+      {"host.step_seconds", 1e-4, 0.1},
+      {"host.collective_seconds", 1e-6, 2e-3},
+      {"communication.intra", 0.5, 1},
+      {"communication.inter", 0.3, 1},
+      {"communication.collective_seconds", 1e-6, 3e-4},
+      {"communication.overlap_loss", 0.02, 1}};
+  return numbers;
+}
+
+double& number_of(Software& software, std::string_view key) {
+  if (key == "kernels.gemm") return software.gemm;
+  if (key == "kernels.memory") return software.memory;
+  if (key == "kernels.reduction") return software.kernels.reduction;
+  if (key == "kernels.attention.rate") return software.kernels.attention_rate;
+  if (key == "host.op_seconds") return software.op_seconds;
+  if (key == "host.step_seconds") return software.step_seconds;
+  if (key == "host.collective_seconds") return software.kernels.collective_host_seconds;
+  if (key == "communication.intra") return software.intra;
+  if (key == "communication.inter") return software.inter;
+  if (key == "communication.collective_seconds") return software.collective_seconds;
+  if (key == "communication.overlap_loss") return software.overlap_loss;
+  throw Error(ErrorCode::invalid, "software: \"" + std::string(key) + "\" is not fitted");
+}
+
+Software parse_software(std::string_view json, const std::string& source) {
+  const Json value = parse_json(json, source);
+  JsonObject object(value, source + ": software");
+  if (object.count("schema") != 2) object.fail("schema", "is not 2, the only version that is read");
+  Software software;
+  software.name = object.text("name");
+  if (object.find("kernels") != nullptr) read_kernels(object.object("kernels"), software);
+  if (object.find("host") != nullptr) read_host(object.object("host"), software);
+  if (object.find("communication") != nullptr) {
+    read_communication(object.object("communication"), software);
+  }
+  read_errors(object.object("step_error"), software);
+  read_fitted(object, software);
+  object.finish();
+  return software;
+}
+
+ClusterSpec with_software(ClusterSpec cluster, const Software& software) {
+  if (cluster.calibration || cluster.compute_is_host) {
+    throw Error(ErrorCode::invalid,
+                "run.software: \"" + shortened(software.name) +
+                    "\" is for GPUs of the catalogue; " + cluster.name + " is priced by what " +
+                    (cluster.compute_is_host ? "its own processor does" : "was measured on it") +
+                    "; leave run.software (--software) out");
+  }
+  DeviceSpec& device = cluster.device;
+  if (software.op_seconds > 0) device.launch_seconds = software.op_seconds;
+  device.memory_efficiency *= software.memory;
+  device.software = software.kernels;
+  device.software.attention = software.attention_on(device.generation);
+  const auto gemm = software.gemm_on.find(device.generation);
+  for (ComputeRate& rate : device.rates) {
+    rate.efficiency *= gemm == software.gemm_on.end() ? software.gemm : gemm->second;
+  }
+  cluster.intra.efficiency *= software.intra;
+  cluster.intra.all_reduce_rate *= software.intra;
+  cluster.inter.efficiency *= software.inter;
+  cluster.collective_seconds += software.collective_seconds;
+  cluster.step_seconds = software.step_seconds;
+  if (software.overlap_loss >= 0) cluster.overlap_loss = software.overlap_loss;
+  const auto error = software.step_errors.find(device.generation);
+  cluster.step_error = error == software.step_errors.end() ? software.step_error : error->second;
+  return cluster;
+}
+
+}  // namespace zl::sim

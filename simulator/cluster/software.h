@@ -1,0 +1,55 @@
+// The software that trains on a cluster, as far as its speed differs from this project's own core.
+// Ownership: a value. Threads: value type; the functions are pure.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulator/cluster/cluster_spec.h"
+#include "simulator/cluster/software_kernels.h"
+
+namespace zl::sim {
+
+// A cluster's rates are what the best kernels reach, issued from C++. A software reaches a share of
+// them, moves more bytes where it runs several kernels, and takes the host longer to issue. What a
+// profile does not say is as in this core. It prices time alone: bytes held stay those of this
+// core's ops.
+struct Software {
+  std::string name;
+  // Shares of the cluster's rates, above 0 and at most 1.
+  double gemm = 1, memory = 1, intra = 1, inter = 1;
+  std::map<Generation, double> gemm_on;  // instead of `gemm`, where a generation differs
+  double op_seconds = 0;                 // of the host, per kernel
+  double step_seconds = 0;               // of the host, per step
+  double collective_seconds = 0;         // of every collective, beside the cluster's own
+  double overlap_loss = -1;              // as ClusterSpec's; below 0: the cluster's
+  SoftwareKernels kernels;               // attention: where no generation says another
+  std::map<Generation, AttentionKernel> attention;
+  double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
+  std::map<Generation, double> step_errors;  // of generations that published runs support
+  std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs
+
+  AttentionKernel attention_on(Generation generation) const;
+  // Do published runs support what it says of such GPUs?
+  bool knows(Generation generation) const { return step_errors.contains(generation); }
+};
+
+// Throws Error{invalid} naming the source and the key, as parse_cluster.
+Software parse_software(std::string_view json, const std::string& source);
+
+// The cluster's devices under that software. Throws Error{invalid} for a cluster that was measured
+// (its calibration holds the software already) or whose processors are the host's.
+ClusterSpec with_software(ClusterSpec cluster, const Software& software);
+
+// A number of a profile that may be fitted: its key, and the range that public benchmarks leave.
+struct FittedNumber {
+  const char* key;
+  double least, most;
+};
+const std::vector<FittedNumber>& fitted_numbers();
+double& number_of(Software& software, std::string_view key);  // of fitted_numbers()
+
+}  // namespace zl::sim

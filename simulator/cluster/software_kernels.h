@@ -1,0 +1,44 @@
+// What kernels a software runs where this core runs one op: what they move, how many there are.
+// Ownership: a value. Threads: value type.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/ops/op_fwd.h"
+
+namespace zl::sim {
+
+// Whose attention. core: this one's, at the rates of the cluster's file.
+enum class AttentionKernel : std::uint8_t {
+  core,
+  unfused,  // scores go through memory
+  memory_efficient,
+  flash_1,
+  flash_triton,
+  flash_2,
+  flash_3,
+  cudnn
+};
+inline constexpr std::size_t kAttentionKernels = 8;
+const char* name_of(AttentionKernel kernel);
+
+struct OpWork {
+  double bytes_per_element = 0;  // read and written, of rows x columns; 0: what the op moves here
+  double kernels = 1;            // that the host issues
+};
+
+// Shares are above 0 and at most 1.
+struct SoftwareKernels {
+  AttentionKernel attention = AttentionKernel::core;
+  double attention_rate = 1;  // share of the kernel's public curve
+  // Bytes moved for one score of unfused attention: forward, backward.
+  std::array<double, 2> score_bytes{13, 19};
+  double reduction = 1;  // share of the memory's rate that sums over rows reach (norms backward)
+  std::array<OpWork, kOpKinds> ops{};
+  double collective_host_seconds = -1;  // to issue one; below 0: as any op
+  // Bytes moved on the device for one byte of what is gathered and what is reduced and scattered.
+  double gather_copies = 0, scatter_copies = 0;
+};
+
+}  // namespace zl::sim

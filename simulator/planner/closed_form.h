@@ -1,0 +1,28 @@
+// Memory and step time of a configuration put together from profiles of its stages, in microseconds
+// instead of a recording.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/planner/pipeline_form.h"
+#include "simulator/planner/stage_profile.h"
+
+namespace zl::sim {
+
+struct ClosedForm {
+  std::int64_t memory = 0;  // device bytes of the rank that holds most, at its peak
+  std::int64_t time = 0;    // picoseconds of a step
+  bool is_exact = true;     // memory, as StageProfiles::is_exact
+};
+
+// A whole model on every data-parallel rank.
+ClosedForm closed_form(const StageProfiles& profiles, std::int64_t layers,
+                       std::int64_t micro_batches);
+
+// layers: of each stage. message: picoseconds of one between ranks.
+ClosedForm closed_form(const StageProfiles& profiles, const PipelineForm& form,
+                       const std::vector<std::int64_t>& layers, std::int64_t message);
+
+}  // namespace zl::sim

@@ -1,0 +1,53 @@
+// A pipeline's schedule as the closed forms need it, whatever the stages cost: what each rank holds
+// at every moment, and how long a step takes.
+// Ownership: values. Threads: immutable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/pipeline/pipeline_plan.h"
+#include "simulator/planner/pipeline_order.h"
+
+namespace zl::sim {
+
+// One moment of a rank, at the begin of a pass: how many micro-batches each of its chunks holds,
+// and how many messages lie there. Moments that hold the same are one.
+struct HeldMoment {
+  StagePass pass = StagePass::forward;
+  bool is_pass = true;  // else: of messages only
+  int chunk = 0;
+  std::int32_t messages = 0;
+  std::size_t held = 0;  // where its counts begin in PipelineForm::Rank::counts: two a chunk,
+                         // forwards without a backward, and input gradients without a weight's
+};
+
+class PipelineForm {
+ public:
+  // Of a pipeline with several stages. Throws as check_shape.
+  PipelineForm(const PipelineConfig& config, std::int64_t micro_batches);
+
+  struct Rank {
+    std::vector<HeldMoment> moments;
+    std::vector<std::int32_t> counts;
+    std::vector<int> stages;     // of each chunk
+    std::vector<int> in_flight;  // likewise
+  };
+  std::span<const Rank> ranks() const { return ranks_; }
+
+  // Picoseconds from the first pass to the end of the last. costs: of each stage; message: between
+  // two ranks.
+  std::int64_t makespan(std::span<const PassCosts> costs, std::int64_t message) const {
+    return order_.makespan(costs, message, left_out_);
+  }
+
+ private:
+  PipelineForm(const PipelinePlan& plan, std::int64_t left_out);
+
+  PipelineOrder order_;        // of no more micro-batches than it takes to repeat itself
+  std::int64_t left_out_ = 0;  // micro-batches more
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,173 @@
+#include "simulator/planner/pipeline_order.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+bool is_send(InstructionKind kind) {
+  return kind == InstructionKind::send_stream || kind == InstructionKind::send_gradient;
+}
+bool is_receive(InstructionKind kind) {
+  return kind == InstructionKind::receive_stream || kind == InstructionKind::receive_gradient;
+}
+bool is_release(InstructionKind kind) {
+  return kind == InstructionKind::release_stream || kind == InstructionKind::release_gradient;
+}
+bool is_forward_message(InstructionKind kind) {
+  return kind == InstructionKind::send_stream || kind == InstructionKind::receive_stream ||
+         kind == InstructionKind::release_stream;
+}
+
+}  // namespace
+
+class PipelineOrder::Maker {
+ public:
+  Maker(const PipelinePlan& plan, PipelineOrder& into)
+      : plan_(plan),
+        pipeline_(plan.pipeline),
+        into_(into),
+        micros_(static_cast<std::size_t>(pipeline_.shape.micro_batches)),
+        next_(plan.schedules.size(), 0) {
+    for (std::vector<std::int32_t>* steps :
+         {&forward_, &gradient_, &sent_[0], &sent_[1], &received_[0], &received_[1]}) {
+      steps->assign(static_cast<std::size_t>(pipeline_.stages()) * micros_, kNone);
+    }
+    for (std::size_t rank = 0; rank < next_.size(); ++rank) {
+      passes_.emplace_back(pipeline_.shape.chunks, pipeline_.shape.micro_batches,
+                           splits_backward(pipeline_.kind));
+    }
+  }
+
+  void make() {
+    into_.ranks_ = next_.size();
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::size_t rank = 0; rank < next_.size(); ++rank) {
+        while (next_[rank] < body(rank).size() && advance(rank)) moved = true;
+      }
+    }
+    for (std::size_t rank = 0; rank < next_.size(); ++rank) {
+      ZL_CHECK(next_[rank] == body(rank).size(), "no rank of a pipeline waits for ever");
+    }
+    const std::size_t ranks = into_.ranks_;
+    if (micros_ < 3 * ranks) return;
+    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(3 * ranks - 1))];
+    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(2 * ranks - 1))];
+  }
+
+ private:
+  const std::vector<Instruction>& body(std::size_t rank) const {
+    return plan_.schedules[rank].body;
+  }
+  std::size_t at(int stage, int micro) const {
+    return static_cast<std::size_t>(stage) * micros_ + static_cast<std::size_t>(micro);
+  }
+
+  // False: what it needs is still to come.
+  bool advance(std::size_t rank) {
+    const Instruction& each = body(rank)[next_[rank]];
+    const int stage = pipeline_.stage_of(static_cast<int>(rank), each.chunk);
+    Step step{.rank = static_cast<std::uint16_t>(rank), .stage = static_cast<std::uint16_t>(stage)};
+    if (is_send(each.kind) || is_receive(each.kind) || is_release(each.kind)) {
+      if (!add_message(each, step)) return false;
+    } else if (const auto pass = passes_[rank].next(each)) {
+      add_work(each, *pass, step);
+    }
+    ++next_[rank];
+    return true;
+  }
+
+  bool add_message(const Instruction& each, Step step) {
+    const bool forward = is_forward_message(each.kind);
+    const std::size_t own = at(step.stage, each.micro);
+    std::vector<std::int32_t>& sent = sent_[forward ? 1 : 0];
+    if (is_receive(each.kind)) {
+      step.kind = Kind::receive;
+      step.need = sent[at(step.stage + (forward ? -1 : 1), each.micro)];
+      if (step.need == kNone) return false;
+      received_[forward ? 1 : 0][own] = add(step);
+    } else if (is_send(each.kind)) {
+      step.kind = Kind::send;
+      step.need = (forward ? forward_ : gradient_)[own];
+      sent[own] = add(step);
+    } else {
+      step.kind = Kind::release;
+      step.need = sent[own];
+      add(step);
+    }
+    return true;
+  }
+
+  void add_work(const Instruction& each, StagePass pass, Step step) {
+    const std::size_t own = at(step.stage, each.micro);
+    const bool forward = pass == StagePass::forward;
+    const bool first = forward && step.stage == 0 && !begun_;
+    begun_ = begun_ || first;
+    step.pass = first ? StagePass::first_forward : pass;
+    const bool is_weight = pass == StagePass::weight || pass == StagePass::last_weight;
+    if (!is_weight) step.need = received_[forward ? 1 : 0][own];
+    const std::int32_t index = add(step);
+    if (forward) forward_[own] = index;
+    if (!forward && !is_weight) gradient_[own] = index;
+  }
+
+  std::int32_t add(const Step& step) {
+    into_.steps_.push_back(step);
+    return static_cast<std::int32_t>(into_.steps_.size() - 1);
+  }
+
+  const PipelinePlan& plan_;
+  const Pipeline& pipeline_;
+  PipelineOrder& into_;
+  std::size_t micros_;
+  std::vector<std::size_t> next_;  // [rank], of its list
+  std::vector<PassReader> passes_;
+  // Of each stage and micro-batch, the steps that do so: messages back [0] and forward [1].
+  std::vector<std::int32_t> forward_, gradient_;
+  std::array<std::vector<std::int32_t>, 2> sent_, received_;
+  bool begun_ = false;
+};
+
+PipelineOrder::PipelineOrder(const PipelinePlan& plan) { Maker(plan, *this).make(); }
+
+// What is left out takes as long each as those of the steady part.
+std::int64_t PipelineOrder::makespan(std::span<const PassCosts> costs, std::int64_t message,
+                                     std::int64_t left_out) const {
+  std::vector<std::int64_t> end(steps_.size()), computed(ranks_, 0), sent(ranks_, 0);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    std::int64_t &compute = computed[step.rank], &send = sent[step.rank];
+    const std::int64_t need = step.need < 0 ? 0 : end[static_cast<std::size_t>(step.need)];
+    switch (step.kind) {
+      case Kind::work: {
+        const PassCost& cost = costs[step.stage][static_cast<std::size_t>(step.pass)];
+        const std::int64_t start = std::max(compute, need);
+        if (cost.sent > 0) send = std::max(send, start) + cost.sent;
+        end[i] = compute = start + cost.time;
+        break;
+      }
+      case Kind::send:
+        end[i] = send = std::max(send, need) + message;
+        break;
+      case Kind::receive:  // its memory was in use until now
+        end[i] = send = std::max({send, compute, need});
+        break;
+      case Kind::release:
+        end[i] = compute = std::max(compute, need);
+        break;
+    }
+  }
+  const std::int64_t few = *std::ranges::max_element(computed);
+  if (left_out == 0 || after_ < 0) return few;
+  const std::int64_t round =
+      end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
+  return few + left_out * round / static_cast<std::int64_t>(ranks_);
+}
+
+}  // namespace zl::sim

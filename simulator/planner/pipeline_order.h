@@ -1,0 +1,50 @@
+// All instructions of a pipeline in one order that its ranks' lists and what they wait for allow,
+// so that any costs are timed in one pass over it: the max-plus recurrence of SPECS_PARALLEL 8.5.
+// As the core runs them: a rank's messages go one after the other over one stream, each after what
+// its list has before it. Ownership: a value. Threads: immutable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/pipeline/pipeline_plan.h"
+#include "simulator/planner/pass_reader.h"
+
+namespace zl::sim {
+
+// Picoseconds of a pass of one stage, and of the communication stream in it.
+struct PassCost {
+  std::int64_t time = 0, sent = 0;
+};
+using PassCosts = std::array<PassCost, kStagePasses>;
+
+class PipelineOrder {
+ public:
+  // Throws Error{infeasible} for lists that wait for ever.
+  explicit PipelineOrder(const PipelinePlan& plan);
+
+  // Picoseconds from the first pass to the end of the last, if the pipeline had `left_out` more
+  // micro-batches in its steady part. costs: of each stage; message: from rank to rank.
+  std::int64_t makespan(std::span<const PassCosts> costs, std::int64_t message,
+                        std::int64_t left_out) const;
+
+ private:
+  enum class Kind : std::uint8_t { work, send, receive, release };
+  struct Step {
+    Kind kind = Kind::work;
+    StagePass pass = StagePass::forward;
+    std::uint16_t rank = 0, stage = 0;
+    std::int32_t need = -1;  // an earlier step: what is sent, what was sent, what arrives
+  };
+  class Maker;
+
+  std::vector<Step> steps_;
+  std::size_t ranks_ = 1;
+  // Of the last stage's backwards, two of the steady part that are as many micro-batches apart as
+  // there are ranks.
+  std::int32_t before_ = -1, after_ = -1;
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,71 @@
+// What no closed form of a configuration is below, in less than a microsecond: what is beyond the
+// memory, or slower than enough others, is never profiled.
+// Ownership: refers to the model, the cluster and the space. Threads: immutable; free to use from
+// any.
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/cluster/cluster_spec.h"
+#include "simulator/planner/pipeline_form.h"
+#include "simulator/planner/plan_space.h"
+#include "simulator/planner/stage_profile.h"
+
+namespace zl::sim {
+
+// What a micro-batch computes and keeps on a rank, by the profile of a plain data-parallel run.
+struct LayerWork {
+  double forward = 0, backward = 0;              // picoseconds of a layer, both halves
+  double first_forward = 0, first_backward = 0;  // of the embedding
+  double last_forward = 0, last_backward = 0;    // of the head
+  std::int64_t kept = 0, backward_peak = 0;      // bytes of a layer
+  std::int64_t last_peak = 0;                    // the head's
+};
+LayerWork layer_work(const StageProfiles& plain);
+
+struct PlanBound {
+  std::int64_t memory = 0;  // bytes of a rank
+  std::int64_t time = 0;    // picoseconds of a step
+};
+
+class PlanBounds {
+ public:
+  PlanBounds(const ModelConfig& model, const ClusterSpec& cluster, const PlanSpace& space,
+             std::int64_t sequence_length);
+
+  // work: of the point's tensor group, micro-batch and recomputation.
+  PlanBound of(const PlanPoint& point, const PlanSpace::Division& division,
+               const LayerWork& work) const;
+  // The time by the recurrence of the point's pipeline: a sharper bound, of some microseconds.
+  std::int64_t time_by(const PipelineForm& form, const PlanPoint& point,
+                       const PlanSpace::Division& division, const LayerWork& work) const;
+
+ private:
+  struct Cut;
+  struct PassTimes {
+    double forward = 0, input = 0, weight = 0;  // the latter of backwards in halves
+    double last = 0;                            // what the last backward of a step adds
+    double gathered = 0, reduced = 0;           // of the communication stream, in each pass
+    double sum() const { return forward + input + weight; }
+  };
+  Cut cut_of(const PlanPoint& point, const PlanSpace::Division& division) const;
+  std::int64_t least_memory(const Cut& cut, const LayerWork& work) const;
+  double least_time(const Cut& cut, const LayerWork& work) const;
+  PassTimes passes_of(const Cut& cut, const LayerWork& work, std::int64_t index) const;
+  double message_time(const PlanPoint& point, const Mesh& mesh) const;
+  double beside_pipeline(const Cut& cut, const LayerWork& work) const;
+  double pipeline_time(const Cut& cut, const LayerWork& work) const;
+  // Picoseconds of collectives over the parameters of so many layers.
+  double reduce_time(const Cut& cut, double parameters) const;
+  double copies_time(const Cut& cut, double parameters) const;
+  double gather_time(const Cut& cut, double parameters) const;
+  double update_time(const Cut& cut, double parameters) const;
+
+  const ModelConfig& model_;
+  const ClusterSpec& cluster_;
+  const PlanSpace& space_;
+  std::int64_t sequence_;
+  double block_, embedding_, head_;  // parameters
+};
+
+}  // namespace zl::sim

@@ -1,0 +1,85 @@
+// Profiles of a pipeline's stages, taken from recordings of short stages: what each pass of a
+// micro-batch holds and takes, for any number of layers.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "simulator/planner/segment.h"
+#include "simulator/timeline.h"
+
+namespace zl::sim {
+
+// The passes that differ. Backwards in halves: `backward` is that of the input.
+enum class StagePass : std::uint8_t {
+  forward,
+  first_forward,  // of the step: weights may still be arriving
+  backward,
+  last_backward,  // of the step: gradients are reduced
+  weight,
+  last_weight,
+  // Both halves at once, of schedules that halve some backwards only.
+  whole_backward,
+  last_whole_backward
+};
+inline constexpr std::size_t kStagePasses = 8;
+
+// Which end of the model a stage has.
+enum class StagePlace : std::uint8_t { first, middle, last, whole };
+inline constexpr std::size_t kStagePlaces = 4;
+
+// One recorded rank of a short pipeline, with a stage of `layers` layers.
+struct RecordedStage {
+  StagePlace place = StagePlace::whole;
+  std::int64_t layers = 1;
+  RankTrace trace;
+  const Timeline* timeline = nullptr;
+};
+
+// Bytes, or picoseconds, that grow with the layers of a rank.
+struct PerLayer {
+  std::int64_t base = 0, layer = 0;
+
+  std::int64_t of(std::int64_t layers) const { return base + layers * layer; }
+};
+
+struct StageProfile {
+  std::array<LayerSeries, kStagePasses> passes;
+  PerLayer held;           // device bytes between the steps, without places for ids
+  PerLayer before_all;     // the most before the first step
+  std::int64_t slot = 0;   // ids of one micro-batch on its way
+  PerLayer step_end_peak;  // device bytes more than `held`, in what a step does for all of it
+
+  Segment pass(StagePass which, std::int64_t layers) const {
+    return passes[static_cast<std::size_t>(which)].of(layers);
+  }
+};
+
+// Of all places of one kind of configuration.
+struct StageProfiles {
+  std::array<StageProfile, kStagePlaces> at;
+  std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
+  // Picoseconds from the last pass of all ranks to the first of the next step, by the layers of a
+  // rank.
+  PerLayer between_steps;
+  // Whether layers in the middle of a stage hold the same and every byte is given back: then the
+  // closed form's memory is the recording's. Else it is near.
+  bool is_exact = true;
+
+  const StageProfile& of(StagePlace place) const { return at[static_cast<std::size_t>(place)]; }
+  // Whole backwards as in a recording that halves none.
+  void take_whole_backwards(const StageProfiles& whole);
+};
+
+// The long stages' layers: the first, two alike in the middle, the last.
+inline constexpr std::int64_t kProfiledLayers = 4;
+
+// From the second step of recordings with stages of one layer and of kProfiledLayers, each with the
+// same places; all of one of them are priced together.
+StageProfiles profile_stages(std::span<const RecordedStage> single,
+                             std::span<const RecordedStage> several);
+
+}  // namespace zl::sim

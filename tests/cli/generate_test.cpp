@@ -1,0 +1,160 @@
+// A model's way through the program: trained, saved as a folder, loaded, trained on, and made to
+// speak; and what is said where it cannot.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+std::string saved_model(const Home& home, const std::string& name,
+                        std::vector<std::string> arguments = {}) {
+  std::string folder = home.path(name);
+  arguments.insert(arguments.begin(), {"train", data_file("tiny.json"), "--no-db"});
+  arguments.insert(arguments.end(), {"--save", folder});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, 0) << output.err;
+  return folder;
+}
+
+TEST(ModelFolder, IsTrainedOnWhereItEnded) {
+  const Home home;
+  const std::string folder = saved_model(home, "model", {"--strategy", "zero-3"});
+  EXPECT_TRUE(std::filesystem::exists(folder + "/config.json"));
+  const auto loss = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", data_file("tiny.json"), "--no-db", "--steps", "1", "-o",
+                               "json", "--ranks", "1"});
+    const Output output = zerolab(home, more);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return nlohmann::json::parse(output.out)["results"][0]["loss"][0].get<double>();
+  };
+  const double fresh = loss({"--strategy", "zero-0"});
+  const double trained = loss({"--strategy", "zero-0", "--weights", folder});
+  EXPECT_LT(trained, fresh - 0.01);
+  EXPECT_EQ(loss({"--strategy", "zero-2", "--weights", folder}), trained);
+}
+
+TEST(Generate, SaysTheSameAtEveryCallAndOneTextPerPrompt) {
+  const Home home;
+  const std::string folder = saved_model(home, "model");
+  const auto texts = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "--model", folder, "--max-tokens", "12", "-o", "json"});
+    const Output output = zerolab(home, more);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return nlohmann::json::parse(output.out);
+  };
+  const nlohmann::json one = texts({"--prompt", "In the beginning"});
+  EXPECT_EQ(one["outputs"][0].size(), 12u);
+  EXPECT_EQ(one["prompt_tokens"], 16);
+  EXPECT_EQ(texts({"--prompt", "In the beginning"})["outputs"], one["outputs"]);
+  const nlohmann::json two = texts({"--prompt", "And", "--prompt", "In the beginning"});
+  EXPECT_EQ(two["outputs"][1], one["outputs"][0]);  // whatever is said beside it
+  EXPECT_EQ(two["texts"].size(), 2u);
+  const nlohmann::json drawn =
+      texts({"--prompt", "In the beginning", "--temperature", "2", "--seed", "1"});
+  EXPECT_NE(drawn["outputs"], one["outputs"]);
+  EXPECT_NE(texts({"--prompt", "In the beginning", "--temperature", "2", "--seed", "2"})["outputs"],
+            drawn["outputs"]);
+}
+
+// Whatever part of the model each rank kept.
+TEST(Generate, ACheckpointSaysWhatTheSavedModelSays) {
+  const Home home;
+  const auto outputs = [&](const std::string& model) {
+    const Output output = zerolab(home, {"generate", "--model", model, "--prompt", "And God said",
+                                         "--max-tokens", "12", "-o", "json"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return nlohmann::json::parse(output.out)["outputs"];
+  };
+  const std::string pipeline = home.file("pp2.json", R"({"gradient_accumulation_steps": 2,
+    "x-zerolab": {"parallel": {"pipeline": 2, "schedule": "zb-h1"}}})");
+  const std::string tensor = home.file("tp2.json", R"({"zero_optimization": {"stage": 1},
+    "x-zerolab": {"parallel": {"tensor": 2, "sequence_parallel": true}}})");
+  for (const std::string& strategy : {std::string("zero-3"), std::string("zero-3-offload-nvme"),
+                                      std::string("onebit-adam"), pipeline, tensor}) {
+    const std::string name = std::filesystem::path(strategy).stem().string();
+    const std::string checkpoints = home.path("checkpoints-" + name);
+    const std::string folder =
+        saved_model(home, name, {"--strategy", strategy, "--checkpoint", checkpoints});
+    const nlohmann::json wanted = outputs(folder);
+    EXPECT_EQ(outputs(checkpoints), wanted) << strategy;
+    EXPECT_EQ(outputs(checkpoints + "/" + name), wanted) << strategy;
+    const Output imported =
+        zerolab(home, {"import", "checkpoint", checkpoints, "--out", home.path("imported")});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(read_file(home.path("imported") + "/model.safetensors"),
+              read_file(folder + "/model.safetensors"));
+  }
+}
+
+TEST(Generate, ADamagedCheckpointIsNamed) {
+  const Home home;
+  const std::string checkpoints = home.path("checkpoints");
+  saved_model(home, "model", {"--strategy", "zero-3", "--checkpoint", checkpoints});
+  const std::string file = checkpoints + "/zero-3/step-00000003/rank-1-of-2.safetensors";
+  ASSERT_TRUE(std::filesystem::exists(file));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 4);
+  const Output output = zerolab(home, {"generate", "--model", checkpoints, "--prompt", "x"});
+  EXPECT_EQ(output.code, 3);
+  EXPECT_NE(output.err.find(file), std::string::npos) << output.err;
+  std::filesystem::create_directories(checkpoints + "/other");
+  std::filesystem::copy(checkpoints + "/zero-3", checkpoints + "/other",
+                        std::filesystem::copy_options::recursive);
+  const Output several = zerolab(home, {"generate", "--model", checkpoints, "--prompt", "x"});
+  EXPECT_EQ(several.code, 3);
+  EXPECT_NE(several.err.find("several runs"), std::string::npos) << several.err;
+}
+
+TEST(Generate, PrintsThePromptAndWhatFollows) {
+  const Home home;
+  const std::string folder = saved_model(home, "model");
+  const Output output = zerolab(
+      home, {"generate", "--model", folder, "--prompt", "In the beginning", "--max-tokens", "4"});
+  EXPECT_EQ(output.code, 0);
+  EXPECT_TRUE(output.out.starts_with("In the beginning")) << output.out;
+  EXPECT_NE(output.err.find("tokens/s"), std::string::npos) << output.err;
+}
+
+// Memory is predicted to the byte.
+TEST(Generate, APredictionHasTheMemoryOfTheRealOne) {
+  const Home home;
+  const std::string folder = saved_model(home, "model");
+  const auto run = [&](const std::string& backend) {
+    const Output output =
+        zerolab(home, {"generate", "--model", folder, "--prompt", "In the beginning",
+                       "--max-tokens", "8", "--ignore-end", "--backend", backend, "-o", "json"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return nlohmann::json::parse(output.out);
+  };
+  const nlohmann::json real = run("cpu"), predicted = run("sim");
+  for (const char* key : {"peak_device_bytes", "kv_cache_bytes", "reserved_bytes", "weight_bytes",
+                          "prompt_tokens", "output_tokens", "decoded_tokens"}) {
+    EXPECT_EQ(real[key], predicted[key]) << key;
+  }
+  EXPECT_GT(predicted["first_token"]["seconds"], 0);
+  EXPECT_GE(predicted["decode"]["high"], predicted["decode"]["seconds"]);
+}
+
+TEST(Generate, WhatCannotBeSaidIsNamed) {
+  const Home home;
+  const std::string folder = saved_model(home, "model");
+  const auto refused = [&](int code, const std::string& said, std::vector<std::string> more) {
+    more.insert(more.begin(), "generate");
+    const Output output = zerolab(home, more);
+    EXPECT_EQ(output.code, code) << output.err;
+    EXPECT_NE(output.err.find(said), std::string::npos) << output.err;
+  };
+  refused(2, "--prompt: give the text", {"--model", folder});
+  refused(2, "--prompt: \"\" is no value", {"--model", folder, "--prompt", ""});
+  refused(3, "positions", {"--model", folder, "--prompt", "a", "--max-tokens", "100000"});
+  refused(3, "temperature: -1", {"--model", folder, "--prompt", "a", "--temperature", "-1"});
+  refused(3, "no-such", {"--model", "no-such", "--prompt", "a"});
+  refused(2, "--prompt-tokens: say how long", {"--model", "llama3-8b", "--cluster", "h100"});
+  const std::string zoo = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/gpt2";
+  refused(3, "beyond the vocabulary of 48", {"--model", zoo, "--prompt", "a"});
+}
+
+}  // namespace
+}  // namespace zl::cli_test

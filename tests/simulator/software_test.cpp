@@ -1,0 +1,262 @@
+#include "simulator/cluster/software.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/ops/op.h"
+#include "simulator/cost/attention_curves.h"
+#include "simulator/cost/price.h"
+#include "simulator/timeline.h"
+#include "tests/simulator/trace_builder.h"
+
+namespace zl::sim {
+namespace {
+
+using test::kMain;
+using test::kMillisecond;
+using test::plain_cluster;
+using test::TraceBuilder;
+
+const std::string kText = R"({"schema": 2, "name": "half",
+  "kernels": {"gemm": 0.5, "memory": 0.25, "reduction": 0.5,
+              "attention": {"kernel": "unfused", "hopper": "cudnn"},
+              "ops": {"norm_forward": {"bytes_per_element": 40, "kernels": 9}}},
+  "host": {"op_seconds": 2e-3, "step_seconds": 5e-3, "collective_seconds": 7e-3},
+  "communication": {"intra": 0.2, "inter": 0.1, "overlap_loss": 0.4, "gather_copies": 2},
+  "step_error": {"unsupported": 0.3, "ampere": 0.1}, "fitted": ["kernels.gemm"]})";
+
+std::string message_of(const std::string& from, const std::string& to) {
+  std::string text = kText;
+  text.replace(text.find(from), from.size(), to);
+  try {
+    parse_software(text, "half.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_message(const std::string& from, const std::string& to, const std::string& part) {
+  const std::string message = message_of(from, to);
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+double seconds_of(const TraceEvent& event, const ClusterSpec& cluster) {
+  return static_cast<double>(op_time(event, cluster).picoseconds) * 1e-12;
+}
+
+TEST(Software, ErrorsNameTheKeyAndTheValue) {
+  EXPECT_EQ(message_of("\"gemm\": 0.5", "\"gemm\": 0"),
+            "half.json: software.kernels.gemm: 0 is not above 0");
+  expect_message("\"gemm\": 0.5", "\"gemm\": 1.5", "software.kernels.gemm: 1.5");
+  expect_message("\"memory\"", "\"memry\": 1, \"memory\"", "nearest");
+  expect_message("\"schema\": 2", "\"schema\": 1", "software.schema");
+  expect_message("\"unfused\"", "\"fused\"", "flash-2");
+  expect_message("\"hopper\": \"cudnn\"", "\"hoper\": \"cudnn\"", "hopper");
+  expect_message("norm_forward", "norm_forwards", "norm_forward");
+  expect_message("\"unsupported\": 0.3, ", "", "step_error.unsupported: is missing");
+  expect_message("[\"kernels.gemm\"]", "[\"kernels.gem\"]", "software.fitted");
+  expect_message("{", "[", "half.json:1:10: malformed JSON");
+}
+
+TEST(Software, EveryFileOfTheCatalogueIsNamedAsItIsAndPhysical) {
+  const std::string folder = std::string(ZL_SOURCE_DIR) + "/scenarios/catalog/software";
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    Software software = parse_software(read_file(file.path().string()), file.path().string());
+    EXPECT_EQ(software.name, file.path().stem());
+    EXPECT_LE(software.fitted.size(), 12u);
+    for (const FittedNumber& number : fitted_numbers()) {
+      const bool fitted = std::ranges::find(software.fitted, number.key) != software.fitted.end();
+      const double value = number_of(software, number.key);
+      if (!fitted) continue;
+      EXPECT_GE(value, number.least) << file.path() << number.key;
+      EXPECT_LE(value, number.most) << file.path() << number.key;
+    }
+    ++files;
+  }
+  EXPECT_GE(files, 9);
+}
+
+TEST(Software, RatesBecomeSharesOfTheClusters) {
+  const ClusterSpec plain = plain_cluster(2);
+  const ClusterSpec slow = with_software(plain, parse_software(kText, "half.json"));
+  const auto ratio = [&](const TraceEvent& event) {
+    return seconds_of(event, slow) / seconds_of(event, plain);
+  };
+  TraceEvent gemm;
+  gemm.kind = kOpKind<Gemm>;
+  gemm.m = gemm.n = gemm.k = 1000;
+  EXPECT_NEAR(ratio(gemm), 2, 1e-6);
+  TraceEvent stream;
+  stream.kind = kOpKind<ActivationForward>;
+  stream.bytes_read = 1'000'000'000;
+  EXPECT_NEAR(ratio(stream), 4, 1e-6);
+  stream.kind = kOpKind<NormBackward>;
+  EXPECT_NEAR(ratio(stream), 8, 1e-6) << "sums over rows";
+  // 40 bytes for each of a thousand by a thousand elements, where this core moves 8.
+  stream.kind = kOpKind<NormForward>;
+  stream.m = stream.n = 1000;
+  stream.bytes_read = 8'000'000;
+  EXPECT_NEAR(ratio(stream), 4 * 5, 1e-6);
+}
+
+// A ring of two: each sends half of a gigabyte at a fifth of the rate; what was gathered is copied
+// out at 2 bytes a byte.
+TEST(Software, LinksAreSlowerAndWhatIsGatheredIsCopied) {
+  const ClusterSpec plain = plain_cluster(2);
+  Software half = parse_software(kText, "half.json");
+  const ClusterSpec slow = with_software(plain, half);
+  half.kernels.gather_copies = 0;
+  const ClusterSpec uncopied = with_software(plain, half);
+  TraceBuilder wire;
+  const TraceEvent gather = wire.collective(kMain, CollectiveKind::all_gather, 1'000'000'000, 2);
+  EXPECT_NEAR(seconds_of(gather, uncopied) / seconds_of(gather, plain), 5, 0.05);
+  const double copies = seconds_of(gather, slow) - seconds_of(gather, uncopied);
+  const DeviceSpec& device = slow.device;
+  EXPECT_NEAR(copies,
+              2.0 * 2 * static_cast<double>(gather.wire_bytes) /
+                  (device.memory_bandwidth * device.memory_efficiency),
+              1e-6);
+}
+
+TEST(Software, TheHostIssuesOpsAndEndsStepsMoreSlowly) {
+  TraceBuilder trace;
+  for (int i = 0; i < 3; ++i) trace.op(kMain, 0.001);
+  ClusterSpec cluster = with_software(plain_cluster(), parse_software(kText, "half.json"));
+  const Timeline timeline = price(trace.trace, cluster);
+  ASSERT_EQ(timeline.steps.size(), 1u);
+  // Each op of a microsecond waits for the host; then the end of the step.
+  EXPECT_EQ(timeline.total, 11 * kMillisecond);
+  EXPECT_EQ(timeline.steps[0].spread, 0.3);
+  const CostModel model(cluster);
+  TraceEvent event;
+  event.kind = kOpKind<NormForward>;
+  EXPECT_EQ(model.issue_picoseconds(event), 18 * kMillisecond) << "nine kernels";
+  event.type = EventType::collective;
+  EXPECT_EQ(model.issue_picoseconds(event), 7 * kMillisecond);
+}
+
+TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
+  const Software half = parse_software(kText, "half.json");
+  ClusterSpec cluster = plain_cluster();
+  cluster.device.generation = Generation::ampere;
+  EXPECT_EQ(with_software(cluster, half).step_error, 0.1);
+  cluster.device.generation = Generation::hopper;
+  EXPECT_EQ(with_software(cluster, half).step_error, 0.3);
+  EXPECT_EQ(with_software(cluster, half).device.software.attention, AttentionKernel::cudnn);
+  EXPECT_TRUE(half.knows(Generation::ampere));
+  EXPECT_FALSE(half.knows(Generation::hopper));
+}
+
+// By hand: 2 heads, 100 tokens, head size 8, fp16. 20,000 scores of 13 bytes forward and 19
+// backward; two products of 2 x 20,000 x 8 FLOPs forward, four backward.
+TEST(Software, UnfusedAttentionPaysForEveryScore) {
+  const ClusterSpec cluster = with_software(plain_cluster(), parse_software(kText, "half.json"));
+  TraceEvent event;
+  event.dtype = DType::f16;
+  event.m = 2;
+  event.n = 100;
+  event.k = 8;
+  event.kind = kOpKind<AttentionForward>;
+  const double forward = 2 * 2 * 20'000 * 8 / 0.5e12 + 20'000 * 13 / 0.25e12;
+  EXPECT_NEAR(static_cast<double>(op_time(event, cluster).picoseconds), forward * 1e12, 1);
+  event.kind = kOpKind<AttentionBackward>;
+  const double backward = 4 * 2 * 20'000 * 8 / 0.5e12 + 20'000 * 19 / 0.25e12;
+  EXPECT_NEAR(static_cast<double>(op_time(event, cluster).picoseconds), backward * 1e12, 1);
+}
+
+// Charts of flash-attention's assets: 16k tokens, 2048 hidden; TFLOP/s.
+TEST(Software, AttentionRunsAsThePublicBenchmarksSay) {
+  struct Point {
+    AttentionKernel kernel;
+    Generation generation;
+    double head, tokens;
+    bool causal;
+    double forward, both;  // 0: not in the chart
+  };
+  constexpr auto kFlash2 = AttentionKernel::flash_2, kFlash1 = AttentionKernel::flash_1;
+  constexpr auto kAmpere = Generation::ampere, kHopper = Generation::hopper;
+  for (const Point& point : {Point{kFlash2, kAmpere, 64, 2048, true, 0, 140},
+                             Point{kFlash2, kAmpere, 128, 16384, false, 0, 203},
+                             Point{kFlash2, kAmpere, 128, 512, true, 0, 99},
+                             Point{kFlash1, kAmpere, 64, 16384, false, 0, 110},
+                             Point{kFlash2, kHopper, 128, 8192, true, 333, 308},
+                             Point{kFlash2, kHopper, 64, 1024, true, 229, 192},
+                             Point{AttentionKernel::flash_3, kHopper, 128, 16384, true, 616, 0},
+                             Point{AttentionKernel::cudnn, kHopper, 128, 4096, false, 600, 0}}) {
+    DeviceSpec device;
+    device.generation = point.generation;
+    device.multiprocessors = point.generation == kAmpere ? 108 : 132;
+    device.rates.fill({point.generation == kAmpere ? 3.12e14 : 9.89e14, 0.8});
+    const AttentionWork work{.planes = 16384 / point.tokens * 2048 / point.head,
+                             .tokens = point.tokens,
+                             .head = point.head,
+                             .causal = point.causal};
+    const auto speed = [&](AttentionPass pass) {
+      return attention_speed(point.kernel, pass, work, device) * 1e-12;
+    };
+    const double forward = speed(AttentionPass::forward);
+    const double both = 3.5 / (1 / forward + 2.5 / speed(AttentionPass::backward));
+    if (point.forward > 0) {
+      EXPECT_NEAR(forward / point.forward, 1, 0.09) << point.tokens;
+    }
+    if (point.both > 0) {
+      EXPECT_NEAR(both / point.both, 1, 0.12) << point.tokens;
+    }
+  }
+}
+
+TEST(Software, HeadsAreFilledUpToTheSizesThereAre) {
+  DeviceSpec device;
+  device.generation = Generation::ampere;
+  device.multiprocessors = 108;
+  device.rates.fill({3.12e14, 0.8});
+  const auto speed = [&](AttentionKernel kernel, double head) {
+    return attention_speed(kernel, AttentionPass::forward,
+                           {.planes = 1000, .tokens = 2048, .head = head, .causal = true}, device);
+  };
+  EXPECT_NEAR(speed(AttentionKernel::flash_2, 80) / speed(AttentionKernel::flash_2, 96), 80.0 / 96,
+              1e-9);
+  EXPECT_NEAR(speed(AttentionKernel::flash_triton, 80) / speed(AttentionKernel::flash_triton, 128),
+              80.0 / 128, 1e-9);
+  EXPECT_EQ(speed(AttentionKernel::core, 80), 0);
+}
+
+TEST(Software, APowerLimitSlowsProductsAndNotMemory) {
+  ClusterSpec plain = plain_cluster(), limited = plain;
+  limited.device.power_limit = 400;
+  limited.device.power_design = 625;
+  TraceEvent gemm;
+  gemm.kind = kOpKind<Gemm>;
+  gemm.m = gemm.n = gemm.k = 1000;
+  EXPECT_NEAR(seconds_of(gemm, limited) / seconds_of(gemm, plain), 1.25, 1e-6);
+  TraceEvent stream;
+  stream.kind = kOpKind<NormForward>;
+  stream.bytes_read = 1'000'000'000;
+  EXPECT_EQ(seconds_of(stream, limited), seconds_of(stream, plain));
+}
+
+TEST(Software, MeasuredMachinesKeepTheirPrices) {
+  const Software half = parse_software(kText, "half.json");
+  ClusterSpec measured = plain_cluster();
+  measured.calibration = Calibration{};
+  ClusterSpec host = plain_cluster();
+  host.compute_is_host = true;
+  for (const ClusterSpec& cluster : {measured, host}) {
+    try {
+      with_software(cluster, half);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("run.software: \"half\""), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zl::sim

@@ -1,0 +1,141 @@
+// What models of the zoo say: logits and greedy text are those of transformers, and a cache changes
+// nothing that was said without it.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/inference/generator.h"
+#include "core/inference/sampler.h"
+#include "tests/weights/zoo.h"
+
+namespace zl::test {
+namespace {
+
+void with_generator(const std::string& name, const GeneratorOptions& options,
+                    const std::function<void(Generator&)>& use) {
+  const ModelConfig model = zoo_model(name);
+  const ModelWeights weights(zoo(name), model);
+  cpu::make_world({1, 2})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator);
+    Generator generator(context, model, options, InitialWeights(1, &weights));
+    use(generator);
+  });
+}
+
+std::vector<std::int32_t> row(const nlohmann::json& golden, std::size_t index) {
+  return golden["input_ids"][index].get<std::vector<std::int32_t>>();
+}
+
+std::int32_t best(const std::vector<float>& logits) {
+  return next_token(logits, {}, {.temperature = 0}, 0, 0);
+}
+
+class Generation : public testing::TestWithParam<std::string> {};
+
+// Of the golden file: the first six logits at the tokens 0, 1, T/2 and T-1 of each sequence, and
+// the sum of all magnitudes.
+TEST_P(Generation, LogitsAreThoseOfTransformers) {
+  const nlohmann::json golden = zoo_golden(GetParam());
+  const nlohmann::json& expected = golden["logits[b,t,0:6] t in 0,1,T/2,T-1"];
+  with_generator(GetParam(), {.sequences = 2}, [&](Generator& generator) {
+    double magnitudes = 0;
+    for (int sequence = 0; sequence < 2; ++sequence) {
+      const std::vector<std::int32_t> tokens = row(golden, static_cast<std::size_t>(sequence));
+      const auto logits = generator.extend_all(sequence, tokens);
+      const std::size_t length = tokens.size();
+      const std::size_t places[] = {0, 1, length / 2, length - 1};
+      for (std::size_t t = 0; t < 4; ++t) {
+        for (std::size_t i = 0; i < 6; ++i) {
+          EXPECT_NEAR(logits[places[t]][i],
+                      expected[static_cast<std::size_t>(sequence)][t][i].get<double>(), 1.5e-5);
+        }
+      }
+      for (const auto& all : logits) {
+        for (const float value : all) magnitudes += std::fabs(value);
+      }
+    }
+    const double expected_sum = golden["logits_abs_sum"].get<double>();
+    EXPECT_NEAR(magnitudes, expected_sum, 2e-6 * expected_sum);
+  });
+}
+
+TEST_P(Generation, GreedyTextIsThatOfTransformers) {
+  const nlohmann::json golden = zoo_golden(GetParam());
+  std::vector<std::int32_t> tokens = row(golden, 0);
+  tokens.resize(6);
+  with_generator(GetParam(), {}, [&](Generator& generator) {
+    std::vector<std::int32_t> said;
+    std::vector<std::int32_t> next = tokens;
+    for (int i = 0; i < 10; ++i) {
+      const Generator::Extension extension{0, next};
+      said.push_back(best(generator.extend({&extension, 1}).front()));
+      next = {said.back()};
+    }
+    EXPECT_EQ(said, golden["greedy10_from_first6"].get<std::vector<std::int32_t>>());
+  });
+}
+
+// Token by token, in pieces, beside others of other lengths: as in one forward.
+TEST_P(Generation, ACacheChangesNothing) {
+  const nlohmann::json golden = zoo_golden(GetParam());
+  // So few that positions which stretch with the length do not (Generator).
+  std::vector<std::int32_t> first = row(golden, 0), second = row(golden, 1);
+  first.resize(12);
+  second.resize(8);
+  with_generator(GetParam(), {.sequences = 2}, [&](Generator& generator) {
+    const auto whole = generator.extend_all(0, first), other = generator.extend_all(1, second);
+    generator.clear(0);
+    generator.clear(1);
+    const auto near = [](const std::vector<float>& a, const std::vector<float>& b) {
+      for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+    };
+    const std::span all(first);
+    const Generator::Extension prompt[] = {{0, all.first(7)}, {1, std::span(second).first(3)}};
+    const auto prompted = generator.extend(prompt);
+    near(prompted[0], whole[6]);
+    near(prompted[1], other[2]);
+    for (std::size_t t = 7; t < 12; ++t) {
+      const Generator::Extension next[] = {{1, std::span(second).subspan(t - 4, 1)},
+                                           {0, all.subspan(t, 1)}};
+      const auto logits = generator.extend(next);
+      near(logits[0], other[t - 4]);
+      near(logits[1], whole[t]);
+    }
+    EXPECT_EQ(generator.length(0), 12);
+    EXPECT_EQ(generator.length(1), 8);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, Generation, testing::ValuesIn(zoo_decoders()), zoo_name);
+
+TEST(Generator, CacheIsCountedUnderItsOwnTag) {
+  const ModelConfig model = zoo_model("llama_gqa");
+  cpu::make_world({1, 1})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator);
+    const Generator generator(context, model, {.sequences = 3, .capacity = 16}, 1);
+    const std::int64_t bytes =
+        3 * 16 * KeyValueCache::bytes_per_token(generator.model(), DType::f32);
+    EXPECT_EQ(context.ledger().at_peak(
+                  MemorySpace::device)[static_cast<std::size_t>(MemoryTag::kv_cache)],
+              bytes);
+  });
+}
+
+TEST(Generator, WhatDoesNotFitIsNamed) {
+  with_generator("gpt2", {.capacity = 8}, [](Generator& generator) {
+    const std::vector<std::int32_t> tokens(9, 1);
+    const Generator::Extension extension{0, tokens};
+    try {
+      generator.extend({&extension, 1});
+      ADD_FAILURE() << "9 tokens fit 8";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      EXPECT_NE(std::string(error.what()).find("9 tokens after 0 do not fit its cache of 8"),
+                std::string::npos);
+    }
+  });
+  EXPECT_THROW(with_generator("gpt2", {.capacity = 4096}, [](Generator&) {}), Error);
+}
+
+}  // namespace
+}  // namespace zl::test

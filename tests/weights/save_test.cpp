@@ -1,0 +1,190 @@
+// A saved model has the tensors that it was loaded from, bit for bit, from any strategy, and is
+// there whole or not at all.
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "scenarios/weights/save_model.h"
+#include "tests/temp_folder.h"
+#include "tests/weights/zoo.h"
+
+namespace zl::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void save(const std::string& name, const std::string& to, const Strategy& s, int ranks,
+          SaveModelOptions options) {
+  const ModelConfig model = zoo_model(name);
+  const ModelWeights weights(zoo(name), model);
+  std::unique_ptr<SavedModel> saved;
+  const Mesh mesh = mesh_of(s, ranks);
+  cpu::make_world({ranks, 1})->run([&](RankHandle handle) {
+    RankContext context(handle.device, handle.communicator, {.mesh = mesh});
+    Engine engine(context, model, s, 16, InitialWeights(1, &weights));
+    if (context.rank() == 0) saved = std::make_unique<SavedModel>(to, model, options);
+    engine.gather_model([&](const ParameterSpec& spec, const std::vector<float>& values) {
+      saved->take(spec, values);
+    });
+  });
+  saved->commit();
+}
+
+// By tensor: type and bytes.
+std::map<std::string, std::pair<std::string, std::vector<std::byte>>> tensors_in(
+    const std::string& folder) {
+  std::map<std::string, std::pair<std::string, std::vector<std::byte>>> all;
+  const WeightFolder weights(folder);
+  for (const auto& [name, place] : weights.tensors()) {
+    const SafetensorsEntry& entry = *place.entry;
+    all[name] = {entry.code, place.file->bytes(place.file->header().data + entry.begin,
+                                               entry.end - entry.begin)};
+  }
+  return all;
+}
+
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    files[entry.path().filename().string()] = read_file(entry.path().string());
+  }
+  return files;
+}
+
+class SavedZoo : public testing::TestWithParam<std::string> {};
+
+TEST_P(SavedZoo, HasTheBitsThatWereLoaded) {
+  const TempFolder folder;
+  const std::string to = (folder / "model").string();
+  save(GetParam(), to, zoo_strategy(1), 1, {.source = zoo(GetParam())});
+  EXPECT_EQ(tensors_in(to), tensors_in(zoo(GetParam())));
+  const ModelConfig before = zoo_model(GetParam());
+  ModelConfig after = load_model(to);
+  after.dropout = after.attention_dropout = after.label_dropout = 0;
+  after.name = before.name;
+  EXPECT_EQ(model_to_json(after), model_to_json(before));
+}
+
+INSTANTIATE_TEST_SUITE_P(, SavedZoo, testing::ValuesIn([] {
+                           std::vector<std::string> all = zoo_decoders();
+                           all.emplace_back("llama_gqa_bf16");
+                           for (const std::string& each : zoo_encoders()) all.push_back(each);
+                           return all;
+                         }()),
+                         zoo_name);
+
+TEST(SavedModel, FilesAreTheSameFromEveryStrategy) {
+  const TempFolder folder;
+  const std::string one = (folder / "one").string();
+  save("gpt2", one, zoo_strategy(1), 1, {.source = zoo("gpt2"), .shard_bytes = 8000});
+  Strategy sharded = zoo_strategy(1);
+  sharded.zero.stage = 3;
+  const std::string four = (folder / "four").string();
+  save("gpt2", four, sharded, 4, {.source = zoo("gpt2"), .shard_bytes = 8000});
+  Strategy tensor = zoo_strategy(1);
+  tensor.tensor.ranks = 2;
+  const std::string two = (folder / "two").string();
+  save("gpt2", two, tensor, 2, {.source = zoo("gpt2"), .shard_bytes = 8000});
+  EXPECT_EQ(files_in(four), files_in(one));
+  EXPECT_EQ(files_in(two), files_in(one));
+}
+
+// Without a source the configuration is written from the model.
+TEST(SavedModel, OfNoSourceIsReadAsTheSameModel) {
+  for (const std::string name :
+       {"gpt2", "gpt2_gelu_inner_untied", "llama_gqa", "llama3_rope", "llama_tied_bias", "qwen2",
+        "bert_seqcls", "bert_mlm", "roberta_mlm"}) {
+    const TempFolder folder;
+    const std::string to = (folder / name).string();
+    save(name, to, zoo_strategy(1), 1, {});
+    const ModelConfig before = zoo_model(name);
+    ModelConfig after = load_model(to);
+    after.dropout = after.attention_dropout = after.label_dropout = 0;
+    EXPECT_EQ(model_to_json(after), model_to_json(before)) << name;
+    EXPECT_EQ(tensors_in(to), tensors_in(zoo(name))) << name;
+  }
+}
+
+TEST(SavedModel, ShardsFollowTheLimit) {
+  const TempFolder folder;
+  const std::string to = (folder / "model").string();
+  constexpr std::int64_t kLimit = 5000;
+  save("llama_gqa", to, zoo_strategy(1), 1, {.shard_bytes = kLimit});
+  const WeightFolder weights(to);  // all files of the index are there
+  std::map<std::string, std::vector<std::int64_t>> shards;
+  for (const auto& [name, place] : weights.tensors()) {
+    shards[place.file->path()].push_back(place.entry->end - place.entry->begin);
+  }
+  EXPECT_GT(shards.size(), 2u);
+  for (const auto& [path, sizes] : shards) {
+    std::int64_t total = 0;
+    for (const std::int64_t size : sizes) total += size;
+    EXPECT_TRUE(total <= kLimit || sizes.size() == 1) << path;
+    EXPECT_NE(path.find("-of-0000" + std::to_string(shards.size())), std::string::npos) << path;
+  }
+  const auto index = nlohmann::json::parse(read_file(to + "/model.safetensors.index.json"));
+  std::int64_t bytes = 0;
+  for (const auto& [path, sizes] : shards) {
+    for (const std::int64_t size : sizes) bytes += size;
+  }
+  EXPECT_EQ(index["metadata"]["total_size"], bytes);
+}
+
+TEST(SavedModel, TakesTheTypeThatIsAsked) {
+  const TempFolder folder;
+  const std::string to = (folder / "model").string();
+  save("llama_gqa", to, zoo_strategy(1), 1, {.source = zoo("llama_gqa"), .dtype = DType::bf16});
+  EXPECT_EQ(tensors_in(to), tensors_in(zoo("llama_gqa_bf16")));
+  EXPECT_EQ(nlohmann::json::parse(read_file(to + "/config.json"))["dtype"], "bfloat16");
+}
+
+TEST(SavedModel, TakesThePlaceOfAnEarlierOneAndKeepsWhatElseIsThere) {
+  const TempFolder folder;
+  const std::string to = (folder / "model").string();
+  save("llama_gqa", to, zoo_strategy(1), 1, {.shard_bytes = 5000});
+  std::ofstream(to + "/notes.txt") << "mine";
+  save("qwen2", to, zoo_strategy(1), 1, {.source = zoo("qwen2")});
+  EXPECT_EQ(tensors_in(to), tensors_in(zoo("qwen2")));
+  EXPECT_EQ(read_file(to + "/notes.txt"), "mine");
+  std::set<std::string> names;
+  for (const auto& [name, text] : files_in(to)) names.insert(name);
+  EXPECT_EQ(names, (std::set<std::string>{"config.json", "generation_config.json",
+                                          "model.safetensors", "notes.txt"}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);  // nothing beside it
+}
+
+// At every operation that changes the disk: the folder is the old model or the new one.
+TEST(SavedModel, AFailureAtAnyOperationLeavesTheOldModelOrTheNew) {
+  static int left;
+  const auto old_model = tensors_in(zoo("llama_gqa")), new_model = tensors_in(zoo("qwen2"));
+  bool finished = false;
+  int failures = 0;
+  for (int at = 0; !finished; ++at) {
+    ASSERT_LT(at, 500);
+    const TempFolder folder;
+    const std::string to = (folder / "model").string();
+    save("llama_gqa", to, zoo_strategy(1), 1, {.source = zoo("llama_gqa")});
+    left = at;
+    set_file_fault([] { return left-- == 0 ? ENOSPC : 0; });
+    try {
+      save("qwen2", to, zoo_strategy(1), 1, {.source = zoo("qwen2")});
+      finished = left >= 0;
+    } catch (const Error&) {
+      ++failures;
+    }
+    set_file_fault(nullptr);
+    const auto found = tensors_in(to);
+    EXPECT_TRUE(found == old_model || found == new_model) << "operation " << at;
+  }
+  EXPECT_GT(failures, 10);
+}
+
+TEST(SavedModel, AFileIsNoFolder) {
+  const TempFolder folder;
+  const std::string file = (folder / "file").string();
+  std::ofstream(file) << "text";
+  EXPECT_THROW(check_model_folder(file), Error);
+}
+
+}  // namespace
+}  // namespace zl::test
