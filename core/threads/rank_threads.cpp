@@ -17,8 +17,11 @@ void warn(const std::vector<bool>& ended, std::chrono::milliseconds patience) {
   for (std::size_t rank = 0; rank < ended.size(); ++rank) {
     if (!ended[rank]) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
-  log_warning("another rank has failed, and rank " + ranks + " has not ended for " +
-              std::to_string(patience.count()) + " ms since; waiting for what it does");
+  const bool one = std::count(ended.begin(), ended.end(), false) == 1;
+  log_warning("another rank has failed, and " +
+              (one ? "rank " + ranks + " has" : "ranks " + ranks + " have") + " not ended for " +
+              std::to_string(patience.count()) + " ms since; waiting for what " +
+              (one ? "it does" : "they do"));
 }
 
 }  // namespace
