@@ -49,7 +49,8 @@ std::string option_text(const RunKey& key, const std::string& value, run_value::
 }
 
 // Options that say all of the document, when names can.
-std::optional<std::string> as_options(const Document& document, const std::string& hash) {
+std::optional<std::string> as_options(const Document& document, const std::string& hash,
+                                      const std::string& command) {
   if (document.is_inline("model") || document.is_inline("cluster")) return std::nullopt;
   const std::vector<std::string> strategies = document.strategies();
   for (const std::string& strategy : strategies) {
@@ -60,7 +61,7 @@ std::optional<std::string> as_options(const Document& document, const std::strin
   } catch (const std::exception&) {
     return std::nullopt;
   }
-  std::string line = "zerolab run --model " + quoted(document.get("model"));
+  std::string line = command + " --model " + quoted(document.get("model"));
   if (const std::string cluster = document.get("cluster"); !cluster.empty()) {
     line += " --cluster " + quoted(cluster);
   }
@@ -80,15 +81,26 @@ bool is_as_opened(const Document& document) {
   }
 }
 
+// The command with the document, as short as it can be said.
+std::string line_of(const Document& document, const std::string& command) {
+  if (is_as_opened(document)) return command + " " + quoted(document.source());
+  const std::string hash = content_hash(scenario_from_json(document.text(), document.source()));
+  if (const auto line = as_options(document, hash, command)) return *line;
+  return "cat > scenario.json <<'END'\n" + document.text() + "\nEND\n" + command + " scenario.json";
+}
+
 }  // namespace
 
 std::string command_line(const Document& document) {
-  const std::string backend = " --backend sim";
-  if (is_as_opened(document)) return "zerolab run " + quoted(document.source()) + backend;
-  const std::string hash = content_hash(scenario_from_json(document.text(), document.source()));
-  if (const auto line = as_options(document, hash)) return *line + backend;
-  return "cat > scenario.json <<'END'\n" + document.text() + "\nEND\nzerolab run scenario.json" +
-         backend;
+  return line_of(document, "zerolab run") + " --backend sim";
+}
+
+std::string plan_command_line(const Document& document, std::int64_t global_batch, PlanGoal goal,
+                              const std::string& limits) {
+  std::string line = line_of(document, "zerolab plan");
+  line += " --global-batch " + std::to_string(global_batch);
+  if (goal == PlanGoal::memory) line += " --goal memory";
+  return limits.empty() ? line : line + " --constrain " + quoted(limits);
 }
 
 }  // namespace zl::gui

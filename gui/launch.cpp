@@ -16,6 +16,7 @@
 #include "gui/session.h"
 #include "gui/theme.h"
 #include "gui/views/explore_page.h"
+#include "gui/views/plan_page.h"
 #include "results/paths.h"
 #include "results/store.h"
 #include "scenarios/files/catalog.h"
@@ -96,6 +97,10 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
   // Pages that evaluate for themselves begin when they are shown.
   for (Session* own : window.findChildren<Session*>()) own->wait();
   for (ExplorePage* page : window.findChildren<ExplorePage*>()) page->wait();
+  for (PlanPage* page : window.findChildren<PlanPage*>()) {
+    if (page->isVisible()) page->start();
+    page->wait();
+  }
   QCoreApplication::processEvents();  // labels that wrap take their height
   if (window.grab().save(file)) return 0;
   return fail(ErrorCode::failed, file.toStdString() + ": cannot be written as a picture");

@@ -14,6 +14,7 @@
 #include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
 #include "gui/views/pages.h"
+#include "gui/views/plan_page.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
@@ -47,6 +48,9 @@ void MainWindow::add_deciding_views() {
   add_view({decide, "sweep", tr("Sweep"),
             tr("Lists of clusters, batches, lengths: a row of every combination")},
            sweep_);
+  add_view({decide, "plan", tr("Plan"),
+            tr("Every mesh, schedule, stage and recomputation: the best of them")},
+           new PlanPage(session_, this));
   add_view({compare, "memory", tr("Memory"), tr("Peak bytes by owner against the capacity")},
            make_memory_page(session_, this));
   add_view({compare, "time", tr("Time"), tr("The parts of a step, with error bars")},
@@ -123,8 +127,8 @@ void MainWindow::add_docks() {
 }
 
 QStringList MainWindow::view_names() {
-  return {"overview", "tradeoff",  "fit",      "explore", "sweep", "memory", "time",    "traffic",
-          "compare",  "over-time", "timeline", "keys",    "train", "runs",   "accuracy"};
+  return {"overview", "tradeoff", "fit",       "explore",  "sweep", "plan",  "memory", "time",
+          "traffic",  "compare",  "over-time", "timeline", "keys",  "train", "runs",   "accuracy"};
 }
 
 QWidget* MainWindow::view(const QString& name) const {

@@ -11,20 +11,28 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/cli/plan_tables.h"
+#include "scenarios/cli/plan_twin.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/grid.h"
+#include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/robustness.h"
 
 namespace zl::cli {
 namespace {
 
+bool is_for_programs(const std::string& format) {
+  return format != "table" && format != "wide" && format != "md";
+}
+
 struct PlanOptions {
   ScenarioOptions scenario;
+  DatabaseOptions database;  // of the twin
+  bool twin = false;
   std::int64_t global_batch = 0, top = 10;
   std::string goal = "throughput", limits, format = "table";
-  std::string gpus, clusters, tokens, price;
+  std::string gpus, clusters, tokens, price, failures, stragglers;
 };
 
 PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& overrides) {
@@ -47,6 +55,11 @@ Plans search(const PlanRequest& request) {
       bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of));
     }
     bar->update_if_slow(std::min(done, of));
+  };
+  bool is_first = true;
+  hooks.found = [&](const Plans& so_far) {
+    if (is_first) log_info("first: " + plan_line(so_far.best.front()));
+    is_first = false;
   };
   Plans plans = find_plans(request, hooks);
   bar.reset();
@@ -142,25 +155,69 @@ int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>&
   return any ? 0 : static_cast<int>(ErrorCode::infeasible);
 }
 
+RobustnessQuestion robustness_question(const PlanOptions& options) {
+  RobustnessQuestion question;
+  if (!options.failures.empty()) parse_failures(options.failures, question);
+  if (!options.stragglers.empty()) parse_stragglers(options.stragglers, question);
+  return question;
+}
+
+std::vector<Robustness> all_robust(const PlanRequest& request, const Plans& plans,
+                                   const RobustnessQuestion& question) {
+  std::vector<Robustness> all;
+  for (const Plan& plan : plans.best) all.push_back(robustness_of(request, plan, question));
+  return all;
+}
+
+// What is asked of one plan after the other.
+void check_question(const PlanOptions& options, const RobustnessQuestion& asked, bool has_several) {
+  if (options.twin && (has_several || is_for_programs(options.format))) {
+    throw Error(ErrorCode::usage, "--twin: prints tables of one plan; ask one question, -o table");
+  }
+  if (asked.is_asked() && (has_several || options.format == "csv")) {
+    throw Error(ErrorCode::usage,
+                "--failures and --stragglers: tables of one question; give every option one value, "
+                "-o table or json");
+  }
+}
+
+void print_plans(const PlanRequest& request, const Plans& plans, const TrainingBill& bill,
+                 const RobustnessQuestion& asked, Format format) {
+  Table robust;
+  if (asked.is_asked()) robust = robustness_table(plans.best, all_robust(request, plans, asked));
+  if (format == Format::json) {
+    Json json = plans_json(plans, bill);
+    if (asked.is_asked()) json["over_weeks"] = Json::parse(render(robust, format));
+    return print(pretty(json));
+  }
+  std::string text = plans_text(plans, bill, format);
+  const std::string gap = format == Format::md ? "\n" : "";
+  if (asked.is_asked()) text += "\nOver weeks:\n" + gap + render(robust, format);
+  print(text);
+}
+
 int run(const PlanOptions& options) {
   TrainingBill bill;
   if (!options.tokens.empty()) bill.tokens = parse_tokens(options.tokens);
   if (!options.price.empty()) bill.gpu_hour_price = parse_price(options.price);
+  const RobustnessQuestion asked = robustness_question(options);
   const std::vector<ScenarioOverrides> all = variants(options);
+  check_question(options, asked, all.size() > 1);
   if (all.size() > 1) return answer_all(options, all, bill);
   const bool is_launch = options.format == "zerolab";
   const Format format = is_launch ? Format::json : parse_format(options.format);
-  const Plans plans = search(plan_request(options, all.front()));
+  const PlanRequest request = plan_request(options, all.front());
+  const Plans plans = search(request);
   if (plans.best.empty()) {
     throw Error(ErrorCode::infeasible, "no plan fits: " + plans.shortage);
   }
   if (is_launch) {
     print(pretty(strategy_to_json(plans.best.front().strategy.strategy)));
   } else {
-    print(format == Format::json ? pretty(plans_json(plans, bill))
-                                 : plans_text(plans, bill, format));
+    print_plans(request, plans, bill, asked, format);
   }
-  return 0;
+  if (!options.twin) return 0;
+  return train_twin(request.scenario, plans.best.front().strategy, options.database, format);
 }
 
 }  // namespace
@@ -181,6 +238,13 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_option("--clusters", options->clusters, "Which of them: 256xh100,128xh200");
   sub->add_option("--tokens", options->tokens, "To train on: days and GPU-hours; 15T, 300B");
   sub->add_option("--price", options->price, "What it costs: 2.5/gpu-hour");
+  sub->add_option("--failures", options->failures,
+                  "GPUs fail: mtbf=50000h of one, restart=10m; when to write checkpoints, goodput");
+  sub->add_option("--stragglers", options->stragglers,
+                  "Some GPUs are slow in a step: 1%:1.2x, so many of them, so many times as long");
+  sub->add_flag("--twin", options->twin,
+                "Then train the best plan here, small, on CPU ranks, beside its own simulation");
+  add_database_options(*sub, options->database);
   add_format(*sub, options->format, "table, wide, md, csv, json, or zerolab: the best as a file");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });

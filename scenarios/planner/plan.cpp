@@ -16,7 +16,7 @@ constexpr int kMostChanges = 6;
 bool any_fits(const PlanRequest& request) {
   try {
     const PlanHooks none;
-    return !PlanSearch(request, none).find().best.empty();
+    return !PlanSearch(request, none, plan_space(request)).find().best.empty();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid) throw;
     return false;  // what cannot be divided so is no change to make
@@ -54,10 +54,25 @@ std::string changes_that_fit(const PlanRequest& request) {
   return text.empty() ? text : "; a plan would fit " + text;
 }
 
+// The best of where it most likely is, long before all have been tried.
+void show_first(PlanRequest request, const PlanHooks& hooks, const sim::PlanSpace& space) {
+  request.top = 1;
+  request.explains = false;
+  try {
+    const PlanHooks quiet{.progress = {}, .found = {}, .cancelled = hooks.cancelled};
+    Plans first = PlanSearch(request, quiet, likely_part(space)).find();
+    if (!first.best.empty()) hooks.found(first);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid) throw;  // the others may divide the batch
+  }
+}
+
 }  // namespace
 
 Plans find_plans(const PlanRequest& request, const PlanHooks& hooks) {
-  Plans plans = PlanSearch(request, hooks).find();
+  const sim::PlanSpace space = plan_space(request);
+  if (hooks.found) show_first(request, hooks, space);
+  Plans plans = PlanSearch(request, hooks, space).find();
   if (!plans.shortage.empty()) plans.shortage += changes_that_fit(request);
   return plans;
 }

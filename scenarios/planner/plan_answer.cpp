@@ -46,8 +46,8 @@ void mark_equals(std::size_t top, Plans& plans) {
 }  // namespace
 
 void finish_plans(PlanGoal goal, std::size_t top, Plans& plans) {
-  fill_frontier(plans);
   if (goal != PlanGoal::memory) mark_equals(top, plans);
+  fill_frontier(plans);
   if (plans.best.size() > top) {
     plans.best.erase(plans.best.begin() + static_cast<std::ptrdiff_t>(top), plans.best.end());
   }

@@ -17,6 +17,9 @@ constexpr const char* kStates[] = {
 constexpr std::int64_t kPlannedSteps = 3;
 // More micro-batches than this at once keep no device busier.
 constexpr std::int64_t kMostMicroBatch = 16;
+// Of the likely ones.
+constexpr std::int64_t kLikelyMicroBatch = 4;
+
 std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
   std::vector<std::int64_t> all;
   for (std::int64_t i = 1; i <= std::min(number, most); ++i) {
@@ -44,6 +47,14 @@ std::vector<std::int64_t> chunk_counts(std::int64_t layers) {
   return all;
 }
 
+// Only those values that are likely, where there are any.
+template <class T, class Likely>
+void prefer(std::vector<T>& values, const Likely& likely) {
+  std::vector<T> kept;
+  std::ranges::copy_if(values, std::back_inserter(kept), likely);
+  if (!kept.empty()) values = std::move(kept);
+}
+
 }  // namespace
 
 PlanGoal plan_goal(const std::string& text) {
@@ -59,6 +70,30 @@ Scenario plan_scenario(const std::string& model, const ScenarioOverrides& overri
   // The first step warms up, the others are alike.
   if (!with.steps) with.steps = kPlannedSteps;
   return load_scenario(model, with);
+}
+
+Scenario plan_scenario(const Document& document) {
+  ScenarioOverrides overrides;
+  overrides.strategies.assign(std::begin(kStates), std::end(kStates));
+  overrides.steps = kPlannedSteps;
+  const Document plain = document.with("run.micro_batch", "")
+                             .with("run.gradient_accumulation", "")
+                             .with("run.global_batch", "");
+  return scenario_from_json(plain.text(), plain.source(), overrides);
+}
+
+sim::PlanSpace likely_part(sim::PlanSpace space) {
+  prefer(space.states, [](const Strategy& state) {
+    return !state.offload.any() && (state.zero.stage == 1 || state.zero.stage == 3);
+  });
+  prefer(space.schedules, [](PipelineKind kind) { return kind == PipelineKind::one_f_one_b; });
+  prefer(space.chunks, [](std::int64_t chunks) { return chunks == 1; });
+  prefer(space.replicas, [](std::int64_t replicas) { return replicas == 1; });
+  prefer(space.micro_batch, [](std::int64_t size) { return size <= kLikelyMicroBatch; });
+  prefer(space.recompute, [](const RecomputeConfig& config) {
+    return config.mode != RecomputeMode::selective || (config.attention && config.activation);
+  });
+  return space;
 }
 
 sim::PlanSpace plan_space(const PlanRequest& request) {

@@ -10,6 +10,7 @@
 
 #include "scenarios/files/overrides.h"
 #include "scenarios/files/scenario.h"
+#include "scenarios/planner/document.h"
 #include "scenarios/planner/found_plan.h"
 #include "scenarios/planner/plan_limits.h"
 #include "simulator/planner/plan_space.h"
@@ -34,10 +35,16 @@ struct PlanRequest {
 
 // The scenario of a plan: the catalogue's plain ZeRO stages, with and without their offload.
 Scenario plan_scenario(const std::string& model, const ScenarioOverrides& overrides);
+// Likewise of a document, whose strategies and micro-batches are what is asked for.
+Scenario plan_scenario(const Document& document);
 
 // Error{invalid} where no mesh divides the batch, naming the nearest that does, or where the limits
 // leave nothing.
 sim::PlanSpace plan_space(const PlanRequest& request);
+
+// The part of a space where most of the best are: 1F1B, the optimizer's state sharded, nothing
+// offloaded. Never empty.
+sim::PlanSpace likely_part(sim::PlanSpace space);
 
 struct PlanCounts {
   std::int64_t combinations = 0;  // of the space
@@ -59,7 +66,9 @@ struct Plans {
 struct PlanHooks {
   // So many of so many; called by the caller's thread.
   std::function<void(std::int64_t done, std::int64_t of, const char* what)> progress;
-  std::atomic<bool>* cancelled = nullptr;
+  // What is best so far, first of likely_part(); by the caller's thread.
+  std::function<void(const Plans& so_far)> found;
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 }  // namespace zl

@@ -28,13 +28,13 @@ constexpr std::int64_t kRecordedSteps = 2;
 
 }  // namespace
 
-PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks)
+PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::PlanSpace space)
     : request_(request),
       hooks_(hooks),
       scenario_(request.scenario),
       cluster_(scenario_cluster(request.scenario)),
       budget_(memory_budget(request.scenario, cluster_)),
-      space_(plan_space(request)),
+      space_(std::move(space)),
       profiles_(scenario_, cluster_, space_),
       bounder_(scenario_, cluster_, space_, profiles_) {}
 
@@ -196,7 +196,15 @@ void PlanSearch::record_best() {
                              [&](const Plan& plan) { return value_of(plan.result); });
     begin += count;
     report(plans_.counts.recorded, wanted(), "recorded");
+    show_so_far();
   }
+}
+
+void PlanSearch::show_so_far() const {
+  if (!hooks_.found || plans_.best.empty() || is_cancelled()) return;
+  Plans so_far = plans_;
+  finish_plans(request_.goal, request_.top, so_far);
+  hooks_.found(so_far);
 }
 
 ImportedStrategy PlanSearch::named(const sim::PlanPoint& point) const {

@@ -17,7 +17,7 @@ namespace zl {
 
 class PlanSearch {
  public:
-  PlanSearch(const PlanRequest& request, const PlanHooks& hooks);
+  PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::PlanSpace space);
 
   Plans find();
 
@@ -47,6 +47,7 @@ class PlanSearch {
   ProgramOptions recorded_options() const;
   std::optional<Plan> record(const Judged& judged) const;
   void record_best();
+  void show_so_far() const;
   std::string shortage();
 
   const PlanRequest& request_;

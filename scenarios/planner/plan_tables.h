@@ -10,7 +10,7 @@
 #include "scenarios/planner/plan.h"
 #include "simulator/json/reading.h"
 
-namespace zl::cli {
+namespace zl {
 
 // How much is to be trained, and what a GPU costs.
 struct TrainingBill {
@@ -28,6 +28,8 @@ double parse_price(const std::string& text);
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill);
 std::string plans_text(const Plans& plans, const TrainingBill& bill, Format format);
 Json plans_json(const Plans& plans, const TrainingBill& bill);
+// "tp8-pp4-zero-1: 12.3 s a step, 61 GB of 80 GB".
+std::string plan_line(const Plan& plan);
 // What was tried, in a line.
 std::string counts_line(const Plans& plans);
 
@@ -42,4 +44,4 @@ struct PlanAnswer {
 // fifths of the best or more.
 Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill);
 
-}  // namespace zl::cli
+}  // namespace zl

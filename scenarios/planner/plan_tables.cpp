@@ -1,4 +1,4 @@
-#include "scenarios/cli/plan_tables.h"
+#include "scenarios/planner/plan_tables.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/why.h"
 
-namespace zl::cli {
+namespace zl {
 namespace {
 
 // Of the best throughput a GPU, at the knee.
@@ -198,6 +199,15 @@ Json plans_json(const Plans& plans, const TrainingBill& bill) {
           {"frontier", listed(plans.frontier)}};
 }
 
+std::string plan_line(const Plan& plan) {
+  const RunResult& run = plan.result;
+  std::string text = plan.strategy.strategy.name + ": " +
+                     readable(run.step_time.median, Unit::seconds) + " a step, " +
+                     format_bytes(run.reserved_device);
+  if (run.device_capacity > 0) text += " of " + format_bytes(run.device_capacity);
+  return text;
+}
+
 std::string counts_line(const Plans& plans) {
   const PlanCounts& counts = plans.counts;
   return fmt::format(
@@ -254,4 +264,4 @@ Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& 
   return table;
 }
 
-}  // namespace zl::cli
+}  // namespace zl

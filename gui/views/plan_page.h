@@ -1,0 +1,71 @@
+// "Which strategy should I run?": a batch, a goal and limits on the left; the plans that the
+// search finds on the right, filled while it runs.
+// Ownership: owns the search; refers to the session. Threads: GUI thread.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+
+#include "gui/plan_finder.h"
+#include "gui/session.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QTableView;
+
+namespace zl::gui {
+
+class ScatterPlot;
+class TableModel;
+
+class PlanPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit PlanPage(Session& session, QWidget* parent = nullptr);
+
+  QLineEdit* batch() const { return batch_; }
+  QLineEdit* limits() const { return limits_; }
+  QComboBox* goal() const { return goal_; }
+  TableModel* table() const { return table_; }
+  ScatterPlot* plot() const { return plot_; }
+  QString state() const;
+  bool running() const { return finder_->running(); }
+  // Searches with what the fields say of the scenario as it is now; again: stops.
+  void start();
+  // Runs the event loop until the search is over: for screenshots.
+  void wait();
+  // Adds the plan of a row of the table to the scenario.
+  void add(int row);
+  // `zerolab plan` with the same question.
+  const QString& command() const { return command_; }
+
+ private:
+  QWidget* make_question();
+  QWidget* make_answer();
+  void follow_finder();
+  PlanRequest request() const;
+  QString limits_text() const;
+  void take(std::shared_ptr<const Plans> plans, bool is_all);
+  void show_state(const QString& text);
+  void show_buttons();
+  void compare_scenarios();
+  std::int64_t scenario_batch() const;
+
+  Session& session_;
+  PlanFinder* finder_;
+  std::shared_ptr<const Plans> plans_;
+  Document asked_;  // the scenario of the plans
+  QString command_;
+  QLineEdit *batch_, *limits_;
+  QComboBox* goal_;
+  QPushButton *start_, *add_, *copy_;
+  QLabel* state_;
+  ScatterPlot* plot_;
+  TableModel* table_;
+  QTableView* view_;
+};
+
+}  // namespace zl::gui

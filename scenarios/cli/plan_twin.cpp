@@ -1,0 +1,41 @@
+#include "scenarios/cli/plan_twin.h"
+
+#include <array>
+
+#include "core/base/log.h"
+#include "results/run_tables.h"
+#include "scenarios/cli/experiment.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/planner/twin.h"
+#include "scenarios/run/measure.h"
+
+namespace zl::cli {
+
+int train_twin(const Scenario& scenario, const ImportedStrategy& plan,
+               const DatabaseOptions& database, Format format) {
+  const Runner runner;
+  Experiment experiment(runner, twin_of(scenario, plan), database);
+  const Scenario& twin = experiment.scenario();
+  const ImportedStrategy& strategy = twin.strategies.front();
+  log_info(twin.name + ": " + std::to_string(twin.run.ranks) + " ranks train " +
+           std::to_string(twin.run.steps) + " steps of " + twin.model.name);
+  std::array<RunResult, 2> runs;
+  runs[0] = experiment.run(strategy, "cpu", {});
+  RunHooks hooks;
+  hooks.overflows = overflowed_steps(runs[0]);
+  if (!experiment.interrupted()) runs[1] = experiment.run(strategy, "sim", std::move(hooks));
+  for (const RunResult& run : runs) announce(run);
+  if (const int code = experiment.exit_code(runs); code != 0) return code;
+  const RunResult recorded = recorded_books(twin);
+  std::string text = "\nThe plan made small and trained here: " + setup_line(runs) + "\n" +
+                     render(summary_table(runs), format);
+  text += "\nPredicted against measured step time:\n" + render(prediction_table(runs), format);
+  if (const std::string basis = basis_line(runs); !basis.empty()) text += basis + "\n";
+  text += "\nWhat a rank held, sent and ran:\n" + render(books_table(runs[0], recorded), format);
+  print(text);
+  if (has_equal_books(runs[0], recorded)) return 0;
+  print_error("the twin's training contradicts its recording; this is a defect of zerolab");
+  return 1;
+}
+
+}  // namespace zl::cli
