@@ -15,12 +15,14 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/validate_meshes.h"
 
 namespace zl::cli {
 namespace {
 
 struct ValidateOptions {
   std::string file, software;
+  bool meshes = false;
   std::string format = "table";
 };
 
@@ -149,6 +151,10 @@ int validate(const ValidateOptions& options) {
   const std::vector<PublishedRun> runs =
       options.file.empty() ? catalog_published()
                            : read_published(read_file(options.file), options.file);
+  if (options.meshes) {
+    print(render(meshes_table(runs, options.software), format));
+    return 0;
+  }
   const std::vector<Judged> judged = judge_published(runs, options.software);
   print(format == Format::json ? pretty(validation_json(judged)) : validation_text(judged, format));
   return 0;
@@ -164,6 +170,8 @@ void add_validate(CLI::App& app, Action& action) {
                   "CSV of runs with the columns of scenarios/catalog/published");
   sub->add_option("--software", options->software,
                   "Predict all of them under this software; else under their own");
+  sub->add_flag("--meshes", options->meshes,
+                "What the planner finds for the runs on 64 GPUs and more, beside what was chosen");
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return validate(*options); }; });

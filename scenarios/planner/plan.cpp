@@ -29,6 +29,7 @@ std::optional<Scenario> first_that_fits(PlanRequest request, const Change& chang
   request.goal = PlanGoal::memory;
   request.top = 1;
   request.explains = false;
+  request.any_will_do = true;
   for (int i = 0; i < kMostChanges; ++i) {
     if (!change(request.scenario.run)) return std::nullopt;
     if (any_fits(request)) return std::move(request.scenario);
@@ -55,15 +56,19 @@ std::string changes_that_fit(const PlanRequest& request) {
 }
 
 // The best of where it most likely is, long before all have been tried.
-void show_first(PlanRequest request, const PlanHooks& hooks, const sim::PlanSpace& space) {
+std::optional<Plan> likely_best(PlanRequest request, const PlanHooks& hooks,
+                                const sim::PlanSpace& space) {
   request.top = 1;
   request.explains = false;
   try {
     const PlanHooks quiet{.progress = {}, .found = {}, .cancelled = hooks.cancelled};
     Plans first = PlanSearch(request, quiet, likely_part(space)).find();
-    if (!first.best.empty()) hooks.found(first);
+    if (first.best.empty()) return std::nullopt;
+    if (hooks.found) hooks.found(first);
+    return std::move(first.best.front());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid) throw;  // the others may divide the batch
+    return std::nullopt;
   }
 }
 
@@ -71,8 +76,8 @@ void show_first(PlanRequest request, const PlanHooks& hooks, const sim::PlanSpac
 
 Plans find_plans(const PlanRequest& request, const PlanHooks& hooks) {
   const sim::PlanSpace space = plan_space(request);
-  if (hooks.found) show_first(request, hooks, space);
-  Plans plans = PlanSearch(request, hooks, space).find();
+  std::optional<Plan> likely = likely_best(request, hooks, space);
+  Plans plans = PlanSearch(request, hooks, space).find(std::move(likely));
   if (!plans.shortage.empty()) plans.shortage += changes_that_fit(request);
   return plans;
 }

@@ -29,8 +29,8 @@ struct PlanRequest {
   PlanGoal goal = PlanGoal::throughput;
   std::size_t top = 10;
   PlanLimits limits;
-  // False: whether anything fits is all that is asked, without what is missing where nothing does.
-  bool explains = true;
+  bool explains = true;      // what is missing where nothing fits
+  bool any_will_do = false;  // whether something fits is all that is asked
 };
 
 // The scenario of a plan: the catalogue's plain ZeRO stages, with and without their offload.
@@ -66,7 +66,7 @@ struct Plans {
 struct PlanHooks {
   // So many of so many; called by the caller's thread.
   std::function<void(std::int64_t done, std::int64_t of, const char* what)> progress;
-  // What is best so far, first of likely_part(); by the caller's thread.
+  // What is best so far, first that of likely_part(); by the caller's thread.
   std::function<void(const Plans& so_far)> found;
   const std::atomic<bool>* cancelled = nullptr;
 };

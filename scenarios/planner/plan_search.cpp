@@ -24,6 +24,9 @@ constexpr double kFormError = 0.002, kNearFormError = 0.05;
 // Candidates of the least bounds that are judged to say what would fit.
 constexpr std::size_t kLeastTried = 64;
 constexpr std::size_t kMostRecorded = 200;
+// What a closed form that is not exact says too much of memory at most;
+// tests/planner/plan_test.cpp.
+constexpr double kFormMemoryError = 0.3;
 constexpr std::int64_t kRecordedSteps = 2;
 
 }  // namespace
@@ -38,7 +41,7 @@ PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::
       profiles_(scenario_, cluster_, space_),
       bounder_(scenario_, cluster_, space_, profiles_) {}
 
-Plans PlanSearch::find() {
+Plans PlanSearch::find(std::optional<Plan> known) {
   const auto start = std::chrono::steady_clock::now();
   plans_.counts.combinations = space_.size();
   candidates_ = plan_candidates(request_, space_, budget_, bounder_);
@@ -46,6 +49,7 @@ Plans PlanSearch::find() {
   plans_.counts.too_large = static_cast<std::int64_t>(candidates_.too_large.size());
   judge_all();
   record_best();
+  add_known(std::move(known));
   if (!plans_.best.empty()) {
     finish_plans(request_.goal, request_.top, plans_);
   } else if (request_.explains && !is_cancelled()) {
@@ -61,8 +65,9 @@ void PlanSearch::report(std::int64_t done, std::size_t of, const char* what) con
 }
 
 bool PlanSearch::fits(const sim::ClosedForm& form) const {
-  // What is not exact is recorded in doubt: its bound is within the memory.
-  return budget_ == 0 || !form.is_exact || form.memory <= budget_;
+  // What is not exact is recorded in doubt.
+  const double doubt = form.is_exact ? 1 : 1 + kFormMemoryError;
+  return budget_ == 0 || static_cast<double>(form.memory) <= doubt * static_cast<double>(budget_);
 }
 
 std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> some) {
@@ -136,17 +141,25 @@ void PlanSearch::keep(const Judged& judged) {
   kept_.push_back(judged);
 }
 
+// Those whose memory is in doubt leave the others their room.
+void PlanSearch::sort_kept() {
+  std::ranges::stable_sort(
+      kept_, {}, [&](const Judged& each) { return goal_value(request_.goal, each.form); });
+  const std::size_t most = std::max(kMostRecorded / 2, wanted());
+  std::size_t exact = 0, others = 0;
+  std::erase_if(kept_,
+                [&](const Judged& each) { return ++(each.form.is_exact ? exact : others) > most; });
+}
+
 // Until no bound is below the last of the best.
 void PlanSearch::judge_all() {
   const std::vector<PlanCandidate>& all = candidates_.all;
   for (std::size_t begin = 0; begin < all.size() && !is_cancelled();) {
     const bool enough = kept_.size() >= wanted();
-    if (enough && !request_.explains) break;
+    if (enough && request_.any_will_do) break;
     if (enough && goal_value(request_.goal, all[begin].least) > worst_kept()) break;
     for (const Judged& each : judge(next_to_judge(begin))) keep(each);
-    std::ranges::stable_sort(
-        kept_, {}, [&](const Judged& each) { return goal_value(request_.goal, each.form); });
-    if (kept_.size() > kMostRecorded) kept_.resize(kMostRecorded);
+    sort_kept();
     report(static_cast<std::int64_t>(begin), all.size(), "judged");
   }
 }
@@ -198,6 +211,17 @@ void PlanSearch::record_best() {
     report(plans_.counts.recorded, wanted(), "recorded");
     show_so_far();
   }
+}
+
+void PlanSearch::add_known(std::optional<Plan> known) {
+  if (!known) return;
+  const bool is_new = std::ranges::none_of(plans_.best, [&known](const Plan& each) {
+    return each.strategy.strategy == known->strategy.strategy;
+  });
+  if (!is_new) return;
+  plans_.best.push_back(std::move(*known));
+  std::ranges::stable_sort(plans_.best, {},
+                           [&](const Plan& plan) { return value_of(plan.result); });
 }
 
 void PlanSearch::show_so_far() const {

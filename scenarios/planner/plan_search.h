@@ -19,7 +19,8 @@ class PlanSearch {
  public:
   PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::PlanSpace space);
 
-  Plans find();
+  // `known`: a plan that some other search found, to be held against these.
+  Plans find(std::optional<Plan> known = std::nullopt);
 
  private:
   struct Judged {
@@ -42,12 +43,14 @@ class PlanSearch {
   std::vector<PlanCandidate> next_to_judge(std::size_t& begin);
   std::vector<PlanCandidate> still_good(const std::vector<PlanCandidate>& some);
   void keep(const Judged& judged);
+  void sort_kept();
   void judge_all();
   ImportedStrategy named(const sim::PlanPoint& point) const;
   ProgramOptions recorded_options() const;
   std::optional<Plan> record(const Judged& judged) const;
   void record_best();
   void show_so_far() const;
+  void add_known(std::optional<Plan> known);
   std::string shortage();
 
   const PlanRequest& request_;

@@ -1,0 +1,39 @@
+// Where a strategy stands among the plans.
+#include "scenarios/planner/standing.h"
+
+#include <gtest/gtest.h>
+
+#include "scenarios/planner/plan.h"
+
+namespace zl {
+namespace {
+
+PlanRequest request() {
+  ScenarioOverrides overrides;
+  overrides.cluster = "8xh100";
+  overrides.sequence_length = 1024;
+  overrides.software = "zerolab";
+  PlanRequest request;
+  request.scenario = plan_scenario("gpt2-774m", overrides);
+  request.global_batch = 32;
+  return request;
+}
+
+TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
+  const PlanField field = plan_field(request());
+  EXPECT_GT(field.others.size(), 100U);
+  const Standing first = standing_of(field, request().scenario, field.best.strategy);
+  EXPECT_NEAR(first.of_best, 1, 0.001);
+  EXPECT_TRUE(first.fits);
+  EXPECT_LT(first.share_faster, 0.01);
+
+  PlanRequest poor = request();
+  poor.limits = parse_limits("tensor=4,pipeline=1,sequence_parallel=false,recompute=full");
+  const Plan chosen = find_plans(poor).best.front();
+  const Standing last = standing_of(field, request().scenario, chosen.strategy);
+  EXPECT_GT(last.of_best, 1.5);
+  EXPECT_GT(last.share_faster, 0.3);
+}
+
+}  // namespace
+}  // namespace zl
