@@ -83,6 +83,18 @@ struct MemoryNeed {
 // How well a model tells the labels of texts that it was not trained on, and how well they are told
 // without it. Shares of the texts; rows 0: it was not judged.
 struct LabelScores {
+  // Of one label: how many texts have it, are told to have it, and both.
+  struct Of {
+    std::string name;
+    std::int64_t texts = 0, told = 0, correct = 0;
+
+    double f1() const {
+      const auto both = static_cast<double>(texts + told);
+      return both > 0 ? 2 * static_cast<double>(correct) / both : 0;
+    }
+    bool operator==(const Of&) const = default;
+  };
+
   std::string data;
   std::int64_t rows = 0;                                     // texts
   double loss = 0;                                           // mean
@@ -90,6 +102,7 @@ struct LabelScores {
   double macro_f1 = 0;
   double majority_accuracy = 0, majority_macro_f1 = 0;  // of always saying the commonest
   double words_accuracy = 0, words_macro_f1 = 0;        // of naive Bayes over counts of words
+  std::vector<Of> by_label = {};                        // of the model; not stored
 
   bool operator==(const LabelScores&) const = default;
 };

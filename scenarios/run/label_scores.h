@@ -25,6 +25,7 @@ class ConfusionMatrix {
   double accuracy() const;
   // The mean of the labels' F1; one that nobody told and no text is counts 0.
   double macro_f1() const;
+  std::vector<LabelScores::Of> by_label(const std::vector<std::string>& names) const;
 
  private:
   std::size_t labels_;

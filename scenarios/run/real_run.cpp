@@ -113,8 +113,11 @@ void check_settings(const Scenario& scenario, const std::string& backend,
 // makes the run no less trained.
 class SavedWeights {
  public:
-  SavedWeights(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks)
-      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, strategy.name) {}
+  SavedWeights(const Scenario& scenario, const Preparation& prepared, const RunHooks& hooks)
+      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, prepared.strategy.name) {
+    const TextLines* lines = prepared.data->lines.get();
+    if (lines != nullptr && !lines->numbered) labels_ = lines->labels;
+  }
 
   // What the engine has now, in place of what was collected before.
   void collect(Engine& engine) {
@@ -124,7 +127,8 @@ class SavedWeights {
       folder_.reset();
       folder_ = std::make_unique<SavedModel>(
           hooks_.save_weights_to, scenario_.model,
-          SaveModelOptions{.source = scenario_.run.weights, .dtype = hooks_.save_dtype});
+          SaveModelOptions{
+              .source = scenario_.run.weights, .dtype = hooks_.save_dtype, .labels = labels_});
     }
     engine.gather_model([this](const ParameterSpec& spec, const std::vector<float>& values) {
       folder_->take(spec, values);
@@ -146,6 +150,7 @@ class SavedWeights {
   const Scenario& scenario_;
   const RunHooks& hooks_;
   WeightsFile file_;
+  std::vector<std::string> labels_;       // names, by number; empty: the data has none
   std::unique_ptr<SavedModel> folder_;
 };
 
@@ -172,7 +177,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
                    const BackendCapabilities& backend, const RunHooks& hooks) {
   const Preparation prepared = prepare(world, scenario, resolve, hooks);
   const Strategy& strategy = prepared.strategy;
-  SavedWeights weights(scenario, strategy, hooks);
+  SavedWeights weights(scenario, prepared, hooks);
   ProgramOptions options = program_options(scenario);
   options.weights = prepared.weights;
   options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
