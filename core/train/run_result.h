@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -148,6 +149,9 @@ struct RunResult {
   std::vector<double> loss_scale;
   std::int64_t skipped_steps = 0;
   std::vector<EvaluationPoint> evaluations;  // in the order of their steps
+  // Of a resumed run, the best of the steps that it did not take again; none: nothing judged them.
+  // It is not stored with the run.
+  std::optional<EvaluationPoint> best_before = {};
 
   double tokens_per_second = 0;  // all ranks
   StepTime step_time;
@@ -181,9 +185,8 @@ struct RunResult {
 
 // The one with the lowest loss, the first of equals; null: there is none with a finite loss.
 const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations);
-inline const EvaluationPoint* best_evaluation(const RunResult& result) {
-  return best_of(result.evaluations);
-}
+// Of the whole training, whoever took its steps.
+const EvaluationPoint* best_evaluation(const RunResult& result);
 
 // The steps that were skipped because a gradient overflowed, counted from 1 over the whole
 // training.

@@ -262,7 +262,8 @@ int train(const TrainOptions& options) {
   bar.clear();
   announce(result);
   const bool has_weights = result.outcome == Outcome::ok || experiment.interrupted();
-  if (!options.save.empty() && result.steps > 0 && has_weights) {
+  const bool is_older = result.best_before && best_evaluation(result) == &*result.best_before;
+  if (!options.save.empty() && result.steps > 0 && has_weights && !is_older) {
     log_info("wrote " + options.save + kept_text(result));
   }
   print_result(format, experiment, result);
