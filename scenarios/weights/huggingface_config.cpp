@@ -119,6 +119,21 @@ void add_windows(const ModelConfig& model, Json& config) {
   config["layer_types"] = types;
 }
 
+// Its releases of transformers 4 take a stretched rotation with these three keys alone. Tokens that
+// the class has by itself are those of the original vocabulary.
+void add_phi3(const ModelConfig& model, Json& config) {
+  constexpr std::int64_t kPad = 32000;
+  config["resid_pdrop"] = config["embd_pdrop"] = model.dropout;
+  if (model.vocab <= kPad) config["pad_token_id"] = config["eos_token_id"] = Json();
+  const RopeScaling& scaling = model.rope_scaling;
+  if (scaling.kind != RopeKind::longrope) return;
+  config["original_max_position_embeddings"] = static_cast<std::int64_t>(scaling.original);
+  if (scaling.attention_factor > 0) return;
+  config["rope_scaling"] = {{"type", "longrope"},
+                            {"short_factor", scaling.short_factors},
+                            {"long_factor", scaling.long_factors}};
+}
+
 void add_llama(const ModelConfig& model, std::string_view type, Json& config) {
   config["architectures"] = {architecture_of(type)};
   config["num_hidden_layers"] = model.layers;
@@ -140,6 +155,7 @@ void add_llama(const ModelConfig& model, std::string_view type, Json& config) {
   }
   if (type == "qwen2" || type == "qwen3") add_windows(model, config);
   add_rope(model, config);
+  if (type == "phi3") add_phi3(model, config);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "core/inference/generator.h"
 #include "core/inference/sampler.h"
+#include "scenarios/files/import_gguf.h"
+#include "tests/temp_folder.h"
 #include "tests/weights/zoo.h"
 
 namespace zl::test {
@@ -107,6 +109,33 @@ TEST_P(Generation, ACacheChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Generation, testing::ValuesIn(zoo_decoders()), zoo_name);
+
+// The configuration that an import writes is read as the model that the file is of.
+TEST(ImportedGguf, SaysWhatItsHuggingFaceModelSays) {
+  const TempFolder folder;
+  const std::string golden = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/gguf";
+  const std::string imported = (folder / "imported").string();
+  import_gguf(golden + "/model.gguf", imported, DType::f32, false);
+  const auto logits_of = [](const std::string& path) {
+    const ModelConfig model = load_model(path);
+    const ModelWeights weights(path, model);
+    EXPECT_TRUE(weights.missing().empty());
+    std::vector<std::vector<float>> logits;
+    cpu::make_world({1, 1})->run([&](RankHandle handle) {
+      RankContext context(handle.device, handle.communicator);
+      Generator generator(context, model, {}, InitialWeights(1, &weights));
+      std::vector<std::int32_t> tokens(
+          24);  // beyond the positions before its rotation is stretched
+      std::iota(tokens.begin(), tokens.end(), 3);
+      logits = generator.extend_all(0, tokens);
+    });
+    return logits;
+  };
+  EXPECT_EQ(logits_of(imported), logits_of(golden));
+  ModelConfig wanted = load_model(golden), got = load_model(imported);
+  wanted.name = got.name = "";
+  EXPECT_EQ(model_to_json(got), model_to_json(wanted));
+}
 
 TEST(Generator, CacheIsCountedUnderItsOwnTag) {
   const ModelConfig model = zoo_model("llama_gqa");

@@ -94,7 +94,8 @@ TEST(SavedModel, FilesAreTheSameFromEveryStrategy) {
 TEST(SavedModel, OfNoSourceIsReadAsTheSameModel) {
   for (const std::string name :
        {"gpt2", "gpt2_gelu_inner_untied", "llama_gqa", "llama3_rope", "llama_tied_bias", "qwen2",
-        "bert_seqcls", "bert_mlm", "roberta_mlm"}) {
+        "qwen3", "gemma", "mistral_window4", "phi3", "phi3_longrope", "bert_seqcls", "bert_mlm",
+        "roberta_mlm"}) {
     const TempFolder folder;
     const std::string to = (folder / name).string();
     save(name, to, zoo_strategy(1), 1, {});
@@ -103,6 +104,7 @@ TEST(SavedModel, OfNoSourceIsReadAsTheSameModel) {
     after.dropout = after.attention_dropout = after.label_dropout = 0;
     EXPECT_EQ(model_to_json(after), model_to_json(before)) << name;
     EXPECT_EQ(tensors_in(to), tensors_in(zoo(name))) << name;
+    EXPECT_EQ(read_model_type(to), read_model_type(zoo(name)));
   }
 }
 
