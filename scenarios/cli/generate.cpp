@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/model/sparse_attention.h"
 #include "results/format.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/interrupt.h"
@@ -92,6 +93,7 @@ GenerationRequest request_of(const GenerateOptions& options, const Speaker& spea
   GenerationRequest request{
       .model = speaker.scenario.model, .seed = options.seed, .options = options.generation};
   request.dtype = speaker.dtype();
+  if (speaker.checkpoint) request.sparse = speaker.checkpoint->is.strategy.sparse_attention;
   request.options.sampling.seed = options.seed;
   if (!prompts.empty()) {
     for (const std::string& prompt : prompts) {
@@ -114,6 +116,14 @@ void say(const GenerateOptions& options, const Speaker& speaker, const Generatio
   if (!texts.empty()) object["texts"] = texts;
   if (backend != "sim") object["outputs"] = run.generated.outputs;
   print(pretty(object));
+}
+
+// Text grows by a token at a time, for which most layouts have no rows.
+void warn_of_layout(const SparseAttentionConfig& sparse, const std::string& model) {
+  if (!sparse.is_sparse() || block_window(sparse).block > 0) return;
+  log_warning(model + ": trained with sparse_attention.mode \"" + name_of(sparse.mode) +
+              "\"; generation has no such layout and attends to all tokens before, which the "
+              "model did not learn to: expect a text that is worse than its loss");
 }
 
 int predict(const GenerateOptions& options, const Speaker& speaker,
@@ -141,6 +151,7 @@ int generate(const GenerateOptions& options) {
   }
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
+  warn_of_layout(request.sparse, options.model);
   if (predicted) return predict(options, speaker, request);
   request.weights = open_weights(speaker);
   const Runner runner;
