@@ -31,6 +31,7 @@ struct GenerateOptions {
   std::uint64_t seed = 1234;
   GenerationOptions generation;
   bool ignore_end = false;
+  std::int64_t ranks = 1;
 };
 
 Speaker speaker_of(const GenerateOptions& options) {
@@ -139,6 +140,12 @@ int predict(const GenerateOptions& options, const Speaker& speaker,
 }
 
 int generate(const GenerateOptions& options) {
+  if (options.ranks != 1) {
+    throw Error(ErrorCode::usage,
+                "--ranks: text is made by one rank, which has all cores of this machine, or one "
+                "GPU; remove it: several --prompt are one batch there. For more machines, start "
+                "`zerolab generate` on each with its part of the prompts");
+  }
   const std::vector<std::string> prompts = prompts_of(options);
   const Speaker speaker = speaker_of(options);
   const bool predicted =
@@ -213,6 +220,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   sub->add_option("--sequences", options->sequences, "Of a prediction: how many at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  sub->add_option("--ranks", options->ranks, "1: there is no other number yet");
   add_format(*sub, options->format, "table (the text) or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return generate(*options); }; });

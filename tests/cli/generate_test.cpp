@@ -176,6 +176,8 @@ TEST(Generate, WhatCannotBeSaidIsNamed) {
   refused(2, "--prompt: \"\" is no value", {"--model", folder, "--prompt", ""});
   refused(3, "positions", {"--model", folder, "--prompt", "a", "--max-tokens", "100000"});
   refused(3, "temperature: -1", {"--model", folder, "--prompt", "a", "--temperature", "-1"});
+  refused(2, "--ranks: text is made by one rank",
+          {"--model", folder, "--prompt", "a", "--ranks", "2"});
   refused(3, "no-such", {"--model", "no-such", "--prompt", "a"});
   refused(2, "--prompt-tokens: say how long", {"--model", "llama3-8b", "--cluster", "h100"});
   const std::string zoo = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/gpt2";
