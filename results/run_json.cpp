@@ -123,6 +123,14 @@ Json evaluation_json(const RunResult& run) {
 // Null where no labels were told.
 Json labels_json(const LabelScores& labels) {
   if (labels.rows == 0) return {};
+  Json by_label = Json::array();
+  for (const LabelScores::Of& of : labels.by_label) {
+    by_label.push_back({{"label", of.name},
+                        {"texts", of.texts},
+                        {"told", of.told},
+                        {"correct", of.correct},
+                        {"f1", of.f1()}});
+  }
   return {
       {"data", labels.data},
       {"texts", labels.rows},
@@ -132,7 +140,8 @@ Json labels_json(const LabelScores& labels) {
       {"macro_f1", labels.macro_f1},
       {"majority",
        {{"accuracy", labels.majority_accuracy}, {"macro_f1", labels.majority_macro_f1}}},
-      {"naive_bayes", {{"accuracy", labels.words_accuracy}, {"macro_f1", labels.words_macro_f1}}}};
+      {"naive_bayes", {{"accuracy", labels.words_accuracy}, {"macro_f1", labels.words_macro_f1}}},
+      {"by_label", std::move(by_label)}};
 }
 
 // Keys the contract does not name come after those it does.

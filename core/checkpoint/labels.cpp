@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kFileOfRank = "file of rank ";
 
 bool only_tells(const std::string& name) {
-  return name == kProgram || name.starts_with(kFileOfRank);
+  return name == kProgram || name == kBest || name.starts_with(kFileOfRank);
 }
 
 }  // namespace

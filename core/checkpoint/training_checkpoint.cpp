@@ -79,6 +79,9 @@ std::int64_t Checkpoints::restore_newest(Archived& state, std::vector<std::strin
     const std::int64_t failed = largest(file ? 0 : ranks - rank);
     if (failed == 0) {
       restore_state(context_, *file, state);
+      if (const auto best = file->metadata.find(kBest); best != file->metadata.end()) {
+        best_ = best->second;
+      }
       ZL_CHECK(state.steps() == step, "a checkpoint holds the step that its labels name");
       notes.push_back("resumed after step " + std::to_string(step) + " from " + config_.folder);
       put_aside_all(passed, notes);
@@ -178,6 +181,7 @@ void Checkpoints::after_step(Archived& state, bool last) {
 WrittenFile Checkpoints::write(std::int64_t step, const StateCopy& copy) const {
   Labels labels = labels_of(step);
   labels["rank"] = std::to_string(context_.rank());
+  if (!best_.empty()) labels[kBest] = best_;
   make_folders(step_folder(config_.folder, step));
   return copy.write(checkpoint_file(config_.folder, step, context_.rank(), context_.ranks()),
                     labels);

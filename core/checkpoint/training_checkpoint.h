@@ -49,6 +49,11 @@ class Checkpoints {
   // step when none can be used, or nothing is left of `steps`.
   std::int64_t begin(Archived& state, std::int64_t steps, std::vector<std::string>& notes);
 
+  // The best that the run was judged, in words that the caller reads again: written with each of
+  // the coming steps, and, after begin(), that of the step it resumed. Empty: nothing judged it.
+  void set_best(std::string text) { best_ = std::move(text); }
+  const std::string& best() const { return best_; }
+
   // Writes the state of this rank where it is due, then, when all ranks have, the manifest, and
   // removes what is older than the newest two. Throws Error{failed} on every rank when one of them
   // could not write. What the ranks tell each other here is not in their books.
@@ -78,6 +83,7 @@ class Checkpoints {
   CheckpointConfig config_;
   RankContext& context_;
   Communicator& world_;
+  std::string best_;
   std::optional<FolderLock> lock_;
 };
 

@@ -79,7 +79,7 @@ GradientTarget Generator::gradient(int) {
 void Generator::gradient_ready(int parameter) { gradient(parameter); }
 
 CacheExtension Generator::plan(std::span<const Extension> extensions) {
-  CacheExtension planned{cache_.get(), {}};
+  CacheExtension planned{cache_.get(), options_.blocks, {}};
   std::int64_t row = 0;
   for (const Extension& each : extensions) {
     const auto count = static_cast<std::int64_t>(each.tokens.size());

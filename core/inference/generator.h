@@ -15,8 +15,10 @@
 namespace zl {
 
 struct GeneratorOptions {
-  DType dtype = DType::f32;   // of weights, cache and logits
-  int sequences = 1;          // at once
+  DType dtype = DType::f32;  // of weights, cache and logits
+  int sequences = 1;         // at once
+  // As which layout the model attends: those that are no window of blocks are not known here.
+  BlockWindow blocks = {};
   std::int64_t capacity = 0;  // tokens of a sequence, prompt and output together; 0: the model's
 };
 

@@ -206,35 +206,6 @@ void Block::rotate(const AttentionShape& shape, const TensorView& qkv, bool inve
                     .inverse = inverse});
 }
 
-// Each sequence by itself: they are of different lengths.
-void Block::attend_to_cache(const BatchGeometry& batch, Halves& saved) {
-  saved.attention = activation(config_.attention_width(), batch, "attention");
-  saved.lse = statistics(batch.rows() * config_.heads, "attention log-sum-exp");
-  const KeyValueCache& cache = *batch.extension->cache;
-  const int layer = number() - 1;
-  norm_heads(batch, saved);
-  for (const CachedRows& rows : batch.extension->rows) {
-    AttentionShape shape = attention_shape(batch);
-    shape.sequence = rows.count;
-    shape.first_position = rows.position;
-    shape.keys = rows.position + rows.count;
-    const TensorView qkv = saved.qkv.view.row_range(rows.first_row, rows.count);
-    rotate(shape, qkv, false);
-    const std::int64_t queries = config_.attention_width();
-    const TensorView kept = cache.rows(layer, rows.slot, rows.position, rows.count);
-    context_.run(CopyColumns{{qkv, queries, kept.columns()}, {kept, 0, kept.columns()}});
-    context_.run(AttentionForward{
-        .qkv = {{qkv, 0, queries},
-                cache.keys(layer, rows.slot, shape.keys),
-                cache.values(layer, rows.slot, shape.keys)},
-        .out = saved.attention.view.row_range(rows.first_row, rows.count),
-        .lse = saved.lse.view.flat(rows.first_row * config_.heads, rows.count * config_.heads),
-        .shape = shape,
-        .scale = attention_scale(),
-        .mask = attention_mask(batch, shape.keys)});
-  }
-}
-
 void Block::activation_forward(const BatchGeometry& batch, Halves& saved) {
   saved.act = activation(config_.ffn, batch, "mlp activation");
   context_.run(

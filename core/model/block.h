@@ -90,6 +90,11 @@ class Block : public ModelUnit {
   void rotate(const AttentionShape& shape, const TensorView& qkv, bool inverse);
   void attention_forward(const BatchGeometry& batch, Halves& saved);
   void attend_to_cache(const BatchGeometry& batch, Halves& saved);
+  void keep(const BatchGeometry& batch, CachedRows rows, const Halves& saved);
+  void attend_to_kept(const BatchGeometry& batch, CachedRows rows, Halves& saved);
+  void attend_through_window(const BatchGeometry& batch, const CachedRows& rows, Halves& saved);
+  void attend(const BatchGeometry& batch, const CachedRows& rows, const TensorView& keys,
+              const AttentionMask& mask, Halves& saved);
   void activation_forward(const BatchGeometry& batch, Halves& saved);
   // micro.gradient[n,C]: of the block's output (x2 + dropout(add')) in, of its input x1 out.
   void mlp_backward(MicroBatch& micro, Kept& saved);

@@ -54,6 +54,8 @@ struct ModelConfig {
   bool qk_norm = false;           // RMSNorm of query and key heads before their rotary positions
   bool norm_plus_one = false;     // norms multiply by 1 + weight
   bool scaled_embedding = false;  // tokens' rows times sqrt(hidden), rounded to the weights' type
+  // Files have q, k and v in one tensor, and gate and up, as Phi-3's; to the model it is the same.
+  bool fused_files = false;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rotary_fraction = 1;  // of a head's elements, the first ones

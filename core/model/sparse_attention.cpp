@@ -8,6 +8,11 @@
 
 namespace zl {
 
+BlockWindow block_window(const SparseAttentionConfig& config) {
+  if (config.mode != SparseMode::local_sliding || config.bidirectional) return {};
+  return {config.block, config.num_sliding_window_blocks / 2};
+}
+
 SparseAttention::SparseAttention(RankContext& context, const SparseAttentionConfig& config,
                                  const SparseShare& share, std::int64_t sequence)
     : heads_(share.heads), causal_(!config.bidirectional), by_layer_(differs_by_layer(config)) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/model/kv_cache.h"
 #include "core/model/sparse_attention_config.h"
 #include "core/ops/attention_mask.h"
 #include "core/ops/block_table.h"
@@ -17,6 +18,10 @@ struct SparseShare {
   std::vector<std::int64_t> layers;
   std::int64_t heads = 1, first_head = 0;
 };
+
+// What the layouts are of a text that grows token by token: the window of local_sliding; block 0:
+// no window is the same.
+BlockWindow block_window(const SparseAttentionConfig& config);
 
 class SparseAttention {
  public:

@@ -56,6 +56,7 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   result.first_step = checkpoints.begin(engine, options.steps, result.warnings);
   const std::int64_t steps = options.steps - result.first_step;
   Judge judge(options.evaluation, engine, options.sequence_length, result);
+  judge.resume(checkpoints.best());
   judge.begin();
   for (std::int64_t step = 1; step <= steps; ++step) {
     const bool overflows =
@@ -81,6 +82,7 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
     }
     const bool last = metrics.stop || step == steps;
     judge.after_step(result.first_step + step, last);
+    checkpoints.set_best(judge.best());
     checkpoints.after_step(engine, last);
     if (last) break;
   }

@@ -24,6 +24,12 @@ const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations) 
   return best;
 }
 
+const EvaluationPoint* best_evaluation(const RunResult& result) {
+  const EvaluationPoint* best = best_of(result.evaluations);
+  if (!result.best_before) return best;
+  return best != nullptr && best->loss < result.best_before->loss ? best : &*result.best_before;
+}
+
 std::vector<std::int64_t> overflowed_steps(const RunResult& result) {
   std::vector<std::int64_t> steps;
   for (std::size_t i = 0; i < result.grad_norm.size() && result.skipped_steps > 0; ++i) {

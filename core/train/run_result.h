@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,18 @@ struct MemoryNeed {
 // How well a model tells the labels of texts that it was not trained on, and how well they are told
 // without it. Shares of the texts; rows 0: it was not judged.
 struct LabelScores {
+  // Of one label: how many texts have it, are told to have it, and both.
+  struct Of {
+    std::string name;
+    std::int64_t texts = 0, told = 0, correct = 0;
+
+    double f1() const {
+      const auto both = static_cast<double>(texts + told);
+      return both > 0 ? 2 * static_cast<double>(correct) / both : 0;
+    }
+    bool operator==(const Of&) const = default;
+  };
+
   std::string data;
   std::int64_t rows = 0;                                     // texts
   double loss = 0;                                           // mean
@@ -90,6 +103,7 @@ struct LabelScores {
   double macro_f1 = 0;
   double majority_accuracy = 0, majority_macro_f1 = 0;  // of always saying the commonest
   double words_accuracy = 0, words_macro_f1 = 0;        // of naive Bayes over counts of words
+  std::vector<Of> by_label = {};                        // of the model; not stored
 
   bool operator==(const LabelScores&) const = default;
 };
@@ -135,6 +149,9 @@ struct RunResult {
   std::vector<double> loss_scale;
   std::int64_t skipped_steps = 0;
   std::vector<EvaluationPoint> evaluations;  // in the order of their steps
+  // Of a resumed run, the best of the steps that it did not take again; none: nothing judged them.
+  // It is not stored with the run.
+  std::optional<EvaluationPoint> best_before = {};
 
   double tokens_per_second = 0;  // all ranks
   StepTime step_time;
@@ -168,9 +185,8 @@ struct RunResult {
 
 // The one with the lowest loss, the first of equals; null: there is none with a finite loss.
 const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations);
-inline const EvaluationPoint* best_evaluation(const RunResult& result) {
-  return best_of(result.evaluations);
-}
+// Of the whole training, whoever took its steps.
+const EvaluationPoint* best_evaluation(const RunResult& result);
 
 // The steps that were skipped because a gradient overflowed, counted from 1 over the whole
 // training.

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/model/sparse_attention.h"
 #include "results/format.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/interrupt.h"
@@ -30,6 +31,7 @@ struct GenerateOptions {
   std::uint64_t seed = 1234;
   GenerationOptions generation;
   bool ignore_end = false;
+  std::int64_t ranks = 1;
 };
 
 Speaker speaker_of(const GenerateOptions& options) {
@@ -92,6 +94,7 @@ GenerationRequest request_of(const GenerateOptions& options, const Speaker& spea
   GenerationRequest request{
       .model = speaker.scenario.model, .seed = options.seed, .options = options.generation};
   request.dtype = speaker.dtype();
+  if (speaker.checkpoint) request.sparse = speaker.checkpoint->is.strategy.sparse_attention;
   request.options.sampling.seed = options.seed;
   if (!prompts.empty()) {
     for (const std::string& prompt : prompts) {
@@ -116,6 +119,14 @@ void say(const GenerateOptions& options, const Speaker& speaker, const Generatio
   print(pretty(object));
 }
 
+// Text grows by a token at a time, for which most layouts have no rows.
+void warn_of_layout(const SparseAttentionConfig& sparse, const std::string& model) {
+  if (!sparse.is_sparse() || block_window(sparse).block > 0) return;
+  log_warning(model + ": trained with sparse_attention.mode \"" + name_of(sparse.mode) +
+              "\"; generation has no such layout and attends to all tokens before, which the "
+              "model did not learn to: expect a text that is worse than its loss");
+}
+
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
   const sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
@@ -129,6 +140,12 @@ int predict(const GenerateOptions& options, const Speaker& speaker,
 }
 
 int generate(const GenerateOptions& options) {
+  if (options.ranks != 1) {
+    throw Error(ErrorCode::usage,
+                "--ranks: text is made by one rank, which has all cores of this machine, or one "
+                "GPU; remove it: several --prompt are one batch there. For more machines, start "
+                "`zerolab generate` on each with its part of the prompts");
+  }
   const std::vector<std::string> prompts = prompts_of(options);
   const Speaker speaker = speaker_of(options);
   const bool predicted =
@@ -141,6 +158,7 @@ int generate(const GenerateOptions& options) {
   }
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
+  warn_of_layout(request.sparse, options.model);
   if (predicted) return predict(options, speaker, request);
   request.weights = open_weights(speaker);
   const Runner runner;
@@ -202,6 +220,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   sub->add_option("--sequences", options->sequences, "Of a prediction: how many at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
+  sub->add_option("--ranks", options->ranks, "1: there is no other number yet");
   add_format(*sub, options->format, "table (the text) or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return generate(*options); }; });

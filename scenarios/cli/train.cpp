@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/experiment.h"
 #include "scenarios/cli/options.h"
@@ -129,6 +130,19 @@ std::string kept_text(const RunResult& run) {
   return fmt::format(": as it was after step {}, the best by validation loss", best->step);
 }
 
+// How each label is told, where they are few enough to read.
+std::string by_label_text(const LabelScores& labels) {
+  constexpr std::size_t kMost = 20;
+  if (labels.by_label.size() > kMost) return "";
+  std::string text =
+      fmt::format("  {:<26} {:>8} {:>8} {:>8}   F1\n", "label", "texts", "told", "correct");
+  for (const LabelScores::Of& of : labels.by_label) {
+    text += fmt::format("  {:<26} {:>8} {:>8} {:>8}   {:.4f}\n", shortened(of.name), of.texts,
+                        of.told, of.correct, of.f1());
+  }
+  return text;
+}
+
 // The model's share of texts, with its interval, beside what it takes no model for.
 std::string labels_text(const LabelScores& labels) {
   if (labels.rows == 0) return "";
@@ -142,7 +156,8 @@ std::string labels_text(const LabelScores& labels) {
          fmt::format("   (95 % between {:.4f} and {:.4f})\n", labels.accuracy_low,
                      labels.accuracy_high) +
          line("naive Bayes over words", labels.words_accuracy, labels.words_macro_f1) + "\n" +
-         line("always the commonest", labels.majority_accuracy, labels.majority_macro_f1) + "\n";
+         line("always the commonest", labels.majority_accuracy, labels.majority_macro_f1) + "\n" +
+         by_label_text(labels);
 }
 
 std::string summary(const RunResult& run) {
@@ -247,7 +262,8 @@ int train(const TrainOptions& options) {
   bar.clear();
   announce(result);
   const bool has_weights = result.outcome == Outcome::ok || experiment.interrupted();
-  if (!options.save.empty() && result.steps > 0 && has_weights) {
+  const bool is_older = result.best_before && best_evaluation(result) == &*result.best_before;
+  if (!options.save.empty() && result.steps > 0 && has_weights && !is_older) {
     log_info("wrote " + options.save + kept_text(result));
   }
   print_result(format, experiment, result);

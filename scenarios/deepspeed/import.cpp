@@ -37,8 +37,8 @@ std::string name_of_strategy(Keys& keys, const ImportContext& context,
 }
 
 // Sections in an order in which each finds what it depends on.
-ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context,
-                       std::string_view source_name) {
+ImportedStrategy build(const Json& document, ImportContext context, std::string_view source_name) {
+  const std::vector<GivenKey> given = read_deepspeed_keys(document);
   Effects effects(given);
   Keys keys(effects);
   ImportedStrategy out;
@@ -65,7 +65,7 @@ ImportedStrategy build(const std::vector<GivenKey>& given, ImportContext context
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);
   strategy.sparse_attention =
-      build_sparse_attention(keys, context.model != nullptr && !context.model->encoder);
+      build_sparse_attention(keys, document, context.model != nullptr && !context.model->encoder);
   strategy.optimizer = build_optimizer(keys, context, release);
   check_onebit(keys, strategy);
   check_tensor_optimizer(keys, strategy);
@@ -89,8 +89,7 @@ ImportedStrategy inspect_deepspeed(std::string_view json_text, std::string_view 
     throw Error(ErrorCode::invalid,
                 std::string(source_name) + ": a strategy is a JSON object {...}, this is not");
   }
-  const std::vector<GivenKey> keys = read_deepspeed_keys(document);
-  return build(keys, context, source_name);
+  return build(document, context, source_name);
 }
 
 ImportedStrategy import_deepspeed(std::string_view json_text, std::string_view source_name,

@@ -43,7 +43,11 @@ bool deepspeed_reads_attention(SparseMode mode) {
   return mode == SparseMode::fixed || mode == SparseMode::variable;
 }
 
-bool is_given(Keys& keys) {
+// An empty section is one, too: DeepSpeed's get_sparse_attention() (0.19.6; later releases refuse
+// the section) takes mode "fixed" and the defaults wherever the key is there.
+bool is_given(Keys& keys, const Json& document) {
+  const auto section = document.find("sparse_attention");
+  if (section != document.end() && section->is_object() && section->empty()) return true;
   const auto& all = keys.effects().keys();
   return std::any_of(all.begin(), all.end(), [](const GivenKey& key) {
     return key.rejection.empty() && key.path.starts_with(kSparse);
@@ -108,9 +112,9 @@ void read_rows(Keys& keys, SparseAttentionConfig& config) {
 
 }  // namespace
 
-SparseAttentionConfig build_sparse_attention(Keys& keys, bool causal) {
+SparseAttentionConfig build_sparse_attention(Keys& keys, const Json& document, bool causal) {
   SparseAttentionConfig config;
-  if (!is_given(keys)) {
+  if (!is_given(keys, document)) {
     if (keys.is_set(kRows)) {
       keys.effects().reject(kRows, "needs \"sparse_attention\": {\"mode\": \"layout\"}");
     }

@@ -7,8 +7,8 @@
 
 namespace zl {
 
-// causal: of a model that is known to be a decoder.
-SparseAttentionConfig build_sparse_attention(Keys& keys, bool causal);
+// `document`: the file that the keys are of. causal: of a model that is known to be a decoder.
+SparseAttentionConfig build_sparse_attention(Keys& keys, const Json& document, bool causal);
 
 // Adds the section to the JSON of a strategy; nothing where attention has no blocks.
 void add_sparse_attention(const SparseAttentionConfig& config, Json& out);

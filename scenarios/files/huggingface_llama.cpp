@@ -174,6 +174,7 @@ ModelConfig read_llama_kin(const HuggingFaceKeys& config, const std::string& typ
   model.norm = NormKind::rms_norm;
   model.position = PositionKind::rope;
   model.qk_norm = type == "qwen3";
+  model.fused_files = type == "phi3";
   model.norm_plus_one = model.scaled_embedding = type == "gemma";
   read_sizes(config, kin_of(type), model);
   read_activation(config, model);

@@ -77,6 +77,7 @@ void visit_switches(Visitor&& visit) {
   visit("qk_norm", &ModelConfig::qk_norm);
   visit("norm_plus_one", &ModelConfig::norm_plus_one);
   visit("scaled_embedding", &ModelConfig::scaled_embedding);
+  visit("fused_files", &ModelConfig::fused_files);
   visit("rotary_fraction", &ModelConfig::rotary_fraction);
   visit("segments", &ModelConfig::segments);
   visit("first_position", &ModelConfig::first_position);

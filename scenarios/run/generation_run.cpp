@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/model/sparse_attention.h"
 #include "core/trace/trace.h"
 #include "simulator/timeline.h"
 #include "simulator/world.h"
@@ -19,6 +20,7 @@ GeneratorOptions options_of(const GenerationRequest& request) {
   for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
   return {.dtype = request.dtype,
           .sequences = static_cast<int>(request.prompts.size()),
+          .blocks = block_window(request.sparse),
           .capacity = static_cast<std::int64_t>(longest) + request.options.max_tokens};
 }
 

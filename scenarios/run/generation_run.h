@@ -7,6 +7,7 @@
 
 #include "core/device/world.h"
 #include "core/inference/generation.h"
+#include "core/model/sparse_attention_config.h"
 #include "core/model/weight_source.h"
 #include "core/train/run_result.h"
 #include "scenarios/files/scenario.h"
@@ -19,6 +20,7 @@ struct GenerationRequest {
   std::shared_ptr<const WeightSource> weights;  // null: drawn by the seed
   std::uint64_t seed = 0;
   DType dtype = DType::f32;
+  SparseAttentionConfig sparse = {};  // what the model was trained with; see block_window()
   std::vector<std::vector<std::int32_t>> prompts;
   GenerationOptions options;
 };
@@ -29,7 +31,7 @@ struct GenerationRun {
   TaggedBytes peak;     // device memory by owner, at its highest
   std::int64_t reserved = 0;
   std::int64_t weight_bytes = 0;           // all that a step reads of them
-  std::int64_t cache_bytes_per_token = 0;  // of each sequence
+  std::int64_t cache_bytes_per_token = 0;  // of each sequence, while no window is full
   // Seconds: the first tokens, and each step after; low and high: nine times out of ten, of a
   // prediction (else both the value).
   struct Time {

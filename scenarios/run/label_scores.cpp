@@ -94,15 +94,22 @@ double ConfusionMatrix::accuracy() const { return rows() > 0 ? correct() / rows(
 
 double ConfusionMatrix::macro_f1() const {
   double sum = 0;
-  for (std::size_t label = 0; label < labels_; ++label) {
-    double are = 0, told = 0;
-    for (std::size_t other = 0; other < labels_; ++other) {
-      are += counts_[label * labels_ + other];
-      told += counts_[other * labels_ + label];
-    }
-    if (are + told > 0) sum += 2 * counts_[label * labels_ + label] / (are + told);
-  }
+  for (const LabelScores::Of& of : by_label(std::vector<std::string>(labels_))) sum += of.f1();
   return sum / static_cast<double>(labels_);
+}
+
+std::vector<LabelScores::Of> ConfusionMatrix::by_label(
+    const std::vector<std::string>& names) const {
+  std::vector<LabelScores::Of> all;
+  for (std::size_t label = 0; label < labels_; ++label) {
+    LabelScores::Of& of = all.emplace_back(LabelScores::Of{.name = names[label]});
+    for (std::size_t other = 0; other < labels_; ++other) {
+      of.texts += static_cast<std::int64_t>(counts_[label * labels_ + other]);
+      of.told += static_cast<std::int64_t>(counts_[other * labels_ + label]);
+    }
+    of.correct = static_cast<std::int64_t>(counts_[label * labels_ + label]);
+  }
+  return all;
 }
 
 Interval wilson(double correct, double rows) {
@@ -146,7 +153,8 @@ LabelScores label_scores(const ConfusionMatrix& model, double loss, const TextLi
           .majority_accuracy = most.accuracy(),
           .majority_macro_f1 = most.macro_f1(),
           .words_accuracy = words.accuracy(),
-          .words_macro_f1 = words.macro_f1()};
+          .words_macro_f1 = words.macro_f1(),
+          .by_label = model.by_label(train.labels)};
 }
 
 }  // namespace zl

@@ -25,6 +25,7 @@ class ConfusionMatrix {
   double accuracy() const;
   // The mean of the labels' F1; one that nobody told and no text is counts 0.
   double macro_f1() const;
+  std::vector<LabelScores::Of> by_label(const std::vector<std::string>& names) const;
 
  private:
   std::size_t labels_;
@@ -38,8 +39,9 @@ struct Interval {
 Interval wilson(double correct, double rows);
 
 // Naive Bayes over the counts of words (McCallum & Nigam 1998), each counted once more than it is
-// there: runs of two or more letters and digits, in lower case. Learns from `train`, is judged on
-// `test`; text_pair counts as text.
+// there: runs of two or more letters and digits, in lower case, as scikit-learn's CountVectorizer
+// and MultinomialNB have it by default. Learns from `train`, is judged on `test`; text_pair counts
+// as text.
 ConfusionMatrix naive_bayes(const TextLines& train, const TextLines& test);
 
 // The label that most of `train` has, told of every line of `test`.

@@ -113,8 +113,11 @@ void check_settings(const Scenario& scenario, const std::string& backend,
 // makes the run no less trained.
 class SavedWeights {
  public:
-  SavedWeights(const Scenario& scenario, const Strategy& strategy, const RunHooks& hooks)
-      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, strategy.name) {}
+  SavedWeights(const Scenario& scenario, const Preparation& prepared, const RunHooks& hooks)
+      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, prepared.strategy.name) {
+    const TextLines* lines = prepared.data->lines.get();
+    if (lines != nullptr && !lines->numbered) labels_ = lines->labels;
+  }
 
   // What the engine has now, in place of what was collected before.
   void collect(Engine& engine) {
@@ -124,15 +127,24 @@ class SavedWeights {
       folder_.reset();
       folder_ = std::make_unique<SavedModel>(
           hooks_.save_weights_to, scenario_.model,
-          SaveModelOptions{.source = scenario_.run.weights, .dtype = hooks_.save_dtype});
+          SaveModelOptions{
+              .source = scenario_.run.weights, .dtype = hooks_.save_dtype, .labels = labels_});
     }
     engine.gather_model([this](const ParameterSpec& spec, const std::vector<float>& values) {
       folder_->take(spec, values);
     });
   }
 
+  // Of a run whose evaluations were none better than `best`, before it was resumed: for the case
+  // that nothing was saved then.
+  void collect_after(Engine& engine, const EvaluationPoint& best) {
+    collect(engine);
+    if (engine.context().rank() == 0) older_ = best;
+  }
+
   void write(RunResult& result) {
     if (result.outcome != Outcome::ok || result.steps == 0) return;
+    if (stays(result)) return;
     try {
       if (file_.holds_any()) file_.write(hooks_.save_weights_to);
       if (folder_ != nullptr) folder_->commit();
@@ -143,9 +155,22 @@ class SavedWeights {
   }
 
  private:
+  // Whether what was saved before the run was resumed is better than what it has.
+  bool stays(RunResult& result) const {
+    if (!older_ || hooks_.save_weights_to.empty()) return false;
+    const bool is_there = std::filesystem::exists(hooks_.save_weights_to);
+    result.warnings.push_back(
+        "no evaluation was better than the loss " + std::to_string(older_->loss) + " after step " +
+        std::to_string(older_->step) + ", before the run was resumed; " + hooks_.save_weights_to +
+        (is_there ? " stays as it is" : " was not there and gets the weights after the last step"));
+    return is_there;
+  }
+
   const Scenario& scenario_;
   const RunHooks& hooks_;
   WeightsFile file_;
+  std::optional<EvaluationPoint> older_;  // on rank 0: the best, of before the run
+  std::vector<std::string> labels_;       // names, by number; empty: the data has none
   std::unique_ptr<SavedModel> folder_;
 };
 
@@ -172,7 +197,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
                    const BackendCapabilities& backend, const RunHooks& hooks) {
   const Preparation prepared = prepare(world, scenario, resolve, hooks);
   const Strategy& strategy = prepared.strategy;
-  SavedWeights weights(scenario, strategy, hooks);
+  SavedWeights weights(scenario, prepared, hooks);
   ProgramOptions options = program_options(scenario);
   options.weights = prepared.weights;
   options.pipeline = plan_pipeline(strategy.pipeline, strategy.gradient_accumulation);
@@ -186,19 +211,20 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio, timeout);
   };
   LabelScores scores;
-  options.evaluation = {prepared.evaluation.source, scenario.run.eval_every,
-                        [&](Engine& engine, const EvaluationPoint& point, bool is_best) {
-                          const bool is_first = engine.context().rank() == 0;
-                          if (is_best) weights.collect(engine);
-                          if (is_best && prepared.evaluation.texts.labelled != nullptr &&
-                              prepared.data->lines != nullptr) {
-                            const LabelScores told =
-                                judge_labels(engine, *prepared.data, prepared.evaluation.texts,
-                                             scenario.run.sequence_length);
-                            if (is_first) scores = told;
-                          }
-                          if (is_first && hooks.on_evaluation) hooks.on_evaluation(point, is_best);
-                        }};
+  options.evaluation = {
+      prepared.evaluation.source, prepared.evaluation.fingerprint, scenario.run.eval_every,
+      [&](Engine& engine, const EvaluationPoint& point, bool is_best) {
+        const bool is_first = engine.context().rank() == 0;
+        if (is_best) weights.collect(engine);
+        if (is_best && prepared.evaluation.texts.labelled != nullptr &&
+            prepared.data->lines != nullptr) {
+          const LabelScores told = judge_labels(engine, *prepared.data, prepared.evaluation.texts,
+                                                scenario.run.sequence_length);
+          if (is_first) scores = told;
+        }
+        if (is_first && hooks.on_evaluation) hooks.on_evaluation(point, is_best);
+      },
+      [&](Engine& engine, const EvaluationPoint& best) { weights.collect_after(engine, best); }};
   options.at_end = [&](Engine& engine) {
     if (prepared.evaluation.source == nullptr) weights.collect(engine);
   };

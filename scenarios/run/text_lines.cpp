@@ -93,12 +93,35 @@ std::vector<std::string> names_of(const std::vector<Given>& given, std::int64_t 
   return {names.begin(), names.end()};
 }
 
-void set_labels(TextLines& lines, const std::vector<Given>& given, const LabelsWanted& wanted) {
-  lines.labels = wanted.names.empty() ? names_of(given, wanted.most) : wanted.names;
+bool are_among(const std::vector<std::string>& some, const std::vector<std::string>& all) {
+  return std::all_of(some.begin(), some.end(), [&all](const std::string& each) {
+    return std::find(all.begin(), all.end(), each) != all.end();
+  });
+}
+
+// The names and the numbers of labels. `own`: the names that the data alone would give them.
+void take_names(TextLines& lines, std::vector<std::string> own, const LabelsWanted& wanted) {
+  const bool fit = !wanted.of_model.empty() && (lines.numbered || are_among(own, wanted.of_model));
+  lines.labels = fit ? wanted.of_model : std::move(own);
+}
+
+std::map<std::string, std::int32_t> numbers_of(const TextLines& lines) {
   std::map<std::string, std::int32_t> ids;
   for (std::size_t i = 0; i < lines.labels.size(); ++i) {
-    ids[lines.labels[i]] = static_cast<std::int32_t>(i);
+    ids[lines.numbered ? std::to_string(i) : lines.labels[i]] = static_cast<std::int32_t>(i);
   }
+  return ids;
+}
+
+void set_labels(TextLines& lines, const std::vector<Given>& given, const LabelsWanted& wanted) {
+  if (wanted.like != nullptr) {
+    lines.labels = wanted.like->labels;
+    lines.numbered = wanted.like->numbered;
+  } else {
+    lines.numbered = given.front().is_number;
+    take_names(lines, names_of(given, wanted.most), wanted);
+  }
+  const std::map<std::string, std::int32_t> ids = numbers_of(lines);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto found = ids.find(given[i].text);
     if (found == ids.end()) {
@@ -111,7 +134,7 @@ void set_labels(TextLines& lines, const std::vector<Given>& given, const LabelsW
 }
 
 TextLines read_json_lines(const std::string& path, const LabelsWanted& wanted) {
-  TextLines out{path, {}, {}};
+  TextLines out{.name = path};
   std::vector<Given> given;
   for_lines(read_file(path), [&](std::size_t number, std::string_view line) {
     const std::string where = path + ":" + std::to_string(number);
@@ -151,9 +174,16 @@ std::optional<Verse> verse_of(std::string_view line) {
 
 // By chapter, so that no neighbour of a verse tells its names: each tenth is held out, the one
 // before it is for choosing between settings.
-TextLines testaments(bool held_out) {
+TextLines testaments(bool held_out, const LabelsWanted& wanted) {
   constexpr int kOldBooks = 39, kBooks = 66;
-  TextLines out{held_out ? kHeldOutTestaments : kTestaments, {}, {"new", "old"}};
+  TextLines out{.name = held_out ? kHeldOutTestaments : kTestaments};
+  const std::vector<std::string> names{"new", "old"};
+  take_names(out, names, {.of_model = wanted.like ? wanted.like->labels : wanted.of_model});
+  if (wanted.like != nullptr && out.labels != wanted.like->labels) {
+    refuse(out.name, "label: has " + join(names, ", ") + "; the data that is trained on has " +
+                         join(wanted.like->labels, ", "));
+  }
+  const std::map<std::string, std::int32_t> ids = numbers_of(out);
   const std::string path = king_james_bible(), text = read_file(path);
   std::string book, chapter;
   int books = 0, chapters = 0;
@@ -166,7 +196,8 @@ TextLines testaments(bool held_out) {
     chapter = verse->chapter;
     const int part = (chapters - 1) % 10;
     if (part == 8 || (part == 9) != held_out) return;
-    out.lines.push_back({std::string(verse->text), std::nullopt, books > kOldBooks ? 0 : 1});
+    const char* label = books > kOldBooks ? "new" : "old";
+    out.lines.push_back({std::string(verse->text), std::nullopt, ids.at(label)});
   });
   if (books != kBooks) {
     refuse(path, "has " + std::to_string(books) + " books, not 66; remove it, it is made anew");
@@ -190,7 +221,7 @@ bool is_text_lines(std::string_view data) {
 
 TextLines read_text_lines(const std::string& path, const LabelsWanted& wanted) {
   if (path == kTestaments || path == kHeldOutTestaments) {
-    return testaments(path == kHeldOutTestaments);
+    return testaments(path == kHeldOutTestaments, wanted);
   }
   return read_json_lines(path, wanted);
 }

@@ -20,6 +20,7 @@ struct TextLines {
   std::string name;  // of the file, for messages
   std::vector<TextLine> lines;
   std::vector<std::string> labels;  // their names, by number; empty: nobody asked for them
+  bool numbered = false;            // the file has numbers, not names
 
   std::vector<std::int64_t> counts() const;  // lines, by label
 };
@@ -33,14 +34,16 @@ bool is_text_lines(std::string_view data);  // ends in .jsonl, or is one of the 
 
 struct LabelsWanted {
   bool any = false;
-  std::int64_t most = 0;                // that the model tells
-  std::vector<std::string> names = {};  // those of the data that is trained on; empty: this is it
+  std::int64_t most = 0;            // that the model tells
+  const TextLines* like = nullptr;  // the data that is trained on, with labels; null: this is it
+  std::vector<std::string> of_model = {};  // the names that the model has for them; empty: none
 };
 
 // One object a line, {"text": ..., "text_pair": ..., "label": ...}; labels are texts, numbered in
-// their order, or whole numbers from 0 on. Throws Error{invalid} "FILE:LINE: KEY: defect": no JSON,
-// not UTF-8, a key that is missing or of another type, a label that is not among `names` or makes
-// more than `most`, a number that no line has.
+// their order, or whole numbers from 0 on; where the model has names for its labels, and they are
+// numbers or all among those names, as the model numbers them. Throws Error{invalid} "FILE:LINE:
+// KEY: defect": no JSON, not UTF-8, a key that is missing or of another type, a label that `like`
+// does not have or makes more than `most`, a number that no line has.
 TextLines read_text_lines(const std::string& path, const LabelsWanted& wanted);
 
 }  // namespace zl

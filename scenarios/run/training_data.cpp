@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "scenarios/files/file_kind.h"
 #include "scenarios/run/corpus.h"
+#include "scenarios/weights/label_names.h"
 
 namespace zl {
 namespace {
@@ -113,7 +114,10 @@ TrainingData open_texts(const Scenario& scenario, const std::string& key, const 
   std::vector<EncodedText> texts;
   if (is_text_lines(data)) {
     LabelsWanted wanted{.any = labels, .most = model.labels};
-    if (like != nullptr && like->lines != nullptr) wanted.names = like->lines->labels;
+    if (labels && !scenario.run.weights.empty()) {
+      wanted.of_model = label_names(scenario.run.weights, model.labels);
+    }
+    if (labels && like != nullptr) wanted.like = like->lines.get();
     opened.lines = std::make_shared<const TextLines>(read_text_lines(data, wanted));
     texts = encoded(*opened.lines, *tokenizer, length);
   } else {

@@ -5,6 +5,7 @@
 #include "core/base/files.h"
 #include "scenarios/files/model_folder.h"
 #include "scenarios/files/rope_scaling.h"
+#include "scenarios/weights/label_names.h"
 #include "scenarios/weights/tensor_names.h"
 
 namespace zl {
@@ -84,23 +85,16 @@ const char* encoder_architecture(const ModelConfig& model, std::string_view type
   return model.head == HeadKind::label ? "BertForSequenceClassification" : "BertForMaskedLM";
 }
 
-// Of a model that tells labels: how many, by names that are theirs only if the file has no others.
-void add_head(const ModelConfig& model, std::string_view type, Json& config) {
+void add_head(const ModelConfig& model, std::string_view type,
+              const std::vector<std::string>& labels, Json& config) {
   config["architectures"] = {encoder_architecture(model, type)};
   if (model.head != HeadKind::label) return;
   config["problem_type"] = "single_label_classification";
   config["classifier_dropout"] = model.label_dropout;
-  const auto known = config.find("id2label");
-  if (known != config.end() && known->size() == static_cast<std::size_t>(model.labels)) return;
-  config["id2label"] = config["label2id"] = Json::object();
-  for (std::int64_t label = 0; label < model.labels; ++label) {
-    const std::string id = std::to_string(label);
-    config["id2label"][id] = "LABEL_" + id;
-    config["label2id"]["LABEL_" + id] = label;
-  }
+  set_label_names(model.labels, labels, config);
 }
 
-void add_bert(const ModelConfig& model, std::string_view type, Json& config) {
+void add_bert(const ModelConfig& model, Json& config) {
   config["num_hidden_layers"] = model.layers;
   config["hidden_size"] = model.hidden;
   config["num_attention_heads"] = model.heads;
@@ -112,7 +106,6 @@ void add_bert(const ModelConfig& model, std::string_view type, Json& config) {
   config["hidden_dropout_prob"] = model.dropout;
   config["attention_probs_dropout_prob"] = model.attention_dropout;
   config["pad_token_id"] = model.first_position > 0 ? model.first_position - 1 : 0;
-  add_head(model, type, config);
 }
 
 // Which layers slide, as Qwen says it.
@@ -124,6 +117,21 @@ void add_windows(const ModelConfig& model, Json& config) {
     types.push_back(model.window_of(layer) > 0 ? "sliding_attention" : "full_attention");
   }
   config["layer_types"] = types;
+}
+
+// Its releases of transformers 4 take a stretched rotation with these three keys alone. Tokens that
+// the class has by itself are those of the original vocabulary.
+void add_phi3(const ModelConfig& model, Json& config) {
+  constexpr std::int64_t kPad = 32000;
+  config["resid_pdrop"] = config["embd_pdrop"] = model.dropout;
+  if (model.vocab <= kPad) config["pad_token_id"] = config["eos_token_id"] = Json();
+  const RopeScaling& scaling = model.rope_scaling;
+  if (scaling.kind != RopeKind::longrope) return;
+  config["original_max_position_embeddings"] = static_cast<std::int64_t>(scaling.original);
+  if (scaling.attention_factor > 0) return;
+  config["rope_scaling"] = {{"type", "longrope"},
+                            {"short_factor", scaling.short_factors},
+                            {"long_factor", scaling.long_factors}};
 }
 
 void add_llama(const ModelConfig& model, std::string_view type, Json& config) {
@@ -147,17 +155,20 @@ void add_llama(const ModelConfig& model, std::string_view type, Json& config) {
   }
   if (type == "qwen2" || type == "qwen3") add_windows(model, config);
   add_rope(model, config);
+  if (type == "phi3") add_phi3(model, config);
 }
 
 }  // namespace
 
-Json huggingface_config(const ModelConfig& model, std::string_view model_type, DType dtype) {
+Json huggingface_config(const ModelConfig& model, std::string_view model_type, DType dtype,
+                        const std::vector<std::string>& labels) {
   Json config;
   config["model_type"] = model_type;
   if (model_type == "gpt2") {
     add_gpt2(model, config);
   } else if (model.encoder) {
-    add_bert(model, model_type, config);
+    add_bert(model, config);
+    add_head(model, model_type, labels, config);
   } else {
     add_llama(model, model_type, config);
   }
@@ -169,10 +180,11 @@ Json huggingface_config(const ModelConfig& model, std::string_view model_type, D
   return config;
 }
 
-Json source_config(const std::string& folder, const ModelConfig& model, DType dtype) {
+Json source_config(const std::string& folder, const ModelConfig& model, DType dtype,
+                   const std::vector<std::string>& labels) {
   const std::string path = path_in(folder, "config.json");
   Json config = parse_json(read_file(path), path);
-  if (model.encoder) add_head(model, model_type_of(model), config);
+  if (model.encoder) add_head(model, model_type_of(model), labels, config);
   set_dtype(config, dtype);
   return config;
 }

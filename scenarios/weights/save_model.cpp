@@ -215,9 +215,10 @@ void SavedModel::write_index() const {
 }
 
 void SavedModel::write_config() const {
-  write_json(path("config.json"), options_.source.empty()
-                                      ? huggingface_config(model_, type_, dtype_)
-                                      : source_config(options_.source, model_, dtype_));
+  const SaveModelOptions& how = options_;
+  write_json(path("config.json"), how.source.empty()
+                                      ? huggingface_config(model_, type_, dtype_, how.labels)
+                                      : source_config(how.source, model_, dtype_, how.labels));
 }
 
 void SavedModel::copy_source_files() const {

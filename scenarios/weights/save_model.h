@@ -20,6 +20,7 @@ struct SaveModelOptions {
   // Where the model came from, whose configuration, tokenizer and type are kept; empty: from here.
   std::string source;
   std::optional<DType> dtype;                // else the source's, else fp32
+  std::vector<std::string> labels = {};      // names of those that it tells, by number
   std::int64_t shard_bytes = 5'000'000'000;  // huggingface_hub's 5GB
 };
 

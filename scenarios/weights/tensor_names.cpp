@@ -165,6 +165,7 @@ std::vector<TensorPiece> tensors_of(const ParameterSpec& spec, const ModelConfig
 std::string model_type_of(const ModelConfig& model) {
   if (model.encoder) return model.first_position > 0 ? "roberta" : "bert";
   if (model.family == "gpt2") return "gpt2";
+  if (model.fused_files) return "phi3";
   if (model.qk_norm) return "qwen3";
   if (model.norm_plus_one) return "gemma";
   if (model.qkv_bias && !model.out_bias) return "qwen2";

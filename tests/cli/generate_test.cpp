@@ -107,6 +107,32 @@ TEST(Generate, ADamagedCheckpointIsNamed) {
   EXPECT_NE(several.err.find("several runs"), std::string::npos) << several.err;
 }
 
+// A layout that a growing text has none of: said once; the window of local_sliding has one.
+TEST(Generate, SaysThatItAttendsToMoreThanTheModelWasTrainedOn) {
+  const Home home;
+  const auto said = [&](const std::string& mode) {
+    const std::string strategy =
+        home.file(mode + ".json", R"({"sparse_attention": {"mode": ")" + mode +
+                                      R"(", "attention": "unidirectional",
+                                          "num_sliding_window_blocks": 1}})");
+    const std::string checkpoints = home.path("checkpoints-" + mode);
+    saved_model(home, "model-" + mode,
+                {"--strategy", strategy, "--checkpoint", checkpoints, "--ranks", "1",
+                 "--sequence-length", "64"});
+    const Output output =
+        zerolab(home, {"generate", "--model", checkpoints, "--prompt", "And", "--max-tokens", "2"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.err;
+  };
+  const std::string text = "trained with sparse_attention.mode \"variable\"";
+  const std::string dense = said("variable");
+  const std::size_t first = dense.find(text);
+  ASSERT_NE(first, std::string::npos) << dense;
+  EXPECT_EQ(dense.find("sparse_attention", first + text.size()), std::string::npos) << dense;
+  const std::string window = said("local_sliding");
+  EXPECT_EQ(window.find("sparse_attention"), std::string::npos) << window;
+}
+
 TEST(Generate, PrintsThePromptAndWhatFollows) {
   const Home home;
   const std::string folder = saved_model(home, "model");
@@ -150,6 +176,8 @@ TEST(Generate, WhatCannotBeSaidIsNamed) {
   refused(2, "--prompt: \"\" is no value", {"--model", folder, "--prompt", ""});
   refused(3, "positions", {"--model", folder, "--prompt", "a", "--max-tokens", "100000"});
   refused(3, "temperature: -1", {"--model", folder, "--prompt", "a", "--temperature", "-1"});
+  refused(2, "--ranks: text is made by one rank",
+          {"--model", folder, "--prompt", "a", "--ranks", "2"});
   refused(3, "no-such", {"--model", "no-such", "--prompt", "a"});
   refused(2, "--prompt-tokens: say how long", {"--model", "llama3-8b", "--cluster", "h100"});
   const std::string zoo = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/gpt2";

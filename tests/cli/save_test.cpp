@@ -2,6 +2,10 @@
 // spread over ranks, and what a checkpoint has.
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "core/checkpoint/safetensors.h"
 #include "tests/cli/program.h"
@@ -75,6 +79,102 @@ TEST(Save, HoldsWhatACheckpointOfTheSameStepHolds) {
     EXPECT_EQ(std::memcmp(tensor.bytes.data(), kept.bytes.data(), tensor.bytes.size()), 0)
         << tensor.name;
   }
+}
+
+// A resumed run whose evaluations are worse leaves what was saved; where nothing was, it saves.
+TEST(Save, KeepsTheBestOfBeforeTheRunWasResumed) {
+  const Home home;
+  const std::string out = home.path("best.safetensors");
+  const auto train = [&](const char* steps) {
+    const Output output = zerolab(home, {"train",
+                                         data_file("tiny.json"),
+                                         "--no-db",
+                                         "--strategy",
+                                         "zero-0",
+                                         "--ranks",
+                                         "1",
+                                         "--steps",
+                                         steps,
+                                         "--lr",
+                                         "10",
+                                         "--eval-data",
+                                         data_file("text.txt"),
+                                         "--eval-every",
+                                         "1",
+                                         "--checkpoint",
+                                         home.path("checkpoints"),
+                                         "--resume",
+                                         "--save",
+                                         out});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.err;
+  };
+  const auto saved_after = [&] { return read_safetensors(out).metadata.at("steps"); };
+  train("1");
+  EXPECT_EQ(saved_after(), "0");  // such a rate spoils the model at once
+  const std::string left = train("2");
+  EXPECT_CONTAINS(left, "after step 0, before the run was resumed; " + out + " stays as it is");
+  EXPECT_EQ(left.find("wrote"), std::string::npos) << left;
+  EXPECT_EQ(saved_after(), "0");
+  std::filesystem::remove(out);
+  EXPECT_CONTAINS(train("3"), out + " was not there and gets the weights after the last step");
+  EXPECT_EQ(saved_after(), "3");
+}
+
+std::string file_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// An encoder that tells the labels of texts: names go into the folder, and come out of it.
+TEST(Save, NamesTheLabelsOfTheData) {
+  const Home home;
+  const std::string model = home.path("model"), out = home.path("out");
+  std::filesystem::copy(std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/bert_seqcls", model);
+  std::ofstream vocab(model + "/vocab.txt");
+  vocab << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nking\nlord\n";
+  vocab.close();
+  std::ofstream(home.path("both.jsonl")) << R"({"text": "king lord", "label": "old"})"
+                                         << "\n"
+                                         << R"({"text": "lord", "label": "new"})"
+                                         << "\n";
+  std::ofstream(home.path("one.jsonl")) << R"({"text": "king", "label": "old"})"
+                                        << "\n";
+  const auto train = [&](const std::string& from, const std::string& data, const std::string& to) {
+    const Output output = zerolab(home, {"train",
+                                         "--model",
+                                         from,
+                                         "--task",
+                                         "classify",
+                                         "--data",
+                                         home.path(data),
+                                         "--eval-data",
+                                         home.path("one.jsonl"),
+                                         "--strategy",
+                                         "zero-0",
+                                         "--ranks",
+                                         "1",
+                                         "--micro-batch",
+                                         "1",
+                                         "--sequence-length",
+                                         "8",
+                                         "--steps",
+                                         "1",
+                                         "--backend",
+                                         "cpu",
+                                         "--no-db",
+                                         "--save",
+                                         to});
+    EXPECT_EQ(output.code, 0) << output.err;
+    const auto config = nlohmann::json::parse(file_of(to + "/config.json"));
+    EXPECT_EQ(config["id2label"],
+              nlohmann::json::parse(R"({"0": "new", "1": "old", "2": "LABEL_2"})"));
+    EXPECT_EQ(config["label2id"], nlohmann::json::parse(R"({"new": 0, "old": 1, "LABEL_2": 2})"));
+    EXPECT_NE(output.out.find("\n  new  "), std::string::npos) << output.out;
+    EXPECT_NE(output.out.find("\n  old  "), std::string::npos) << output.out;
+  };
+  train(model, "both.jsonl", out);
+  train(out, "one.jsonl", home.path("again"));  // by itself, "old" would be label 0
 }
 
 }  // namespace

@@ -150,9 +150,11 @@ TokenSource counting_text(const TempFolder& folder) {
 }
 
 RankOutcome run_judged(const ModelConfig& model, const Strategy& s, const TokenSource& data,
-                       const EvaluationPlan& plan) {
+                       const EvaluationPlan& plan, std::int64_t steps = 6,
+                       const CheckpointConfig& checkpoint = {}) {
   ProgramOptions options;
-  options.steps = 6;
+  options.steps = steps;
+  options.checkpoint = checkpoint;
   options.sequence_length = 16;
   options.seed = 11;
   options.evaluation = plan;
@@ -219,6 +221,77 @@ TEST(EvaluationWhileTraining, TellsOfTheBestOnAllRanks) {
   ASSERT_NE(best_evaluation(outcome.result), nullptr);
   EXPECT_EQ(best, best_evaluation(outcome.result)->step);
   EXPECT_TRUE(std::any_of(seen[0].begin(), seen[0].end(), [](auto each) { return !each.second; }));
+}
+
+// Steps with a judgement, and whether they were the best so far.
+using Judged = std::vector<std::pair<std::int64_t, bool>>;
+
+// A training of 6 steps that gets worse sooner or later, in parts: each is resumed by the next.
+class ResumedJudgement : public testing::Test {
+ protected:
+  Judged part(std::int64_t steps, const std::string& name, const std::string& data = "text") {
+    Judged seen;
+    none_better_ = 0;
+    EvaluationPlan plan{.source = data_.windows({.length = 16}), .data = data, .every = 1};
+    plan.on_judged = [&](Engine& engine, const EvaluationPoint& point, bool is_best) {
+      if (engine.context().rank() == 0) seen.emplace_back(point.step, is_best);
+    };
+    plan.on_none_better = [&](Engine& engine, const EvaluationPoint& best) {
+      engine.gather_parameter(0);  // the ranks may work together
+      if (engine.context().rank() == 0) none_better_ = best.step;
+    };
+    if (data.empty()) plan = {};
+    Strategy s = strategy(2);
+    s.optimizer.lr = 0.3;
+    result_ = run_judged(model_, s, data_, plan, steps,
+                         {(folder_ / name).string(), 1, true, {{"run", "tests"}}})
+                  .result;
+    return seen;
+  }
+
+  void SetUp() override {
+    model_.vocab = 256;
+    whole_ = part(6, "whole");
+    ASSERT_EQ(whole_.size(), 7u);
+    while (cut_ < 6 && whole_[static_cast<std::size_t>(cut_ + 1)].second) ++cut_;
+    ASSERT_LT(cut_, 6) << "no step is worse than the one before";
+    ASSERT_GT(cut_, 0);
+  }
+
+  const TempFolder folder_;
+  const TokenSource data_ = counting_text(folder_);
+  ModelConfig model_ = tiny_gpt2();
+  Judged whole_;
+  std::int64_t cut_ = 0;  // steps, after which one is worse
+  std::int64_t none_better_ = 0;
+  RunResult result_;
+};
+
+TEST_F(ResumedJudgement, KnowsTheBestBeforeIt) {
+  Judged parts = part(cut_, "cut");
+  EXPECT_EQ(none_better_, 0);
+  for (const auto& each : part(cut_ + 1, "cut")) parts.push_back(each);
+  EXPECT_EQ(parts, Judged(whole_.begin(), whole_.begin() + cut_ + 2));
+  ASSERT_NE(best_evaluation(result_), nullptr);
+  EXPECT_EQ(best_evaluation(result_)->step, cut_);
+  EXPECT_EQ(none_better_, cut_);
+}
+
+// Nothing judged the first part, or other data did: its best says nothing.
+TEST_F(ResumedJudgement, BeginsAnewWithoutABestOfTheSameData) {
+  for (const std::string data : {"", "other"}) {
+    const std::string name = "before" + data;
+    part(cut_, name, data);
+    EXPECT_EQ(part(cut_ + 1, name), (Judged{{cut_ + 1, true}}));
+    EXPECT_EQ(none_better_, 0);
+  }
+}
+
+TEST_F(ResumedJudgement, ARunWithoutJudgementsHandsTheBestOn) {
+  part(cut_, "cut");
+  part(cut_ + 1, "cut", "");
+  part(cut_ + 2, "cut");
+  EXPECT_EQ(result_.best_before->step, cut_);
 }
 
 TEST(EvaluationWhileTraining, WithoutStepsBetweenIsAfterTheLast) {

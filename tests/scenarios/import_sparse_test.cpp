@@ -68,6 +68,16 @@ TEST(ImportSparse, ReadsEveryModeAsDeepSpeedWritesIt) {
   EXPECT_EQ(read(R"("block": 16)").mode, SparseMode::fixed);  // DeepSpeed's default
 }
 
+// As DeepSpeed 0.19.6, the last release that reads the section.
+TEST(ImportSparse, TakesAnEmptySectionAsModeFixedWithTheDefaults) {
+  EXPECT_EQ(read(""), SparseAttentionConfig{.mode = SparseMode::fixed});
+  const ImportedStrategy imported = import_text(sparse(""));
+  EXPECT_EQ(effect(imported, "sparse_attention.mode").status, EffectStatus::defaulted);
+  EXPECT_EQ(effect(imported, "sparse_attention.mode").effective, "\"fixed\"");
+  EXPECT_FALSE(
+      import_text(with(R"("sparse_attention": null)")).strategy.sparse_attention.is_sparse());
+}
+
 TEST(ImportSparse, SaysWhatDiffersFromDeepSpeed) {
   const ImportedStrategy imported = import_text(
       sparse(R"("mode": "bigbird", "attention": "unidirectional", "num_local_blocks": 8)"));

@@ -6,6 +6,11 @@
 
 #include "core/inference/generator.h"
 #include "core/inference/sampler.h"
+#include "core/model/sparse_attention.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/import_gguf.h"
+#include "scenarios/run/generation_run.h"
+#include "tests/temp_folder.h"
 #include "tests/weights/zoo.h"
 
 namespace zl::test {
@@ -108,6 +113,33 @@ TEST_P(Generation, ACacheChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, Generation, testing::ValuesIn(zoo_decoders()), zoo_name);
 
+// The configuration that an import writes is read as the model that the file is of.
+TEST(ImportedGguf, SaysWhatItsHuggingFaceModelSays) {
+  const TempFolder folder;
+  const std::string golden = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/gguf";
+  const std::string imported = (folder / "imported").string();
+  import_gguf(golden + "/model.gguf", imported, DType::f32, false);
+  const auto logits_of = [](const std::string& path) {
+    const ModelConfig model = load_model(path);
+    const ModelWeights weights(path, model);
+    EXPECT_TRUE(weights.missing().empty());
+    std::vector<std::vector<float>> logits;
+    cpu::make_world({1, 1})->run([&](RankHandle handle) {
+      RankContext context(handle.device, handle.communicator);
+      Generator generator(context, model, {}, InitialWeights(1, &weights));
+      std::vector<std::int32_t> tokens(
+          24);  // beyond the positions before its rotation is stretched
+      std::iota(tokens.begin(), tokens.end(), 3);
+      logits = generator.extend_all(0, tokens);
+    });
+    return logits;
+  };
+  EXPECT_EQ(logits_of(imported), logits_of(golden));
+  ModelConfig wanted = load_model(golden), got = load_model(imported);
+  wanted.name = got.name = "";
+  EXPECT_EQ(model_to_json(got), model_to_json(wanted));
+}
+
 TEST(Generator, CacheIsCountedUnderItsOwnTag) {
   const ModelConfig model = zoo_model("llama_gqa");
   cpu::make_world({1, 1})->run([&](RankHandle handle) {
@@ -119,6 +151,117 @@ TEST(Generator, CacheIsCountedUnderItsOwnTag) {
                   MemorySpace::device)[static_cast<std::size_t>(MemoryTag::kv_cache)],
               bytes);
   });
+}
+
+// The window of local_sliding is a text's, too: the losses of the layout that it was trained with.
+TEST(Generator, AttendsByTheWindowOfBlocksThatItWasTrainedWith) {
+  constexpr std::int64_t kLength = 64;
+  SparseAttentionConfig sparse{.mode = SparseMode::local_sliding, .bidirectional = false};
+  ModelConfig model = zoo_model("llama_gqa");
+  model.max_sequence = kLength;
+  const ModelWeights weights(zoo("llama_gqa"), model);
+  const InitialWeights initial(1, &weights);
+  std::vector<std::int32_t> tokens(kLength);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>((i * i + 3 * i) % static_cast<std::size_t>(model.vocab));
+  }
+  cpu::make_world({1, 1})->run([&](RankHandle handle) {
+    const auto trained = [&](const SparseAttentionConfig& config) {
+      RankContext context(handle.device, handle.communicator);
+      Strategy s = zoo_strategy(1);
+      s.sparse_attention = config;
+      Engine engine(context, model, s, kLength, initial);
+      Batch batch{tokens, {tokens.begin() + 1, tokens.end()}};
+      batch.targets.push_back(-1);
+      return engine.evaluate(batch).mean();
+    };
+    const auto loss_of = [&](const std::vector<std::vector<float>>& logits) {
+      double sum = 0;
+      for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+        double all = 0;
+        for (const float each : logits[i]) all += std::exp(static_cast<double>(each));
+        sum += std::log(all) - logits[i][static_cast<std::size_t>(tokens[i + 1])];
+      }
+      return sum / static_cast<double>(tokens.size() - 1);
+    };
+    const double wanted = trained(sparse);
+    EXPECT_GT(std::abs(wanted - trained({})), 1e-3);
+    RankContext context(handle.device, handle.communicator);
+    Generator generator(context, model, {.blocks = block_window(sparse), .capacity = kLength},
+                        initial);
+    EXPECT_NEAR(loss_of(generator.extend_all(0, tokens)), wanted, 2e-6);
+    generator.clear(0);
+    std::vector<std::vector<float>> logits = generator.extend_all(0, std::span(tokens).first(21));
+    for (std::size_t i = 21; i < tokens.size(); ++i) {
+      const Generator::Extension next{0, std::span(tokens).subspan(i, 1)};
+      logits.push_back(generator.extend({&next, 1}).front());
+    }
+    EXPECT_NEAR(loss_of(logits), wanted, 2e-6);
+  });
+  sparse.mode = SparseMode::fixed;
+  EXPECT_EQ(block_window(sparse).block, 0);
+}
+
+// A layer with a window keeps no more than it sees.
+TEST(Generator, AWindowIsAllThatItsLayerKeeps) {
+  const auto kept = [](const std::string& name) {
+    const ModelConfig model = zoo_model(name);
+    std::int64_t bytes = 0;
+    cpu::make_world({1, 1})->run([&](RankHandle handle) {
+      RankContext context(handle.device, handle.communicator);
+      const Generator generator(context, model, {.sequences = 3, .capacity = 24}, 1);
+      bytes = context.ledger().at_peak(
+          MemorySpace::device)[static_cast<std::size_t>(MemoryTag::kv_cache)];
+    });
+    EXPECT_EQ(bytes, 3 * KeyValueCache::bytes(model, 24, DType::f32));
+    return bytes / 3 / (KeyValueCache::bytes_per_token(model, DType::f32) / model.layers);
+  };
+  EXPECT_EQ(kept("mistral_window4"), 4 + 4);
+  EXPECT_EQ(kept("qwen2_window4_from_layer1"), 24 + 4);
+  EXPECT_EQ(kept("llama_gqa"), 24 + 24);
+}
+
+// Whatever pieces a text comes in, and however often the window has turned.
+TEST(Generator, AWindowIsThatOfTheWholeText) {
+  for (const std::string name : {"mistral_window4", "qwen2_window4_from_layer1"}) {
+    std::vector<std::int32_t> tokens = row(zoo_golden(name), 0);
+    tokens.resize(23);
+    with_generator(name, {}, [&](Generator& generator) {
+      const auto whole = generator.extend_all(0, tokens);
+      for (const std::vector<std::size_t>& pieces : {std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 2},
+                                                     {4, 1, 1, 1, 1, 9, 1, 5},
+                                                     {3, 1, 18, 1}}) {
+        generator.clear(0);
+        std::size_t done = 0;
+        for (const std::size_t piece : pieces) {
+          const auto logits = generator.extend_all(0, std::span(tokens).subspan(done, piece));
+          for (std::size_t i = 0; i < piece; ++i) {
+            for (std::size_t v = 0; v < logits[i].size(); ++v) {
+              ASSERT_NEAR(logits[i][v], whole[done + i][v], 1e-5) << name << " token " << done + i;
+            }
+          }
+          done += piece;
+        }
+        EXPECT_EQ(done, tokens.size());
+      }
+    });
+  }
+}
+
+// Memory of a generation through a window is foreseen to the byte.
+TEST(Generator, AWindowIsRecordedAsItIsExecuted) {
+  for (const std::string name : {"mistral_window4", "qwen2_window4_from_layer1", "llama_gqa"}) {
+    GenerationRequest request{.model = zoo_model(name), .prompts = {{1, 2, 3, 4, 5, 6, 7}, {8, 9}}};
+    request.weights = std::make_shared<const ModelWeights>(zoo(name), request.model);
+    request.options.max_tokens = 9;
+    request.options.sampling.temperature = 0;
+    const GenerationRun real = run_generation(*cpu::make_world({1, 1}), request);
+    const GenerationRun predicted = predict_generation(request, load_cluster("h200"));
+    EXPECT_EQ(predicted.peak.tag, real.peak.tag) << name;
+    EXPECT_EQ(predicted.reserved, real.reserved) << name;
+    EXPECT_EQ(real.peak.tag[static_cast<std::size_t>(MemoryTag::kv_cache)],
+              2 * KeyValueCache::bytes(request.model, 16, DType::f32));
+  }
 }
 
 TEST(Generator, WhatDoesNotFitIsNamed) {

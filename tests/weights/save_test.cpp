@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "scenarios/weights/label_names.h"
 #include "scenarios/weights/save_model.h"
 #include "tests/temp_folder.h"
 #include "tests/weights/zoo.h"
@@ -93,7 +94,8 @@ TEST(SavedModel, FilesAreTheSameFromEveryStrategy) {
 TEST(SavedModel, OfNoSourceIsReadAsTheSameModel) {
   for (const std::string name :
        {"gpt2", "gpt2_gelu_inner_untied", "llama_gqa", "llama3_rope", "llama_tied_bias", "qwen2",
-        "bert_seqcls", "bert_mlm", "roberta_mlm"}) {
+        "qwen3", "gemma", "mistral_window4", "phi3", "phi3_longrope", "bert_seqcls", "bert_mlm",
+        "roberta_mlm"}) {
     const TempFolder folder;
     const std::string to = (folder / name).string();
     save(name, to, zoo_strategy(1), 1, {});
@@ -102,7 +104,69 @@ TEST(SavedModel, OfNoSourceIsReadAsTheSameModel) {
     after.dropout = after.attention_dropout = after.label_dropout = 0;
     EXPECT_EQ(model_to_json(after), model_to_json(before)) << name;
     EXPECT_EQ(tensors_in(to), tensors_in(zoo(name))) << name;
+    EXPECT_EQ(read_model_type(to), read_model_type(zoo(name)));
   }
+}
+
+nlohmann::json config_in(const std::string& folder) {
+  return nlohmann::json::parse(read_file(folder + "/config.json"));
+}
+
+// A folder like the zoo's, with other names of labels.
+std::string renamed(const TempFolder& folder, const nlohmann::json& names) {
+  const std::string to = (folder / "source").string();
+  fs::copy(zoo("bert_seqcls"), to);
+  nlohmann::json config = config_in(to);
+  config["id2label"] = names;
+  config["label2id"] = nlohmann::json::object();
+  for (const auto& [number, name] : names.items()) {
+    if (name.is_string()) config["label2id"][name.get<std::string>()] = std::stoi(number);
+  }
+  std::ofstream(to + "/config.json") << config;
+  return to;
+}
+
+TEST(SavedModel, HasTheNamesOfTheLabels) {
+  for (const std::string& source : {std::string(), zoo("bert_seqcls")}) {
+    const TempFolder folder;
+    const std::string to = (folder / "model").string();
+    save("bert_seqcls", to, zoo_strategy(1), 1, {.source = source, .labels = {"new", "old"}});
+    const nlohmann::json config = config_in(to);
+    EXPECT_EQ(config["id2label"],
+              nlohmann::json::parse(R"({"0": "new", "1": "old", "2": "LABEL_2"})"));
+    EXPECT_EQ(config["label2id"], nlohmann::json::parse(R"({"new": 0, "old": 1, "LABEL_2": 2})"));
+    EXPECT_EQ(load_model(to).labels, 3);
+    EXPECT_EQ(label_names(to, 3), (std::vector<std::string>{"new", "old", "LABEL_2"}));
+    EXPECT_TRUE(label_names(to, 2).empty());
+  }
+}
+
+TEST(SavedModel, KeepsTheNamesOfItsSource) {
+  const TempFolder folder;
+  const auto names = nlohmann::json::parse(R"({"0": "bad", "1": "fair", "2": "good"})");
+  const std::string source = renamed(folder, names), to = (folder / "model").string();
+  EXPECT_EQ(label_names(source, 3), (std::vector<std::string>{"bad", "fair", "good"}));
+  save("bert_seqcls", to, zoo_strategy(1), 1, {.source = source});
+  EXPECT_EQ(config_in(to)["id2label"], names);
+  EXPECT_EQ(config_in(to)["label2id"], config_in(source)["label2id"]);
+}
+
+TEST(LabelNames, AreRefusedByName) {
+  const auto says = [](const char* names, const std::string& what) {
+    const TempFolder folder;
+    try {
+      label_names(renamed(folder, nlohmann::json::parse(names)), 3);
+      ADD_FAILURE() << names;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("config.json: id2label" + what), std::string::npos)
+          << error.what();
+    }
+  };
+  says(R"({"0": "a", "1": "b", "3": "c"})", ": has no \"2\"");
+  says(R"({"0": "a", "1": "b", "2": "a"})", ": \"a\" names both 0 and 2");
+  says(R"({"0": "a", "1": 7, "2": "c"})", ".1: ");
+  EXPECT_TRUE(label_names(zoo("bert_seqcls"), 3).empty());  // LABEL_0 and so on name nothing
+  EXPECT_TRUE(label_names(zoo("bert_mlm"), 2).empty());
 }
 
 TEST(SavedModel, ShardsFollowTheLimit) {
