@@ -178,6 +178,9 @@ Software parse_software(std::string_view json, const std::string& source) {
   if (object.find("communication") != nullptr) {
     read_communication(object.object("communication"), software);
   }
+  if (object.find("memory") != nullptr) {
+    software.held = parse_software_memory(object.object("memory"));
+  }
   read_errors(object.object("step_error"), software);
   read_fitted(object, software);
   object.finish();

@@ -4,19 +4,21 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "simulator/cluster/cluster_spec.h"
 #include "simulator/cluster/software_kernels.h"
+#include "simulator/cluster/software_memory.h"
 
 namespace zl::sim {
 
 // A cluster's rates are what the best kernels reach, issued from C++. A software reaches a share of
 // them, moves more bytes where it runs several kernels, and takes the host longer to issue. What a
-// profile does not say is as in this core. It prices time alone: bytes held stay those of this
-// core's ops.
+// profile does not say is as in this core. Recordings hold this core's bytes under all of them;
+// what the software itself would hold, held_memory() predicts from its section `memory`.
 struct Software {
   std::string name;
   // Shares of the cluster's rates, above 0 and at most 1.
@@ -28,6 +30,7 @@ struct Software {
   double overlap_loss = -1;              // as ClusterSpec's; below 0: the cluster's
   SoftwareKernels kernels;               // attention: where no generation says another
   std::map<Generation, AttentionKernel> attention;
+  std::optional<SoftwareMemory> held;  // none: what it holds is not known
   double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
   std::map<Generation, double> step_errors;  // of generations that published runs support
   std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs

@@ -242,10 +242,10 @@ def held(case):
 
 def cases():
     def case(model, parallel, sequence, micro_batch, recompute="none", precision=None, chunks=1,
-             accumulation=1):
+             accumulation=1, ranks=8):
         usual = "mixed" if parallel == "fsdp2" else "autocast"
         return dict(model=model, parallel=parallel, sequence=sequence, micro_batch=micro_batch,
-                    recompute=recompute, precision=precision or usual, ranks=8, chunks=chunks,
+                    recompute=recompute, precision=precision or usual, ranks=ranks, chunks=chunks,
                     accumulation=accumulation)
 
     for micro_batch in (1, 8):
@@ -268,6 +268,17 @@ def cases():
         yield case("llama3-8b", "fsdp2", 8192, 1, recompute)
     yield case("llama3-8b", "fsdp2", 1024, 1)
     yield case("llama3-8b", "fsdp2", 8192, 2, "selective")
+    # Peaks elsewhere than in the loss: in a block, at the end of the backward, in the step.
+    yield case("gpt2-124m", "ddp", 1024, 8, "full", chunks=8)
+    yield case("gpt2-124m", "ddp", 512, 1)
+    yield case("llama3.2-1b", "ddp", 2048, 4, chunks=16)
+    yield case("llama3.2-1b", "fsdp2", 1024, 1, accumulation=2)
+    yield case("llama3-8b", "fsdp2", 512, 1)
+    yield case("llama3-8b", "fsdp2", 8192, 1, "full", chunks=16)
+    yield case("gpt2-1.5b", "fsdp2", 1024, 8, "full", chunks=16)
+    yield case("llama3-8b", "fsdp2", 8192, 1, "selective", chunks=8, ranks=64)
+    yield case("gpt2-1.5b", "ddp", 1024, 4, chunks=8)
+    yield case("llama3.2-1b", "fsdp2", 2048, 4, chunks=16)
 
 
 # The categories of both trackers, in this project's words.

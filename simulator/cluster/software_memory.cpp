@@ -1,0 +1,80 @@
+#include "simulator/cluster/software_memory.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/text.h"
+#include "simulator/json/object.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr int kStages = 4;
+
+std::vector<int> read_stages(JsonObject& object) {
+  const Json& list = object.at("stages");
+  if (!list.is_array() || list.empty()) object.fail("stages", "is not a list of ZeRO stages");
+  std::vector<int> stages;
+  for (const Json& stage : list) {
+    const bool known = stage.is_number_integer() && stage >= 0 && stage < kStages;
+    if (!known) object.fail("stages", shown(stage) + " is not one of 0, 1, 2, 3");
+    stages.push_back(stage.get<int>());
+  }
+  return stages;
+}
+
+RmsNormKernels read_rms_norm(JsonObject& object) {
+  const std::string text = object.text("rms_norm");
+  if (text == "ops") return RmsNormKernels::ops;
+  if (text == "fused") return RmsNormKernels::fused;
+  object.fail("rms_norm", "\"" + shortened(text) + "\" is not one of ops, fused");
+}
+
+void read_states(JsonObject object, SoftwareMemory& memory) {
+  memory.weight = object.count("weight");
+  memory.gradient = object.count("gradient");
+  memory.moments = object.count("moments");
+  memory.step_scratch = object.count("step_scratch", 0);
+  memory.buckets = object.count("buckets", 0);
+  object.finish();
+}
+
+void read_block(JsonObject object, SoftwareMemory& memory) {
+  memory.compiled = object.boolean("compiled", false);
+  memory.rms_norm = read_rms_norm(object);
+  memory.repeats_heads = object.boolean("repeats_heads", false);
+  memory.kept_products = object.count("kept_products", 0);
+  object.finish();
+}
+
+void read_logits(JsonObject object, SoftwareMemory& memory) {
+  memory.logits_kept = object.count("kept");
+  memory.logits_scratch = object.count("scratch");
+  memory.loss_chunks = object.count("chunks", 1);
+  if (memory.loss_chunks < 1) object.fail("chunks", "0 is not at least 1");
+  object.finish();
+}
+
+void read_device(JsonObject object, SoftwareMemory& memory) {
+  memory.context = object.bytes("context", 0);
+  memory.library = object.bytes("library", 0);
+  memory.reserve = object.number("reserve", 1.0);
+  if (memory.reserve < 1) object.fail("reserve", "is less than what is in use (1)");
+  object.finish();
+}
+
+}  // namespace
+
+SoftwareMemory parse_software_memory(JsonObject object) {
+  SoftwareMemory memory;
+  memory.autocast = object.boolean("autocast", false);
+  memory.stages = read_stages(object);
+  read_states(object.object("bytes_per_parameter"), memory);
+  read_block(object.object("block"), memory);
+  read_logits(object.object("bytes_per_logit"), memory);
+  read_device(object.object("device"), memory);
+  memory.error = object.positive("error");
+  object.finish();
+  return memory;
+}
+
+}  // namespace zl::sim

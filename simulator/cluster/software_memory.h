@@ -1,0 +1,50 @@
+// What a software holds on a device while it trains, as far as it differs from this project's core.
+// Ownership: a value. Threads: value type.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace zl {
+class JsonObject;
+}
+
+namespace zl::sim {
+
+// How RMSNorm is computed: in separate ops, whose fp32 operands autograd keeps, or in one.
+enum class RmsNormKernels : std::uint8_t { ops, fused };
+
+struct SoftwareMemory {
+  // Of 16-bit runs: weights, stream and norms stay in fp32, products take 16-bit copies of weights
+  // and inputs. Else everything between two steps of the optimizer is 16-bit.
+  bool autocast = false;
+  std::vector<int> stages;  // of ZeRO that the software has, in its own words
+
+  // Bytes for each parameter of 16-bit runs: held always, and beside them while the optimizer
+  // steps.
+  std::int64_t weight = 4, gradient = 4, moments = 8, step_scratch = 0;
+  std::int64_t buckets = 0;  // flat copies of gradients, where ranks hold the same weights
+
+  bool compiled = false;  // blocks, by Inductor: autograd keeps what its partitioner chooses
+  RmsNormKernels rms_norm = RmsNormKernels::ops;
+  bool repeats_heads = true;  // grouped keys and values are written out for every head
+  // Of selective recomputation, beside attention: every so-manieth product without a bias is kept;
+  // 0: none.
+  std::int64_t kept_products = 0;
+
+  // Bytes for each logit while the loss goes backward: what the forward left, and its gradients.
+  std::int64_t logits_kept = 4, logits_scratch = 8;
+  std::int64_t loss_chunks = 1;  // parts of the rows whose logits are made, and made again, in turn
+
+  // What no tensor is: the driver's context and kernels, buffers of libraries; and what the
+  // allocator reserves for each byte that is in use.
+  std::int64_t context = 0, library = 0;
+  double reserve = 1;
+  double error = 0;  // relative, of peaks: one standard deviation
+};
+
+// The section `memory` of a profile. Throws Error{invalid} naming the source and the key.
+SoftwareMemory parse_software_memory(JsonObject object);
+
+}  // namespace zl::sim

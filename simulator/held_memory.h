@@ -1,0 +1,42 @@
+// What a training program holds on one device at its peak under another software: a closed form,
+// where bytes under this core are those of the recording. A prediction, not a fact.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/model_config.h"
+#include "core/train/run_result.h"
+#include "core/train/strategy.h"
+#include "simulator/cluster/software_memory.h"
+
+namespace zl::sim {
+
+struct HeldPart {
+  MemoryTag tag{};
+  const char* what = "";  // a literal
+  std::int64_t bytes = 0;
+};
+
+// At the moment of the step at which most is held.
+struct HeldMemory {
+  std::string when;
+  std::vector<HeldPart> parts;  // none of 0 bytes
+  std::int64_t reserved = 0;    // of the device: with the allocator's reserve, context, libraries
+
+  TaggedBytes peak() const;
+  std::int64_t total() const { return peak().total(); }
+};
+
+// Why the closed form does not hold there, in words; empty: it does.
+std::string why_not_held(const ModelConfig& model, const Strategy& strategy,
+                         const SoftwareMemory& software);
+
+// Of one rank of plain or sharded data parallelism; `sequence` in tokens. Throws Error{invalid}
+// with why_not_held().
+HeldMemory held_memory(const ModelConfig& model, const Strategy& strategy, int ranks,
+                       std::int64_t sequence, const SoftwareMemory& software);
+
+}  // namespace zl::sim

@@ -1,0 +1,77 @@
+#include "simulator/cluster/software_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "simulator/cluster/software.h"
+
+namespace zl::sim {
+namespace {
+
+const std::string kMemoryText = R"({"schema": 2, "name": "mine", "step_error": {"unsupported": 0.3},
+  "memory": {"autocast": true, "stages": [0, 3],
+    "bytes_per_parameter": {"weight": 4, "gradient": 2, "moments": 8, "step_scratch": 1,
+                            "buckets": 5},
+    "block": {"compiled": true, "rms_norm": "fused", "repeats_heads": true, "kept_products": 3},
+    "bytes_per_logit": {"kept": 6, "scratch": 10, "chunks": 7},
+    "device": {"context": "1GiB", "library": "2GiB", "reserve": 1.25}, "error": 0.07}})";
+
+std::string memory_message(const std::string& from, const std::string& to) {
+  std::string text = kMemoryText;
+  text.replace(text.find(from), from.size(), to);
+  try {
+    parse_software(text, "mine.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(SoftwareMemory, ReadsEveryKey) {
+  const SoftwareMemory memory = parse_software(kMemoryText, "mine.json").held.value();
+  EXPECT_TRUE(memory.autocast);
+  EXPECT_EQ(memory.stages, (std::vector<int>{0, 3}));
+  EXPECT_EQ(memory.weight, 4);
+  EXPECT_EQ(memory.gradient, 2);
+  EXPECT_EQ(memory.moments, 8);
+  EXPECT_EQ(memory.step_scratch, 1);
+  EXPECT_EQ(memory.buckets, 5);
+  EXPECT_TRUE(memory.compiled);
+  EXPECT_EQ(memory.rms_norm, RmsNormKernels::fused);
+  EXPECT_TRUE(memory.repeats_heads);
+  EXPECT_EQ(memory.kept_products, 3);
+  EXPECT_EQ(memory.logits_kept, 6);
+  EXPECT_EQ(memory.logits_scratch, 10);
+  EXPECT_EQ(memory.loss_chunks, 7);
+  EXPECT_EQ(memory.context, std::int64_t{1} << 30);
+  EXPECT_EQ(memory.library, std::int64_t{2} << 30);
+  EXPECT_EQ(memory.reserve, 1.25);
+  EXPECT_EQ(memory.error, 0.07);
+}
+
+TEST(SoftwareMemory, ErrorsNameTheKeyAndTheValue) {
+  EXPECT_EQ(memory_message("[0, 3]", "[0, 4]"),
+            "mine.json: software.memory.stages: 4 is not one of 0, 1, 2, 3");
+  EXPECT_EQ(memory_message("[0, 3]", "[]"),
+            "mine.json: software.memory.stages: is not a list of ZeRO stages");
+  EXPECT_EQ(memory_message("\"fused\"", "\"fast\""),
+            "mine.json: software.memory.block.rms_norm: \"fast\" is not one of ops, fused");
+  EXPECT_EQ(memory_message("\"chunks\": 7", "\"chunks\": 0"),
+            "mine.json: software.memory.bytes_per_logit.chunks: 0 is not at least 1");
+  EXPECT_EQ(memory_message("1.25", "0.9"),
+            "mine.json: software.memory.device.reserve: is less than what is in use (1)");
+  EXPECT_NE(memory_message("\"moments\": 8, ", "").find("bytes_per_parameter.moments: is missing"),
+            std::string::npos);
+  EXPECT_NE(memory_message("\"scratch\"", "\"scrach\"").find("memory.bytes_per_logit"),
+            std::string::npos);
+}
+
+TEST(SoftwareMemory, AProfileMaySayNothingOfIt) {
+  const Software software = parse_software(
+      R"({"schema": 2, "name": "mine", "step_error": {"unsupported": 0.3}})", "mine.json");
+  EXPECT_FALSE(software.held.has_value());
+}
+
+}  // namespace
+}  // namespace zl::sim
