@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -13,8 +14,10 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/plan_tables.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/launch.h"
 #include "scenarios/planner/grid.h"
 
 namespace zl::cli {
@@ -22,7 +25,7 @@ namespace {
 
 struct PlanOptions {
   ScenarioOptions scenario;
-  std::int64_t global_batch = 0, top = 10;
+  std::int64_t global_batch = 0, top = 10, pick = 1;
   std::string goal = "throughput", limits, format = "table";
   std::string gpus, clusters, tokens, price;
 };
@@ -32,7 +35,7 @@ PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& ov
   request.scenario = plan_scenario(options.scenario.scenario, overrides);
   request.global_batch = options.global_batch;
   request.goal = plan_goal(options.goal);
-  request.top = static_cast<std::size_t>(options.top);
+  request.top = static_cast<std::size_t>(std::max(options.top, options.pick));
   request.limits = parse_limits(options.limits);
   return request;
 }
@@ -142,23 +145,70 @@ int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>&
   return any ? 0 : static_cast<int>(ErrorCode::infeasible);
 }
 
+// How the answer is written: for reading, as a strategy of zerolab's, or as another software's
+// configuration.
+struct PlanOutput {
+  Format format = Format::json;
+  bool is_strategy = false;
+  std::optional<LaunchSoftware> software = {};
+
+  bool is_file() const { return is_strategy || software; }
+};
+
+PlanOutput plan_output(const std::string& name) {
+  PlanOutput output{.is_strategy = name == "zerolab", .software = launch_software(name)};
+  if (output.is_file()) return output;
+  try {
+    output.format = parse_format(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string(error.what()) + "; or what runs the plan: zerolab, " +
+                                  launch_software_names());
+  }
+  return output;
+}
+
+const Plan& picked(const Plans& plans, std::int64_t number) {
+  if (number <= static_cast<std::int64_t>(plans.best.size())) return plans.best[number - 1];
+  throw Error(ErrorCode::usage, "--pick: there is no plan " + std::to_string(number) +
+                                    ", the list has " + std::to_string(plans.best.size()));
+}
+
+void print_launch(const PlanOutput& output, const Plan& plan, const Scenario& scenario) {
+  const Strategy& strategy = plan.strategy.strategy;
+  if (output.is_strategy) return print(pretty(strategy_to_json(strategy)));
+  const std::string& software = scenario.run.software;
+  const LaunchFacts facts{.model = scenario.model,
+                          .ranks = scenario.run.ranks,
+                          .node_devices = scenario_cluster(scenario).node_devices,
+                          .sequence_length = scenario.run.sequence_length,
+                          .compiles = software.empty() || software.ends_with("-compile")};
+  const LaunchFile file = write_launch(*output.software, strategy, facts);
+  for (const std::string& note : file.notes) log_warning(note);
+  print(file.text);
+}
+
 int run(const PlanOptions& options) {
   TrainingBill bill;
   if (!options.tokens.empty()) bill.tokens = parse_tokens(options.tokens);
   if (!options.price.empty()) bill.gpu_hour_price = parse_price(options.price);
+  const PlanOutput output = plan_output(options.format);
   const std::vector<ScenarioOverrides> all = variants(options);
+  if (all.size() > 1 && output.is_file()) {
+    throw Error(ErrorCode::usage, "-o " + options.format + " writes one plan, this asks for " +
+                                      std::to_string(all.size()) +
+                                      "; give one value of each option");
+  }
   if (all.size() > 1) return answer_all(options, all, bill);
-  const bool is_launch = options.format == "zerolab";
-  const Format format = is_launch ? Format::json : parse_format(options.format);
-  const Plans plans = search(plan_request(options, all.front()));
+  const PlanRequest request = plan_request(options, all.front());
+  const Plans plans = search(request);
   if (plans.best.empty()) {
     throw Error(ErrorCode::infeasible, "no plan fits: " + plans.shortage);
   }
-  if (is_launch) {
-    print(pretty(strategy_to_json(plans.best.front().strategy.strategy)));
+  if (output.is_file()) {
+    print_launch(output, picked(plans, options.pick), request.scenario);
   } else {
-    print(format == Format::json ? pretty(plans_json(plans, bill))
-                                 : plans_text(plans, bill, format));
+    print(output.format == Format::json ? pretty(plans_json(plans, bill))
+                                        : plans_text(plans, bill, output.format));
   }
   return 0;
 }
@@ -181,7 +231,12 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_option("--clusters", options->clusters, "Which of them: 256xh100,128xh200");
   sub->add_option("--tokens", options->tokens, "To train on: days and GPU-hours; 15T, 300B");
   sub->add_option("--price", options->price, "What it costs: 2.5/gpu-hour");
-  add_format(*sub, options->format, "table, wide, md, csv, json, or zerolab: the best as a file");
+  sub->add_option("--pick", options->pick, "Which plan of the list -o SOFTWARE writes")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100}))
+      ->capture_default_str();
+  add_format(
+      *sub, options->format,
+      "table, wide, md, csv, json, or a plan as a file: zerolab, " + launch_software_names());
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });
 }
