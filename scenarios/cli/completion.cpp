@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/launch/launch.h"
 
 namespace zl::cli {
 namespace {
@@ -28,6 +29,16 @@ constexpr std::array kShown = {Pair{"model", "models"}, Pair{"cluster", "cluster
                                Pair{"software", "software"}, Pair{"strategy", "strategies"},
                                Pair{"scenario", "studies"}};
 constexpr const char* kFormats = "table wide md csv json";
+
+// Of `plan -o`, besides.
+std::string launch_words() {
+  std::string words = std::string(kFormats) + " zerolab";
+  for (int i = 0; i < kLaunchSoftware; ++i) {
+    words += std::string(" ") + name_of(static_cast<LaunchSoftware>(i));
+  }
+  return words;
+}
+
 constexpr const char* kAsk =
     "zerolab show {} -o json 2>/dev/null | sed -n 's/^[[ ]*{{\"[a-z]*\":\"\\([^\"]*\\)\".*/\\1/p'";
 
@@ -111,7 +122,9 @@ std::string bash(const std::vector<Command>& commands) {
   for (const auto& [option, words] : kWords) {
     text += fmt::format("    {}) list='{}' ;;\n", option, words);
   }
-  text += fmt::format("    -o) list='{}' ;;\n  esac\n", kFormats);
+  text +=
+      fmt::format("    -o) list='{}'; [ \"${{COMP_WORDS[1]}}\" = plan ] && list='{}' ;;\n  esac\n",
+                  kFormats, launch_words());
   text += "  if [ -z \"$list\" ]; then\n    case \"${COMP_WORDS[1]}\" in\n";
   for (const Command& command : commands) {
     text += fmt::format("      {}) list='{}' ;;\n", command.name, command.all_names(true));
@@ -155,6 +168,7 @@ std::string fish_flag(const Command& command, const Flag& flag) {
     for (const auto& [option, words] : kWords) {
       if (name == option) values = words;
     }
+    if (name == "--format" && command.name == "plan") values = launch_words();
   }
   if (flag.takes_value) line += values.empty() ? " -r" : " -x -a '" + values + "'";
   return line + " -d '" + for_fish(flag.what) + "'\n";
@@ -206,7 +220,11 @@ std::string zsh(const std::vector<Command>& commands) {
   for (const auto& [option, words] : kWords) {
     text += fmt::format("    {}) compadd {}; return ;;\n", option, words);
   }
-  text += fmt::format("    -o) compadd {}; return ;;\n  esac\n  case $words[2] in\n", kFormats);
+  text += fmt::format(
+      "    -o) if [[ $words[2] == plan ]]; then compadd {}; else compadd {}; fi; return ;;\n  "
+      "esac\n"
+      "  case $words[2] in\n",
+      launch_words(), kFormats);
   for (const Command& command : commands) {
     text += fmt::format("    {}) options=({}) ;;\n", command.name, command.all_names(false));
   }

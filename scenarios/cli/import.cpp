@@ -18,6 +18,8 @@
 #include "scenarios/files/import_huggingface.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/megatron.h"
+#include "scenarios/launch/torchtitan.h"
 #include "scenarios/report/show.h"
 #include "scenarios/run/checkpoint_model.h"
 #include "scenarios/weights/save_model.h"
@@ -60,6 +62,22 @@ int import_deepspeed_file(const ImportOptions& options) {
   save(options, strategy);
   say_notes(imported);
   say_problems(imported);
+  print(format == Format::json ? pretty(strategy) : render(leaves(strategy), format));
+  return 0;
+}
+
+// Of software whose files have other keys than DeepSpeed's: the strategy that they mean.
+template <ImportedStrategy (*import)(std::string_view, std::string_view, const ImportContext&)>
+int import_launch_file(const ImportOptions& options) {
+  const Format format = parse_format(options.format);
+  ModelConfig model;
+  const ImportedStrategy imported =
+      import(read_file(options.file), options.file, import_context(options.context, model));
+  const Json strategy = strategy_to_json(imported.strategy);
+  save(options, strategy);
+  say_notes(imported, "--verbose says why");
+  say_problems(imported);
+  log_info(imported.strategy.name + ": " + std::to_string(imported.ranks) + " ranks");
   print(format == Format::json ? pretty(strategy) : render(leaves(strategy), format));
   return 0;
 }
@@ -152,7 +170,9 @@ CLI::App& add_one(CLI::App& import, Action& action, const char* name, const char
 
 void add_import(CLI::App& app, Action& action) {
   CLI::App* import = app.add_subcommand(
-      "import", "Read a Hugging Face model, GGUF or DeepSpeed file, or a checkpoint");
+      "import",
+      "Read a Hugging Face model, a GGUF file, a checkpoint, or the configuration of DeepSpeed, "
+      "Megatron-LM or torchtitan");
   const auto hf = std::make_shared<ImportOptions>();
   hf->format = "table";
   add_one(*import, action, "hf",
@@ -164,6 +184,16 @@ void add_import(CLI::App& app, Action& action) {
                           "DeepSpeed configuration: the strategy it means, with every value",
                           import_deepspeed_file, deepspeed);
   add_strategy_context(sub, deepspeed->context);
+  const auto add_launch = [&](const char* name, const char* what,
+                              int (*run)(const ImportOptions&)) {
+    const auto options = std::make_shared<ImportOptions>();
+    options->format = "json";
+    add_strategy_context(add_one(*import, action, name, what, run, options), options->context);
+  };
+  add_launch("megatron", "Script or arguments of Megatron-LM: the strategy that they mean",
+             import_launch_file<import_megatron>);
+  add_launch("torchtitan", "TOML of torchtitan: the strategy that it means",
+             import_launch_file<import_torchtitan>);
   add_gguf(*import, action);
   add_checkpoint(*import, action);
 }

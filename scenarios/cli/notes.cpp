@@ -29,7 +29,7 @@ bool is_told_of(const std::vector<std::string>& messages, const std::string& key
 
 }  // namespace
 
-void say_notes(const ImportedStrategy& imported) {
+void say_notes(const ImportedStrategy& imported, const char* where) {
   const std::string name = imported.strategy.name + ": ";
   std::vector<std::string> in_vain;
   for (const Effect& effect : imported.effects) {
@@ -44,7 +44,7 @@ void say_notes(const ImportedStrategy& imported) {
     }
   }
   if (in_vain.empty()) return;
-  log_info(name + "no effect here: " + join(in_vain, ", ") + "; `zerolab show strategy` says why");
+  log_info(name + "no effect here: " + join(in_vain, ", ") + "; " + where);
 }
 
 void say_problems(const ImportedStrategy& imported) {

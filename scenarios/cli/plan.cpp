@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -13,8 +14,10 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/plan_twin.h"
 #include "scenarios/cli/progress.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/launch.h"
 #include "scenarios/planner/grid.h"
 #include "scenarios/planner/plan_tables.h"
 #include "scenarios/planner/robustness.h"
@@ -30,7 +33,7 @@ struct PlanOptions {
   ScenarioOptions scenario;
   DatabaseOptions database;  // of the twin
   bool twin = false;
-  std::int64_t global_batch = 0, top = 10;
+  std::int64_t global_batch = 0, top = 10, pick = 1;
   std::string goal = "throughput", limits, format = "table";
   std::string gpus, clusters, tokens, price, failures, stragglers;
 };
@@ -40,7 +43,7 @@ PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& ov
   request.scenario = plan_scenario(options.scenario.scenario, overrides);
   request.global_batch = options.global_batch;
   request.goal = plan_goal(options.goal);
-  request.top = static_cast<std::size_t>(options.top);
+  request.top = static_cast<std::size_t>(std::max(options.top, options.pick));
   request.limits = parse_limits(options.limits);
   return request;
 }
@@ -174,7 +177,8 @@ void check_question(const PlanOptions& options, const RobustnessQuestion& asked,
   if (options.twin && (has_several || is_for_programs(options.format))) {
     throw Error(ErrorCode::usage, "--twin: prints tables of one plan; ask one question, -o table");
   }
-  if (asked.is_asked() && (has_several || options.format == "csv")) {
+  if (asked.is_asked() &&
+      (has_several || (is_for_programs(options.format) && options.format != "json"))) {
     throw Error(ErrorCode::usage,
                 "--failures and --stragglers: tables of one question; give every option one value, "
                 "-o table or json");
@@ -196,28 +200,75 @@ void print_plans(const PlanRequest& request, const Plans& plans, const TrainingB
   print(text);
 }
 
+// How the answer is written: for reading, as a strategy of zerolab's, or as another software's
+// configuration.
+struct PlanOutput {
+  Format format = Format::json;
+  bool is_strategy = false;
+  std::optional<LaunchSoftware> software = {};
+
+  bool is_file() const { return is_strategy || software; }
+};
+
+PlanOutput plan_output(const std::string& name) {
+  PlanOutput output{.is_strategy = name == "zerolab", .software = launch_software(name)};
+  if (output.is_file()) return output;
+  try {
+    output.format = parse_format(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string(error.what()) + "; or what runs the plan: zerolab, " +
+                                  launch_software_names());
+  }
+  return output;
+}
+
+const Plan& picked(const Plans& plans, std::int64_t number) {
+  if (number <= static_cast<std::int64_t>(plans.best.size())) return plans.best[number - 1];
+  throw Error(ErrorCode::usage, "--pick: there is no plan " + std::to_string(number) +
+                                    ", the list has " + std::to_string(plans.best.size()));
+}
+
+void print_launch(const PlanOutput& output, const Plan& plan, const Scenario& scenario) {
+  const Strategy& strategy = plan.strategy.strategy;
+  if (output.is_strategy) return print(pretty(strategy_to_json(strategy)));
+  const std::string& software = scenario.run.software;
+  const LaunchFacts facts{.model = scenario.model,
+                          .ranks = scenario.run.ranks,
+                          .node_devices = scenario_cluster(scenario).node_devices,
+                          .sequence_length = scenario.run.sequence_length,
+                          .compiles = software.empty() || software.ends_with("-compile")};
+  const LaunchFile file = write_launch(*output.software, strategy, facts);
+  for (const std::string& note : file.notes) log_warning(note);
+  print(file.text);
+}
+
 int run(const PlanOptions& options) {
   TrainingBill bill;
   if (!options.tokens.empty()) bill.tokens = parse_tokens(options.tokens);
   if (!options.price.empty()) bill.gpu_hour_price = parse_price(options.price);
   const RobustnessQuestion asked = robustness_question(options);
+  const PlanOutput output = plan_output(options.format);
   const std::vector<ScenarioOverrides> all = variants(options);
   check_question(options, asked, all.size() > 1);
+  if (all.size() > 1 && output.is_file()) {
+    throw Error(ErrorCode::usage, "-o " + options.format + " writes one plan, this asks for " +
+                                      std::to_string(all.size()) +
+                                      "; give one value of each option");
+  }
   if (all.size() > 1) return answer_all(options, all, bill);
-  const bool is_launch = options.format == "zerolab";
-  const Format format = is_launch ? Format::json : parse_format(options.format);
   const PlanRequest request = plan_request(options, all.front());
   const Plans plans = search(request);
   if (plans.best.empty()) {
     throw Error(ErrorCode::infeasible, "no plan fits: " + plans.shortage);
   }
-  if (is_launch) {
-    print(pretty(strategy_to_json(plans.best.front().strategy.strategy)));
+  if (output.is_file()) {
+    print_launch(output, picked(plans, options.pick), request.scenario);
   } else {
-    print_plans(request, plans, bill, asked, format);
+    print_plans(request, plans, bill, asked, output.format);
   }
   if (!options.twin) return 0;
-  return train_twin(request.scenario, plans.best.front().strategy, options.database, format);
+  const Plan& plan = picked(plans, options.pick);
+  return train_twin(request.scenario, plan.strategy, options.database, output.format);
 }
 
 }  // namespace
@@ -245,7 +296,13 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_flag("--twin", options->twin,
                 "Then train the best plan here, small, on CPU ranks, beside its own simulation");
   add_database_options(*sub, options->database);
-  add_format(*sub, options->format, "table, wide, md, csv, json, or zerolab: the best as a file");
+  sub->add_option("--pick", options->pick,
+                  "Which plan of the list -o SOFTWARE writes and --twin trains")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100}))
+      ->capture_default_str();
+  add_format(
+      *sub, options->format,
+      "table, wide, md, csv, json, or a plan as a file: zerolab, " + launch_software_names());
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return run(*options); }; });
 }

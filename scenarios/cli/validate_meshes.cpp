@@ -17,8 +17,7 @@ constexpr std::int64_t kFewestRanks = 64;
 PlanRequest request_of(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategies.front().strategy;
   PlanRequest request;
-  request.scenario =
-      plan_scenario(Document::parse(canonical_json(scenario), scenario.name));
+  request.scenario = plan_scenario(Document::parse(canonical_json(scenario), scenario.name));
   request.global_batch = tokens_per_step(scenario, strategy) / scenario.run.sequence_length;
   return request;
 }
@@ -57,10 +56,10 @@ std::vector<Cell> row_of(const PublishedRun& run, const Scenario& scenario, Fiel
   try {
     const PlanField& field = fields.of(scenario);
     const Standing standing = standing_of(field, scenario, own);
-    row.insert(row.end(), {standing.step_seconds, std::string(standing.fits ? "yes" : "no"),
-                           strategy_text(field.best.strategy.strategy, ranks),
-                           field.best.result.step_time.median, standing.of_best,
-                           standing.share_faster});
+    row.insert(row.end(),
+               {standing.step_seconds, std::string(standing.fits ? "yes" : "no"),
+                strategy_text(field.best.strategy.strategy, ranks),
+                field.best.result.step_time.median, standing.of_best, standing.share_faster});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::infeasible && error.code() != ErrorCode::invalid) throw;
     row.insert(row.end(), {Cell(), Cell(), std::string(error.what()), Cell(), Cell(), Cell()});

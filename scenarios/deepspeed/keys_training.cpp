@@ -145,6 +145,7 @@ constexpr KeySpec kRows[] = {
 
     // zerolab's own
     applied("x-zerolab.name", text, "null"),
+    moot("x-zerolab.launch.*", any, "what `zerolab plan -o deepspeed` says of its launch"),
     applied("x-zerolab.deepspeed_version", text, "\"0.19.8\""),
     applied("x-zerolab.recompute", text, "\"none\""),
     applied("x-zerolab.parallel.tensor", integer, "1").at_least(1).at_most(kMeshLimit),

@@ -58,7 +58,8 @@ const Floors kCoreFloors{
 const Floors kScenarioFloors{
     {"scenarios/deepspeed"},  // what a DeepSpeed configuration means
     {"scenarios/files"},      // everything a person writes, as values
-    {"scenarios/weights"},    // what models of other programs are, as files
+    {"scenarios/weights",     // what models of other programs are, as files
+     "scenarios/launch"},     // and how other programs are told to train them
     {"scenarios/run"},        // one strategy on one backend
     {"scenarios/machine", "scenarios/report", "scenarios/planner",
      "scenarios/published"},  // what many runs say
@@ -145,7 +146,7 @@ std::string violation(const Include& include) {
   // Foreign libraries stay out of every header but these: kernel/ is for .cu files only, the tables
   // are of functions loaded at run time.
   static const std::regex foreign(
-      R"(^(cuda|nccl|cublas|cudnn|mpi|sqlite3|SQLiteCpp|CLI|fmt/|spdlog|Eigen|liburing|dnnl))");
+      R"(^(cuda|nccl|cublas|cudnn|mpi|sqlite3|SQLiteCpp|CLI|fmt/|spdlog|Eigen|liburing|dnnl|toml))");
   static const std::set<std::string> tables{"backends/cuda/blas.h", "backends/cuda/cublaslt.h",
                                             "backends/cuda/nccl_library.h"};
   const bool own = below(include.file, "backends/cuda/kernel") || tables.count(include.file) != 0;

@@ -285,6 +285,8 @@ TEST(Commands, CompletionIsOfWhatTheParserKnows) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     EXPECT_CONTAINS(of(shell), "require-fit");
     EXPECT_CONTAINS(of(shell), "zerolab show");
+    EXPECT_CONTAINS(of(shell),
+                    "zerolab deepspeed megatron torchtitan torchtitan-python accelerate");
   }
   EXPECT_CONTAINS(of("bash"), "--model) list=$(_zerolab_names models) ;;");
   EXPECT_CONTAINS(of("fish"), "-a run -d 'Run a scenario\\'s strategies and compare them'");

@@ -141,6 +141,20 @@ TEST(Hostile, JsonWithoutABottomIsAnError) {
   }
 }
 
+TEST(Hostile, ScriptsAndTomlOfRandomBytesAreErrors) {
+  const Home home;
+  std::string bytes;
+  for (unsigned i = 0, x = 1; i < 20'000; ++i, x = x * 1664525 + 1013904223) {
+    bytes += static_cast<char>(x >> 24);
+  }
+  const std::string file = home.file("bytes", bytes);
+  for (const char* kind : {"megatron", "torchtitan"}) {
+    const Output output = zerolab(home, {"import", kind, file});
+    EXPECT_TRUE(output.code == 3 || output.code == 5) << output.code << output.err;
+    EXPECT_TRUE(output.out.empty());
+  }
+}
+
 TEST(Hostile, ALostLossIsAFailureThatKeepsItsSteps) {
   const Home home;
   const std::string strategy = home.file("exploding.json", R"({"train_micro_batch_size_per_gpu": 1,

@@ -1,0 +1,202 @@
+#include "scenarios/launch/megatron.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/own_keys.h"
+
+namespace zl {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string argument(const std::string& flag, const Json& value) {
+  return flag + " " + to_text(value);
+}
+
+void check_pipeline(const Strategy& strategy, const LaunchFacts& facts, Obstacles& obstacles) {
+  const PipelineConfig& pipeline = strategy.pipeline;
+  if (pipeline.ranks == 1) return;
+  const bool has_it =
+      pipeline.schedule == PipelineKind::one_f_one_b ||
+      (pipeline.schedule == PipelineKind::interleaved && pipeline.virtual_stages > 1);
+  if (!has_it) {
+    obstacles.add(std::string("schedule ") + name_of(pipeline.schedule),
+                  "Megatron-LM has 1f1b and, of two virtual stages on, interleaved",
+                  "schedule=1f1b");
+  }
+  const std::int64_t stages = pipeline.ranks * pipeline.virtual_stages;
+  const bool is_even = pipeline.layers_per_stage.empty() && pipeline.split == LayerSplit::even;
+  if (!is_even || facts.model.layers % stages != 0) {
+    obstacles.add(
+        std::to_string(facts.model.layers) + " layers over " + std::to_string(stages) + " stages",
+        "without a --pipeline-model-parallel-layout of your own Megatron-LM cuts them "
+        "into equal parts only",
+        "pipeline=1");
+  }
+  if (strategy.zero.stage >= 2) {
+    obstacles.add("zero-" + std::to_string(strategy.zero.stage) + " under a pipeline",
+                  "Megatron-FSDP does not reduce gradients of every micro-batch there", "zero=1");
+  }
+}
+
+void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
+  if (recompute.mode == RecomputeMode::selective && recompute.activation) {
+    obstacles.add("recompute " + recompute_text(recompute),
+                  "Megatron-LM recomputes a dense MLP as a whole, not its activation alone",
+                  "recompute=selective:attention");
+  }
+  if (recompute.mode == RecomputeMode::automatic) {
+    obstacles.add("recompute auto", "it is decided when zerolab runs", "recompute=full");
+  }
+}
+
+void check_megatron_offload(const Strategy& strategy, Obstacles& obstacles) {
+  const OffloadConfig& offload = strategy.offload;
+  if (!offload.any()) return;
+  const bool has_it = strategy.zero.stage == 1 && offload.optimizer == Tier::cpu &&
+                      offload.parameters == Tier::device && !offload.activations;
+  if (has_it) return;
+  obstacles.add("offload", "Megatron-LM offloads the optimizer's state of ZeRO-1 to the host only",
+                "offload=none");
+}
+
+void check_optimizer(const Strategy& strategy, Obstacles& obstacles) {
+  const OptimizerKind kind = strategy.optimizer.kind;
+  if (kind != OptimizerKind::adamw && kind != OptimizerKind::sgd) {
+    obstacles.add("the optimizer", "Megatron-LM has AdamW and SGD of those that zerolab has");
+  }
+  if (strategy.schedule.kind != ScheduleKind::constant) {
+    obstacles.add("scheduler",
+                  "a plan has a constant learning rate; give --lr-decay-style and the "
+                  "steps to the script instead");
+  }
+}
+
+void add_mesh(const Strategy& strategy, Lines& out) {
+  out.push_back(argument("--tensor-model-parallel-size", strategy.tensor.ranks));
+  if (strategy.tensor.sequence_parallel) out.emplace_back("--sequence-parallel");
+  out.push_back(argument("--pipeline-model-parallel-size", strategy.pipeline.ranks));
+  if (strategy.pipeline.virtual_stages > 1) {
+    out.push_back(
+        argument("--num-virtual-stages-per-pipeline-rank", strategy.pipeline.virtual_stages));
+  }
+}
+
+void add_zero(const ZeroConfig& zero, Lines& out) {
+  if (zero.stage >= 1) out.emplace_back("--use-distributed-optimizer");
+  if (zero.stage >= 2) {
+    out.emplace_back("--use-megatron-fsdp");
+    out.push_back("--data-parallel-sharding-strategy " +
+                  std::string(zero.stage == 2 ? "optim_grads" : "optim_grads_params"));
+    out.emplace_back("--ckpt-format fsdp_dtensor");
+    out.emplace_back("--no-gradient-accumulation-fusion");
+  }
+  if (zero.replicas > 1) {
+    out.push_back(argument("--num-distributed-optimizer-instances", zero.replicas));
+  }
+  if (!zero.overlap_comm) return;
+  out.emplace_back("--overlap-grad-reduce");
+  if (zero.stage >= 1) out.emplace_back("--overlap-param-gather");
+  if (zero.stage <= 1) out.push_back(argument("--ddp-bucket-size", zero.reduce_bucket_size));
+}
+
+void add_recompute(const RecomputeConfig& recompute, Lines& out) {
+  if (recompute.mode == RecomputeMode::selective) {
+    out.emplace_back("--recompute-granularity selective");
+    out.emplace_back("--recompute-modules core_attn");
+  } else if (recompute.mode == RecomputeMode::full || recompute.mode == RecomputeMode::every_k) {
+    out.emplace_back("--recompute-granularity full");
+    out.emplace_back("--recompute-method uniform");
+    const bool all = recompute.mode == RecomputeMode::full;
+    out.push_back(argument("--recompute-num-layers", all ? 1 : recompute.every));
+  }
+}
+
+void add_precision(const Strategy& strategy, Lines& out) {
+  const PrecisionConfig& precision = strategy.precision;
+  const bool adds_in_fp32 = precision.grad_accum_dtype == DType::f32;
+  if (precision.compute_dtype == DType::bf16) {
+    out.emplace_back("--bf16");
+    if (!adds_in_fp32) out.emplace_back("--grad-reduce-in-bf16");
+  }
+  if (precision.compute_dtype != DType::f16) return;
+  out.emplace_back("--fp16");
+  if (adds_in_fp32) out.emplace_back("--accumulate-allreduce-grads-in-fp32");
+  const LossScalerConfig& scaler = strategy.loss_scaler;
+  if (scaler.static_scale > 0) out.push_back(argument("--loss-scale", scaler.static_scale));
+  out.push_back(argument("--initial-loss-scale", std::int64_t{1} << scaler.initial_scale_power));
+  out.push_back(argument("--min-loss-scale", scaler.min_scale));
+  out.push_back(argument("--loss-scale-window", scaler.window));
+  out.push_back(argument("--hysteresis", scaler.hysteresis));
+}
+
+void add_optimizer(const Strategy& strategy, Lines& out) {
+  const OptimizerConfig& optimizer = strategy.optimizer;
+  if (optimizer.kind == OptimizerKind::sgd) {
+    out.emplace_back("--optimizer sgd");
+    out.push_back(argument("--sgd-momentum", optimizer.momentum));
+  } else {
+    out.emplace_back("--optimizer adam");
+    out.push_back(argument("--adam-beta1", optimizer.beta1));
+    out.push_back(argument("--adam-beta2", optimizer.beta2));
+    out.push_back(argument("--adam-eps", optimizer.epsilon));
+  }
+  out.push_back(argument("--lr", optimizer.lr));
+  out.emplace_back("--lr-decay-style constant");
+  out.push_back(argument("--weight-decay", optimizer.weight_decay));
+  out.push_back(argument("--clip-grad", strategy.gradient_clipping));
+  if (!strategy.offload.any()) return;
+  out.emplace_back("--optimizer-cpu-offload");
+  out.push_back(argument("--optimizer-offload-fraction", strategy.offload.ratio));
+  out.emplace_back("--use-precision-aware-optimizer");
+}
+
+std::string script(const Strategy& strategy, const LaunchFacts& facts, const Lines& lines,
+                   const std::string& comment) {
+  // Megatron-LM asks for one connection under a tensor group, Megatron-FSDP for more.
+  const char* connections = strategy.zero.stage >= 2 ? "32" : "1";
+  std::string text =
+      "#!/bin/bash\n# Megatron-LM (megatron-core 0.16): " +
+      in_comment(strategy.name + ", " + facts.model.name) + " on " + std::to_string(facts.ranks) +
+      " GPUs.\n# Data, tokenizer and --train-iters are arguments of this script.\n" + comment +
+      "export CUDA_DEVICE_MAX_CONNECTIONS=" + connections +
+      "\nGPUS_PER_NODE=" + std::to_string(std::min(facts.ranks, facts.node_devices)) +
+      "\nNODES=" + std::to_string(facts.nodes()) + "\n\nARGS=(\n";
+  for (const std::string& line : lines) text += "    " + line + "\n";
+  return text +
+         ")\n\ntorchrun --nproc-per-node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" \\\n"
+         "    --node-rank \"${NODE_RANK:-0}\" --master-addr \"${MASTER_ADDR:-localhost}\" \\\n"
+         "    pretrain_gpt.py \"${ARGS[@]}\" \"$@\"\n";
+}
+
+}  // namespace
+
+LaunchFile write_megatron(const Strategy& strategy, const LaunchFacts& facts) {
+  Obstacles obstacles("megatron");
+  check_pipeline(strategy, facts, obstacles);
+  check_recompute(strategy.recompute, obstacles);
+  check_megatron_offload(strategy, obstacles);
+  check_optimizer(strategy, obstacles);
+  obstacles.throw_if_any();
+  LaunchFile file;
+  Lines lines;
+  add_mesh(strategy, lines);
+  lines.push_back(argument("--micro-batch-size", strategy.micro_batch));
+  lines.push_back(argument("--global-batch-size", facts.global_batch(strategy)));
+  add_zero(strategy.zero, lines);
+  add_recompute(strategy.recompute, lines);
+  add_precision(strategy, lines);
+  add_optimizer(strategy, lines);
+  const Lines of_model = megatron_model_arguments(facts, file.notes);
+  lines.insert(lines.end(), of_model.begin(), of_model.end());
+  const ImportedStrategy back = import_megatron(script(strategy, facts, lines, ""), "-o megatron",
+                                                {.ranks = facts.ranks, .model = &facts.model});
+  const Json own = own_keys(strategy, back.strategy, facts.data_ranks(strategy), obstacles);
+  obstacles.throw_if_any();
+  file.text = script(strategy, facts, lines, own_comment(own));
+  return file;
+}
+
+}  // namespace zl

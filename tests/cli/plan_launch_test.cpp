@@ -1,0 +1,61 @@
+// `zerolab plan -o SOFTWARE` and `zerolab import megatron|torchtitan`, as a user types them.
+#include "tests/cli/program.h"
+
+namespace zl::cli_test {
+namespace {
+
+std::vector<std::string> plan(const std::vector<std::string>& more) {
+  std::vector<std::string> all{"plan",           "gpt2-124m", "--cluster",  "2xh100",
+                               "--global-batch", "8",         "--constrain"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(PlanLaunch, WhatIsWrittenIsReadAgain) {
+  const Home home;
+  const std::string limits = "zero=1,recompute=none";
+  const Output own = zerolab(home, plan({limits, "-o", "zerolab"}));
+  ASSERT_EQ(own.code, 0) << own.err;
+  const Output script = zerolab(home, plan({limits, "-o", "megatron"}));
+  ASSERT_EQ(script.code, 0) << script.err;
+  EXPECT_CONTAINS(script.out, "--use-distributed-optimizer");
+  const Output read = zerolab(home, {"import", "megatron", home.file("args.sh", script.out)});
+  EXPECT_EQ(read.code, 0) << read.err;
+  EXPECT_EQ(Json::parse(read.out), Json::parse(own.out));
+  EXPECT_CONTAINS(read.err, "2 ranks");
+}
+
+TEST(PlanLaunch, RefusesBeforeTheSearchWhatItDoesNotKnow) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "-o", "nemo"}), 2),
+                  "zerolab, deepspeed, megatron, torchtitan, torchtitan-python, accelerate");
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "-o", "megatron", "--gpus", "2,4"}), 2),
+                  "-o megatron writes one plan");
+}
+
+TEST(PlanLaunch, SaysWhatASoftwareLacksAndWhereThereIsNoPlan) {
+  const Home home;
+  const std::string limits = "zero=1,recompute=none,tensor=1,pipeline=1";
+  EXPECT_CONTAINS(refused(home, plan({limits, "-o", "accelerate"}), 3), "--constrain zero>=2");
+  EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--pick", "99"}), 2),
+                  "--pick: there is no plan 99");
+  EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--device-memory", "256MiB"}), 4),
+                  "no plan fits");
+}
+
+TEST(PlanLaunch, APriceHasAUnit) {
+  const Home home;
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "--price", "2.5"}), 2), "write 2.5/gpu-hour");
+}
+
+TEST(PlanLaunch, ImportNamesTheLine) {
+  const Home home;
+  const std::string script = home.file("a.sh", "--bf16\n--micro-batch-size x\n");
+  EXPECT_CONTAINS(refused(home, {"import", "megatron", script}, 3), "a.sh:2: --micro-batch-size");
+  const Output toml = zerolab(home, {"import", "torchtitan", home.file("c.toml", "a = [\n")});
+  EXPECT_TRUE(toml.code == 3 || toml.code == 5) << toml.code;
+  EXPECT_CONTAINS(toml.err, toml.code == 3 ? "malformed TOML" : "install libtomlplusplus-dev");
+}
+
+}  // namespace
+}  // namespace zl::cli_test

@@ -1,0 +1,279 @@
+// Plans as other software's configuration: round trips, and what cannot be said.
+#include "scenarios/launch/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "scenarios/deepspeed/import.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/megatron.h"
+#include "scenarios/launch/toml_document.h"
+#include "scenarios/launch/torchtitan.h"
+#include "scenarios/planner/plan_request.h"
+
+namespace zl {
+namespace {
+
+// What the planner makes plans for: the catalogue's states over every mesh of eight ranks.
+class Launch : public ::testing::Test {
+ protected:
+  static PlanRequest request() {
+    ScenarioOverrides overrides;
+    overrides.cluster = "8xh100";
+    overrides.sequence_length = 4096;
+    PlanRequest request;
+    request.scenario = plan_scenario("llama3-8b", overrides);
+    request.global_batch = 64;
+    return request;
+  }
+
+  static std::vector<Strategy> plans(const PlanRequest& request) {
+    const sim::PlanSpace space = plan_space(request);
+    sim::PlanRules rules(request.scenario.model, space, request.scenario.run.sequence_length);
+    std::vector<Strategy> all;
+    for (std::int64_t i = 0; i < space.size(); ++i) {
+      const sim::PlanPoint point = space.at(i);
+      const auto division = space.division(point);
+      if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division))
+        continue;
+      all.push_back(space.strategy(point));
+    }
+    return all;
+  }
+
+  static LaunchFacts facts(const PlanRequest& request) {
+    return {.model = request.scenario.model,
+            .ranks = request.scenario.run.ranks,
+            .node_devices = 8,
+            .sequence_length = request.scenario.run.sequence_length};
+  }
+
+  static ImportedStrategy read(LaunchSoftware software, const std::string& text,
+                               const ModelConfig& model, std::int64_t ranks) {
+    // Its name is the file's own, whatever the file is called; its ranks are the file's, too.
+    const ImportContext open{.model = &model, .infer_ranks = true};
+    if (software == LaunchSoftware::megatron) return import_megatron(text, "args.sh", open);
+    if (software == LaunchSoftware::torchtitan) return import_torchtitan(text, "c.toml", open);
+    return import_deepspeed(text, "ds.json", {.ranks = ranks, .model = &model});
+  }
+};
+
+struct Counted {
+  std::int64_t written = 0, refused = 0;
+};
+
+// All that a software can say comes back as it was, the whole struct; the others are refused.
+TEST_F(Launch, RoundTripsLoseNothing) {
+  const PlanRequest asked = request();
+  const LaunchFacts known = facts(asked);
+  const std::vector<Strategy> all = plans(asked);
+  ASSERT_GT(all.size(), 5000U);
+  for (const auto& [software, least] :
+       {std::pair{LaunchSoftware::deepspeed, 40}, std::pair{LaunchSoftware::megatron, 500},
+        std::pair{LaunchSoftware::torchtitan, 200}}) {
+    if (software == LaunchSoftware::torchtitan && !has_toml()) continue;
+    Counted counted;
+    for (const Strategy& strategy : all) {
+      std::string text;
+      try {
+        text = write_launch(software, strategy, known).text;
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), ErrorCode::invalid) << error.what();
+        ++counted.refused;
+        continue;
+      }
+      ++counted.written;
+      const ImportedStrategy back = read(software, text, known.model, known.ranks);
+      ASSERT_TRUE(back.strategy == strategy)
+          << text << "\n"
+          << strategy_to_json(back.strategy).dump(1) << strategy_to_json(strategy).dump(1);
+      ASSERT_EQ(back.ranks, known.ranks) << text;
+      ASSERT_TRUE(back.refusals.empty()) << back.refusals.front();
+    }
+    RecordProperty(name_of(software), static_cast<int>(counted.written));
+    EXPECT_GE(counted.written, least) << name_of(software);
+    EXPECT_GT(counted.refused, 0) << name_of(software);
+  }
+}
+
+Strategy plain(const std::string& name, std::int64_t ranks) {
+  return load_strategy(name, {.ranks = ranks,
+                              .precision = DType::bf16,
+                              .micro_batch = 1,
+                              .gradient_accumulation = 8})
+      .strategy;
+}
+
+std::string refusal_of(LaunchSoftware software, const Strategy& strategy,
+                       const LaunchFacts& facts) {
+  try {
+    write_launch(software, strategy, facts);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "written";
+}
+
+#define EXPECT_SAYS(text, part) \
+  EXPECT_NE(std::string(text).find(part), std::string::npos) << "in: " << (text)
+
+TEST_F(Launch, RefusesWhatASoftwareDoesNotHaveAndSaysWhatItTakes) {
+  const LaunchFacts known = facts(request());
+  Strategy cut = plain("zero-1", 1);
+  cut.tensor = {.ranks = 2, .sequence_parallel = true};
+  cut.pipeline = {.ranks = 4, .schedule = PipelineKind::zb_h1};
+  const std::string deepspeed = refusal_of(LaunchSoftware::deepspeed, cut, known);
+  EXPECT_SAYS(deepspeed, "tensor parallelism of 2 ranks");
+  EXPECT_SAYS(deepspeed, "a pipeline of 4 ranks");
+  EXPECT_SAYS(deepspeed, "--constrain tensor=1,pipeline=1");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, cut, known), "schedule zb-h1");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan, cut, known), "--constrain ");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::accelerate, cut, known), "a pipeline: ");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::accelerate, plain("zero-1", 8), known), "zero>=2");
+  Strategy part = plain("zero-1", 8);
+  part.recompute = {.mode = RecomputeMode::selective, .activation = true};
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, part, known), "recompute selective:mlp");
+  Strategy other = plain("zero-1", 8);
+  other.optimizer.bias_correction = false;
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, other, known), "bias_correction");
+  other.zero.stage = 2;
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan, other, known), "bias_correction");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan_python, other, known), "bias_correction");
+  LaunchFacts uneven = known;
+  uneven.model.layers = 30;
+  Strategy piped = plain("zero-1", 2);
+  piped.pipeline.ranks = 4;
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, uneven), "30 layers over 4 stages");
+}
+
+TEST_F(Launch, ReadsTheScriptsOfPeople) {
+  const char* script =
+      "#!/bin/bash\nGPUS=8 # of a node\nNODES=2\nTP=4\n"
+      "DISTRIBUTED_ARGS=(\n  --nproc_per_node $GPUS --nnodes ${NODES}\n)\n"
+      "MORE+=(\n  \"--clip-grad 0.5\" \"--data-path ${WHERE}\"\n)\n"
+      "ARGS=\" \\\n  --micro-batch-size 2 \\\n --global-batch-size 16\"\n"
+      "MODEL_ARGS=(--num-layers 16 --pipeline-model-parallel-size 2\n"
+      "  --num-layers-per-virtual-pipeline-stage 4)\n"
+      "torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py ${MODEL_ARGS[@]} \\\n"
+      "  $ARGS --tensor-model-parallel-size $TP \\\n"
+      "  --sequence-parallel --bf16 --use-distributed-optimizer --lr 6.0e-5 --save $1 --frobnicate "
+      "3\n";
+  const ImportedStrategy read = import_megatron(script, "dir/gpt.sh", {.infer_ranks = true});
+  EXPECT_EQ(read.ranks, 16);
+  EXPECT_EQ(read.strategy.name, "gpt");
+  EXPECT_EQ(read.strategy.tensor, (TensorConfig{.ranks = 4, .sequence_parallel = true}));
+  EXPECT_EQ(read.strategy.pipeline.virtual_stages, 2);
+  EXPECT_EQ(read.strategy.pipeline.schedule, PipelineKind::interleaved);
+  EXPECT_EQ(read.strategy.micro_batch, 2);
+  EXPECT_EQ(read.strategy.gradient_clipping, 0.5);
+  const auto path = std::ranges::find(read.effects, "--data-path", &Effect::key);
+  ASSERT_NE(path, read.effects.end());
+  EXPECT_EQ(path->given, "\"${WHERE}\"");
+  EXPECT_EQ(read.strategy.gradient_accumulation, 4);
+  EXPECT_EQ(read.strategy.zero.stage, 1);
+  EXPECT_EQ(read.strategy.precision.compute_dtype, DType::bf16);
+  EXPECT_EQ(read.strategy.optimizer.lr, 6e-5);
+  ASSERT_FALSE(read.warnings.empty());
+  EXPECT_SAYS(read.warnings.back(), "dir/gpt.sh:18: --frobnicate: unknown to zerolab");
+}
+
+std::string error_of_script(const std::string& script) {
+  try {
+    import_megatron(script, "a.sh", {.infer_ranks = true});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST_F(Launch, NamesTheLineOfWhatIsWrong) {
+  EXPECT_SAYS(error_of_script("--bf16\n--micro-batch-size two\n"),
+              "a.sh:2: --micro-batch-size: \"two\" is not a whole number");
+  EXPECT_SAYS(error_of_script("--bf16"), "--micro-batch-size: missing");
+  EXPECT_SAYS(error_of_script("--micro-batch-size 1\n\n--lr \"3"),
+              "a.sh:3: the quote \" has no end");
+  EXPECT_SAYS(error_of_script("A=(\n--micro-batch-size 1"), "a.sh:1: the array's ( has no )");
+  EXPECT_SAYS(error_of_script("--micro-batch-size $MBS"), "its value is $MBS");
+  EXPECT_SAYS(error_of_script("--micro-batch-size 1\n--fp16 --bf16"),
+              "a.sh:2: --fp16: contradicts");
+  EXPECT_SAYS(error_of_script("--micro-batch-size 1 --nproc-per-node 8\n--global-batch-size 12"),
+              "a.sh:2: --global-batch-size: 12 is no multiple");
+  EXPECT_SAYS(error_of_script("# zerolab: {\n--micro-batch-size 1"), "a.sh:1: what follows");
+  std::string bomb = "A=xxxxxxxxxx\n";
+  for (char c = 'B'; c < 'T'; ++c) {
+    const std::string before = std::string("$") + static_cast<char>(c - 1);
+    bomb += std::string(1, c) + "=" + before + before + before + before + "\n";
+  }
+  EXPECT_SAYS(error_of_script(bomb), "a word of more than 64 KiB");
+}
+
+std::string error_of_toml(const std::string& toml) {
+  try {
+    import_torchtitan(toml, "c.toml", {.infer_ranks = true});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST_F(Launch, ReadsTomlOfPeople) {
+  if (!has_toml()) {
+    EXPECT_SAYS(error_of_toml(""), "install libtomlplusplus-dev");
+    GTEST_SKIP() << "this build has no toml++";
+  }
+  const ImportedStrategy read = import_torchtitan(
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 4\n"
+      "[parallelism]\ndata_parallel_shard_degree = 2\npipeline_parallel_degree = 2\n"
+      "pipeline_parallel_schedule = \"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"full\"\n"
+      "[parallelism.deep]\nfrob = 1\n",
+      "c.toml", {.infer_ranks = true});
+  EXPECT_EQ(read.ranks, 4);
+  EXPECT_EQ(read.strategy.zero.stage, 1);
+  EXPECT_EQ(read.strategy.pipeline.virtual_stages, 2);
+  EXPECT_EQ(read.strategy.pipeline.layers_per_stage, (std::vector<std::int64_t>{8, 9, 8, 7}));
+  EXPECT_EQ(read.strategy.gradient_accumulation, 4);
+  ASSERT_FALSE(read.warnings.empty());
+  EXPECT_SAYS(read.warnings.back() + read.warnings.front(), "parallelism.deep.frob: unknown");
+  EXPECT_SAYS(error_of_toml("[training]\nlocal_batch_size = \n"), "c.toml:2:");
+  EXPECT_SAYS(error_of_toml("[training]\nlocal_batch_size = 1.5\n"),
+              "c.toml:2: training.local_batch_size: 1.5 is not a whole number");
+  EXPECT_SAYS(error_of_toml("[parallelism]\npipeline_parallel_degree = 2\n"
+                            "pipeline_parallel_schedule = \"2F1B\"\n"),
+              "c.toml:3: parallelism.pipeline_parallel_schedule: \"2F1B\" is not one of");
+  const ImportedStrategy plain = import_torchtitan("", "c.toml", {.infer_ranks = true});
+  ASSERT_EQ(plain.refusals.size(), 1U) << "selective recomputation is torchtitan's default";
+  EXPECT_SAYS(plain.refusals.front(), "activation_checkpoint.mode");
+}
+
+TEST_F(Launch, PythonAndYamlSayThePlan) {
+  const LaunchFacts known = facts(request());
+  Strategy sharded = plain("zero-3", 8);
+  sharded.recompute.mode = RecomputeMode::full;
+  const std::string python = write_launch(LaunchSoftware::torchtitan_python, sharded, known).text;
+  EXPECT_SAYS(python, "config = llama3_8b()");
+  EXPECT_SAYS(python, "config.parallelism.fsdp_reshard_after_forward = \"always\"");
+  EXPECT_SAYS(python, "config.activation_checkpoint = FullAC.Config()");
+  const LaunchFile yaml = write_launch(LaunchSoftware::accelerate, sharded, known);
+  EXPECT_SAYS(yaml.text, "fsdp_reshard_after_forward: true");
+  EXPECT_SAYS(yaml.text, "fsdp_activation_checkpointing: true");
+  EXPECT_SAYS(yaml.text, "num_processes: 8");
+  EXPECT_FALSE(yaml.notes.empty());
+  LaunchFacts unknown = known;
+  unknown.model.name = "mine\"\nos.system('x')";
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan_python, sharded, unknown),
+              "torchtitan 0.3 has");
+  for (const auto software : {LaunchSoftware::megatron, LaunchSoftware::torchtitan}) {
+    const std::string text = write_launch(software, sharded, unknown).text;
+    EXPECT_EQ(text.find("\nos.system"), std::string::npos) << "a name leaves its comment";
+  }
+}
+
+}  // namespace
+}  // namespace zl
