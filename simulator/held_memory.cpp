@@ -217,8 +217,12 @@ HeldMemory held_memory(const ModelConfig& model, const Strategy& strategy, int r
   consider("step of the optimizer", at_step(p));
   std::erase_if(held.parts, [](const HeldPart& part) { return part.bytes == 0; });
   std::ranges::stable_sort(held.parts, std::greater{}, &HeldPart::bytes);
-  held.reserved = std::llround(software.reserve * static_cast<double>(most)) + software.context +
-                  software.library;
+  // Gradients of the step before leave segments behind that nothing as large as logits fits into.
+  const std::int64_t gradients = shard_bytes(p.gradient * p.parameters, p.shards(2));
+  const std::int64_t alive = held.peak().tag[static_cast<std::size_t>(MemoryTag::gradient)];
+  const std::int64_t used = most + std::max(gradients - alive, std::int64_t{0});
+  held.reserved = std::llround(software.reserve * static_cast<double>(used));
+  held.device = held.reserved + software.context + software.library;
   return held;
 }
 

@@ -24,7 +24,8 @@ struct HeldPart {
 struct HeldMemory {
   std::string when;
   std::vector<HeldPart> parts;  // none of 0 bytes
-  std::int64_t reserved = 0;    // of the device: with the allocator's reserve, context, libraries
+  std::int64_t reserved = 0;    // by the allocator
+  std::int64_t device = 0;      // with context and libraries: what must fit
 
   TaggedBytes peak() const;
   std::int64_t total() const { return peak().total(); }

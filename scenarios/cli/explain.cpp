@@ -11,6 +11,7 @@
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
+#include "scenarios/cli/software_memory_table.h"
 #include "scenarios/run/explain.h"
 
 namespace zl::cli {
@@ -116,19 +117,40 @@ Table cut(Table table, std::int64_t top, Format format) {
 Json explained_json(const Explanation& why) {
   const RunResult& run = why.result;
   const auto rows = [](const Table& table) { return Json::parse(render(table, Format::json)); };
-  return {{"strategy", run.strategy},
-          {"model", run.setup.model},
-          {"cluster", run.setup.cluster},
-          {"software", run.setup.software.empty() ? Json() : Json(run.setup.software)},
-          {"priced_from", run.priced_from},
-          {"step_time_seconds", run.step_time.median},
-          {"step_time_low", run.step_time_low},
-          {"step_time_high", run.step_time_high},
-          {"peak_device_bytes", run.peak_device.total()},
-          {"parts", rows(parts_table(run))},
-          {"step", rows(step_table(why))},
-          {"peak", rows(peak_table(why))},
-          {"levers", rows(lever_table(why))}};
+  Json all = {{"strategy", run.strategy},
+              {"model", run.setup.model},
+              {"cluster", run.setup.cluster},
+              {"software", run.setup.software.empty() ? Json() : Json(run.setup.software)},
+              {"priced_from", run.priced_from},
+              {"step_time_seconds", run.step_time.median},
+              {"step_time_low", run.step_time_low},
+              {"step_time_high", run.step_time_high},
+              {"peak_device_bytes", run.peak_device.total()},
+              {"parts", rows(parts_table(run))},
+              {"step", rows(step_table(why))},
+              {"peak", rows(peak_table(why))},
+              {"levers", rows(lever_table(why))}};
+  if (const auto& bytes = why.software.bytes) {
+    all["software_bytes"] = software_bytes_json(*bytes);
+    all["software_peak"] = rows(software_parts_table(*bytes));
+  }
+  return all;
+}
+
+// The bytes above are this core's; these are the software's.
+std::string software_bytes_said(const SoftwareBytesOrWhy& software, Format format,
+                                std::int64_t top) {
+  if (!software.bytes) {
+    const std::string& why = software.why_not;
+    return why.empty() ? "" : "\nWhat that software itself would hold is not known: " + why + ".\n";
+  }
+  const SoftwareBytes& bytes = *software.bytes;
+  const std::string text = fmt::format(
+      "\nThese are bytes of this core, counted. {} itself would hold {}, 9 times out of 10 between "
+      "{} and {}, at its peak in the {}:\n\n",
+      bytes.software, readable(bytes.held.total(), Unit::bytes),
+      readable(bytes.least(), Unit::bytes), readable(bytes.most(), Unit::bytes), bytes.held.when);
+  return text + render(cut(software_parts_table(bytes), top, format), format);
 }
 
 std::string explained_text(const Explanation& why, Format format, std::int64_t top) {
@@ -142,6 +164,7 @@ std::string explained_text(const Explanation& why, Format format, std::int64_t t
   text +=
       render(parts_table(run), format) + "\n" + render(cut(step_table(why), top, format), format);
   text += "\n" + render(cut(peak_table(why), top, format), format);
+  text += software_bytes_said(why.software, format, top);
   if (!why.levers.empty()) text += "\n" + render(lever_table(why), format);
   return text;
 }

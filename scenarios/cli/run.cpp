@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -14,6 +16,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/progress.h"
 #include "scenarios/cli/ratio_line.h"
+#include "scenarios/cli/software_memory_table.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/stored_run.h"
 
@@ -71,7 +74,21 @@ struct Finished {
   std::string scenario;
   Environment environment;
   std::vector<RunResult> results;
+  std::vector<std::optional<SoftwareBytes>> software;  // of each result, where it is known
 };
+
+// Keys that other software's bytes are known of come last; else the text is as it was.
+std::string with_software(const std::string& text,
+                          const std::vector<const SoftwareBytes*>& software) {
+  const bool none = std::ranges::count(software, nullptr) == std::ssize(software);
+  if (none) return text;
+  Json object = Json::parse(text);
+  for (std::size_t i = 0; i < software.size(); ++i) {
+    if (software[i] == nullptr) continue;
+    object["results"][i]["software_bytes"] = software_bytes_json(*software[i]);
+  }
+  return to_text(object);
+}
 
 // One object per scenario and backend, as the contract has it; several: an array of them.
 std::string json_text(const std::vector<Finished>& all, const std::vector<std::string>& backends) {
@@ -79,11 +96,15 @@ std::string json_text(const std::vector<Finished>& all, const std::vector<std::s
   for (const Finished& each : all) {
     for (const std::string& backend : backends) {
       std::vector<RunResult> of_backend;
-      for (const RunResult& run : each.results) {
-        if (run.backend == backend) of_backend.push_back(run);
+      std::vector<const SoftwareBytes*> software;
+      for (std::size_t i = 0; i < each.results.size(); ++i) {
+        if (each.results[i].backend != backend) continue;
+        of_backend.push_back(each.results[i]);
+        software.push_back(each.software[i] ? &*each.software[i] : nullptr);
       }
-      text += (text.empty() ? "" : ",\n ") +
-              run_json(each.scenario, backend, each.environment, of_backend);
+      text +=
+          (text.empty() ? "" : ",\n ") +
+          with_software(run_json(each.scenario, backend, each.environment, of_backend), software);
     }
   }
   return (all.size() * backends.size() == 1 ? text : "[" + text + "]") + "\n";
@@ -164,6 +185,29 @@ std::vector<RunResult> run_all(const Runner& runner, Experiment& experiment,
   return results;
 }
 
+std::vector<std::optional<SoftwareBytes>> software_of(const Scenario& scenario,
+                                                      const std::vector<RunResult>& results) {
+  std::vector<std::optional<SoftwareBytes>> all;
+  for (const RunResult& run : results) {
+    const auto strategy = std::ranges::find_if(
+        scenario.strategies, [&](const auto& each) { return each.strategy.name == run.strategy; });
+    const bool known = run.predicted && strategy != scenario.strategies.end();
+    all.push_back(known ? software_bytes(scenario, strategy->strategy) : std::nullopt);
+  }
+  return all;
+}
+
+std::string software_bytes_text(const std::vector<Finished>& all, Format format) {
+  std::vector<NamedBytes> rows;
+  for (const Finished& each : all) {
+    for (std::size_t i = 0; i < each.results.size(); ++i) {
+      const RunResult& run = each.results[i];
+      if (each.software[i]) rows.push_back({run.strategy, run.device_capacity, *each.software[i]});
+    }
+  }
+  return software_memory_text(rows, format);
+}
+
 void print_results(const std::vector<Finished>& all, const std::vector<std::string>& backends,
                    const std::vector<RunResult>& results, Format format) {
   if (format == Format::json) {
@@ -171,7 +215,7 @@ void print_results(const std::vector<Finished>& all, const std::vector<std::stri
   } else if (format == Format::csv) {
     print(render(flat_table(results), format));
   } else {
-    print(tables_text(results, format));
+    print(tables_text(results, format) + software_bytes_text(all, format));
   }
 }
 
@@ -209,6 +253,7 @@ int run(const RunOptions& options) {
     Finished& done = all.emplace_back();
     done.results = run_all(runner, experiment, options, backends, {i, scenarios.size()}, bar);
     done.scenario = experiment.scenario().name;
+    done.software = software_of(experiment.scenario(), done.results);
     done.environment = experiment.environment();
     results.insert(results.end(), done.results.begin(), done.results.end());
     experiment.add_to(ending);

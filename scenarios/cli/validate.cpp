@@ -52,11 +52,11 @@ Table accuracy_table(const std::vector<Accuracy>& all, bool with_source) {
   return table;
 }
 
-Table worst_table(const std::vector<Accuracy>& all) {
+Table worst_table(const std::vector<Accuracy>& all, Unit unit) {
   Table table{{{"run", Align::left},
                {"software", Align::left},
-               {"measured", Align::right, Unit::seconds},
-               {"predicted", Align::right, Unit::seconds},
+               {"measured", Align::right, unit},
+               {"predicted", Align::right, unit},
                {"error", Align::right, Unit::fraction},
                {"inside bar", Align::left}},
               {}};
@@ -95,7 +95,8 @@ Json accuracy_json(const Accuracy& accuracy) {
           {"worst", worst}};
 }
 
-Json judged_json(const Judged& each) {
+// `unit`: "seconds" or "bytes".
+Json judged_json(const Judged& each, const std::string& unit) {
   Json run = {{"id", each.run->id},
               {"source", each.run->source},
               {"link", each.run->link.empty() ? Json() : Json(each.run->link)},
@@ -105,16 +106,16 @@ Json judged_json(const Judged& each) {
     run["why_not"] = each.why_not;
     return run;
   }
-  run.update({{"measured_seconds", each.measured},
-              {"predicted_seconds", each.predicted},
-              {"low_seconds", each.low},
-              {"high_seconds", each.high},
+  run.update({{"measured_" + unit, each.measured},
+              {"predicted_" + unit, each.predicted},
+              {"low_" + unit, each.low},
+              {"high_" + unit, each.high},
               {"error", each.error()},
               {"inside_bar", each.is_inside()}});
   return run;
 }
 
-Json validation_json(const std::vector<Judged>& judged) {
+Json validation_json(const std::vector<Judged>& judged, const std::string& unit) {
   Json all = {{"by_software", Json::array()},
               {"by_source", Json::array()},
               {"not_predicted", Json::array()},
@@ -128,11 +129,11 @@ Json validation_json(const std::vector<Judged>& judged) {
   for (const auto& [why, count] : reasons(judged)) {
     all["not_predicted"].push_back({{"why", why}, {"runs", count}});
   }
-  for (const Judged& each : judged) all["runs"].push_back(judged_json(each));
+  for (const Judged& each : judged) all["runs"].push_back(judged_json(each, unit));
   return all;
 }
 
-std::string validation_text(const std::vector<Judged>& judged, Format format) {
+std::string validation_text(const std::vector<Judged>& judged, Format format, Unit unit) {
   const std::vector<Accuracy> by_software = accuracy_by_software(judged);
   if (format == Format::csv)
     return render(accuracy_table(accuracy_by_source(judged), true), format);
@@ -141,22 +142,38 @@ std::string validation_text(const std::vector<Judged>& judged, Format format) {
   std::string text = render(accuracy_table(by_software, false), format) + "\n" +
                      render(accuracy_table(accuracy_by_source(judged), true), format) +
                      "\nThe worst five of each software and GPU:\n" +
-                     render(worst_table(by_software), format);
+                     render(worst_table(by_software, unit), format);
   if (!without.rows.empty()) text += "\n" + render(without, format);
   return text;
 }
 
+// Times, then bytes.
+std::string both_text(const std::vector<Judged>& times, const std::vector<Judged>& bytes,
+                      Format format) {
+  if (format == Format::json) {
+    Json all = validation_json(times, "seconds");
+    all["memory"] = validation_json(bytes, "bytes");
+    return pretty(all);
+  }
+  std::string text = validation_text(times, format, Unit::seconds);
+  if (bytes.empty() || format == Format::csv) return text;
+  return text + "\nBytes of a device at its peak:\n" + validation_text(bytes, format, Unit::bytes);
+}
+
 int validate(const ValidateOptions& options) {
   const Format format = parse_format(options.format);
-  const std::vector<PublishedRun> runs =
-      options.file.empty() ? catalog_published()
-                           : read_published(read_file(options.file), options.file);
+  std::vector<PublishedRun> runs = options.file.empty()
+                                       ? catalog_published()
+                                       : read_published(read_file(options.file), options.file);
   if (options.meshes) {
     print(render(meshes_table(runs, options.software), format));
     return 0;
   }
-  const std::vector<Judged> judged = judge_published(runs, options.software);
-  print(format == Format::json ? pretty(validation_json(judged)) : validation_text(judged, format));
+  const auto memory =
+      std::ranges::stable_partition(runs, [](const PublishedRun& run) { return !is_memory(run); });
+  print(both_text(judge_published({runs.begin(), memory.begin()}, options.software),
+                  judge_published_memory({memory.begin(), memory.end()}, options.software),
+                  format));
   return 0;
 }
 

@@ -142,8 +142,13 @@ double seconds_of(const PublishedRun& run, const ModelShape& shape) {
   if (run.quantity == "model_tflops_per_gpu") {
     return gpt_flops(shape, false) / ranks / (run.value * 1e12);
   }
-  throw Inexpressible{contains(run.quantity, "memory") ? "memory under another software"
-                                                       : "a quantity that is no step time"};
+  throw Inexpressible{"a quantity that is no step time"};
+}
+
+double bytes_of(const PublishedRun& run) {
+  if (run.unit == "GiB") return run.value * 1024 * 1024 * 1024;
+  if (run.unit == "GB") return run.value * 1e9;
+  throw Inexpressible{"memory in another unit"};
 }
 
 Json model_of(const PublishedRun& run, const ModelShape& shape) {
@@ -251,7 +256,8 @@ Expressed expressed(const PublishedRun& run, const std::string& software) {
   check_kind(run);
   const ModelShape shape = shape_of(run);
   Expressed out;
-  out.seconds = seconds_of(run, shape);
+  (is_memory(run) ? out.bytes : out.seconds) =
+      is_memory(run) ? bytes_of(run) : seconds_of(run, shape);
   // Frozen steps of 1-bit Adam come after the second.
   const int steps = run.row.at("optimizer").starts_with("1-bit") ? 6 : 2;
   const Json document = {{"schema", 1},
@@ -269,13 +275,17 @@ Expressed expressed(const PublishedRun& run, const std::string& software) {
 
 }  // namespace
 
+bool is_memory(const PublishedRun& run) { return run.quantity.starts_with("peak_"); }
+
+bool is_reserved_memory(const PublishedRun& run) { return run.quantity == "peak_memory_reserved"; }
+
 Expressed express(const PublishedRun& run, const std::string& software) {
   try {
     return expressed(run, software);
   } catch (const Inexpressible& reason) {
-    return {{}, 0, reason.why};
+    return {.scenario = {}, .why_not = reason.why};
   } catch (const Error& error) {
-    return {{}, 0, error.what()};
+    return {.scenario = {}, .why_not = error.what()};
   }
 }
 

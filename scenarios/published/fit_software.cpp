@@ -30,7 +30,7 @@ std::vector<const PublishedRun*> chosen(const std::string& software,
                                         std::span<const PublishedRun> runs, std::size_t most) {
   std::map<std::string, std::vector<const PublishedRun*>> sources;
   for (const PublishedRun& run : runs) {
-    if (run.software == software && express(run).scenario) sources[run.source].push_back(&run);
+    if (run.software == software && express(run).seconds > 0) sources[run.source].push_back(&run);
   }
   std::vector<const PublishedRun*> all;
   for (const auto& [source, rows] : sources) {
@@ -199,7 +199,12 @@ std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
   for (const auto& [generation, bar] : fit.bars) {
     json["step_error"][name_of(generation)] = rounded(bar);
   }
-  json["fitted"] = keys;
+  // What was fitted to bytes stays.
+  Json fitted = keys;
+  for (const Json& key : json.value("fitted", Json::array())) {
+    if (key.get<std::string>().starts_with("memory.")) fitted.push_back(key);
+  }
+  json["fitted"] = fitted;
   return to_text(json, 2) + "\n";
 }
 

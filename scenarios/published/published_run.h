@@ -31,10 +31,15 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
 // All tables of the catalogue.
 std::vector<PublishedRun> catalog_published();
 
+// Bytes of a device at its peak: in use, or reserved by an allocator.
+bool is_memory(const PublishedRun& run);
+bool is_reserved_memory(const PublishedRun& run);
+
 // A run in terms of this program, or why it cannot be said in them.
 struct Expressed {
   std::optional<Scenario> scenario;  // one strategy
-  double seconds = 0;                // of one optimizer step, as measured
+  double seconds = 0;                // of one optimizer step, as measured; 0: bytes were
+  double bytes = 0;                  // of the fullest device at its peak, as measured
   std::string why_not;
 };
 // Under the run's software, or another.

@@ -9,6 +9,7 @@
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/record_published.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 namespace {
@@ -18,6 +19,8 @@ Judged judge(const PublishedRun& run, const std::string& software) {
   Expressed expressed = express(run, software);
   judged.why_not = expressed.why_not;
   if (!expressed.scenario) return judged;
+  if (expressed.bytes > 0) judged.why_not = "bytes, which are judged apart";
+  if (expressed.bytes > 0) return judged;
   judged.measured = expressed.seconds;
   try {
     const RecordedRun recorded = record_published(std::move(*expressed.scenario));
@@ -28,6 +31,25 @@ Judged judge(const PublishedRun& run, const std::string& software) {
   } catch (const Error& error) {
     judged.why_not = error.what();
   }
+  return judged;
+}
+
+Judged judge_memory(const PublishedRun& run, const std::string& software) {
+  Judged judged{.run = &run, .why_not = {}};
+  const Expressed expressed = express(run, software);
+  judged.why_not = expressed.why_not;
+  if (!expressed.scenario) return judged;
+  const Scenario& scenario = *expressed.scenario;
+  const auto [bytes, why_not] =
+      software_bytes_or_why(scenario, scenario.strategies.front().strategy);
+  judged.why_not = why_not;
+  if (!bytes && why_not.empty()) judged.why_not = "this core's bytes are its own";
+  if (!bytes) return judged;
+  judged.measured = expressed.bytes;
+  judged.predicted =
+      static_cast<double>(is_reserved_memory(run) ? bytes->held.reserved : bytes->held.total());
+  judged.low = judged.predicted * bytes->low;
+  judged.high = judged.predicted * bytes->high;
   return judged;
 }
 
@@ -98,6 +120,16 @@ std::vector<Judged> judge_published(std::span<const PublishedRun> runs,
   if (!software.empty()) load_software(software);  // says what is wrong with it
   std::vector<Judged> all(runs.size());
   on_all_cores(runs.size(), [&](std::size_t i) { all[i] = judge(runs[i], software); });
+  return all;
+}
+
+std::vector<Judged> judge_published_memory(std::span<const PublishedRun> runs,
+                                           const std::string& software) {
+  if (!software.empty()) load_software(software);  // says what is wrong with it
+  std::vector<Judged> all;
+  for (const PublishedRun& run : runs) {
+    if (is_memory(run)) all.push_back(judge_memory(run, software));
+  }
   return all;
 }
 

@@ -13,8 +13,9 @@ namespace zl {
 
 struct Judged {
   const PublishedRun* run = nullptr;
-  double measured = 0, predicted = 0, low = 0, high = 0;  // seconds of a step; the error bar
-  std::string why_not;                                    // not expressed or not predicted
+  // Seconds of a step, or bytes of a device; the error bar.
+  double measured = 0, predicted = 0, low = 0, high = 0;
+  std::string why_not;  // not expressed or not predicted
 
   bool is_predicted() const { return predicted > 0; }
   double error() const { return predicted / measured - 1; }
@@ -25,6 +26,11 @@ struct Judged {
 // catalogue or a file cannot be blamed for.
 std::vector<Judged> judge_published(std::span<const PublishedRun> runs,
                                     const std::string& software = "");
+
+// Bytes at the peak of every run of which these were measured, under the profile's section
+// `memory`; the others are left out.
+std::vector<Judged> judge_published_memory(std::span<const PublishedRun> runs,
+                                           const std::string& software = "");
 
 struct Accuracy {
   std::string source, software, gpu;

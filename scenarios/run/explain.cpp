@@ -167,6 +167,7 @@ Explanation explain(const Scenario& scenario, const ImportedStrategy& imported) 
     out.peak = held_after(run.recording.trace, curve[static_cast<std::size_t>(peak)].event,
                           MemorySpace::device);
   }
+  out.software = software_bytes_or_why(scenario, run.recording.strategy);
   out.levers = levers(scenario, run.recording, cluster, out.result.step_time.median);
   return out;
 }

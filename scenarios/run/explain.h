@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/run/replay.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 
@@ -40,10 +41,11 @@ struct Lever {
 
 // Of the recording's own rank, the one that holds the most.
 struct Explanation {
-  RunResult result;            // memory without limits
-  std::vector<StepItem> step;  // the last one, the longest first
-  std::vector<HeldItem> peak;  // device memory, the largest first
-  std::vector<Lever> levers;   // the one that helps most first; none that changes less than 0.1 %
+  RunResult result;             // memory without limits
+  std::vector<StepItem> step;   // the last one, the longest first
+  std::vector<HeldItem> peak;   // device memory, the largest first
+  SoftwareBytesOrWhy software;  // what the software itself would hold: a prediction
+  std::vector<Lever> levers;    // the one that helps most first; none that changes less than 0.1 %
 };
 
 // What is live right after the event, the largest first.

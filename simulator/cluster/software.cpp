@@ -11,6 +11,7 @@ namespace zl::sim {
 namespace {
 
 constexpr std::size_t kMostFitted = 12;
+constexpr const char* kFittedReserve = "memory.device.reserve";  // counted; to bytes, not times
 
 double share(JsonObject& object, const char* key, std::optional<double> fallback = {}) {
   const double value = object.fraction(key, fallback);
@@ -110,14 +111,14 @@ void read_fitted(JsonObject& object, Software& software) {
   if (!list->is_array()) object.fail("fitted", "is not a list of keys");
   for (const Json& key : *list) {
     const auto& known = fitted_numbers();
-    const bool is_known = key.is_string() && std::ranges::any_of(known, [&](const auto& each) {
-                            return key.get<std::string>() == each.key;
-                          });
+    if (key == kFittedReserve) continue;
+    const bool is_known =
+        std::ranges::any_of(known, [&](const auto& each) { return key == each.key; });
     if (!is_known) object.fail("fitted", shown(key) + " is no number that is fitted");
     software.fitted.push_back(key.get<std::string>());
   }
-  if (software.fitted.size() > kMostFitted) {
-    object.fail("fitted", std::to_string(software.fitted.size()) + " numbers are more than 12");
+  if (list->size() > kMostFitted) {
+    object.fail("fitted", std::to_string(list->size()) + " numbers are more than 12");
   }
 }
 

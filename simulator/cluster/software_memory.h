@@ -40,8 +40,8 @@ struct SoftwareMemory {
   // What no tensor is: the driver's context and kernels, buffers of libraries; and what the
   // allocator reserves for each byte that is in use.
   std::int64_t context = 0, library = 0;
-  double reserve = 1;
-  double error = 0;  // relative, of peaks: one standard deviation
+  double reserve = 1;  // beside it for a step's gradients, wherever the peak is
+  double error = 0;    // relative, of peaks: one standard deviation
 };
 
 // The section `memory` of a profile. Throws Error{invalid} naming the source and the key.

@@ -199,6 +199,14 @@ TEST(Commands, SimulatedGpusSayWhoseSpeedTheyHave) {
     return Json::parse(output.out)["results"][0]["step_time_seconds"]["median"];
   };
   EXPECT_GT(step(eager), 2 * step(own)) << "a small model waits for the host";
+  const auto result = [](const Output& output) { return Json::parse(output.out)["results"][0]; };
+  EXPECT_FALSE(result(own).contains("software_bytes")) << "what this core holds is exact";
+  EXPECT_EQ(result(own)["peak_bytes"], result(eager)["peak_bytes"]);
+  const Json bytes = result(eager)["software_bytes"];
+  EXPECT_EQ(bytes["software"], "torch-fsdp2");
+  EXPECT_LT(bytes["low"], bytes["total"]);
+  EXPECT_LT(bytes["total"], bytes["high"]);
+  EXPECT_LT(bytes["total"], bytes["of_device"]);
   EXPECT_EQ(step(unsaid), step(under("torch-fsdp2-compile")));
   EXPECT_EQ(Json::parse(unsaid.out)["results"][0]["software"], "torch-fsdp2-compile");
 }
@@ -209,11 +217,15 @@ TEST(Commands, ExplainSaysWhereTheTimeAndTheBytesGo) {
                                             "8xh100",  "--strategy", "zero-3"};
   const Output table = zerolab(home, command);
   EXPECT_EQ(table.code, 0) << table.err;
-  for (const char* part : {"twice", "memory bandwidth", "adam_step", "nvlink4", "mlp up"}) {
+  for (const char* part : {"twice", "memory bandwidth", "adam_step", "nvlink4", "mlp up",
+                           "torch-fsdp2-compile itself would hold", "gradients of logits"}) {
     EXPECT_CONTAINS(table.out, part);
   }
   const Json all = json_of(home, command);
   EXPECT_EQ(all["software"], "torch-fsdp2-compile");
+  std::int64_t held = 0;
+  for (const Json& part : all["software_peak"]) held += part["bytes"].get<std::int64_t>();
+  EXPECT_EQ(held, all["software_bytes"]["total"]);
   double shares = 0;
   for (const Json& part : all["parts"]) shares += part["share"].get<double>();
   EXPECT_NEAR(shares, 1, 1e-9);

@@ -55,6 +55,16 @@ TEST(Explain, ThePeakIsTheLedgers) {
   EXPECT_EQ(why.peak.front().blocks, 32);
 }
 
+TEST(Explain, OtherSoftwaresBytesAreAPredictionWithABar) {
+  const Explanation why = explained("zero-3");
+  ASSERT_TRUE(why.software.bytes.has_value()) << why.software.why_not;
+  const SoftwareBytes& bytes = *why.software.bytes;
+  EXPECT_EQ(bytes.software, "torch-fsdp2-compile");
+  EXPECT_LT(bytes.least(), bytes.held.total());
+  EXPECT_GT(bytes.most(), bytes.held.total());
+  EXPECT_FALSE(explained("zero-1").software.bytes.has_value());  // PyTorch has no such stage
+}
+
 TEST(Explain, EachIsBoundByWhatItWaitsFor) {
   const Explanation why = explained("zero-3");
   EXPECT_EQ(item(why, "gemm")->limit, "compute");

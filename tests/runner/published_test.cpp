@@ -56,6 +56,23 @@ TEST(Published, EveryRunIsPredictedOrSaysWhyNot) {
   EXPECT_GE(predicted, 200);
 }
 
+// Only profiles with a section `memory` predict bytes. In sample: the runs fitted what allocators
+// reserve.
+TEST(Published, BytesAreWithinTheirBars) {
+  static const std::vector<PublishedRun> runs = catalog_published();
+  const std::vector<Judged> bytes = judge_published_memory(runs);
+  EXPECT_GE(bytes.size(), 100U);
+  std::vector<const Judged*> predicted;
+  for (const Judged& each : bytes) {
+    EXPECT_NE(each.is_predicted(), !each.why_not.empty()) << each.run->id;
+    if (!each.is_predicted()) continue;
+    predicted.push_back(&each);
+    EXPECT_TRUE(each.is_inside()) << each.run->id << " " << each.predicted;
+  }
+  EXPECT_GE(predicted.size(), 4U);
+  EXPECT_LE(accuracy_of(predicted).mape, 0.03);
+}
+
 // Nine in ten by the bars' claim; one in ten fewer may be chance.
 TEST(Published, BarsHoldTheRunsThatSupportThem) {
   int supported = 0;

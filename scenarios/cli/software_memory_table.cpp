@@ -1,0 +1,74 @@
+#include "scenarios/cli/software_memory_table.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace zl::cli {
+namespace {
+
+std::string bar_text(const SoftwareBytes& bytes) {
+  return fmt::format("{:+.0f} .. {:+.0f} %", (bytes.low - 1) * 100, (bytes.high - 1) * 100);
+}
+
+// "maybe": the bar lies across the capacity.
+std::string fits_text(const NamedBytes& each) {
+  const auto reserved = static_cast<double>(each.bytes.held.device);
+  const auto capacity = static_cast<double>(each.capacity);
+  if (reserved * each.bytes.high <= capacity) return "yes";
+  return reserved * each.bytes.low > capacity ? "no" : "maybe";
+}
+
+}  // namespace
+
+std::string software_memory_text(const std::vector<NamedBytes>& all, Format format) {
+  if (all.empty()) return "";
+  Table table{{{"strategy", Align::left},
+               {"software", Align::left},
+               {"in use", Align::right, Unit::bytes},
+               {"error bar"},
+               {"of the device", Align::right, Unit::bytes},
+               {"fits", Align::left},
+               {"at its peak in", Align::left}},
+              {}};
+  for (const NamedBytes& each : all) {
+    const sim::HeldMemory& held = each.bytes.held;
+    table.rows.push_back({each.strategy, each.bytes.software, held.total(), bar_text(each.bytes),
+                          held.device, each.capacity > 0 ? Cell(fits_text(each)) : Cell(),
+                          held.when});
+  }
+  const std::string gap = format == Format::md ? "\n" : "";
+  return "\nMemory above is this core's, counted. What the software itself would hold is a "
+         "prediction:\n" +
+         gap + render(table, format);
+}
+
+Table software_parts_table(const SoftwareBytes& bytes) {
+  Table table{{{"tag", Align::left},
+               {"what", Align::left},
+               {"bytes", Align::right, Unit::bytes},
+               {"share", Align::right, Unit::fraction}},
+              {}};
+  const auto whole = static_cast<double>(bytes.held.total());
+  for (const sim::HeldPart& part : bytes.held.parts) {
+    table.rows.push_back({std::string(name_of(part.tag)), std::string(part.what), part.bytes,
+                          static_cast<double>(part.bytes) / whole});
+  }
+  return table;
+}
+
+Json software_bytes_json(const SoftwareBytes& bytes) {
+  const TaggedBytes peak = bytes.held.peak();
+  Json object = {{"software", bytes.software}, {"total", bytes.held.total()}};
+  for (std::size_t i = 0; i < kMemoryTags; ++i) {
+    const auto tag = static_cast<MemoryTag>(i);
+    if (tag != MemoryTag::kv_cache) object[name_of(tag)] = peak.tag[i];
+  }
+  object["low"] = bytes.least();
+  object["high"] = bytes.most();
+  object["of_device"] = bytes.held.device;
+  object["when"] = bytes.held.when;
+  return object;
+}
+
+}  // namespace zl::cli
