@@ -169,6 +169,36 @@ TEST_P(Attention, BlocksThatNobodySeesAreNotTouched) {
   }
 }
 
+// Nor what another query of the tile sees: a block that is not a number is one to those who see it.
+TEST_P(Attention, ABlockThatIsNoNumberReachesThoseWhoSeeItAlone) {
+  const AttentionShape shape{1, 128, 2, 1, 64};
+  const BlockLayout layout{16, {{0}, {0, 1}, {2}, {0, 3}, {1, 4}, {2, 5}, {6}, {3, 7}}};
+  const auto is_bad = [](std::int64_t block) { return block == 2 || block == 5; };  // see block 2
+  AttentionForward op = make(shape, {});
+  op.mask = mask_of_blocks(w, shape, {layout}, true);
+  for (std::int64_t row = 32; row < 48; ++row) {
+    for (std::int64_t d = 0; d < shape.qkv_width(); ++d) {
+      set(op.qkv.k.matrix, row * shape.qkv_width() + d, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  const TensorView dout = w.normal(GetParam(), op.out.shape);
+  for (const auto& harness : make_harnesses()) {
+    SCOPED_TRACE(harness->name());
+    const Results results = run(*harness, op, dout);
+    for (const TensorView& view : {results.out, results.dqkv.q.matrix}) {
+      const std::int64_t width = view.columns();
+      for (std::int64_t i = 0; i < view.count(); ++i) {
+        const std::int64_t row = i / width;
+        // Queries of blocks 2 and 5 see it; of the keys and values, those that such a query sees.
+        if (is_bad(row / 16)) continue;
+        ASSERT_TRUE(std::isfinite(get(view, i))) << "row " << row << ", column " << i % width;
+      }
+    }
+    EXPECT_TRUE(std::isnan(get(results.out, 40 * results.out.columns())));
+    EXPECT_TRUE(std::isnan(get(results.out, 90 * results.out.columns())));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Attention, testing::Values(DType::f32, DType::bf16),
                          [](const auto& p) { return name_of(p.param); });
 

@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
                     a.layout.global_plane(plane) * a.layout.sequence + query, a.layout.keys,
                     scores);
     }
-    tiles.accumulate(scores, values, sums);
+    tiles.accumulate(scores, values, sums,
+                     [&](int row, int column) { return columns.meets(query + row, column); });
     __syncthreads();
   }
 

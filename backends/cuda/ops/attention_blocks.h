@@ -1,8 +1,9 @@
 // Attention over a layout of blocks: how its kernels find the columns of the score matrix that
 // their rows meet. A block of threads owns up to 64 rows (queries, or keys for the gradients of
 // keys) and gathers the granules of columns that one of these rows sees into whole tiles, so that
-// work and traffic are those of the blocks that exist. What another row of the tile sees is
-// multiplied by a probability of 0. Ownership: nothing. Threads: device code and its launchers.
+// work and traffic are those of the blocks that exist. A product leaves out the granules that a row
+// does not meet, though another row of its tile does: they may hold what is no number. Ownership:
+// nothing. Threads: device code and its launchers.
 #pragma once
 
 #include "backends/cuda/ops/attention_tiles.h"
@@ -81,8 +82,11 @@ class GatheredColumns {
   __device__ __forceinline__ bool sees(int row, int column) const {
     const int other = position_[column];
     const int query = kKeys ? other : row, key = kKeys ? row : other;
-    return (bits_[column] >> ((row - tile_) / kWhole) & 1) != 0 && key < limit_ &&
-           (!causal_ || key <= query);
+    return meets(row, column) && key < limit_ && (!causal_ || key <= query);
+  }
+  // Whether the granules of a row, by its position, and of a column meet.
+  __device__ __forceinline__ bool meets(int row, int column) const {
+    return (bits_[column] >> ((row - tile_) / kWhole) & 1) != 0;
   }
   // Rows of a head into a tile of columns.
   template <class Source>

@@ -128,8 +128,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
       tiles.multiply(left2, y2, layout.head_size, dscores);
       differentiate_gathered(tiles, a, columns, batch * layout.heads + head, row_first, figures,
                              scores, dscores);
-      if constexpr (kKeys) tiles.accumulate(scores, y2, sum2);
-      tiles.accumulate(dscores, y1, sum1);
+      const auto meets = [&](int row, int column) {
+        return columns.meets(row_first + row, column);
+      };
+      if constexpr (kKeys) tiles.accumulate(scores, y2, sum2, meets);
+      tiles.accumulate(dscores, y1, sum1, meets);
       __syncthreads();
     }
   }

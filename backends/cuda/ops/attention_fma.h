@@ -102,8 +102,9 @@ class FmaTiles {
   }
 
   // sum += c y. A row of c is exchanged among the threads that own it.
+  template <class Meets = EveryRow>
   __device__ __forceinline__ void accumulate(const Values<kTileColumns>& c, const Stored* y,
-                                             Values<kWidth>& sum) const {
+                                             Values<kWidth>& sum, const Meets& meets = {}) const {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -113,13 +114,17 @@ class FmaTiles {
     __syncwarp();
     for (int k = 0; k < kTile; ++k) {
       Stored left[kRows];
+      bool met[kRows];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) left[i] = scores_[row(i) * (kTile + 1) + k];
+      for (int i = 0; i < kRows; ++i) {
+        left[i] = scores_[row(i) * (kTile + 1) + k];
+        met[i] = meets(row(i), k);
+      }
 #pragma unroll
       for (int j = 0; j < kWidth / kSide; ++j) {
         const Stored right = y[k * (kWidth + 1) + column(j)];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) sum.value[i][j] += left[i] * right;
+        for (int i = 0; i < kRows; ++i) sum.value[i][j] += left[i] * (met[i] ? right : Stored{0});
       }
     }
   }

@@ -119,12 +119,16 @@ class MmaTiles {
     }
   }
 
-  // sum += c y: two neighbouring 16 x 8 sums of c are, rounded, one left operand.
+  // sum += c y: two neighbouring 16 x 8 sums of c are, rounded, one left operand. Whether rows meet
+  // is asked once for 16 of each.
+  template <class Meets = EveryRow>
   __device__ __forceinline__ void accumulate(const Values<kTileColumns>& c, const T* y,
-                                             Values<kWidth>& sum) const {
+                                             Values<kWidth>& sum, const Meets& meets = {}) const {
+    static_assert(kRowBlocks == 1 || std::is_same_v<Meets, EveryRow>);
     const int plain = recomputed(plain_);
 #pragma unroll
     for (int step = 0; step < kTileColumns / 16; ++step) {
+      if (!meets(first_row_, step * 16)) continue;
       std::uint32_t left[kRowBlocks][4];
 #pragma unroll
       for (int b = 0; b < kRowBlocks; ++b) {

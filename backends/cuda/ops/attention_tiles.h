@@ -8,7 +8,8 @@
 //   Values<kColumns>           a thread's part of a [kTileRows, kColumns] matrix: at(r, c), kOwn
 //   row(r), column(c)          where at(r, c) lies in the matrix
 //   copy<kCount>, commit, wait rows of a head into a shared tile, zero past the end
-//   multiply, accumulate       c = x y^T; sum += c y, MmaTiles with c rounded to the storage type
+//   multiply, accumulate       c = x y^T; sum += c y, MmaTiles with c rounded to the storage type;
+//                              what a row of c does not meet may be no number: it is left out
 //   store                      factor[r] * values into rows of a head
 // Ownership: nothing. Threads: device code and its launchers.
 #pragma once
@@ -24,6 +25,11 @@
 #include "core/ops/dropout_spec.h"
 
 namespace zl::cuda {
+
+// Whether a row of c meets a row of y in accumulate, both by their places in their tiles: all do.
+struct EveryRow {
+  __device__ __forceinline__ bool operator()(int, int) const { return true; }
+};
 
 // Points at f32, bf16 or f16 and finds out which at every access: kernels that are not made for
 // speed exist once for the three.
