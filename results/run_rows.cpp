@@ -59,6 +59,12 @@ class RunTable {
   const char* table_;
 };
 
+void read_evaluation(const Reader& row, EvaluationPoint& point) {
+  row.read("step", point.step);
+  row.read("loss", point.loss);
+  row.read("tokens", point.tokens);
+}
+
 void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
   RunTable(database, id, "collectives")
       .read("collective, group_name, axis, link, count, bytes", "ORDER BY position",
@@ -77,15 +83,22 @@ void read_lists(SQLite::Database& database, std::int64_t id, RunResult& run) {
                     [&row](const char* column, auto&& field) { row.read(column, field); });
       });
   RunTable(database, id, "evaluations")
-      .read("step, loss, tokens", "ORDER BY step", [&run](const Reader& row) {
-        EvaluationPoint& point = run.evaluations.emplace_back();
-        row.read("step", point.step);
-        row.read("loss", point.loss);
-        row.read("tokens", point.tokens);
-      });
+      .read("step, loss, tokens", "ORDER BY step",
+            [&run](const Reader& row) { read_evaluation(row, run.evaluations.emplace_back()); });
+  RunTable(database, id, "best_before").read("step, loss, tokens", "", [&run](const Reader& row) {
+    read_evaluation(row, run.best_before.emplace());
+  });
   RunTable(database, id, "label_scores").read(label_columns(), "", [&run](const Reader& row) {
     visit_labels(run.labels, [&row](const char* column, auto& field) { row.read(column, field); });
   });
+  RunTable(database, id, "label_counts")
+      .read("name, texts, told, correct", "ORDER BY position", [&run](const Reader& row) {
+        LabelScores::Of& of = run.labels.by_label.emplace_back();
+        row.read("name", of.name);
+        row.read("texts", of.texts);
+        row.read("told", of.told);
+        row.read("correct", of.correct);
+      });
   RunTable(database, id, "warnings")
       .read("message", "ORDER BY position",
             [&run](const Reader& row) { row.read("message", run.warnings.emplace_back()); });

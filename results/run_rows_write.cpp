@@ -83,6 +83,11 @@ void insert_evaluations(SQLite::Database& database, std::int64_t id, const RunRe
     row << id << point.step << point.loss << point.tokens;
     row.execute();
   }
+  if (!run.best_before) return;
+  SQLite::Statement before(database, "INSERT INTO best_before VALUES (?, ?, ?, ?)");
+  Binder best(before);
+  best << id << run.best_before->step << run.best_before->loss << run.best_before->tokens;
+  best.execute();
 }
 
 void insert_labels(SQLite::Database& database, std::int64_t id, const LabelScores& labels) {
@@ -95,6 +100,13 @@ void insert_labels(SQLite::Database& database, std::int64_t id, const LabelScore
   row << id;
   visit_labels(labels, [&](const char*, const auto& field) { row << field; });
   row.execute();
+  SQLite::Statement count(database, "INSERT INTO label_counts VALUES (?, ?, ?, ?, ?, ?)");
+  Binder label(count);
+  std::int64_t position = 0;
+  for (const LabelScores::Of& of : labels.by_label) {
+    label << id << position++ << of.name << of.texts << of.told << of.correct;
+    label.execute();
+  }
 }
 
 void insert_stages(SQLite::Database& database, std::int64_t id, const RunResult& run) {

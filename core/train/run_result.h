@@ -103,7 +103,7 @@ struct LabelScores {
   double macro_f1 = 0;
   double majority_accuracy = 0, majority_macro_f1 = 0;  // of always saying the commonest
   double words_accuracy = 0, words_macro_f1 = 0;        // of naive Bayes over counts of words
-  std::vector<Of> by_label = {};                        // of the model; not stored
+  std::vector<Of> by_label = {};                        // of the model, in its order
 
   bool operator==(const LabelScores&) const = default;
 };
@@ -150,7 +150,6 @@ struct RunResult {
   std::int64_t skipped_steps = 0;
   std::vector<EvaluationPoint> evaluations;  // in the order of their steps
   // Of a resumed run, the best of the steps that it did not take again; none: nothing judged them.
-  // It is not stored with the run.
   std::optional<EvaluationPoint> best_before = {};
 
   double tokens_per_second = 0;  // all ranks

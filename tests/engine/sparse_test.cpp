@@ -82,7 +82,9 @@ TEST(Sparse, ManyRanksTrainAsOne) {
       s.micro_batch = 4 / ranks;
       const Finished many = run_cpu(ranks, longer(tiny_gpt2()), s, steps(10));
       for (std::size_t i = 0; i < 10; ++i) {
-        EXPECT_NEAR(many.result.loss[i], single.result.loss[i], 1e-5 * single.result.loss[i])
+        // Later, Adam has made much of rounding, more on some processors.
+        const double off = i < 4 ? 1e-5 : 1e-4;
+        EXPECT_NEAR(many.result.loss[i], single.result.loss[i], off * single.result.loss[i])
             << name_of(config.mode) << ", " << ranks << " ranks, step " << i + 1;
       }
     }

@@ -65,6 +65,7 @@ inline RunResult a_full_run() {
   run.loss_scale = {65536, 32768};
   run.skipped_steps = 3;
   run.evaluations = {{0, 5.75, 943}, {16, 3.5, 942}};
+  run.best_before = EvaluationPoint{8, 4.25, 941};
   run.tokens_per_second = 12345.678;
   run.step_time = {.median = 0.25, .min = 0.125, .max = 0.5};
   run.step_time_low = 0.2;
@@ -117,7 +118,8 @@ inline RunResult a_full_run() {
                 .majority_accuracy = 0.77,
                 .majority_macro_f1 = 0.43,
                 .words_accuracy = 0.92,
-                .words_macro_f1 = 0.89};
+                .words_macro_f1 = 0.89,
+                .by_label = {{"no", 5, 4, 3}, {"yes", 7, 8, 6}}};
   run.op_count = 4711;
   run.op_sequence_hash = 0xfedcba9876543210u;
   run.warnings = {"first", "second, with ünicode"};

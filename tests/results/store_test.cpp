@@ -29,18 +29,18 @@ class StoreTest : public ::testing::Test {
 auto fields(const RunResult& run) {
   const auto& [strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step,
                run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps,
-               evaluations, tokens_per_second, step_time, step_time_low, step_time_high,
-               own_step_error, priced_from, model_flops_per_step, mfu, mfu_convention, peak_device,
-               peak_host, peak_nvme, reserved_device, reserved_host, device_capacity, need,
-               communication, wire_bytes_per_step, time, rank, stages, labels, op_count,
-               op_sequence_hash, warnings, setup] = run;
+               evaluations, best_before, tokens_per_second, step_time, step_time_low,
+               step_time_high, own_step_error, priced_from, model_flops_per_step, mfu,
+               mfu_convention, peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
+               device_capacity, need, communication, wire_bytes_per_step, time, rank, stages,
+               labels, op_count, op_sequence_hash, warnings, setup] = run;
   return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
                   first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
-                  skipped_steps, evaluations, tokens_per_second, step_time, step_time_low,
-                  step_time_high, own_step_error, priced_from, model_flops_per_step, mfu,
-                  mfu_convention, peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
-                  device_capacity, need, communication, wire_bytes_per_step, time, rank, stages,
-                  labels, op_count, op_sequence_hash, warnings, setup);
+                  skipped_steps, evaluations, best_before, tokens_per_second, step_time,
+                  step_time_low, step_time_high, own_step_error, priced_from, model_flops_per_step,
+                  mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
+                  reserved_host, device_capacity, need, communication, wire_bytes_per_step, time,
+                  rank, stages, labels, op_count, op_sequence_hash, warnings, setup);
 }
 
 auto fields(const MemoryNeed& need) {
@@ -49,10 +49,10 @@ auto fields(const MemoryNeed& need) {
 }
 
 auto fields(const LabelScores& labels) {
-  const auto& [data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words, words_f1] =
-      labels;
-  return std::tie(data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words,
-                  words_f1);
+  const auto& [data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words, words_f1,
+               by_label] = labels;
+  return std::tie(data, rows, loss, accuracy, low, high, f1, majority, majority_f1, words, words_f1,
+                  by_label);
 }
 
 auto fields(const RunSetup& setup) {
