@@ -169,11 +169,10 @@ int validate(const ValidateOptions& options) {
     print(render(meshes_table(runs, options.software), format));
     return 0;
   }
-  const auto memory =
-      std::ranges::stable_partition(runs, [](const PublishedRun& run) { return !is_memory(run); });
-  print(both_text(judge_published({runs.begin(), memory.begin()}, options.software),
-                  judge_published_memory({memory.begin(), memory.end()}, options.software),
-                  format));
+  const auto memory = std::stable_partition(
+      runs.begin(), runs.end(), [](const PublishedRun& run) { return !is_memory(run); });
+  print(both_text(judge_published({runs.begin(), memory}, options.software),
+                  judge_published_memory({memory, runs.end()}, options.software), format));
   return 0;
 }
 
