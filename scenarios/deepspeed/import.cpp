@@ -28,9 +28,9 @@ namespace {
 std::string name_of_strategy(Keys& keys, const ImportContext& context,
                              std::string_view source_name) {
   const bool given = keys.is_set("x-zerolab.name");
-  const std::string name = given                  ? keys.text("x-zerolab.name")
-                           : context.name.empty() ? name_of_file(source_name)
-                                                  : context.name;
+  std::string name = given                  ? keys.text("x-zerolab.name")
+                     : context.name.empty() ? name_of_file(source_name)
+                                            : context.name;
   require_name(name, given ? "strategy.x-zerolab.name"
                            : "strategy: the file's name, without x-zerolab.name");
   return name;

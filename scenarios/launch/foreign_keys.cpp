@@ -145,7 +145,7 @@ std::optional<std::string> ForeignKeys::text(std::string_view key) {
 }
 
 std::optional<std::string> ForeignKeys::one_of(std::string_view key, std::string_view choices) {
-  const auto value = text(key);
+  auto value = text(key);
   if (!value || has_word(choices, '|', *value)) return value;
   std::string list(choices);
   for (std::size_t at = 0; (at = list.find('|', at)) != std::string::npos; at += 2) {
@@ -217,7 +217,8 @@ void ForeignKeys::make_rows() {
 }
 
 ImportedStrategy ForeignKeys::finish(const Strategy& strategy, const Json& patch,
-                                     ImportContext context, std::span<const ForeignName> names) {
+                                     const ImportContext& context,
+                                     std::span<const ForeignName> names) {
   make_rows();
   Json canonical = strategy_to_json(strategy);
   if (patch.is_object()) canonical.merge_patch(patch);

@@ -71,7 +71,7 @@ class ForeignKeys {
   // Every row of effects, then the strategy as the DeepSpeed import checks it, `patch` (of its
   // canonical JSON; null: none) merged in. Throws Error{invalid} for what contradicts itself, by
   // the software's own names.
-  ImportedStrategy finish(const Strategy& strategy, const Json& patch, ImportContext context,
+  ImportedStrategy finish(const Strategy& strategy, const Json& patch, const ImportContext& context,
                           std::span<const ForeignName> names);
 
  private:

@@ -84,7 +84,7 @@ Json read_own_comment(std::string_view text, std::string_view source) {
     const std::string_view each = text.substr(begin, end - begin);
     begin = end + 1;
     if (!each.starts_with(kComment)) continue;
-    const Json patch = json_or_null(each.substr(kComment.size()));
+    Json patch = json_or_null(each.substr(kComment.size()));
     if (patch.is_object()) return patch;
     throw Error(ErrorCode::invalid, std::string(source) + ":" + std::to_string(line) +
                                         ": what follows \"# zerolab:\" is no JSON object; restore "

@@ -102,7 +102,11 @@ bool are_among(const std::vector<std::string>& some, const std::vector<std::stri
 // The names and the numbers of labels. `own`: the names that the data alone would give them.
 void take_names(TextLines& lines, std::vector<std::string> own, const LabelsWanted& wanted) {
   const bool fit = !wanted.of_model.empty() && (lines.numbered || are_among(own, wanted.of_model));
-  lines.labels = fit ? wanted.of_model : std::move(own);
+  if (fit) {
+    lines.labels = wanted.of_model;
+  } else {
+    lines.labels = std::move(own);
+  }
 }
 
 std::map<std::string, std::int32_t> numbers_of(const TextLines& lines) {
