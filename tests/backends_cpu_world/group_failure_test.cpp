@@ -177,7 +177,6 @@ TEST_P(GroupFailureTest, ARankThatHasEndedIsNamedByThoseWhoNeedIt) {
 // The first rank's program ends while the others still talk, in a group with it and in one without.
 TEST_P(GroupFailureTest, ARankThatHasEndedDoesNotEndWhatDoesNotNeedIt) {
   const auto world = make_test_world(3);
-  std::atomic<bool> ended{false};
   world->run([&](RankHandle rank) {
     const int me = rank.communicator.rank();
     const auto rest = rank.communicator.split(me == 0 ? 0 : 1, 0);

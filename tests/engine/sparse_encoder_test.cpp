@@ -250,7 +250,9 @@ TEST_P(SparseEncoder, GradientsAreThoseOfADenseEncoderThatMasks) {
   Weights moved = step.before;
   const DenseEncoder dense(model_, config_, moved);
   std::mt19937 random(3);
-  for (const auto& [name, gradient] : step.gradients) {
+  for (const auto& each : step.gradients) {
+    const auto& name = each.first;
+    const auto& gradient = each.second;
     const double norm =
         std::sqrt(std::inner_product(gradient.begin(), gradient.end(), gradient.begin(), 0.0));
     ASSERT_GT(norm, 0) << name;

@@ -2,6 +2,8 @@
 // what is refused.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/model/model_config.h"
 #include "scenarios/files/strategy_json.h"
 #include "tests/scenarios/importing.h"

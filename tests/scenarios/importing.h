@@ -13,11 +13,12 @@ namespace zl {
 
 inline ImportContext four_ranks() { return {4}; }
 
-inline ImportedStrategy import_text(const std::string& text, ImportContext context = four_ranks()) {
+inline ImportedStrategy import_text(const std::string& text,
+                                    const ImportContext& context = four_ranks()) {
   return import_deepspeed(text, "test.json", context);
 }
 
-inline std::string rejection(const std::string& text, ImportContext context = four_ranks()) {
+inline std::string rejection(const std::string& text, const ImportContext& context = four_ranks()) {
   return message_of([&] { import_text(text, context); });
 }
 

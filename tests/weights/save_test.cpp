@@ -114,7 +114,7 @@ nlohmann::json config_in(const std::string& folder) {
 
 // A folder like the zoo's, with other names of labels.
 std::string renamed(const TempFolder& folder, const nlohmann::json& names) {
-  const std::string to = (folder / "source").string();
+  std::string to = (folder / "source").string();
   fs::copy(zoo("bert_seqcls"), to);
   nlohmann::json config = config_in(to);
   config["id2label"] = names;
