@@ -7,8 +7,6 @@
 namespace zl::sim {
 namespace {
 
-constexpr std::int64_t kFloat = 4;
-
 bool is_norm_in_ops(const ModelConfig& model, const SoftwareMemory& software) {
   const bool in_ops = software.rms_norm == RmsNormKernels::ops && !software.compiled;
   return model.norm == NormKind::rms_norm && in_ops;
@@ -18,10 +16,10 @@ bool is_norm_in_ops(const ModelConfig& model, const SoftwareMemory& software) {
 std::int64_t norm_bytes(const ModelConfig& model, const SoftwareMemory& software,
                         std::int64_t stream, std::int64_t width) {
   const bool is_layer_norm = model.norm == NormKind::layer_norm;
-  if (is_layer_norm) return stream * width + 2 * kFloat;  // mean and 1/deviation
-  if (!is_norm_in_ops(model, software)) return stream * width + kFloat;
+  if (is_layer_norm) return stream * width + 2 * kFloatBytes;  // mean and 1/deviation
+  if (!is_norm_in_ops(model, software)) return stream * width + kFloatBytes;
   // The fp32 operand (the stream itself where that is fp32), and the product before the weight.
-  return (kFloat + stream) * width + kFloat;
+  return (kFloatBytes + stream) * width + kFloatBytes;
 }
 
 // Heads' elements of what attention takes and gives.
@@ -30,7 +28,7 @@ std::int64_t attention_bytes(const ModelConfig& model, const SoftwareMemory& sof
   const std::int64_t width = model.attention_width();
   const std::int64_t heads = software.repeats_heads ? model.heads : model.kv_heads;
   std::int64_t bytes = element.compute * (2 * width + 2 * heads * model.head_size);
-  bytes += kFloat * model.heads;  // the logarithm of each row's sum
+  bytes += kFloatBytes * model.heads;  // the logarithm of each row's sum
   if (model.qk_norm) {
     const std::int64_t normed = (model.heads + model.kv_heads) * model.head_size;
     bytes += norm_bytes(model, software, element.compute, normed);
@@ -82,17 +80,17 @@ void add_backward(const ModelConfig& model, const SoftwareMemory& software,
   }
   const bool in_ops = is_norm_in_ops(model, software);
   // The first norm may keep the block's input itself.
-  block.beside_again = in_ops && element.stream < kFloat ? block.input : 0;
-  block.norm_left = (in_ops ? kFloat : element.stream) * model.hidden;
+  block.beside_again = in_ops && element.stream < kFloatBytes ? block.input : 0;
+  block.norm_left = (in_ops ? kFloatBytes : element.stream) * model.hidden;
   // In ops: two factors' gradients, their sum and what is added, all in fp32.
-  block.norm_scratch = in_ops ? gradient + 4 * kFloat * model.hidden : 3 * gradient;
+  block.norm_scratch = in_ops ? gradient + 4 * kFloatBytes * model.hidden : 3 * gradient;
 }
 
 }  // namespace
 
 ElementBytes element_bytes(DType compute, const SoftwareMemory& software) {
   if (compute == DType::f32) return {};
-  if (software.autocast) return {2, kFloat, true};
+  if (software.autocast) return {2, kFloatBytes, true};
   return {2, 2, false};
 }
 
@@ -116,7 +114,8 @@ BlockBytes block_bytes(const ModelConfig& model, const SoftwareMemory& software,
   const std::int64_t gate = software.compiled ? 3 : 4;
   block.mlp = (gated ? gate : 2) * element.compute * model.ffn;
   block.input = element.stream * hidden;
-  block.selective = block.input + element.compute * model.attention_width() + kFloat * model.heads;
+  block.selective =
+      block.input + element.compute * model.attention_width() + kFloatBytes * model.heads;
   if (software.kept_products > 0) {
     block.selective += element.compute * kept_products(model, software);
   }

@@ -10,6 +10,8 @@
 
 namespace zl::sim {
 
+inline constexpr std::int64_t kFloatBytes = 4;
+
 // Bytes of an element of what products take and give, and of the stream between the blocks.
 struct ElementBytes {
   std::int64_t compute = 4, stream = 4;

@@ -12,8 +12,6 @@ namespace zl::sim {
 
 using HeldParts = std::vector<HeldPart>;
 
-inline constexpr std::int64_t kFloatBytes = 4;
-
 struct HeldProgram {
   const ModelConfig& model;
   const Strategy& strategy;

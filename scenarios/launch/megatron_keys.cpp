@@ -140,8 +140,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "values that come from another file"},
     {Fate::not_implemented,
      "--ddp-reduce-scatter-with-fp32-accumulation --fp32-residual-connection "
-     "--overlap-param-gather-with-optimizer-step --decoupled-lr --decoupled-min-lr "
-     "--apply-wd-to-qk-layernorm",
+     "--overlap-param-gather-with-optimizer-step --apply-wd-to-qk-layernorm",
      "it accumulates otherwise"},
 };
 
