@@ -22,7 +22,7 @@ void write(const QString& file, const std::string& text) {
 }
 
 std::vector<TimedTrace> timed(const StrategyStudy& strategy, const std::string& name) {
-  return timed_traces(*strategy.recording, strategy.timelines, name);
+  return timed_traces(*strategy.recording, *strategy.timelines, name);
 }
 
 }  // namespace

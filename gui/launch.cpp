@@ -15,6 +15,7 @@
 #include "gui/main_window.h"
 #include "gui/session.h"
 #include "gui/theme.h"
+#include "gui/views/explain_page.h"
 #include "gui/views/explore_page.h"
 #include "gui/views/plan_page.h"
 #include "results/paths.h"
@@ -97,6 +98,7 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
   // Pages that evaluate for themselves begin when they are shown.
   for (Session* own : window.findChildren<Session*>()) own->wait();
   for (ExplorePage* page : window.findChildren<ExplorePage*>()) page->wait();
+  for (ExplainPage* page : window.findChildren<ExplainPage*>()) page->wait();
   for (PlanPage* page : window.findChildren<PlanPage*>()) {
     if (page->isVisible()) page->start();
     page->wait();

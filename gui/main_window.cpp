@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QLineEdit>
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
@@ -71,6 +72,8 @@ MainWindow::MainWindow(Session& session, const WindowOptions& options, QWidget* 
   status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   statusBar()->addWidget(status_, 1);
   build_menus();
+  // A file that is dropped on a field is the window's, no text of the field.
+  for (QLineEdit* line : findChildren<QLineEdit*>()) line->setAcceptDrops(false);
   follow_runs();
   follow_session();
   resize(1280, 800);

@@ -1,16 +1,11 @@
-// Finds plans in a thread of its own, one request after the other.
-// Ownership: owns the thread; the destructor cancels and waits for it. Threads: GUI thread; signals
-// arrive there.
+// Finds plans in the background, one request after the other, and says what is best so far.
+// Ownership: owns the thread. Threads: GUI thread; signals arrive there.
 #pragma once
 
 #include <QObject>
-#include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
 
+#include "gui/background.h"
 #include "scenarios/planner/plan.h"
 
 namespace zl::gui {
@@ -20,12 +15,11 @@ class PlanFinder : public QObject {
 
  public:
   explicit PlanFinder(QObject* parent = nullptr);
-  ~PlanFinder() override;
 
   // Drops a search under way.
   void start(PlanRequest request);
-  void cancel();
-  bool running() const { return running_; }
+  void cancel() { background_.cancel(); }
+  bool running() const { return background_.running(); }
 
  Q_SIGNALS:
   void progressed(const QString& what, int percent);
@@ -34,20 +28,9 @@ class PlanFinder : public QObject {
   void failed(const QString& message);
 
  private:
-  void work();
-  void search(const PlanRequest& request, int ticket);
-  // Calls `emit` in the GUI thread while the ticket's search is the one that counts.
-  template <class Emit>
-  void post(int ticket, Emit emit);
+  Background::Deliver search(const PlanRequest& request, const Background::Link& link);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<PlanRequest> pending_;
-  bool ending_ = false;
-  int ticket_ = 0;  // of the search whose results count
-  bool running_ = false;
-  std::atomic<bool> cancelled_{false};
-  std::thread thread_;
+  Background background_;
 };
 
 }  // namespace zl::gui

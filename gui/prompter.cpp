@@ -48,7 +48,8 @@ QString Prompter::generate(const PromptRequest& asked) {
   GenerationRequest request{.model = speaker.scenario.model,
                             .weights = open_weights(speaker),
                             .seed = speaker.scenario.run.seed,
-                            .dtype = speaker.dtype()};
+                            .dtype = speaker.dtype(),
+                            .sparse = speaker.sparse};
   request.prompts = {encode_prompt(speaker, asked.prompt.toStdString())};
   request.options.max_tokens = asked.max_tokens;
   request.options.sampling.temperature = asked.temperature;

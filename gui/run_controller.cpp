@@ -112,8 +112,10 @@ void RunController::run_all(const Batch& batch) {
     if (can.is_recording) {
       hooks.on_step = {};
       hooks.save_weights_to.clear();
+      hooks.overflows = skipped_.of(scenario, strategy, store ? &*store : nullptr);
     }
     RunResult result = attempt_run(runner, scenario, strategy, batch.backend, hooks);
+    skipped_.add(scenario, strategy, result);
     name_accelerator(can, environment);
     if (store) result.run_id = store_run(*store, scenario, strategy, result, environment);
     post([this, index, result] { Q_EMIT strategy_finished(index, result); });

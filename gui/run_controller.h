@@ -12,6 +12,7 @@
 
 #include "core/train/run_result.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/skipped_steps.h"
 
 namespace zl::gui {
 
@@ -73,6 +74,7 @@ class RunController : public QObject {
   void post(Call call);
 
   std::thread thread_;
+  SkippedSteps skipped_;  // of all batches; the thread's while there is one
   std::atomic<bool> stop_{false};
   bool running_ = false, real_ = true;
 };

@@ -5,7 +5,6 @@
 #include <QHash>
 
 #include "core/base/text.h"
-#include "gui/evaluation_worker.h"
 
 namespace zl::gui {
 
@@ -62,16 +61,8 @@ class EditCommand : public QUndoCommand {
 };
 
 Session::Session(QObject* parent) : QObject(parent) {
-  worker_ = std::make_unique<EvaluationWorker>(
-      [this](std::uint64_t ticket, std::shared_ptr<const Study> study, std::string error) {
-        const QString text = QString::fromStdString(error);
-        QMetaObject::invokeMethod(
-            this, [this, ticket, study, text] { accept(ticket, study, text); },
-            Qt::QueuedConnection);
-      });
+  connect(&evaluation_, &Background::failed, this, &Session::refuse);
 }
-
-Session::~Session() { worker_.reset(); }
 
 void Session::open(Document document) {
   undo_.clear();
@@ -101,22 +92,23 @@ void Session::set_document(Document document) {
   document_ = std::move(document);
   error_.clear();
   evaluating_ = true;
-  worker_->request(++ticket_, document_);
+  evaluation_.start([this, document = document_](const Background::Link& link) {
+    return [this, study = evaluator_.evaluate(document, link.cancelled)] { accept(study); };
+  });
   Q_EMIT document_changed();
   Q_EMIT evaluation_started();
 }
 
-void Session::accept(std::uint64_t ticket, std::shared_ptr<const Study> study,
-                     const QString& error) {
-  if (ticket != ticket_) return;
+void Session::accept(std::shared_ptr<const Study> study) {
   evaluating_ = false;
-  error_ = error;
-  if (!study) {
-    Q_EMIT failed(error);
-    return;
-  }
   study_ = std::move(study);
   Q_EMIT study_changed();
+}
+
+void Session::refuse(const QString& error) {
+  evaluating_ = false;
+  error_ = error;
+  Q_EMIT failed(error);
 }
 
 std::vector<const StrategyStudy*> Session::shown() const {

@@ -1,7 +1,7 @@
 // The state behind the window: the document with its undo history, the latest study, what is
 // selected. Every view reads it and follows its signals.
-// Ownership: owns the worker that evaluates; views refer to the session. Threads: GUI thread; the
-// worker posts its studies here.
+// Ownership: owns the evaluator and the thread that it works in; views refer to the session.
+// Threads: GUI thread.
 #pragma once
 
 #include <QObject>
@@ -10,18 +10,16 @@
 #include <QUndoStack>
 #include <memory>
 
-#include "scenarios/planner/study.h"
+#include "gui/background.h"
+#include "scenarios/planner/evaluator.h"
 
 namespace zl::gui {
-
-class EvaluationWorker;
 
 class Session : public QObject {
   Q_OBJECT
 
  public:
   explicit Session(QObject* parent = nullptr);
-  ~Session() override;
 
   const Document& document() const { return document_; }
   QUndoStack& undo() { return undo_; }
@@ -70,7 +68,8 @@ class Session : public QObject {
  private:
   friend class EditCommand;
   void set_document(Document document);
-  void accept(std::uint64_t ticket, std::shared_ptr<const Study> study, const QString& error);
+  void accept(std::shared_ptr<const Study> study);
+  void refuse(const QString& error);
 
   Document document_;
   Document opened_;
@@ -80,8 +79,8 @@ class Session : public QObject {
   QStringList selection_, hidden_;
   QString baseline_;
   bool evaluating_ = false;
-  std::uint64_t ticket_ = 0;
-  std::unique_ptr<EvaluationWorker> worker_;
+  Evaluator evaluator_;  // of the thread below, which ends first
+  Background evaluation_;
 };
 
 }  // namespace zl::gui

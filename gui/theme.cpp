@@ -109,6 +109,10 @@ void apply_appearance(Appearance appearance) {
   }
 }
 
+void set_style(QWidget& widget, const QString& style) {
+  if (widget.styleSheet() != style) widget.setStyleSheet(style);
+}
+
 bool is_dark(const QPalette& palette) { return palette.window().color().lightness() < 128; }
 
 QColor series_color(std::size_t index) { return QColor(QRgb(kOkabeIto[index % kOkabeIto.size()])); }

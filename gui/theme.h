@@ -8,6 +8,7 @@
 #include <QString>
 
 class QPainter;
+class QWidget;
 
 namespace zl::gui {
 
@@ -17,6 +18,9 @@ enum class Appearance : std::uint8_t { system, light, dark };
 void apply_appearance(Appearance appearance);
 
 bool is_dark(const QPalette& palette);
+
+// Sets a widget's style sheet where it is another: one that is set again is worked out again.
+void set_style(QWidget& widget, const QString& style);
 
 // Eight colours that stay apart under every colour blindness (Okabe and Ito 2008); more repeat
 // under other hatches.

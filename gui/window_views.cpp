@@ -11,6 +11,7 @@
 #include "gui/views/chart_page.h"
 #include "gui/views/chart_views.h"
 #include "gui/views/compare_page.h"
+#include "gui/views/explain_page.h"
 #include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
 #include "gui/views/pages.h"
@@ -73,6 +74,9 @@ void MainWindow::add_inspecting_views() {
            new MemoryTimePage(session_, this));
   add_view({inspect, "timeline", tr("Timeline"), tr("What ran when on every stream")},
            new TimelinePage(session_, this));
+  add_view({inspect, "explain", tr("Explain"),
+            tr("Where a step's time and the peak's bytes go, and what would change them most")},
+           new ExplainPage(session_, this));
   add_view({inspect, "keys", tr("Keys"), tr("What became of every DeepSpeed key")}, keys_page);
   pages_->set_group_hint(inspect, tr("One strategy in detail"));
 }
@@ -127,8 +131,9 @@ void MainWindow::add_docks() {
 }
 
 QStringList MainWindow::view_names() {
-  return {"overview", "tradeoff", "fit",       "explore",  "sweep", "plan",  "memory", "time",
-          "traffic",  "compare",  "over-time", "timeline", "keys",  "train", "runs",   "accuracy"};
+  return {"overview", "tradeoff", "fit",     "explore", "sweep",     "plan",
+          "memory",   "time",     "traffic", "compare", "over-time", "timeline",
+          "explain",  "keys",     "train",   "runs",    "accuracy"};
 }
 
 QWidget* MainWindow::view(const QString& name) const {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -199,11 +198,9 @@ std::vector<MetricDelta> regressions(std::span<const MetricDelta> deltas, double
 double parse_threshold(std::string_view text) {
   const bool percent = !text.empty() && text.back() == '%';
   const std::string_view number = percent ? text.substr(0, text.size() - 1) : text;
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const double value = real_in(number).value_or(-1);
   const std::string given = "\"" + shortened(text) + "\"";
-  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(value) ||
-      value < 0) {
+  if (value < 0) {
     throw Error(ErrorCode::usage,
                 "threshold: " + given + " is no share in percent such as 5 or 5%");
   }

@@ -36,7 +36,12 @@ class Process {
 
   void write(const NamedTrace& named) {
     metadata("process_name", kNoTrack, named.name);
-    for (const TraceEvent& event : named.trace->events()) add(event);
+    EventCounts counts(*named.trace);
+    std::size_t index = 0;
+    for (const TraceEvent& event : named.trace->events()) {
+      times_ = counts.of(index++);
+      add(event);
+    }
     for (const auto& [step, span] : steps_) {
       step_bound("b", step, span.start_ns);
       step_bound("e", step, span.end_ns);
@@ -100,11 +105,11 @@ class Process {
     begin("X", track_of(event), time.start_ns);
     fmt::format_to(std::back_inserter(out_),
                    R"(,"dur":{},"cat":"{}","name":{},"args":{{"step":{},"unit":{},"dtype":"{}",)"
-                   R"("flops":{},"bytes_read":{},"bytes_written":{},"wire_bytes":{}}}}})",
+                   R"("flops":{},"bytes_read":{},"bytes_written":{},"wire_bytes":{}{}}}}})",
                    microseconds(time.end_ns - time.start_ns), name_of(event.scope.phase),
                    quoted(short_name(event)), event.scope.step, event.scope.unit,
                    name_of(event.dtype), event.flops, event.bytes_read, event.bytes_written,
-                   event.wire_bytes);
+                   event.wire_bytes, times_ > 1 ? fmt::format(R"(,"times":{})", times_) : "");
     for (const TraceEvent* cause : causes_[event.stream]) arrow(*cause, event);
     causes_[event.stream].clear();
     last_[event.stream] = &event;
@@ -146,6 +151,7 @@ class Process {
   std::array<std::int64_t, kMemorySpaces> total_{};
   std::array<std::array<std::int64_t, kMemoryTags>, kMemorySpaces> by_tag_{};
   std::int64_t arrows_ = 0;
+  std::int64_t times_ = 1;  // that the event came, of which the first is shown
 };
 
 }  // namespace

@@ -25,7 +25,8 @@ struct NamedTrace {
 // Trace Event Format: a process per trace with a track per stream, its steps as asynchronous slices
 // (they overlap), of a stage a track with each pass of a micro-batch, counters of the memory of
 // each space, whole and by tag, and an arrow from what was recorded to what waited for it on
-// another stream. Times are microseconds with three decimals.
+// another stream. Times are microseconds with three decimals. What came several times in a row and
+// is held once has `times` among its arguments; the gap behind it is theirs.
 std::string perfetto_json(std::span<const NamedTrace> traces);
 
 }  // namespace zl

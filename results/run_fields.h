@@ -63,6 +63,7 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("op_sequence_hash", run.op_sequence_hash);
   visit("rank", run.rank);
   visit("tokens_per_step", run.setup.tokens_per_step);
+  visit("software", run.setup.software);
 }
 
 template <class Stage, class Visit>

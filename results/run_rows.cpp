@@ -156,20 +156,20 @@ std::string eval_data_of(SQLite::Database& database, std::int64_t id) {
 // What the view takes from the scenario; what its JSON does not say, or not in range, is unknown.
 void read_setup(SQLite::Database& database, std::int64_t id, RunResult& run) {
   SQLite::Statement select(database,
-                           "SELECT model, cluster, software, data, sequence_length, micro_batch,"
+                           "SELECT model, cluster, data, sequence_length, micro_batch,"
                            " gradient_accumulation FROM run_table WHERE run = ?");
   select.bind(1, id);
   if (!select.executeStep()) return;
   const auto text = [&](const char* column) { return select.getColumn(column).getString(); };
   const auto count = [&](const char* column) -> std::int64_t {
-    constexpr std::int64_t kMost = 1 << 30;
+    constexpr std::int64_t kLargest = 1 << 30;
     const std::int64_t number = select.getColumn(column).getInt64();
-    return number > 0 && number <= kMost ? number : 0;
+    return number > 0 && number <= kLargest ? number : 0;
   };
   RunSetup& setup = run.setup;
   setup = {text("model"),
            text("cluster"),
-           text("software"),
+           setup.software,
            text("data"),
            eval_data_of(database, id),
            count("sequence_length"),

@@ -6,6 +6,9 @@
 
 #include <array>
 #include <cstring>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -52,12 +55,42 @@ void use_wal(SQLite::Database& database) {
   }
 }
 
+using Columns = std::set<std::pair<std::string, std::string>>;  // table, column
+
+Columns columns_of(SQLite::Database& database) {
+  SQLite::Statement select(
+      database,
+      "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c "
+      "WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'");
+  Columns columns;
+  while (select.executeStep()) {
+    columns.emplace(select.getColumn(0).getString(), select.getColumn(1).getString());
+  }
+  return columns;
+}
+
+const Columns& current_columns() {
+  static const Columns all = [] {
+    SQLite::Database fresh(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    migrate(fresh);
+    return columns_of(fresh);
+  }();
+  return all;
+}
+
+Error damaged(SQLite::Database& database, const std::string& problem) {
+  return Error(ErrorCode::invalid,
+               fmt::format("{}: damaged: {}; restore a copy of the file, or move it away and begin "
+                           "a new one",
+                           database.getFilename(), problem));
+}
+
 }  // namespace
 
 // The header is read through SQLite's own file handle: with a handle of our own, closing it would
 // drop the locks that other connections of this process hold (sqlite.org/howtocorrupt.html, 2.2).
 void check_identity(SQLite::Database& database) {
-  const std::string name = database.getFilename();
+  const std::string& name = database.getFilename();
   sqlite3_file* file = nullptr;
   sqlite3_int64 size = 0;
   int status = sqlite3_file_control(database.getHandle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -104,6 +137,23 @@ void migrate(SQLite::Database& database) {
 bool is_older(SQLite::Database& database) {
   const int version = user_version(database);
   return 0 < version && version < newest_version();
+}
+
+void check_tables(SQLite::Database& database) {
+  const Columns found = columns_of(database);
+  for (const auto& [table, column] : current_columns()) {
+    if (found.contains({table, column})) continue;
+    const auto first = found.lower_bound({table, ""});
+    throw damaged(database, first == found.end() || first->first != table
+                                ? "it has no table " + table
+                                : "its table " + table + " has no column " + column);
+  }
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 60;
+  SQLite::Statement select(database, "SELECT name FROM sqlite_sequence WHERE seq > ?");
+  select.bind(1, kMostRows);
+  if (!select.executeStep()) return;
+  throw damaged(database, "its table " + select.getColumn(0).getString() +
+                              " has no number left for another row");
 }
 
 void check_version(SQLite::Database& database) {

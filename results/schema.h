@@ -33,4 +33,9 @@ bool is_older(SQLite::Database& database);
 // For read-only opening. Throws Error{invalid} where `migrate` would have had something to do.
 void check_version(SQLite::Database& database);
 
+// Whether the tables of a current file are what the migrations make them; more than that is
+// nobody's harm. Throws Error{invalid} naming the table, and the column, that is not there, and a
+// table that can number no further row.
+void check_tables(SQLite::Database& database);
+
 }  // namespace zl

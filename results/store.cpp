@@ -29,6 +29,10 @@ Error translated(const SQLite::Exception& error, const std::string& path) {
       return make(ErrorCode::invalid, "the database is damaged; move it away or restore a copy");
     case SQLITE_CONSTRAINT:
       return make(ErrorCode::invalid, "the database refuses this value");
+    case SQLITE_ERROR:  // of statements that never change: the tables are not what they were
+      return make(ErrorCode::invalid,
+                  "damaged: its tables are not those of a zerolab database; restore a copy of the "
+                  "file, or move it away and begin a new one");
     case SQLITE_BUSY:
       return make(ErrorCode::failed, "another program keeps the database locked; try again");
     case SQLITE_READONLY:
@@ -90,6 +94,7 @@ std::unique_ptr<SQLite::Database> open_for_writing(const std::filesystem::path& 
     throw SQLite::Exception("read-only file", SQLITE_READONLY);
   }
   migrate(*database);
+  check_tables(*database);
   database->exec("PRAGMA synchronous = NORMAL");
   return database;
 }
@@ -105,6 +110,7 @@ std::unique_ptr<SQLite::Database> open_for_reading(const std::filesystem::path& 
   require_file(path);
   auto database = connect(path, SQLite::OPEN_READONLY);
   check_version(*database);
+  check_tables(*database);
   return database;
 }
 
@@ -124,6 +130,7 @@ std::unique_ptr<SQLite::Database> copied(const std::filesystem::path& path) {
   auto copy = empty_in_memory(path.string());
   SQLite::Backup(*copy, *source).executeStep();
   migrate(*copy);
+  check_tables(*copy);
   return copy;
 }
 

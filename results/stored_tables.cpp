@@ -17,6 +17,11 @@ bool any_has(std::span<const RunSummary> runs, std::string RunSummary::*text) {
                      [text](const RunSummary& run) { return !(run.*text).empty(); });
 }
 
+bool differ(std::span<const RunSummary> runs, std::string RunSummary::*text) {
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const RunSummary& run) { return run.*text != runs.front().*text; });
+}
+
 }  // namespace
 
 std::string minute_of(const std::string& time) {
@@ -35,6 +40,7 @@ std::string steps_text(const RunSummary& run) {
 
 Table stored_runs_table(std::span<const RunSummary> runs) {
   const bool tags = any_has(runs, &RunSummary::tags), notes = any_has(runs, &RunSummary::note);
+  const bool software = differ(runs, &RunSummary::software);
   Table table{{{"run"},
                {"saved (UTC)", Align::left},
                {"scenario", Align::left},
@@ -46,6 +52,7 @@ Table stored_runs_table(std::span<const RunSummary> runs) {
                {"step time", Align::right, Unit::seconds},
                {"peak memory", Align::right, Unit::bytes}},
               {}};
+  if (software) table.columns.push_back({"software", Align::left});
   if (tags) table.columns.push_back({"tags", Align::left});
   if (notes) table.columns.push_back({"note", Align::left});
   for (const RunSummary& run : runs) {
@@ -60,6 +67,7 @@ Table stored_runs_table(std::span<const RunSummary> runs) {
            std::isnan(run.final_loss) ? Cell() : Cell(fmt::format("{:.4f}", run.final_loss)),
            positive(run.step_time_median),
            known_count(run.peak_device_bytes)};
+    if (software) row.push_back(known_text(run.software));
     if (tags) row.push_back(known_text(run.tags));
     if (notes) row.push_back(known_text(run.note));
   }

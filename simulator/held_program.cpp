@@ -29,7 +29,7 @@ std::int64_t HeldProgram::block_matrices() const {
 
 bool HeldProgram::is_again(std::int64_t layer) const {
   if (strategy.recompute.mode == RecomputeMode::none) return false;
-  return strategy.recompute.mode != RecomputeMode::automatic || layer < strategy.recompute.blocks;
+  return !recomputes_first_blocks(strategy.recompute.mode) || layer < strategy.recompute.blocks;
 }
 
 HeldProgram held_program(const ModelConfig& model, const Strategy& strategy, int ranks,

@@ -96,7 +96,14 @@ std::map<int, Timing> step_spans(const Trace& trace) {
 void add_event_gaps(const Trace& trace, Sum& gaps) {
   const TraceEvent* last = nullptr;  // on the compute stream, nothing waited for since
   std::int64_t issued = 0;
+  std::size_t index = 0;
+  auto round = trace.rounds().begin();
   for (const TraceEvent& event : trace.events()) {
+    // What ran between a round that is counted and what is held next, is not.
+    for (; round != trace.rounds().end() && round->last <= index; ++round) {
+      if (round->count > 1) last = nullptr;
+    }
+    ++index;
     if (event.type == EventType::wait || event.type == EventType::synchronize) last = nullptr;
     if (!is_timed(event)) continue;
     ++issued;

@@ -48,6 +48,20 @@ std::ptrdiff_t peak_point(const std::vector<MemoryPoint>& curve) {
   return peak == curve.end() ? -1 : peak - curve.begin();
 }
 
+std::int32_t peak_event(const Trace& trace, MemorySpace space) {
+  std::int64_t held = 0, most = 0;
+  std::int32_t index = 0, peak = -1;
+  for (const TraceEvent& event : trace.events()) {
+    if (is_memory(event, space)) {
+      held += event.type == EventType::allocate ? event.bytes_written : -event.bytes_written;
+      if (held > most) peak = index;
+      most = std::max(most, held);
+    }
+    ++index;
+  }
+  return peak;
+}
+
 std::vector<LiveBlock> live_after(const Trace& trace, std::int32_t event, MemorySpace space) {
   std::unordered_map<std::int64_t, const TraceEvent*> live;  // by address
   for (std::int32_t i = 0; i <= event; ++i) {

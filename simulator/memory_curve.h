@@ -30,6 +30,9 @@ std::vector<MemoryPoint> memory_over_time(const Trace& trace, const std::vector<
 // Index of the first point with the highest total; -1 for an empty curve.
 std::ptrdiff_t peak_point(const std::vector<MemoryPoint>& curve);
 
+// The first event after which the space holds the most bytes: the curve's peak; -1: it holds none.
+std::int32_t peak_event(const Trace& trace, MemorySpace space);
+
 struct LiveBlock {
   MemoryTag tag{};
   const char* what = "";
@@ -38,7 +41,8 @@ struct LiveBlock {
   std::int64_t count = 0;
 };
 
-// Blocks live right after the given event, grouped by tag, label and unit, the largest first.
+// Blocks live right after the given event (-1: none), grouped by tag, label and unit, the largest
+// first.
 std::vector<LiveBlock> live_after(const Trace& trace, std::int32_t event, MemorySpace space);
 
 // When the events of a real run ran, picoseconds since the first; untimed ones take no time.

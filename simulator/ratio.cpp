@@ -50,10 +50,10 @@ std::string readable(const StepRatio& ratio) {
   return text.data() + std::string(ratio.is_decided() ? "" : ", not decided");
 }
 
-std::string step_ratio_line(const RunResult& a, const RunResult& b) {
+std::string step_ratio_line(const RunResult& a, const RunResult& b, std::string_view name) {
   const auto ratio = step_ratio(a, b);
   if (!ratio) return "";
-  return "A step of b takes " + readable(*ratio) + " (9 times out of 10; " +
+  return "A step of " + std::string(name) + " takes " + readable(*ratio) + " (9 times out of 10; " +
          (err_together(a, b) ? "errors that both share cancel)" : "their errors do not cancel)");
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/train/run_result.h"
 
@@ -30,8 +31,8 @@ std::optional<StepRatio> step_ratio(const RunResult& a, const RunResult& b);
 std::string readable(const StepRatio& ratio);
 
 // "A step of b takes 1.08x, 0.97 to 1.20, not decided (9 times out of 10; errors that both share
-// cancel)". Empty where step_ratio() is.
-std::string step_ratio_line(const RunResult& a, const RunResult& b);
+// cancel)". Empty where step_ratio() is. `name`: what the page around it calls b.
+std::string step_ratio_line(const RunResult& a, const RunResult& b, std::string_view name = "b");
 
 // Of the predictions among `runs` that ran and differ from `run` in their strategy alone, itself
 // included, the one of the shortest step. Null where `run` is no such prediction, or there is no

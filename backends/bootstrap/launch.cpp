@@ -1,9 +1,9 @@
 #include "backends/bootstrap/launch.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -34,10 +34,8 @@ class Variables {
 
   int number(const char* name, int low, int high, const char* launcher) const {
     const std::string value = text(name);
-    int number = 0;
-    const char* end = value.data() + value.size();
-    const auto [stop, status] = std::from_chars(value.data(), end, number);
-    if (value.empty() || status != std::errc() || stop != end || number < low || number > high) {
+    const auto number = integer_in(value);
+    if (!number || *number < low || *number > high) {
       throw Error(ErrorCode::usage,
                   std::string(name) + ": " + (value.empty() ? "is not set" : "'" + value + "'") +
                       (value.empty() ? ", although "
@@ -47,7 +45,7 @@ class Variables {
                       " set the other variables of a launched process; start all ranks " +
                       "with one launcher, or unset its variables to run alone");
     }
-    return number;
+    return static_cast<int>(*number);
   }
 
  private:
@@ -73,11 +71,17 @@ bool one_node(const Variables& variables, const Names& names, int ranks) {
   return variables.text(names.local_ranks) == std::to_string(ranks);
 }
 
+std::string job(const Variables& variables) {
+  if (variables.has("PMIX_NAMESPACE")) return variables.text("PMIX_NAMESPACE");
+  if (!variables.has("SLURM_STEP_ID")) return "";
+  return variables.text("SLURM_JOB_ID") + "." + variables.text("SLURM_STEP_ID");
+}
+
 }  // namespace
 
 std::string first_host(const std::string& list) {
   const std::size_t end = list.find_first_of("[,");
-  const std::string start = list.substr(0, end);
+  std::string start = list.substr(0, end);
   if (end == std::string::npos || list[end] == ',') return start;
   return start + list.substr(end + 1, list.find_first_of("-,]", end) - end - 1);
 }
@@ -95,6 +99,7 @@ std::optional<Launch> detect_launch(const VariableLookup& lookup) {
     launch.local_rank = variables.number(names.local_rank, 0, launch.rank, names.launcher);
     launch.local_ranks = local_ranks(variables, names, launch.ranks);
     launch.one_node = one_node(variables, names, launch.ranks);
+    launch.job = job(variables);
     return launch;
   }
   return std::nullopt;

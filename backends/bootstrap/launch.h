@@ -15,6 +15,8 @@ struct Launch {
   int local_ranks = 1;   // the processes of this node
   bool one_node = true;  // all are on this one
   std::string launcher;  // "torchrun", "Open MPI", "MPICH", "Slurm"
+  // What no other job of this node and user has; empty where the launcher does not say it.
+  std::string job;
 };
 
 // Value of a variable, nullptr when it is not set: std::getenv, or a test's table.

@@ -29,7 +29,7 @@ def compile_commands(folder):
 
 
 def ptxas_report(entry):
-    arguments = shlex.split(entry["command"])
+    arguments = [a for a in shlex.split(entry["command"]) if not a.startswith("-Ofc=")]
     arguments[arguments.index("-o") + 1] += ".resources"
     run = subprocess.run(arguments + ["-Xptxas=-v"], cwd=entry["directory"], text=True,
                          capture_output=True)

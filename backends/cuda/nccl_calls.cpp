@@ -125,4 +125,11 @@ void call_nccl(ncclComm_t communicator, std::span<const Message> messages, Strea
   group.end();
 }
 
+WatchedCall watch_call(const std::string& call, std::chrono::milliseconds timeout) {
+  return {timeout + std::chrono::seconds(1), [call, timeout] {
+            return call + " has not returned within " + std::to_string(timeout.count()) +
+                   " ms: ending this process";
+          }};
+}
+
 }  // namespace zl::cuda

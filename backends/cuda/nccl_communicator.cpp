@@ -83,9 +83,11 @@ std::unique_ptr<Communicator> NcclGroup::join(Device& device, int rank) {
   Member& member = mine.members.emplace_back();
   member.rank = rank;
   member.ranks = static_cast<int>(ranks_.size());
+  const std::string what = "rank " + std::to_string(rank) + ", ncclCommInitRank";
+  const WatchedCall watched = watch_call(what, timeout_);
   check_started(nccl().init_rank(&member.communicator, member.ranks, id_, rank, &config),
                 "ncclCommInitRank");
-  settle(rank, member, "rank " + std::to_string(rank) + ", ncclCommInitRank");
+  settle(rank, member, what);
   return std::make_unique<NcclWorldCommunicator>(*this, member, rank, device);
 }
 

@@ -10,6 +10,10 @@
 namespace zl::cuda {
 namespace {
 
+std::string name_of(int rank, const char* call) {
+  return "rank " + std::to_string(rank) + ", " + call;
+}
+
 bool is_past(const EventRing::Event& event) {
   const cudaError_t status = cudaEventQuery(event.get());
   if (status == cudaErrorNotReady) cudaGetLastError();
@@ -23,7 +27,7 @@ EventRing::Event mark(NcclGroup::Member& member, Stream stream) {
 // Gives back the events of calls that have ended.
 void retire(NcclGroup::Member& member) {
   auto& calls = member.under_way;
-  while (!calls.empty() && is_past(calls.front().done)) calls.pop_front();
+  while (!calls.empty() && calls.front().done && is_past(calls.front().done)) calls.pop_front();
 }
 
 }  // namespace
@@ -44,29 +48,50 @@ void NcclGroup::leave(int rank, const std::string& why) {
   fail("rank " + std::to_string(rank) + " has left: " + why);
 }
 
+// Nothing is under way any more on this rank, but other ranks may still need it: what they need
+// ends here, with a deadline, so that nothing is left to wait for in close().
 void NcclGroup::finish(int rank) {
   if (has_failed()) throw_failure(rank, "has enqueued its last call");
+  Rank& mine = of(rank);
+  const std::string what = name_of(rank, "ncclCommFinalize");
+  const std::lock_guard lock(mine.mutex);
+  const WatchedCall watched = watch_call(what, timeout_);
+  for (auto member = mine.members.rbegin(); member != mine.members.rend(); ++member) {
+    if (member->communicator == nullptr) throw_failure(rank, "ends its groups");
+    check_started(nccl().finalize(member->communicator), what);
+  }
+  for (auto member = mine.members.rbegin(); member != mine.members.rend(); ++member) {
+    settle(rank, *member, what + " of a group of " + std::to_string(member->ranks));
+  }
 }
 
+// Marks are made without the lock: where the stream's queue is full they wait, perhaps for a call
+// that does not end until the watchdog has aborted it.
 void NcclGroup::call(int rank, Member& member, const std::string& noun, const std::string& what,
                      Stream stream, const Enqueue& enqueue) {
-  const std::lock_guard lock(of(rank).mutex);
-  if (member.communicator == nullptr) throw_failure(rank, "calls " + what);
-  retire(member);
   const EventRing::Event begun = mark(member, stream);
-  enqueue(member.communicator);
-  settle(rank, member, what);
-  const std::string number = std::to_string(++member.calls);
-  member.under_way.push_back({noun + " #" + number + ", " + what, begun, mark(member, stream), {}});
+  {
+    const std::lock_guard lock(of(rank).mutex);
+    if (member.communicator == nullptr) throw_failure(rank, "calls " + what);
+    retire(member);
+    enqueue(member.communicator);
+    settle(rank, member, what);
+    const std::string number = std::to_string(++member.calls);
+    member.under_way.push_back({noun + " #" + number + ", " + what, begun, nullptr, {}});
+  }
+  EventRing::Event done = mark(member, stream);
+  const std::lock_guard lock(of(rank).mutex);
+  member.under_way.back().done = std::move(done);
 }
 
 // NCCL splits a communicator only when nothing of it is under way.
 NcclGroup::Member& NcclGroup::split(int rank, Member& parent, int color, int key) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const std::string what = "rank " + std::to_string(rank) + ", ncclCommSplit";
+  const std::string what = name_of(rank, "ncclCommSplit");
   std::unique_lock lock(of(rank).mutex);
   drain(lock, rank, parent);
+  const WatchedCall watched = watch_call(what, timeout_);
   Member& made = of(rank).members.emplace_back();
   check_started(nccl().split(parent.communicator, color, key, &made.communicator, &config), what);
   settle(rank, parent, what);
@@ -95,15 +120,17 @@ void NcclGroup::close(int rank, bool has_failed) {
     member.under_way.clear();  // the rank's own thread destroys its events
     member.events = {};
   }
-  if (has_failed) return abort(mine);
+  if (has_failed) return abort(rank);
+  const WatchedCall watched = watch_call(name_of(rank, "ncclCommDestroy"), timeout_);
   for (auto member = mine.members.rbegin(); member != mine.members.rend(); ++member) {
     if (member->communicator != nullptr) nccl().destroy(member->communicator);
     member->communicator = nullptr;
   }
 }
 
-void NcclGroup::abort(Rank& rank) {
-  for (Member& member : rank.members) {
+void NcclGroup::abort(int rank) {
+  const WatchedCall watched = watch_call(name_of(rank, "ncclCommAbort"), timeout_);
+  for (Member& member : of(rank).members) {
     if (member.communicator != nullptr) nccl().abort(member.communicator);
     member.communicator = nullptr;
   }
@@ -119,11 +146,11 @@ void NcclGroup::settle(int rank, Member& member, const std::string& what) {
     check(nccl().async_error(member.communicator, &state), "ncclCommGetAsyncError");
     if (state != ncclInProgress) break;
     if (has_failed()) {
-      abort(of(rank));
+      abort(rank);
       throw_failure(rank, "calls " + what);
     }
     if (Clock::now() > deadline) {
-      abort(of(rank));
+      abort(rank);
       throw Error(ErrorCode::failed, what + ": not all " + std::to_string(ranks_.size()) +
                                          " ranks have come to it within " +
                                          std::to_string(timeout_.count()) + " ms");
@@ -140,9 +167,9 @@ void NcclGroup::fail(const std::string& reason) {
     if (failure_) return;
     failure_ = reason;
   }
-  for (auto& rank : ranks_) {
-    const std::lock_guard lock(rank->mutex);
-    abort(*rank);
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const std::lock_guard lock(ranks_[rank]->mutex);
+    abort(static_cast<int>(rank));
   }
 }
 

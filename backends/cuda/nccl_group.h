@@ -1,7 +1,7 @@
 // The ranks of this process (all, or one) in a run with NCCL: their communicators, and a watchdog
 // that ends everybody's calls when one of them does not end. Communicators are non-blocking, so
 // that a rank that waits for others can be released: by a timeout, or by aborting its communicators
-// when another rank leaves.
+// when another rank leaves. A call of NCCL's that does not return ends the process.
 // Ownership: owns the communicators, split ones until their rank's first is closed. Threads: any.
 #pragma once
 
@@ -26,8 +26,8 @@ class NcclGroup final : public RankGroup {
 
   // A call under way, for the watchdog.
   struct UnderWay {
-    std::string what;  // "collective #2, all_reduce of ..."
-    EventRing::Event begun, done;
+    std::string what;              // "collective #2, all_reduce of ..."
+    EventRing::Event begun, done;  // done: null until it is enqueued
     // When the watchdog saw that its turn had come: work before it may take any time.
     std::optional<Clock::time_point> since;
   };
@@ -65,7 +65,7 @@ class NcclGroup final : public RankGroup {
   };
 
   Rank& of(int rank) { return *ranks_[rank]; }
-  static void abort(Rank& rank);  // its mutex is held
+  void abort(int rank);  // its mutex is held
   void settle(int rank, Member& member, const std::string& what);
   void drain(std::unique_lock<std::mutex>& lock, int rank, Member& member);
   void fail(const std::string& reason);

@@ -19,8 +19,9 @@ class RankGroup {
   // This rank joins no further collective: those of the others, under way or to come, end with an
   // Error (zl::RankLeft where this is the only cause). Callable at any time, several times.
   virtual void leave(int rank, const std::string& why) = 0;
-  // After a rank's streams were synchronised: throws RankLeft when collectives on them were ended
-  // from outside, which leaves their results undefined and the streams well.
+  // After a rank's streams were synchronised, its last call: throws RankLeft when collectives on
+  // them were ended from outside, which leaves their results undefined and the streams well, and
+  // Error{failed} when other ranks keep it from ending.
   virtual void finish(int /*rank*/) {}
 };
 

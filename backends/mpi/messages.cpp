@@ -47,7 +47,7 @@ Group::~Group() {
 const std::shared_ptr<const Group>& Group::world() {
   static const std::shared_ptr<const Group> only = [] {
     processes();  // MPI has begun
-    const WatchedCall watched("MPI_Comm_dup");
+    const WatchedCall watched = watch_call("MPI_Comm_dup");
     auto handle = std::make_unique<Handle>();
     handle->is_world = true;
     check(MPI_Comm_dup(MPI_COMM_WORLD, &handle->comm), "MPI_Comm_dup");
@@ -58,7 +58,7 @@ const std::shared_ptr<const Group>& Group::world() {
 
 std::shared_ptr<const Group> Group::split(int color, int key) const {
   auto handle = std::make_unique<Handle>();
-  const WatchedCall watched("MPI_Comm_split");
+  const WatchedCall watched = watch_call("MPI_Comm_split");
   check(MPI_Comm_split(handle_->comm, color, key, &handle->comm), "MPI_Comm_split");
   return std::shared_ptr<const Group>(new Group(std::move(handle)));
 }

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
+#include "backends/bootstrap/arrivals.h"
 #include "backends/mpi/check.h"
 #include "core/base/machine_memory.h"
 #include "core/threads/stillness.h"
@@ -18,6 +21,11 @@ namespace {
 std::chrono::milliseconds patience = std::chrono::minutes(1);
 
 std::string within_patience() { return std::to_string(patience.count()) + " ms"; }
+
+std::string not_all_have_joined(const std::string& call, const std::string& missing) {
+  return call + ": not all processes of the job have joined it within " + within_patience() +
+         (missing.empty() ? "" : " (" + missing + ")") + ": ending this one";
+}
 
 // Every process says farewell to all others when it ends, in order or by an error that they know
 // nothing of, and hears theirs.
@@ -75,7 +83,7 @@ class Session {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &processes_.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &processes_.count);
-    const WatchedCall watched("MPI_Comm_split_type");
+    const WatchedCall watched = watch_call("MPI_Comm_split_type");
     MPI_Comm node, all;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
           "MPI_Comm_split_type");
@@ -96,7 +104,7 @@ class Session {
                   list(missing) + " not within " + within_patience() + " of it: aborting");
       abort(1);
     }
-    const WatchedCall watched("MPI_Finalize");
+    const WatchedCall watched = watch_only_call("MPI_Finalize");
     MPI_Finalize();
   }
   Session(const Session&) = delete;
@@ -107,7 +115,7 @@ class Session {
 
  private:
   static void start() {
-    const WatchedCall watched("MPI_Init_thread");
+    const WatchedCall watched = watch_only_call("MPI_Init_thread");
     int level = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
     if (level >= MPI_THREAD_MULTIPLE) return;
@@ -163,10 +171,21 @@ void print_error(const std::string& message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-WatchedCall::WatchedCall(const std::string& call)
-    : watchdog_(patience, [call] {
-        return call + ": not all processes of the job have joined it within " + within_patience() +
-               ": ending this one";
-      }) {}
+WatchedCall watch_call(const std::string& call) {
+  return {patience, [call] { return not_all_have_joined(call, ""); }};
+}
+
+WatchedCall watch_only_call(const std::string& call) {
+  if (!this_launch()) return watch_call(call);
+  leave_mark(*this_launch(), call);
+  const auto come = std::make_shared<std::set<int>>();  // the watchdog's
+  const auto look = [call, come] { look_for_marks(*this_launch(), call, *come); };
+  return {patience,
+          [call, come, look] {
+            look();
+            return not_all_have_joined(call, who_is_missing(*this_launch(), *come));
+          },
+          look};
+}
 
 }  // namespace zl::mpi

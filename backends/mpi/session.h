@@ -37,15 +37,10 @@ std::string list(const std::vector<int>& ranks);
 // One line on stderr.
 void print_error(const std::string& message);
 
-// A call of MPI's own that is watched while this lives: it may last as long as set_patience said,
-// then the process says so and ends.
-class WatchedCall {
- public:
-  explicit WatchedCall(const std::string& call);
-
- private:
-  Watchdog watchdog_;
-  Watchdog::Watch watch_{watchdog_};
-};
+// Watches a call of MPI's own: it may last as long as set_patience said, then the process says so
+// and ends.
+[[nodiscard]] WatchedCall watch_call(const std::string& call);
+// One that each process makes once, so that who has come to it can be told.
+[[nodiscard]] WatchedCall watch_only_call(const std::string& call);
 
 }  // namespace zl::mpi

@@ -1,5 +1,7 @@
 #include "core/base/text.h"
 
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 
@@ -10,6 +12,15 @@ namespace {
 
 constexpr std::size_t kLongestShown = 200;
 constexpr std::size_t kLongestName = 200;  // file systems take 255
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, number);
+  if (status != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
 
 // Of a sequence that utf8_length() accepted.
 std::uint32_t code_point(std::string_view sequence) {
@@ -123,6 +134,15 @@ void require_name(std::string_view name, const std::string& key) {
   if (problem.empty()) return;
   throw Error(ErrorCode::invalid, key + ": \"" + visible(shortened(name)) + "\" is no name: " +
                                       problem + "; write another, such as \"zero-2 (mine)\"");
+}
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  return number_of<std::int64_t>(text);
+}
+
+std::optional<double> real_in(std::string_view text) {
+  const auto number = number_of<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 std::string name_of_file(std::string_view path) {

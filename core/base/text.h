@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,11 @@ std::string shortened(std::string_view text);
 // a message nor markup: names of strategies, scenarios and tags have 1 to 200 bytes of UTF-8
 // without / and \, .., control characters, and a dot or a dash in front.
 void require_name(std::string_view name, const std::string& key);
+
+// The number that the whole of the text is, in the C locale without a plus or blanks; nothing for
+// any other text, nor where it is out of range. Of reals, infinities and NaN are none.
+std::optional<std::int64_t> integer_in(std::string_view text);
+std::optional<double> real_in(std::string_view text);
 
 // "zero-1" of "dir/zero-1.json"; what is no path and does not end in .json stays: "a-1.5b".
 std::string name_of_file(std::string_view path);

@@ -8,7 +8,8 @@ namespace {
 constexpr const char* kFileOfRank = "file of rank ";
 
 bool only_tells(const std::string& name) {
-  return name == kProgram || name == kBest || name.starts_with(kFileOfRank);
+  return name == kProgram || name == kBest || name.starts_with(kFileOfRank) ||
+         name.ends_with(kFilesFolder);
 }
 
 }  // namespace

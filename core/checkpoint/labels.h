@@ -11,9 +11,11 @@ namespace zl {
 
 using Labels = std::map<std::string, std::string>;
 
-// Labels that tell something, but that no file is recognised by: what program wrote it, and, in a
-// manifest, what the file of a rank is: see text_of; and the best that the run was judged so far.
+// Labels that tell something, but that no file is recognised by: what program wrote it, where the
+// ranks kept what they moved to files (what ends so), and, in a manifest, what the file of a rank
+// is: see text_of; and the best that the run was judged so far.
 inline constexpr const char* kProgram = "program";
+inline constexpr const char* kFilesFolder = "/nvme_path";
 inline constexpr const char* kBest = "best evaluation";
 std::string file_label(int rank);
 

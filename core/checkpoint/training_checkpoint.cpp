@@ -56,9 +56,12 @@ std::int64_t Checkpoints::begin(Archived& state, std::int64_t steps,
                                 std::vector<std::string>& notes) {
   if (config_.folder.empty() || !config_.resume) return 0;
   const std::int64_t done = restore_newest(state, notes);
-  if (done < steps) return done;
-  refuse("step " + std::to_string(done) + " of " + std::to_string(steps) +
-         " is done, nothing is left to resume");
+  if (done > steps) {
+    refuse("step " + std::to_string(done) + " is done already, and " + std::to_string(steps) +
+           " are asked for; ask for as many (--steps) or choose another --checkpoint folder");
+  }
+  if (done == steps) notes.push_back("all " + std::to_string(steps) + " steps are done already");
+  return done;
 }
 
 // Rank 0 chooses a step, every rank reads its own file of it, and all take it or none.

@@ -46,7 +46,7 @@ class Checkpoints {
   // rank; its coming step then is the next. Returns the steps that need not be taken again and says
   // in `notes` what was done: newer steps that were passed over are put aside. Starts anew where no
   // step was ever completed. Throws Error{invalid} naming the folder and what is wrong with each
-  // step when none can be used, or nothing is left of `steps`.
+  // step when none can be used, or more than `steps` are done.
   std::int64_t begin(Archived& state, std::int64_t steps, std::vector<std::string>& notes);
 
   // The best that the run was judged, in words that the caller reads again: written with each of

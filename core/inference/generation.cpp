@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace zl {
 namespace {
@@ -17,7 +18,10 @@ class Conversation {
  public:
   Conversation(Generator& generator, const std::vector<std::vector<std::int32_t>>& prompts,
                const GenerationOptions& options)
-      : generator_(generator), options_(options), texts_(prompts) {
+      : generator_(generator),
+        options_(options),
+        last_step_(options.last_step == nullptr ? own_last_step_ : *options.last_step),
+        texts_(prompts) {
     made_.outputs.resize(prompts.size());
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       made_.prompt_tokens += static_cast<std::int64_t>(prompts[i].size());
@@ -26,12 +30,12 @@ class Conversation {
     }
   }
 
-  bool goes_on() const {
-    return !running_.empty() && (options_.cancel == nullptr || !options_.cancel->load());
-  }
+  bool goes_on_after(int step) const { return !running_.empty() && step < last_step_.load(); }
 
   // One forward of all that go on, and a token for each.
-  void step() {
+  void take(int step) {
+    generator_.begin_step(step);
+    if (options_.cancel != nullptr && options_.cancel->load()) last_step_ = step;
     std::vector<Generator::Extension> extensions;
     for (const int each : running_) {
       extensions.push_back({each, fresh_[static_cast<std::size_t>(each)]});
@@ -39,7 +43,7 @@ class Conversation {
     const auto logits = generator_.extend(extensions);
     std::vector<int> left;
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      if (!take(running_[i], logits[i])) left.push_back(running_[i]);
+      if (!add(running_[i], logits[i])) left.push_back(running_[i]);
     }
     running_ = std::move(left);
   }
@@ -48,7 +52,7 @@ class Conversation {
 
  private:
   // Whether the sequence has ended.
-  bool take(int sequence, const std::vector<float>& logits) {
+  bool add(int sequence, const std::vector<float>& logits) {
     const auto index = static_cast<std::size_t>(sequence);
     std::vector<std::int32_t>& text = texts_[index];
     const std::int32_t token = next_token(logits, text, options_.sampling,
@@ -64,6 +68,8 @@ class Conversation {
 
   Generator& generator_;
   const GenerationOptions& options_;
+  std::atomic<int> own_last_step_ = std::numeric_limits<int>::max();
+  std::atomic<int>& last_step_;
   std::vector<std::vector<std::int32_t>> texts_;  // prompt and output
   std::vector<std::vector<std::int32_t>> fresh_;  // what the cache has not seen
   std::vector<int> running_;
@@ -79,15 +85,11 @@ Generated generate(Generator& generator, const std::vector<std::vector<std::int3
   Generated& made = conversation.made();
   if (options.max_tokens < 1) return made;
   auto start = Clock::now();
-  generator.begin_step(1);
-  conversation.step();
+  conversation.take(1);
   made.prefill_seconds = seconds_since(start);
   const std::int64_t first = made.output_tokens;
   start = Clock::now();
-  for (int step = 2; conversation.goes_on(); ++step) {
-    generator.begin_step(step);
-    conversation.step();
-  }
+  for (int step = 2; conversation.goes_on_after(step - 1); ++step) conversation.take(step);
   made.decode_seconds = seconds_since(start);
   made.decoded_tokens = made.output_tokens - first;
   return made;

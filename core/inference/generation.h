@@ -16,7 +16,10 @@ struct GenerationOptions {
   std::int64_t max_tokens = 128;              // of each output
   std::vector<std::int32_t> stop;             // tokens that end an output, as its last
   SamplingConfig sampling = {};               // temperature 0: greedy
-  const std::atomic<bool>* cancel = nullptr;  // when it turns true, the outputs end
+  const std::atomic<bool>* cancel = nullptr;  // when it turns true, the outputs end a token later
+  // Of ranks that make one text together: where the one that has `cancel` tells the others which
+  // step is the last. No rank is through a step that another has not begun.
+  std::atomic<int>* last_step = nullptr;
   // Called for each token as it comes: the number of the prompt, and the token.
   std::function<void(int sequence, std::int32_t token)> on_token;
 };

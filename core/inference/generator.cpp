@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/model/architecture.h"
+#include "core/model/tensor_model.h"
 
 namespace zl {
 namespace {
@@ -27,14 +28,31 @@ PrecisionConfig precision_of(DType dtype) {
   return precision;
 }
 
+// Without dropout, on whichever ranks the context's mesh has it cut over.
+ModelConfig shown_model(ModelConfig model, const RankContext& context) {
+  if (model.encoder) {
+    throw Error(ErrorCode::invalid, "model.family: " + model.name +
+                                        " is an encoder, which sees both ways and writes no text; "
+                                        "give a decoder");
+  }
+  check_tensor(model, {.ranks = context.ranks(Axis::tensor)}, 0);
+  model.dropout = model.attention_dropout = 0;
+  return model;
+}
+
+// Of each rank its [rows, stride] logits, one after the other, of which `count` columns are tokens.
 template <class T>
-void widen(const std::vector<std::byte>& stored, std::int64_t stride,
+void widen(const std::vector<std::byte>& stored, std::size_t stride, std::size_t count,
            std::vector<std::vector<float>>& out) {
   const T* values = reinterpret_cast<const T*>(stored.data());
   for (std::size_t row = 0; row < out.size(); ++row) {
-    const T* first = values + static_cast<std::int64_t>(row) * stride;
-    std::transform(first, first + out[row].size(), out[row].begin(),
-                   [](T value) { return to_float(value); });
+    const T* from = values + row * stride;
+    for (std::size_t token = 0; token < out[row].size(); from += out.size() * stride) {
+      const std::size_t here = std::min(count, out[row].size() - token);
+      std::transform(from, from + here, out[row].begin() + static_cast<std::ptrdiff_t>(token),
+                     [](T value) { return to_float(value); });
+      token += here;
+    }
   }
 }
 
@@ -43,29 +61,25 @@ void widen(const std::vector<std::byte>& stored, std::int64_t stride,
 Generator::Generator(RankContext& context, const ModelConfig& model,
                      const GeneratorOptions& options, const InitialWeights& initial)
     : context_(context),
-      model_(model),
+      model_(shown_model(model, context)),
       options_(options),
-      alone_(context, {}),
-      table_(model_),
+      group_(context, {context.ranks(Axis::tensor), context.rank(Axis::tensor)}),
+      rank_model_(shard_of(model_, group_.shard())),
+      table_(model_, group_.shard()),
       partition_(table_.counts(), 1, 0),
       precision_(precision_of(options.dtype)),
       placement_(partition_, offload_) {
-  if (model_.encoder) {
-    throw Error(ErrorCode::invalid, "model.family: " + model_.name +
-                                        " is an encoder, which sees both ways and writes no text; "
-                                        "give a decoder");
-  }
-  model_.dropout = model_.attention_dropout = 0;
   const std::int64_t capacity = capacity_of(model_, options.capacity);
   ScopeGuard scope(context_, Phase::init, -1);
   ParameterAccess& access = *this;
   stage_ = std::make_unique<Stage>(
-      context_, access, make_units(context_, access, model_, alone_, table_, 0, table_.units()),
+      context_, access,
+      make_units(context_, access, rank_model_, group_, table_, 0, table_.units()),
       RecomputePlan({}, static_cast<int>(model_.layers)));
   weights_ = make_weight_store(context_, {zero_, precision_, offload_, placement_, 1}, table_,
                                partition_, stage_->evaluation_visits());
-  cache_ =
-      std::make_unique<KeyValueCache>(context_, model_, options.sequences, capacity, options.dtype);
+  cache_ = std::make_unique<KeyValueCache>(context_, rank_model_, options.sequences, capacity,
+                                           options.dtype);
   lengths_.assign(static_cast<std::size_t>(options.sequences), 0);
   weights_->initialize(initial);
 }
@@ -125,7 +139,7 @@ std::vector<std::vector<float>> Generator::run(const CacheExtension& extension,
   context_.upload(StreamId::compute, ids, tokens.data());
   // Rows of logits begin at multiples of 64 elements, as in training.
   constexpr std::int64_t kElements = 64;
-  const std::int64_t width = (model_.vocab + kElements - 1) / kElements * kElements;
+  const std::int64_t width = (rank_model_.vocab + kElements - 1) / kElements * kElements;
   const auto asked = static_cast<std::int64_t>(rows.size());
   Tensor logits =
       context_.allocate(options_.dtype, {asked, width}, MemoryTag::workspace, {"logits"});
@@ -134,24 +148,39 @@ std::vector<std::vector<float>> Generator::run(const CacheExtension& extension,
   micro.geometry.extension = &extension;
   micro.ids.tokens = ids;
   stage_->extend(micro, rows, logits);
-  return read(logits);
+  return read(of_all_ranks(std::move(logits)), rows.size());
 }
 
-std::vector<std::vector<float>> Generator::read(const TensorView& logits) {
+// Each rank's part of the vocabulary, one after the other.
+Tensor Generator::of_all_ranks(Tensor logits) {
+  if (!group_.has_others()) return logits;
+  const TensorView& own = logits.view;
+  Tensor all = context_.allocate(own.dtype, {own.rows() * group_.shard().ranks, own.columns()},
+                                 MemoryTag::workspace, {"logits of all ranks"});
+  const Segment segment{own, all};
+  context_.collective(
+      StreamId::compute,
+      {CollectiveKind::all_gather, ReduceOp::sum, Purpose::data, {&segment, 1}, Axis::tensor});
+  return all;
+}
+
+std::vector<std::vector<float>> Generator::read(const TensorView& logits, std::size_t rows) {
   std::vector<std::byte> stored(static_cast<std::size_t>(logits.bytes()));
   context_.download(StreamId::compute, stored.data(), logits);
   context_.synchronize(StreamId::compute);
-  std::vector<std::vector<float>> out(static_cast<std::size_t>(logits.rows()),
+  std::vector<std::vector<float>> out(rows,
                                       std::vector<float>(static_cast<std::size_t>(model_.vocab)));
+  const auto stride = static_cast<std::size_t>(logits.columns());
+  const auto count = static_cast<std::size_t>(rank_model_.vocab);
   switch (logits.dtype) {
     case DType::bf16:
-      widen<bfloat16>(stored, logits.columns(), out);
+      widen<bfloat16>(stored, stride, count, out);
       break;
     case DType::f16:
-      widen<float16>(stored, logits.columns(), out);
+      widen<float16>(stored, stride, count, out);
       break;
     default:
-      widen<float>(stored, logits.columns(), out);
+      widen<float>(stored, stride, count, out);
   }
   return out;
 }

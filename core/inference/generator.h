@@ -22,12 +22,14 @@ struct GeneratorOptions {
   std::int64_t capacity = 0;  // tokens of a sequence, prompt and output together; 0: the model's
 };
 
-// One whole model on one rank; several sequences at once, each of its own length. Rotary positions
-// that stretch with the length (dynamic, longrope) do so from the next token on: keys of the cache
-// keep the base that they were made with, as in transformers.
+// One model on one rank, or cut over the ranks of a tensor group (Axis::tensor of the context's
+// mesh), which all do the same and have the same logits; several sequences at once, each of its own
+// length. Rotary positions that stretch with the length (dynamic, longrope) do so from the next
+// token on: keys of the cache keep the base that they were made with, as in transformers.
 class Generator final : private ParameterAccess {
  public:
-  // Throws Error{invalid} for a capacity beyond learned positions, OutOfMemory.
+  // Throws Error{invalid} for a capacity beyond learned positions and for a model that the ranks
+  // cannot cut (check_tensor), OutOfMemory.
   Generator(RankContext& context, const ModelConfig& model, const GeneratorOptions& options,
             const InitialWeights& initial);
   ~Generator() override;
@@ -51,7 +53,9 @@ class Generator final : private ParameterAccess {
 
   std::int64_t length(int sequence) const { return lengths_[static_cast<std::size_t>(sequence)]; }
   std::int64_t capacity() const { return cache_->capacity(); }
-  const ModelConfig& model() const { return model_; }
+  const ModelConfig& model() const { return model_; }            // the whole
+  const ModelConfig& rank_model() const { return rank_model_; }  // what this rank has of it
+  std::int64_t parameters() const { return table_.count(); }     // of this rank
 
  private:
   void enter(int unit, Pass pass) override { weights_->enter(unit, pass); }
@@ -63,12 +67,14 @@ class Generator final : private ParameterAccess {
   std::vector<std::vector<float>> run(const CacheExtension& extension,
                                       std::vector<std::int32_t> tokens,
                                       const std::vector<std::int64_t>& rows);
-  std::vector<std::vector<float>> read(const TensorView& logits);
+  Tensor of_all_ranks(Tensor logits);
+  std::vector<std::vector<float>> read(const TensorView& logits, std::size_t rows);
 
   RankContext& context_;
   ModelConfig model_;
   GeneratorOptions options_;
-  TensorGroup alone_;
+  TensorGroup group_;
+  ModelConfig rank_model_;
   ParameterTable table_;
   Partition partition_;
   ZeroConfig zero_;

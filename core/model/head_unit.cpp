@@ -217,7 +217,7 @@ void HeadUnit::norm_backward(MicroBatch& micro) {
 
 void HeadUnit::logits(MicroBatch& micro, const std::vector<std::int64_t>& rows,
                       const TensorView& out) {
-  ZL_CHECK(!group_.has_others(), "logits are of the whole vocabulary");
+  ZL_CHECK(!group_.shard().cuts_rows(), "logits are of rows that every rank has");
   Kept& kept = micro.kept<Kept>(number());
   const auto count = static_cast<std::int64_t>(rows.size());
   Tensor chosen = context_.allocate(kept.out.view.dtype, {count, config_.hidden},

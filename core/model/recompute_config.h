@@ -6,17 +6,23 @@
 
 namespace zl {
 
-enum class RecomputeMode : std::uint8_t { none, full, every_k, selective, automatic };
+enum class RecomputeMode : std::uint8_t { none, full, every_k, selective, automatic, first_blocks };
 
 struct RecomputeConfig {
   RecomputeMode mode = RecomputeMode::none;
   std::int64_t every = 1;   // every_k: one kept input per `every` blocks; the group is recomputed
   bool attention = false;   // selective: recompute the attention core from q, k, v
   bool activation = false;  // selective: recompute the MLP activation from its input
-  std::int64_t blocks =
-      0;  // automatic: filled in by the planner, the first `blocks` are recomputed
+  // first_blocks: so many of each stage are recomputed; automatic: likewise, filled in by what
+  // fits.
+  std::int64_t blocks = 0;
 
   bool operator==(const RecomputeConfig&) const = default;
 };
+
+// Whether the first `blocks` of a stage are recomputed and the others not.
+constexpr bool recomputes_first_blocks(RecomputeMode mode) {
+  return mode == RecomputeMode::automatic || mode == RecomputeMode::first_blocks;
+}
 
 }  // namespace zl

@@ -12,7 +12,7 @@ RecomputePlan::RecomputePlan(const RecomputeConfig& config, int layers)
   for (int begin = 0; begin < layers; begin += width) {
     const bool recomputed = config.mode == RecomputeMode::full ||
                             config.mode == RecomputeMode::every_k ||
-                            (config.mode == RecomputeMode::automatic && begin < config.blocks);
+                            (recomputes_first_blocks(config.mode) && begin < config.blocks);
     groups_.push_back({begin, std::min(begin + width, layers), recomputed});
   }
 }

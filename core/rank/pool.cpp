@@ -38,7 +38,7 @@ Pool::~Pool() {
 
 Buffer Pool::allocate(std::int64_t bytes, MemoryTag tag, Label label) {
   const std::int64_t size = std::max(kAlignment, round_up(bytes, kAlignment));
-  PoolBlock* block = find(size);
+  PoolBlock* block = free_.best_fit(size);
   if (block == nullptr) block = grow(size);
   if (block == nullptr) throw OutOfMemory(out_of_memory_message(bytes, label), bytes);
   free_.erase(block);
@@ -50,13 +50,6 @@ Buffer Pool::allocate(std::int64_t bytes, MemoryTag tag, Label label) {
   ledger_.add(space_, tag, bytes);
   if (observer_ != nullptr) observer_->on_allocate(space_, tag, label, bytes, block->data);
   return Buffer(this, block);
-}
-
-PoolBlock* Pool::find(std::int64_t size) {
-  PoolBlock key;
-  key.size = size;
-  const auto found = free_.lower_bound(&key);
-  return found == free_.end() ? nullptr : *found;
 }
 
 // A new slab: the usual size, or exactly the request when that is larger or the limit is near.

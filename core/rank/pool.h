@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/rank/free_blocks.h"
 #include "core/rank/ledger.h"
 
 namespace zl {
@@ -108,15 +108,6 @@ class Pool {
 
  private:
   friend class Buffer;
-  // Ties go to the older slab: where the system places slabs must not matter.
-  struct BySize {
-    bool operator()(const PoolBlock* a, const PoolBlock* b) const {
-      if (a->size != b->size) return a->size < b->size;
-      return a->slab != b->slab ? a->slab < b->slab : a->data < b->data;
-    }
-  };
-
-  PoolBlock* find(std::int64_t size);
   PoolBlock* grow(std::int64_t size);
   PoolBlock* split(PoolBlock* block, std::int64_t size);
   void merge_next(PoolBlock* block);
@@ -136,7 +127,7 @@ class Pool {
   AllocationObserver* observer_ = nullptr;
   std::deque<PoolBlock> storage_;
   std::vector<PoolBlock*> unused_;
-  std::set<PoolBlock*, BySize> free_;
+  FreeBlocks<PoolBlock> free_;
   std::vector<std::pair<std::byte*, std::int64_t>> slabs_;
 };
 

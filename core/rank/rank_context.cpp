@@ -241,7 +241,7 @@ TraceEvent RankContext::event(EventType type, StreamId stream) const {
 
 Timing* RankContext::append(const TraceEvent& record) {
   Timing* timing = &trace_.append(record).timing;
-  return timed_ ? timing : nullptr;
+  return timed_ && !trace_.in_round_that_may_fold() ? timing : nullptr;
 }
 
 Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& cost, DType dtype) {

@@ -14,8 +14,9 @@
 
 namespace zl {
 
-Watchdog::Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what)
-    : what_(std::move(what)) {
+Watchdog::Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what,
+                   std::function<void()> on_look)
+    : what_(std::move(what)), on_look_(std::move(on_look)) {
   if (patience.count() <= 0) return;
   thread_ = std::jthread([this, patience](const std::stop_token& stop) { look(stop, patience); });
 }
@@ -29,6 +30,7 @@ void Watchdog::look(const std::stop_token& stop, std::chrono::milliseconds patie
   for (std::uint64_t last = 0; !stop.stop_requested();) {
     wake.wait_for(lock, stop, pause, [] { return false; });
     const std::uint64_t now = turns_;
+    if (now % 2 == 1 && on_look_) on_look_();
     if (now % 2 == 0 || now != std::exchange(last, now)) {
       still.moved();
     } else if (still.lasts(patience)) {

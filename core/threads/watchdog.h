@@ -9,14 +9,17 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace zl {
 
 class Watchdog {
  public:
   // patience: 0: for ever. what: what the error says then; called on a thread of its own while the
-  // call is still under way. The process ends with ErrorCode::failed.
-  Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what);
+  // call is still under way. The process ends with ErrorCode::failed. on_look: called there too,
+  // once a second while a call is under way.
+  Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what,
+           std::function<void()> on_look = {});
 
   // While it lives a call is under way.
   class Watch {
@@ -34,8 +37,21 @@ class Watchdog {
   void look(const std::stop_token& stop, std::chrono::milliseconds patience) const;
 
   std::function<std::string()> what_;
+  std::function<void()> on_look_;
   std::atomic<std::uint64_t> turns_{0};  // odd: a call is under way
   std::jthread thread_;
+};
+
+// One call that is watched while this lives; parameters as Watchdog's.
+class WatchedCall {
+ public:
+  WatchedCall(std::chrono::milliseconds patience, std::function<std::string()> what,
+              std::function<void()> on_look = {})
+      : watchdog_(patience, std::move(what), std::move(on_look)) {}
+
+ private:
+  Watchdog watchdog_;
+  Watchdog::Watch watch_{watchdog_};
 };
 
 }  // namespace zl

@@ -48,6 +48,8 @@ const char* name_of(Phase phase);
 struct Timing {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+
+  bool operator==(const Timing&) const = default;
 };
 
 // Unit indices: 0 the embedding, 1..layers the blocks, layers+1 the final norm and head; -1 none.
@@ -57,6 +59,8 @@ struct Scope {
   std::int16_t unit = -1;
   std::int32_t step = 0;
   std::int32_t micro = -1;  // micro-batch of the step; -1: of none, or of all
+
+  bool operator==(const Scope&) const = default;
 };
 
 struct TraceEvent {
@@ -82,6 +86,8 @@ struct TraceEvent {
                                    // place in its exchange
   const char* what = "";           // allocate: the block's label; a literal
   Timing timing;
+
+  bool operator==(const TraceEvent&) const = default;
 };
 
 }  // namespace zl

@@ -110,13 +110,16 @@ class EventHash {
 
 }  // namespace
 
-void Trace::begin_round() {
+void Trace::begin_round(bool may_fold) {
   end_round();
   rounds_.push_back({.first = events_.size()});
+  may_fold_ = may_fold;
 }
 
 void Trace::end_round() {
-  if (!rounds_.empty() && rounds_.back().last == SIZE_MAX) rounds_.back().last = events_.size();
+  if (rounds_.empty() || rounds_.back().last != SIZE_MAX) return;
+  rounds_.back().last = events_.size();
+  if (std::exchange(may_fold_, false)) folding_.fold(events_, rounds_);
 }
 
 void Trace::repeat_round(std::int64_t times) {
@@ -165,8 +168,6 @@ std::uint64_t Trace::sequence_hash() const {
   for (; next < events_.size(); ++next) events.add(events_[next], hash);
   return hash.value();
 }
-
-bool takes_time(const TraceEvent& event) { return is_work(event) || is_move(event); }
 
 std::string short_name(const TraceEvent& event) {
   if (event.type == EventType::collective) return name_of(static_cast<CollectiveKind>(event.kind));

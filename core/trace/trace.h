@@ -1,38 +1,36 @@
 // The recorded events of one rank, in program order, and what one pass over them tells.
-// Ownership: owns its events; addresses of appended events stay valid until clear(). Threads:
-// appended by the rank's thread only; timings are written by stream threads (see event.h).
+// Ownership: owns its events; addresses of appended events stay valid until clear(), those of a
+// round that may fold until its end. Threads: appended by the rank's thread only; timings are
+// written by stream threads (see event.h).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
-#include "core/trace/event.h"
+#include "core/trace/event_list.h"
+#include "core/trace/round_folding.h"
 
 namespace zl {
 
-// Events [first, last) that came `count` times in a row and are held once: what a schedule's body
-// ran for its micro-batches.
-struct Round {
-  std::size_t first = 0, last = SIZE_MAX;  // SIZE_MAX: under way
-  std::int64_t count = 1;
-};
-
 class Trace {
  public:
-  TraceEvent& append(const TraceEvent& event) { return events_.emplace_back(event); }
-  const std::deque<TraceEvent>& events() const { return events_; }
-  void clear() {
-    events_.clear();
-    rounds_.clear();
+  TraceEvent& append(const TraceEvent& event) {
+    TraceEvent& added = events_.append(event);
+    if (event.type == EventType::wait) added.id = folding_.held(event.id);
+    return added;
   }
+  const EventList& events() const { return events_; }
+  void clear() { *this = Trace(); }
 
-  // What is appended from here on, up to the next call, is a round.
-  void begin_round();
+  // What is appended from here on, up to the next call, is a round. may_fold: at its end its events
+  // go, and are counted, if they are those of rounds before (RoundFolding); what waits for them
+  // then waits for those. Nothing may refer to them: they are not timed.
+  void begin_round(bool may_fold = false);
   void end_round();
+  bool in_round_that_may_fold() const { return may_fold_; }
   // The newest round, which ends here, came `times` times more.
   void repeat_round(std::int64_t times);
   // In order; what is in none came once.
@@ -46,8 +44,10 @@ class Trace {
   std::uint64_t sequence_hash() const;
 
  private:
-  std::deque<TraceEvent> events_;
+  EventList events_;
   std::vector<Round> rounds_;
+  RoundFolding folding_;
+  bool may_fold_ = false;
 };
 
 // How often the events of a trace came, asked for in order from `first` on.
@@ -80,8 +80,19 @@ struct TensorAccess {
 std::vector<std::string> find_hazards(const Trace& trace,
                                       const std::vector<TensorAccess>& accesses);
 
-// Ops, collectives, copies and transfers: what occupies a stream.
-bool takes_time(const TraceEvent& event);
+// Ops, collectives, messages, copies and transfers: what occupies a stream.
+inline bool takes_time(const TraceEvent& event) {
+  switch (event.type) {
+    case EventType::op:
+    case EventType::collective:
+    case EventType::message:
+    case EventType::copy:
+    case EventType::transfer:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // What to call such an event: "gemm [256,768,768]", "all_gather".
 std::string short_name(const TraceEvent& event);

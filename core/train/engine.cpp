@@ -166,6 +166,11 @@ void Engine::upload(Slot& slot, Batch batch) {
                          static_cast<std::int32_t>(sequence_length_));
   }
   if (batch.segments.empty()) batch.segments.assign(batch.tokens.size(), 0);
+  // No part of the program that is traced: it says nothing but that the copies are done.
+  if (host_batches_.size() == kUploadsUnderWay) {
+    context_.device().synchronize(StreamId::compute);
+    host_batches_.clear();
+  }
   Batch& kept = host_batches_.emplace_back(std::move(batch));
   const auto send = [&](const Tensor& ids, const std::vector<std::int32_t>& values) {
     if (ids.view.empty()) return;

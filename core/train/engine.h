@@ -79,9 +79,10 @@ class Engine : public Archived, private ParameterAccess {
   void forward(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets);
   void backward() { backward(chunks_.front().backwards); }
   // After gradient_accumulation micro-batches: reduce, clip, update. `stop`: this rank wants to end
-  // after this step; every rank learns of it in the metrics. The host waits once, at the end; with
-  // a loss scale it asks for an overflow before the update too. `overflows`: skip the update as if
-  // a gradient had, for a recording of a run that did.
+  // after this step; every rank learns of it in the metrics. The host waits once, at the end, and
+  // for the ids of each kUploadsUnderWay micro-batches; with a loss scale it asks for an overflow
+  // before the update too. `overflows`: skip the update as if a gradient had, for a recording of a
+  // run that did.
   StepMetrics step(bool stop = false, bool overflows = false);
 
   // Between steps: what a micro-batch of every rank says of the model, without dropout and without
@@ -207,7 +208,9 @@ class Engine : public Archived, private ParameterAccess {
   LossScaler scaler_;
 
   Tensor loss_, bound_, squares_;
-  std::vector<Batch> host_batches_;         // uploads in flight until the step ends
+  // Uploads in flight, until the step ends or there are as many.
+  static constexpr std::size_t kUploadsUnderWay = 64;
+  std::vector<Batch> host_batches_;
   std::int64_t step_ = 0, first_step_ = 0;  // traces count steps after the first
 };
 

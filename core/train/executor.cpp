@@ -22,9 +22,14 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
   }
 }
 
+// Whether the trace may count that round, of as many, with those before.
+bool may_fold(std::int64_t round, std::int64_t rounds, int held) {
+  return held > 0 && round >= held && round + 1 < rounds;
+}
+
 // Tells the trace where the rounds of the body's steady part begin and end, before instruction
-// `at`.
-void mark_round(Engine& engine, const SteadyPart& steady, std::size_t at) {
+// `at`. held: as StepOptions.
+void mark_round(Engine& engine, const SteadyPart& steady, std::size_t at, int held) {
   if (steady.rounds == 0 || at < steady.first || (at - steady.first) % steady.length != 0) return;
   const std::size_t round = (at - steady.first) / steady.length;
   if (round > steady.rounds) return;
@@ -34,7 +39,8 @@ void mark_round(Engine& engine, const SteadyPart& steady, std::size_t at) {
     trace.repeat_round(steady.left_out);
     engine.skip_micro_batches(steady.left_out * steady.step);
   }
-  trace.begin_round();
+  trace.begin_round(
+      may_fold(static_cast<std::int64_t>(round), static_cast<std::int64_t>(steady.rounds), held));
 }
 
 }  // namespace
@@ -55,10 +61,12 @@ StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& 
       engine.skip_micro_batches((last - round) * schedule.micro_batches);
       round = last;
     }
-    if (schedule.steady.rounds == 0) context.trace().begin_round();
+    if (schedule.steady.rounds == 0) {
+      context.trace().begin_round(may_fold(round, schedule.repeats, options.held_rounds));
+    }
     for (std::size_t i = 0; i < schedule.body.size(); ++i) {
       const Instruction& each = schedule.body[i];
-      mark_round(engine, schedule.steady, i);
+      mark_round(engine, schedule.steady, i, options.held_rounds);
       execute(engine, each, round * schedule.micro_batches + each.micro, data, request);
     }
   }

@@ -13,6 +13,9 @@ struct StepOptions {
   // Run the schedule's body at most this many times before its last, and count in the trace what is
   // left out: from the second on one is like the other. 0: run all. For the recording device.
   int recorded_rounds = 0;
+  // Where the body is run over and over, let the trace hold this many of its rounds and the last;
+  // what is like them in between is counted, and not timed (Trace::begin_round). 0: it holds all.
+  int held_rounds = 0;
 };
 
 // All micro-batches of the engine's coming step, of the data-parallel rank of its context, then the

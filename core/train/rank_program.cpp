@@ -58,17 +58,20 @@ RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy
   Judge judge(options.evaluation, engine, options.sequence_length, result);
   judge.resume(checkpoints.best());
   judge.begin();
+  if (result.first_step > 0 && steps == 0) judge.after_step(result.first_step, true);
   for (std::int64_t step = 1; step <= steps; ++step) {
     const bool overflows =
         std::binary_search(options.overflows.begin(), options.overflows.end(), step);
     if (!recorder.takes(step, overflows, engine)) continue;
     const auto start = Clock::now();
     const bool stop = is_set(options.stop) || is_set(options.enough);
-    StepMetrics metrics = run_step(engine, data,
-                                   {.sequence_length = options.sequence_length,
-                                    .stop = stop,
-                                    .overflows = overflows,
-                                    .recorded_rounds = options.recorded_rounds});
+    StepMetrics metrics =
+        run_step(engine, data,
+                 {.sequence_length = options.sequence_length,
+                  .stop = stop,
+                  .overflows = overflows,
+                  .recorded_rounds = options.recorded_rounds,
+                  .held_rounds = options.record_accesses ? 0 : options.held_rounds});
     const double seconds = seconds_since(start);
     metrics.peak_device = context.ledger().peak(MemorySpace::device);
     if (options.on_step && context.rank() == 0) {

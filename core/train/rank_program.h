@@ -39,6 +39,9 @@ struct ProgramOptions {
   std::int64_t recorded_steps = 0;
   // Of each step, as StepOptions: a recording needs no more than kSteadyRounds.
   int recorded_rounds = 0;
+  // As StepOptions; with record_accesses, which are of single events, all rounds are held. A run
+  // needs no more than kTimedRounds.
+  int held_rounds = 0;
   // Steps of this run, in order, that skip the update as if a gradient had overflowed: those that
   // the run did which is recorded here.
   std::vector<std::int64_t> overflows;
@@ -64,6 +67,8 @@ struct ProgramOptions {
 
 inline constexpr std::int64_t kSteadySteps = 4;
 inline constexpr int kSteadyRounds = 4;
+// Micro-batches of an executed step whose events are held and timed, beside the last.
+inline constexpr int kTimedRounds = 16;
 // Of a pipeline's ranks, for fold(): enough for a picture of what goes on.
 inline constexpr int kSteadyPipelineRounds = 8;
 

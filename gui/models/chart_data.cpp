@@ -228,8 +228,9 @@ LineData memory_lines(const Study& study, const Strategies& shown, bool one_step
   }
   for (const StrategyStudy* each : shown) {
     Curve curve{name_of(*each), {}, {}, style_of_strategy(name_of(*each))};
-    curve.x.reserve(each->memory.size() + 1);
-    curve.y.reserve(each->memory.size() + 1);
+    const std::vector<sim::MemoryPoint> memory = each->memory();
+    curve.x.reserve(memory.size() + 1);
+    curve.y.reserve(memory.size() + 1);
     const TimelinePlot::Range step = steady_step(*each);
     const auto add = [&](std::int64_t time, double bytes) {
       const double seconds = to_seconds(time);
@@ -239,13 +240,12 @@ LineData memory_lines(const Study& study, const Strategies& shown, bool one_step
     std::size_t first = 0;
     if (one_step) {
       // What was live when the step began is where its curve begins.
-      while (first + 1 < each->memory.size() &&
-             to_seconds(each->memory[first + 1].time) <= step.from) {
+      while (first + 1 < memory.size() && to_seconds(memory[first + 1].time) <= step.from) {
         ++first;
       }
     }
-    for (std::size_t i = first; i < each->memory.size(); ++i) {
-      add(each->memory[i].time, static_cast<double>(each->memory[i].total()));
+    for (std::size_t i = first; i < memory.size(); ++i) {
+      add(memory[i].time, static_cast<double>(memory[i].total()));
     }
     if (one_step && !curve.x.empty()) curve.x.front() = std::max(0.0, curve.x.front());
     // It holds until the strategy's end.

@@ -37,10 +37,9 @@ using Holders = std::map<std::pair<std::string, std::string>, std::int64_t>;
 
 Holders holders_at_peak(const StrategyStudy& strategy) {
   Holders holders;
-  const auto peak = sim::peak_point(strategy.memory);
-  if (peak < 0) return holders;
-  const std::int32_t event = strategy.memory[peak].event;
-  for (const auto& block : sim::live_after(strategy.recording->trace, event, MemorySpace::device)) {
+  const Trace& trace = strategy.recording->trace;
+  const std::int32_t event = sim::peak_event(trace, MemorySpace::device);
+  for (const auto& block : sim::live_after(trace, event, MemorySpace::device)) {
     holders[{zl::name_of(block.tag), block.what}] += block.bytes;
   }
   return holders;

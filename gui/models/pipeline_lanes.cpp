@@ -66,7 +66,7 @@ void add_stage_lanes(const StrategyStudy& strategy, double zero, TimelineData& d
     lane_of_trace[static_cast<std::size_t>(own - traces.begin())] = data.lanes.size();
     data.lanes.push_back(lane_of(strategy, run, zero));
   }
-  for (const sim::Passage& passage : sim::passages(traces, strategy.timelines)) {
+  for (const sim::Passage& passage : sim::passages(traces, *strategy.timelines)) {
     data.arrows.push_back({lane_of_trace[passage.from], lane_of_trace[passage.to],
                            to_seconds(passage.time.start) - zero,
                            to_seconds(passage.time.end) - zero});

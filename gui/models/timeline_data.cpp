@@ -35,7 +35,7 @@ StageRun run_of(const StrategyStudy& strategy, int stage) {
 }
 
 std::vector<sim::MemoryPoint> memory_of(const StrategyStudy& strategy, int stage) {
-  if (stage == kOwnStage) return strategy.memory;
+  if (stage == kOwnStage) return strategy.memory();
   const StageRun run = run_of(strategy, stage);
   return sim::memory_over_time(run.recording->trace, run.timeline->events, MemorySpace::device);
 }

@@ -87,6 +87,10 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, const OpNames
   row("runs for", seconds_text(to_seconds(time.end - time.start)));
   row("alone", seconds_text(to_seconds(price.picoseconds)) + " ± " + share_text(price.spread));
   row("priced as", QString::fromUtf8(sim::name_of(price.cost_class)));
+  StepItem why = explain_event(event, study.cluster);
+  why.seconds = to_seconds(time.end - time.start);
+  if (!why.limit.empty()) row("limited by", QString::fromStdString(why.limit));
+  if (why.of_peak() > 0) row("share of its peak", share_text(why.of_peak()));
   row("starts in the step", seconds_text(to_seconds(time.start) - steady_step(strategy).from));
   if (event.scope.micro >= 0) row("micro-batch", QString::number(event.scope.micro));
   const std::int32_t before = previous_of(run.recording->trace, index);

@@ -10,11 +10,17 @@
 #include "gui/units.h"
 
 namespace zl::gui {
+namespace {
+
+constexpr int kAxisRoom = 56;  // pixels, for most numbers
+
+}  // namespace
 
 void ParallelPlot::set_data(ParallelData chart) {
   data_ = std::move(chart);
   updateGeometry();
   limits_.assign(data_.axes.size(), {0, 1});
+  numbers_.assign(data_.axes.size(), {});
   for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
     if (!data_.axes[axis].categories.empty()) {
       limits_[axis] = {-0.5, static_cast<double>(data_.axes[axis].categories.size()) - 0.5};
@@ -27,7 +33,12 @@ void ParallelPlot::set_data(ParallelData chart) {
       high = std::max(high, line.values[axis]);
     }
     if (low < high) limits_[axis] = {low, high};
-    if (low == high) limits_[axis] = {low - std::abs(low) / 2 - 0.5, low + std::abs(low) / 2 + 0.5};
+    if (low == high) {
+      limits_[axis] = {low - std::abs(low) / 2 - 0.5, low + std::abs(low) / 2 + 0.5};
+      numbers_[axis] = {low};
+    } else if (low < high) {
+      numbers_[axis] = {low, high};
+    }
   }
   std::erase_if(ranges_, [this](const auto& each) {
     return each.first >= static_cast<int>(data_.axes.size());
@@ -93,9 +104,14 @@ QString ParallelPlot::text_of(std::size_t axis, double value) const {
   return categories[static_cast<std::size_t>(value)];
 }
 
+double ParallelPlot::spacing(const QRectF& box) const {
+  return box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
+}
+
+bool ParallelPlot::is_staggered(const QRectF& box) const { return spacing(box) < kAxisRoom; }
+
 double ParallelPlot::x_of(std::size_t axis, const QRectF& box) const {
-  const std::size_t gaps = std::max<std::size_t>(1, data_.axes.size() - 1);
-  return box.left() + box.width() * static_cast<double>(axis) / static_cast<double>(gaps);
+  return box.left() + spacing(box) * static_cast<double>(axis);
 }
 
 bool ParallelPlot::is_logarithmic(std::size_t axis) const {
@@ -151,13 +167,16 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   painter.setPen(QPen(palette().text().color(), 1));
   painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()));
   // The outer names stay inside; the inner ones stand over their axis.
-  const double spacing = box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
+  const double apart = spacing(box);
+  const bool staggered = is_staggered(box);
+  const double out = staggered && axis % 2 == 0 ? 1 : 0;  // rows further
   const auto has_categories = [&](std::size_t i) {
     return i < data_.axes.size() && !data_.axes[i].categories.empty();
   };
   const bool alone = !has_categories(axis - 1) && !has_categories(axis + 1);
   const auto put = [&](double y, const QString& whole, const QColor& color, bool framed) {
-    const double room = framed && alone ? 2 * spacing - 16 : spacing - 3;
+    const double room =
+        framed ? (alone ? 2 * apart - 16 : apart - 3) : (staggered ? 2 * apart : apart) - 3;
     const QString text = metrics.elidedText(whole, Qt::ElideRight, room);
     const double width = metrics.horizontalAdvance(text) + 4;
     const double left =
@@ -168,11 +187,15 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
     painter.drawText(place, Qt::AlignCenter, text);
   };
   const QString& name = data_.axes[axis].name;
-  put(box.top() - 2 * line - 4, is_logarithmic(axis) ? tr("%1 (log)").arg(name) : name,
+  put(box.top() - (2 + 2 * out) * line - 4, is_logarithmic(axis) ? tr("%1 (log)").arg(name) : name,
       palette().text().color(), false);
-  if (data_.axes[axis].categories.empty()) {
-    put(box.top() - line - 2, text_of(axis, limits_[axis].second), faint(palette()), false);
-    put(box.bottom() + 2, text_of(axis, limits_[axis].first), faint(palette()), false);
+  const std::vector<double>& numbers = numbers_[axis];
+  if (numbers.size() == 1) {
+    put(y_of(axis, numbers[0], box) - line / 2, text_of(axis, numbers[0]), faint(palette()), true);
+  } else if (!numbers.empty()) {
+    put(box.top() - (1 + 2 * out) * line - 2, text_of(axis, numbers.back()), faint(palette()),
+        false);
+    put(box.bottom() + 2 + out * line, text_of(axis, numbers.front()), faint(palette()), false);
   }
   const auto& categories = data_.axes[axis].categories;
   const double room = box.height() / std::max(1.0, static_cast<double>(categories.size()));
@@ -224,7 +247,8 @@ void ParallelPlot::paintEvent(QPaintEvent* event) {
 void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
   const QFontMetricsF metrics(painter.font(), painter.device());
   const double line = metrics.height();
-  const QRectF box = area.adjusted(40, 2 * line + 6, -40, -line - 6);
+  QRectF box = area.adjusted(40, 2 * line + 6, -40, -line - 6);
+  if (is_staggered(box)) box.adjust(0, 2 * line, 0, -line);
   if (!on_screen_) {
     draw_lines(painter, box);
     marks = make_marks(box);
@@ -251,9 +275,8 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
 }
 
 QSize ParallelPlot::minimumSizeHint() const {
-  constexpr int kAxis = 56;  // pixels apart, for most numbers
   const int between = std::max(0, static_cast<int>(data_.axes.size()) - 1);
-  return Plot::minimumSizeHint().expandedTo({kAxis * between + 96, 0});
+  return Plot::minimumSizeHint().expandedTo({kAxisRoom / 2 * between + 96, 0});
 }
 
 int ParallelPlot::axis_at(double x) const {

@@ -47,6 +47,8 @@ class ParallelPlot : public Plot {
   void brush(int axis, std::optional<Range> range);
   // Indices of the lines that pass every range.
   std::vector<int> kept() const;
+  // What is written on an axis of numbers: the least and the largest, or the one that all are.
+  const std::vector<double>& numbers(std::size_t axis) const { return numbers_[axis]; }
   // Lines to draw on top; a line without a colour of its own otherwise.
   void set_highlighted(const std::vector<int>& lines) override;
 
@@ -78,11 +80,16 @@ class ParallelPlot : public Plot {
   QString text_of(std::size_t axis, double value) const;
   void draw_lines(QPainter& painter, const QRectF& box) const;
   std::vector<Mark> make_marks(const QRectF& box) const;
+  double spacing(const QRectF& box) const;  // pixels from axis to axis
+  // Where the axes are close together, what stands over and under every second one is a row
+  // further out.
+  bool is_staggered(const QRectF& box) const;
   void draw_axis(QPainter& painter, std::size_t axis, const QRectF& box) const;
   int axis_at(double x) const;
 
   ParallelData data_;
   std::vector<Range> limits_;  // of each axis
+  std::vector<std::vector<double>> numbers_;
   std::map<int, Range> ranges_;
   std::vector<int> highlighted_;
   std::optional<Drag> drag_;

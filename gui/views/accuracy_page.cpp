@@ -4,6 +4,7 @@
 #include <QFileInfo>
 #include <QLabel>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "gui/plot/scatter_plot.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/published_panel.h"
 #include "scenarios/files/clusters.h"
 
 namespace zl::gui {
@@ -47,10 +49,19 @@ AccuracyPage::AccuracyPage(RunModel& runs, QWidget* parent) : QWidget(parent), r
   auto* splitter = new QSplitter(Qt::Vertical);
   splitter->addWidget(new ChartPage(plot_));
   splitter->addWidget(make_table_view(table_, tr("Simulated and measured"), this));
+  auto* own = new QWidget;
+  auto* column = new QVBoxLayout(own);
+  column->setContentsMargins(4, 4, 4, 4);
+  column->addWidget(summary_);
+  column->addWidget(splitter, 1);
+  published_ = new PublishedPanel;
+  auto* tabs = new QTabWidget;
+  tabs->setDocumentMode(true);
+  tabs->addTab(own, tr("&Runs of this database"));
+  tabs->addTab(published_, tr("Published r&uns"));
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(4, 4, 4, 4);
-  layout->addWidget(summary_);
-  layout->addWidget(splitter, 1);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(tabs);
   connect(&runs, &RunModel::runs_changed, this, &AccuracyPage::refill);
   connect(&runs, &RunModel::failed, summary_, &QLabel::setText);
   refill();

@@ -1,4 +1,5 @@
-// Simulated beside measured: every scenario of the database that has both, with its errors.
+// Simulated beside measured: every scenario of the database that has both, with its errors; and
+// published runs of other software.
 // Ownership: refers to the model of the database. Threads: GUI thread.
 #pragma once
 
@@ -10,6 +11,7 @@ class QLabel;
 
 namespace zl::gui {
 
+class PublishedPanel;
 class ScatterPlot;
 class TableModel;
 
@@ -19,6 +21,7 @@ class AccuracyPage : public QWidget {
  public:
   explicit AccuracyPage(RunModel& runs, QWidget* parent = nullptr);
   TableModel* table() const { return table_; }
+  PublishedPanel& published() const { return *published_; }
 
  private:
   void refill();
@@ -27,6 +30,7 @@ class AccuracyPage : public QWidget {
   QLabel* summary_;
   ScatterPlot* plot_;
   TableModel* table_;
+  PublishedPanel* published_;
 };
 
 }  // namespace zl::gui

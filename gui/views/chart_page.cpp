@@ -13,6 +13,8 @@
 #include "gui/models/table_model.h"
 #include "gui/plot/export.h"
 #include "gui/plot/plot.h"
+#include "gui/views/folding_row.h"
+#include "gui/views/plain_delegate.h"
 
 namespace zl::gui {
 
@@ -20,12 +22,13 @@ ChartPage::ChartPage(Plot* plot, QWidget* parent) : QWidget(parent), plot_(plot)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->setSpacing(2);
-  header_ = new QHBoxLayout;
+  auto* controls = new QWidget;
+  header_ = new QHBoxLayout(controls);
+  header_->setContentsMargins(0, 0, 0, 0);
   auto* title = new QLabel(plot->title());
   QFont bold = title->font();
   bold.setBold(true);
   title->setFont(bold);
-  header_->addWidget(title);
   header_->addStretch(1);
   toggle_ = new QToolButton;
   toggle_->setText(tr("Table"));
@@ -38,7 +41,9 @@ ChartPage::ChartPage(Plot* plot, QWidget* parent) : QWidget(parent), plot_(plot)
   save->setAccessibleName(tr("Export %1").arg(plot->title()));
   save->setToolTip(tr("PNG, SVG, PDF, CSV or JSON"));
   header_->addWidget(save);
-  layout->addLayout(header_);
+  auto* head = new FoldingRow(title, title->sizeHint().width(), controls);
+  head->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+  layout->addWidget(head);
   model_ = new TableModel(this);
   view_ = make_table_view(model_, plot->title(), this);
   stack_ = new QStackedWidget;
@@ -80,6 +85,7 @@ QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWid
   sorted->setSourceModel(model);
   auto* view = new QTableView(parent);
   view->setModel(sorted);
+  view->setItemDelegate(new PlainDelegate(view));
   view->setAccessibleName(name);
   view->setSelectionBehavior(QAbstractItemView::SelectRows);
   view->setAlternatingRowColors(true);
@@ -96,12 +102,18 @@ QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWid
   return view;
 }
 
+int current_row(const QTableView& view) {
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view.model());
+  return sorted->mapToSource(view.currentIndex()).row();
+}
+
 QWidget* titled(const QString& title, QWidget* widget) {
   auto* box = new QWidget;
   auto* layout = new QVBoxLayout(box);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->setSpacing(2);
   auto* label = new QLabel(title);
+  label->setWordWrap(true);
   QFont bold = label->font();
   bold.setBold(true);
   label->setFont(bold);

@@ -42,6 +42,9 @@ class ChartPage : public QWidget {
 // A table that sorts by raw value, with right-aligned numbers and keyboard selection.
 QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent);
 
+// The model's row under the cursor of a make_table_view(), however it is sorted; -1: none.
+int current_row(const QTableView& view);
+
 // A widget under a bold line of text.
 QWidget* titled(const QString& title, QWidget* widget);
 

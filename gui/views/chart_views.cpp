@@ -54,14 +54,22 @@ class Overview : public QWidget {
  protected:
   void resizeEvent(QResizeEvent* event) override {
     QWidget::resizeEvent(event);
-    arrange(event->size().width() < 2 * widest() + grid_->spacing() ? 1 : 2);
+    fold();
   }
+  // A chart whose switches come or go needs another width.
   bool event(QEvent* event) override {
-    if (event->type() == QEvent::LayoutRequest) updateGeometry();
+    if (event->type() == QEvent::LayoutRequest) {
+      fold();
+      updateGeometry();
+    }
     return QWidget::event(event);
   }
 
  private:
+  void fold() {
+    const int columns = width() < 2 * widest() + grid_->spacing() ? 1 : 2;
+    if (columns != columns_) arrange(columns);
+  }
   int widest() const {
     int widest = 0;
     for (const QWidget* chart : charts_)
@@ -69,6 +77,7 @@ class Overview : public QWidget {
     return widest;
   }
   void arrange(int columns) {
+    columns_ = columns;
     for (std::size_t i = 0; i < charts_.size(); ++i) {
       const int at = static_cast<int>(i);
       grid_->addWidget(charts_[i], at / columns, at % columns);
@@ -81,6 +90,7 @@ class Overview : public QWidget {
 
   QGridLayout* grid_;
   std::vector<QWidget*> charts_;
+  int columns_ = 2;
 };
 
 }  // namespace

@@ -191,7 +191,7 @@ void ComparePage::show_comparison() {
                                                       one_strategy_document(*b, b->strategies[0])));
   const RunResult of_a = result(sides_[0], *a), of_b = result(sides_[1], *b);
   metrics_->set_table(metric_differences(of_a, of_b));
-  ratio_->setText(QString::fromStdString(sim::step_ratio_line(of_a, of_b)));
+  ratio_->setText(QString::fromStdString(sim::step_ratio_line(of_a, of_b, "B")));
   ratio_->setVisible(!ratio_->text().isEmpty());
   contributors_->set_table(memory_contributors(a->strategies[0], b->strategies[0]));
   show_memory();

@@ -6,7 +6,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -70,15 +69,10 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(splitter, 1);
-  const auto current_row = [this] {
-    const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-    const QModelIndex index = view_->currentIndex();
-    return index.isValid() ? sorted->mapToSource(index).row() : -1;
-  };
-  connect(button, &QPushButton::clicked, this, [this, current_row] { add(current_row()); });
-  connect(view_, &QTableView::activated, this, [this, current_row] { add(current_row()); });
-  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this, current_row] {
-    const int row = current_row();
+  connect(button, &QPushButton::clicked, this, [this] { add(current_row(*view_)); });
+  connect(view_, &QTableView::activated, this, [this] { add(current_row(*view_)); });
+  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
+    const int row = current_row(*view_);
     plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{listed_[row]});
   });
   connect(strategy_, &QComboBox::activated, this, &ExplorePage::start);

@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QVBoxLayout>
 
@@ -35,11 +34,7 @@ FitPage::FitPage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(view_, 1);
-  const auto apply_current = [this] {
-    const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-    const QModelIndex index = view_->currentIndex();
-    if (index.isValid()) apply(sorted->mapToSource(index).row());
-  };
+  const auto apply_current = [this] { apply(current_row(*view_)); };
   connect(button, &QPushButton::clicked, this, apply_current);
   connect(view_, &QTableView::activated, this, apply_current);
   connect(strategy_, &QComboBox::activated, this, &FitPage::refill);

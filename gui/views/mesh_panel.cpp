@@ -122,7 +122,8 @@ void MeshPanel::show_mesh() {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const QString text = QString::fromStdString(texts[i]);
     if (auto* combo = qobject_cast<QComboBox*>(rows_[i].editor)) combo->setCurrentText(text);
-    if (auto* line = qobject_cast<QLineEdit*>(rows_[i].editor)) line->setText(text);
+    auto* line = qobject_cast<QLineEdit*>(rows_[i].editor);
+    if (line != nullptr && line->text() != text) line->setText(text);
   }
   updating_ = false;
 }
@@ -155,8 +156,8 @@ void MeshPanel::show_error(const QString& message) {
     const bool wrong = !row.error.isEmpty();
     row.editor->setToolTip(wrong ? row.error : row.hint);
     row.label->setToolTip(row.editor->toolTip());
-    row.editor->setStyleSheet(wrong ? type + " { border: 2px solid " + color + "; }" : QString());
-    row.label->setStyleSheet(wrong ? "color: " + color : QString());
+    set_style(*row.editor, wrong ? type + " { border: 2px solid " + color + "; }" : QString());
+    set_style(*row.label, wrong ? "color: " + color : QString());
   }
 }
 

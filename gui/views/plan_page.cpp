@@ -21,6 +21,7 @@
 #include "gui/models/plan_data.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/folding_row.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_tables.h"
 #include "scenarios/planner/variation.h"
@@ -43,10 +44,10 @@ bool asks_the_same(const Document& a, const Document& b) {
 
 PlanPage::PlanPage(Session& session, QWidget* parent)
     : QWidget(parent), session_(session), finder_(new PlanFinder(this)) {
-  auto* layout = new QHBoxLayout(this);
+  auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
-  layout->addWidget(make_question());
-  layout->addWidget(make_answer(), 1);
+  QWidget* question = make_question();
+  layout->addWidget(new FoldingRow(question, kQuestionWidth, make_answer()));
   setFocusProxy(batch_);
   follow_finder();
   connect(&session, &Session::study_changed, this, &PlanPage::compare_scenarios);
@@ -73,7 +74,6 @@ QWidget* PlanPage::make_question() {
   state_->setWordWrap(true);
   state_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* question = new QWidget;
-  question->setFixedWidth(kQuestionWidth);
   auto* form = new QFormLayout;
   form->addRow(tr("Sequences a s&tep"), batch_);
   form->addRow(tr("&Goal"), goal_);
@@ -116,15 +116,10 @@ QWidget* PlanPage::make_answer() {
   splitter->addWidget(below);
   splitter->setStretchFactor(0, 1);
   splitter->setStretchFactor(1, 1);
-  const auto current_row = [this] {
-    const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-    const QModelIndex index = view_->currentIndex();
-    return index.isValid() ? sorted->mapToSource(index).row() : -1;
-  };
-  connect(add_, &QPushButton::clicked, this, [this, current_row] { add(current_row()); });
-  connect(view_, &QTableView::activated, this, [this, current_row] { add(current_row()); });
-  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this, current_row] {
-    const int row = current_row();
+  connect(add_, &QPushButton::clicked, this, [this] { add(current_row(*view_)); });
+  connect(view_, &QTableView::activated, this, [this] { add(current_row(*view_)); });
+  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
+    const int row = current_row(*view_);
     plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{row});
     show_buttons();
   });

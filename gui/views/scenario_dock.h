@@ -60,6 +60,7 @@ class ScenarioDock : public QWidget {
   void commit_strategies();
   void show_document();
   void show_strategies();
+  void list_strategies(const std::vector<std::string>& all);
   void show_effective_values();
   void show_notes();
   void show_error(const QString& message);
@@ -67,6 +68,7 @@ class ScenarioDock : public QWidget {
   Session& session_;
   std::vector<Field> fields_;
   QListWidget* strategies_ = nullptr;
+  std::vector<std::string> listed_;  // in strategies_
   QLabel* ranks_note_ = nullptr;
   QLabel* batch_note_ = nullptr;
   std::vector<Problem> problems_;

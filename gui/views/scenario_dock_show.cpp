@@ -60,8 +60,10 @@ void ScenarioDock::show_document() {
     // As stored runs say "what the device has".
     if (field.key == "run.device_memory" && value == "0") value.clear();
     field.editor->setProperty("shown", value);
-    if (auto* line = qobject_cast<QLineEdit*>(field.editor)) line->setText(value);
-    if (auto* combo = qobject_cast<QComboBox*>(field.editor)) combo->setCurrentText(value);
+    auto* line = qobject_cast<QLineEdit*>(field.editor);
+    if (line != nullptr && line->text() != value) line->setText(value);
+    auto* combo = qobject_cast<QComboBox*>(field.editor);
+    if (combo != nullptr && combo->currentText() != value) combo->setCurrentText(value);
   }
   show_strategies();
   updating_ = false;
@@ -79,12 +81,22 @@ void ScenarioDock::show_strategies() {
     const auto study = session_.study();
     return study && study->document == session_.document() && study->find(entry) != nullptr;
   };
+  if (all != listed_) list_strategies(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    QListWidgetItem* item = strategies_->item(static_cast<int>(i));
+    const Qt::CheckState state = is_chosen(all[i]) ? Qt::Checked : Qt::Unchecked;
+    if (item->checkState() != state) item->setCheckState(state);
+  }
+}
+
+void ScenarioDock::list_strategies(const std::vector<std::string>& all) {
+  listed_ = all;
   strategies_->clear();
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto* item = new QListWidgetItem(label_of(all[i], i), strategies_);
     item->setData(Qt::UserRole, QString::fromStdString(all[i]));
     item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
-    item->setCheckState(is_chosen(all[i]) ? Qt::Checked : Qt::Unchecked);
+    item->setCheckState(Qt::Unchecked);
     item->setToolTip(comment_of(all[i]));
   }
   constexpr int kLeastRows = 5;
@@ -133,7 +145,7 @@ void ScenarioDock::show_notes() {
   ranks_note_->setText(study.scenario.cluster == "local" ? QString()
                        : some ? tr("%1 of %2 GPUs used").arg(ranks).arg(devices)
                               : tr("all %1 GPUs").arg(devices));
-  ranks_note_->setStyleSheet(some ? "color: " + warning(palette()).name() : QString());
+  set_style(*ranks_note_, some ? "color: " + warning(palette()).name() : QString());
   std::set<std::int64_t> tokens;
   for (const StrategyStudy& each : study.strategies) {
     tokens.insert(tokens_per_step(study.scenario, each.imported.strategy));
@@ -157,9 +169,9 @@ void ScenarioDock::show_error(const QString& message) {
     const QString error = error_at(field.key);
     const QString type = field.editor->metaObject()->className();
     field.editor->setToolTip(error.isEmpty() ? field.hint : error);
-    field.editor->setStyleSheet(error.isEmpty() ? QString()
-                                                : type + " { border: 2px solid " + color + "; }");
-    field.label->setStyleSheet(error.isEmpty() ? QString() : "color: " + color);
+    set_style(*field.editor,
+              error.isEmpty() ? QString() : type + " { border: 2px solid " + color + "; }");
+    set_style(*field.label, error.isEmpty() ? QString() : "color: " + color);
   }
   Q_EMIT problems_changed();
 }

@@ -171,9 +171,8 @@ void StrategyView::copy_tsv() const { QApplication::clipboard()->setText(as_tsv(
 void StrategyView::copy_markdown() const { QApplication::clipboard()->setText(as_markdown()); }
 
 void StrategyView::pin_current() {
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-  const QModelIndex index = view_->currentIndex();
-  if (index.isValid()) session_.set_baseline(model_->strategy(sorted->mapToSource(index).row()));
+  const int row = current_row(*view_);
+  if (row >= 0) session_.set_baseline(model_->strategy(row));
 }
 
 }  // namespace zl::gui

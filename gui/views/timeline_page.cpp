@@ -41,7 +41,7 @@ QWidget* TimelinePage::make_chart() {
   rows_->setAccessibleName(tr("Stage whose operations are shown"));
   rows_->setToolTip(tr("A pipeline's stages alone, or one of them with its operations"));
   for (QComboBox* each : {strategy_, beside_, rows_}) {
-    each->setMinimumContentsLength(10);
+    each->setMinimumContentsLength(6);
     each->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   }
   search_ = new QLineEdit;
@@ -72,8 +72,9 @@ QWidget* TimelinePage::make_tables() {
   by_->setAccessibleName(tr("What the totals are added up by"));
   range_ = new QLabel;
   range_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  range_->setWordWrap(true);
   auto* box = new QWidget;
-  box->setMinimumWidth(40 * fontMetrics().averageCharWidth());  // a small window scrolls
+  box->setMinimumWidth(24 * fontMetrics().averageCharWidth());
   auto* layout = new QVBoxLayout(box);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->setSpacing(2);

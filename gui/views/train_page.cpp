@@ -31,7 +31,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
   layout->addLayout(make_bar());
-  layout->addLayout(make_material_bar());
+  layout->addLayout(make_material_bars());
   layout->addLayout(make_checkpoint_bar());
   state_ =
       new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
@@ -91,7 +91,8 @@ QWidget* TrainPage::make_lower_tabs() {
   return tabs;
 }
 
-QHBoxLayout* TrainPage::make_material_bar() {
+// What to train on, and below it where to: one row of it all is wider than a small window.
+QVBoxLayout* TrainPage::make_material_bars() {
   auto* bar = new QHBoxLayout;
   const auto add = [&](const QString& text, const QString& hint, auto choose) {
     auto* button = new QPushButton(text);
@@ -116,10 +117,15 @@ QHBoxLayout* TrainPage::make_material_bar() {
     const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder for trained models"));
     if (!folder.isEmpty()) set_saved_models(folder);
   });
-  bar->addWidget(new QLabel(tr("Save to")));
-  bar->addWidget(models_, 1);
-  bar->addWidget(browse);
-  return bar;
+  bar->addStretch(1);
+  auto* kept = new QHBoxLayout;
+  kept->addWidget(new QLabel(tr("Save to")));
+  kept->addWidget(models_, 1);
+  kept->addWidget(browse);
+  auto* bars = new QVBoxLayout;
+  bars->addLayout(bar);
+  bars->addLayout(kept);
+  return bars;
 }
 
 void TrainPage::use_model(const QString& folder) {

@@ -16,6 +16,7 @@ class QHBoxLayout;
 class QLineEdit;
 class QLabel;
 class QPushButton;
+class QVBoxLayout;
 
 namespace zl::gui {
 
@@ -63,7 +64,7 @@ class TrainPage : public QWidget {
   };
   QHBoxLayout* make_bar();
   QHBoxLayout* make_checkpoint_bar();
-  QHBoxLayout* make_material_bar();
+  QVBoxLayout* make_material_bars();
   QWidget* make_lower_tabs();
   void take_evaluation(int index, const EvaluationPoint& point);
   std::vector<std::string> chosen() const;

@@ -49,10 +49,15 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
       live->step(step, metrics.loss);
     };
   }
+  if (can.is_recording) {
+    hooks.overflows = skipped_.of(scenario_, strategy, store_ ? &*store_ : nullptr);
+  }
   RunResult result = attempt_run(runner_, scenario_, strategy, backend, hooks);
+  skipped_.add(scenario_, strategy, result);
   name_accelerator(can, environment_);
   live.reset();
-  if (store_) store(result, strategy);
+  // A resumed run whose steps were all done is in the database already.
+  if (store_ && (result.steps > 0 || result.outcome != Outcome::ok)) store(result, strategy);
   if (result.outcome == Outcome::interrupted && !can.is_recording && interrupted()) {
     log_info(hooks.checkpoint.folder.empty()
                  ? "its weights are gone; with --checkpoint FOLDER it could go on"
@@ -65,15 +70,18 @@ RunResult Experiment::run(const ImportedStrategy& strategy, const std::string& b
 void Experiment::store(RunResult& result, const ImportedStrategy& strategy) {
   try {
     result.run_id = store_run(*store_, scenario_, strategy, result, environment_, labels_);
+  } catch (const Error& error) {
+    not_stored_ = error.code();
+    print_error(std::string("not stored: ") + error.what());
   } catch (const std::exception& error) {
-    store_failed_ = true;
+    not_stored_ = ErrorCode::failed;
     print_error(std::string("not stored: ") + error.what());
   }
 }
 
 void Experiment::add_to(Ending& ending) const {
   ending.interrupted |= interrupted();
-  ending.store_failed |= store_failed_;
+  if (not_stored_) ending.not_stored = not_stored_;
 }
 
 int Experiment::exit_code(std::span<const RunResult> results) const {
@@ -89,7 +97,8 @@ int exit_code(const Ending& ending, std::span<const RunResult> results, bool req
       return ((result.outcome == outcomes) || ...);
     });
   };
-  if (ending.store_failed || any(Outcome::failed)) return static_cast<int>(ErrorCode::failed);
+  if (any(Outcome::failed)) return static_cast<int>(ErrorCode::failed);
+  if (ending.not_stored) return static_cast<int>(*ending.not_stored);
   const bool refused = any(Outcome::out_of_memory, Outcome::infeasible);
   if (refused && (require_fit || !any(Outcome::ok))) {
     return static_cast<int>(ErrorCode::infeasible);

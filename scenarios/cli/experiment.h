@@ -7,20 +7,23 @@
 #include <span>
 #include <string>
 
+#include "core/base/error.h"
 #include "results/environment.h"
 #include "results/store.h"
 #include "scenarios/cli/options.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/skipped_steps.h"
 
 namespace zl::cli {
 
 // How runs of one scenario or several ended, besides their outcomes.
 struct Ending {
-  bool interrupted = false, store_failed = false;
+  bool interrupted = false;
+  std::optional<ErrorCode> not_stored = {};  // why
 };
 
-// 130 when interrupted, else 1 when a run failed or could not be stored, else 4 when none fits, or
-// not every one does that must, else 0.
+// 130 when interrupted, else 1 when a run failed, else why one could not be stored (3: the database
+// is damaged), else 4 when none fits, or not every one does that must, else 0.
 int exit_code(const Ending& ending, std::span<const RunResult> results, bool require_fit);
 
 class Experiment {
@@ -36,7 +39,8 @@ class Experiment {
 
   // Prints nothing: see announce(). A failure of the machine is a result (`failed`), and a run that
   // Ctrl-C cut short is `interrupted`, stored with its steps. Throws Error for an invalid scenario
-  // or data and for a backend that cannot be used. hooks.stop is set here.
+  // or data and for a backend that cannot be used. hooks.stop is set here, and hooks.overflows of a
+  // recording.
   RunResult run(const ImportedStrategy& strategy, const std::string& backend, RunHooks hooks);
 
   void add_to(Ending& ending) const;
@@ -51,7 +55,8 @@ class Experiment {
   std::optional<Store> store_;
   std::filesystem::path database_;
   RunLabels labels_;
-  bool store_failed_ = false;
+  SkippedSteps skipped_;
+  std::optional<ErrorCode> not_stored_;
   const std::atomic<bool>& stop_;
 };
 

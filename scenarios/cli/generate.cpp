@@ -31,7 +31,7 @@ struct GenerateOptions {
   std::uint64_t seed = 1234;
   GenerationOptions generation;
   bool ignore_end = false;
-  std::int64_t ranks = 1;
+  int ranks = 1;
 };
 
 Speaker speaker_of(const GenerateOptions& options) {
@@ -48,12 +48,13 @@ double per_second(std::int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
-std::string summary(const GenerationRun& run, const std::string& where) {
+std::string summary(const GenerationRun& run, const std::string& where, int ranks) {
   const Generated& made = run.generated;
+  const std::string each = ranks == 1 ? "" : fmt::format(" ({} ranks; bytes of each)", ranks);
   return fmt::format(
-      "{}: {} prompt tokens, first token after {}; {} tokens more at {:.1f} tokens/s; weights {}, "
-      "cache {} a token, peak memory {}",
-      where, made.prompt_tokens, readable(run.first_token.seconds, Unit::seconds),
+      "{}{}: {} prompt tokens, first token after {}; {} tokens more at {:.1f} tokens/s; weights "
+      "{}, cache {} a token, peak memory {}",
+      where, each, made.prompt_tokens, readable(run.first_token.seconds, Unit::seconds),
       made.decoded_tokens, per_second(made.decoded_tokens, run.decode.seconds),
       readable(run.weight_bytes, Unit::bytes), readable(run.cache_bytes_per_token, Unit::bytes),
       readable(run.peak.total(), Unit::bytes));
@@ -64,11 +65,12 @@ Json time_json(const GenerationRun::Time& time) {
 }
 
 Json run_to_json(const GenerationRun& run, const Speaker& speaker, const std::string& backend,
-                 DType dtype) {
+                 int ranks, DType dtype) {
   const Generated& made = run.generated;
   return {{"model", speaker.scenario.model.name},
           {"cluster", speaker.scenario.cluster},
           {"backend", backend},
+          {"ranks", ranks},
           {"precision", name_of(dtype)},
           {"prompt_tokens", made.prompt_tokens},
           {"output_tokens", made.output_tokens},
@@ -93,8 +95,9 @@ GenerationRequest request_of(const GenerateOptions& options, const Speaker& spea
                              const std::vector<std::string>& prompts) {
   GenerationRequest request{
       .model = speaker.scenario.model, .seed = options.seed, .options = options.generation};
+  request.ranks = options.ranks;
   request.dtype = speaker.dtype();
-  if (speaker.checkpoint) request.sparse = speaker.checkpoint->is.strategy.sparse_attention;
+  request.sparse = speaker.sparse;
   request.options.sampling.seed = options.seed;
   if (!prompts.empty()) {
     for (const std::string& prompt : prompts) {
@@ -112,16 +115,22 @@ GenerationRequest request_of(const GenerateOptions& options, const Speaker& spea
 void say(const GenerateOptions& options, const Speaker& speaker, const GenerationRequest& request,
          const GenerationRun& run, const std::string& backend,
          const std::vector<std::string>& texts) {
-  if (parse_format(options.format) != Format::json) return log_info(summary(run, backend));
-  Json object = run_to_json(run, speaker, backend, request.dtype);
+  if (parse_format(options.format) != Format::json) {
+    return log_info(summary(run, backend, request.ranks));
+  }
+  Json object = run_to_json(run, speaker, backend, request.ranks, request.dtype);
   if (!texts.empty()) object["texts"] = texts;
   if (backend != "sim") object["outputs"] = run.generated.outputs;
   print(pretty(object));
 }
 
 // Text grows by a token at a time, for which most layouts have no rows.
-void warn_of_layout(const SparseAttentionConfig& sparse, const std::string& model) {
-  if (!sparse.is_sparse() || block_window(sparse).block > 0) return;
+void tell_of_layout(const SparseAttentionConfig& sparse, const std::string& model) {
+  if (!sparse.is_sparse()) return;
+  if (block_window(sparse).block > 0) {
+    return log_info(model + ": attends to the blocks that it was trained with, " +
+                    name_of(sparse.mode));
+  }
   log_warning(model + ": trained with sparse_attention.mode \"" + name_of(sparse.mode) +
               "\"; generation has no such layout and attends to all tokens before, which the "
               "model did not learn to: expect a text that is worse than its loss");
@@ -130,22 +139,22 @@ void warn_of_layout(const SparseAttentionConfig& sparse, const std::string& mode
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
   const sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
+  if (request.ranks > cluster.devices) {
+    throw Error(ErrorCode::usage, "--ranks: " + std::to_string(request.ranks) +
+                                      " are more than the " + std::to_string(cluster.devices) +
+                                      " devices of --cluster " + speaker.scenario.cluster);
+  }
   const GenerationRun run = predict_generation(request, cluster);
   if (parse_format(options.format) == Format::json) {
     say(options, speaker, request, run, "sim", {});
   } else {
-    print(summary(run, speaker.scenario.model.name + " on " + speaker.scenario.cluster) + "\n");
+    const std::string where = speaker.scenario.model.name + " on " + speaker.scenario.cluster;
+    print(summary(run, where, request.ranks) + "\n");
   }
   return 0;
 }
 
 int generate(const GenerateOptions& options) {
-  if (options.ranks != 1) {
-    throw Error(ErrorCode::usage,
-                "--ranks: text is made by one rank, which has all cores of this machine, or one "
-                "GPU; remove it: several --prompt are one batch there. For more machines, start "
-                "`zerolab generate` on each with its part of the prompts");
-  }
   const std::vector<std::string> prompts = prompts_of(options);
   const Speaker speaker = speaker_of(options);
   const bool predicted =
@@ -158,12 +167,12 @@ int generate(const GenerateOptions& options) {
   }
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
-  warn_of_layout(request.sparse, options.model);
+  tell_of_layout(request.sparse, options.model);
   if (predicted) return predict(options, speaker, request);
   request.weights = open_weights(speaker);
   const Runner runner;
   const std::string backend = options.backend.empty() ? "cpu" : options.backend;
-  const auto world = runner.backends().make(backend, {.ranks = 1});
+  const auto world = runner.backends().make(backend, {.ranks = options.ranks});
   const bool is_text = parse_format(options.format) != Format::json;
   Readers readers(*speaker.tokenizer, prompts, is_text);
   request.options.on_token = [&](int sequence, std::int32_t token) {
@@ -220,7 +229,9 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   sub->add_option("--sequences", options->sequences, "Of a prediction: how many at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16));
-  sub->add_option("--ranks", options->ranks, "1: there is no other number yet");
+  sub->add_option("--ranks", options->ranks,
+                  "Devices that have the model together, a part of every layer each (default 1)")
+      ->check(CLI::Range(1, 64));
   add_format(*sub, options->format, "table (the text) or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return generate(*options); }; });

@@ -122,7 +122,7 @@ struct CheckpointOptions {
 int import_checkpoint(const CheckpointOptions& options) {
   const Format format = parse_format(options.format);
   const CheckpointedRun run = read_checkpointed_run(options.folder);
-  SaveModelOptions how{.source = options.source};
+  SaveModelOptions how{.source = options.source, .sparse = run.is.strategy.sparse_attention};
   if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
   check_model_folder(options.out);
   SavedModel model(options.out, run.is.model, how);

@@ -21,12 +21,10 @@ int train_twin(const Scenario& scenario, const ImportedStrategy& plan,
            std::to_string(twin.run.steps) + " steps of " + twin.model.name);
   std::array<RunResult, 2> runs;
   runs[0] = experiment.run(strategy, "cpu", {});
-  RunHooks hooks;
-  hooks.overflows = overflowed_steps(runs[0]);
-  if (!experiment.interrupted()) runs[1] = experiment.run(strategy, "sim", std::move(hooks));
+  if (!experiment.interrupted()) runs[1] = experiment.run(strategy, "sim", {});
   for (const RunResult& run : runs) announce(run);
   if (const int code = experiment.exit_code(runs); code != 0) return code;
-  const RunResult recorded = recorded_books(twin);
+  const RunResult recorded = recorded_books(twin, overflowed_steps(runs[0]));
   std::string text = "\nThe plan made small and trained here: " + setup_line(runs) + "\n" +
                      render(summary_table(runs), format);
   text += "\nPredicted against measured step time:\n" + render(prediction_table(runs), format);

@@ -36,10 +36,8 @@ struct Place {
   std::size_t at = 0, of = 1;
 };
 
-// `real`: what real runs of the scenario gave so far.
 RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedStrategy& strategy,
-                  const std::string& backend, RunHooks hooks, const std::vector<RunResult>& real,
-                  Place place) {
+                  const std::string& backend, RunHooks hooks, Place place) {
   const RunSettings& settings = experiment.scenario().run;
   const std::string label = strategy.strategy.name + " on " + backend;
   const bool is_real = !runner.backends().capabilities(backend).is_recording;
@@ -57,11 +55,6 @@ RunResult run_one(const Runner& runner, Experiment& experiment, const ImportedSt
           fmt::format("{}: step {} loss {:.5f} {:.4f} s", label, step, metrics.loss, seconds));
       bar.update(step, fmt::format("loss {:.4f}", metrics.loss));
     };
-  } else {
-    const auto twin = std::find_if(real.rbegin(), real.rend(), [&](const RunResult& each) {
-      return !each.predicted && each.strategy == strategy.strategy.name;
-    });
-    if (twin != real.rend()) hooks.overflows = overflowed_steps(*twin);
   }
   RunResult result = experiment.run(strategy, backend, std::move(hooks));
   bar.clear();
@@ -177,8 +170,7 @@ std::vector<RunResult> run_all(const Runner& runner, Experiment& experiment,
     for (const std::string& backend : in_order(backends, strategy.strategy, runner)) {
       if (experiment.interrupted()) break;
       bar.clear();
-      results.push_back(
-          run_one(runner, experiment, strategy, backend, options.hooks, results, place));
+      results.push_back(run_one(runner, experiment, strategy, backend, options.hooks, place));
     }
   }
   bar.update_if_slow(static_cast<std::int64_t>(place.at) + 1);

@@ -1,7 +1,6 @@
 #include "scenarios/cli/run_choice.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 #include <string_view>
 
@@ -14,10 +13,8 @@ std::vector<std::int64_t> run_ids(const std::string& text) {
   std::vector<std::int64_t> ids;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    std::int64_t id = 0;
-    const char* end = word.data() + word.size();
-    const auto [stopped, error] = std::from_chars(word.data(), end, id);
-    if (error != std::errc() || stopped != end || id < 1) {
+    const std::int64_t id = integer_in(word).value_or(0);
+    if (id < 1) {
       throw Error(ErrorCode::usage, "\"" + shortened(word) +
                                         "\" is no id of a run, such as 12 or 3,5,9; `zerolab runs` "
                                         "lists them");

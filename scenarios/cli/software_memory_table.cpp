@@ -43,20 +43,6 @@ std::string software_memory_text(const std::vector<NamedBytes>& all, Format form
          gap + render(table, format);
 }
 
-Table software_parts_table(const SoftwareBytes& bytes) {
-  Table table{{{"tag", Align::left},
-               {"what", Align::left},
-               {"bytes", Align::right, Unit::bytes},
-               {"share", Align::right, Unit::fraction}},
-              {}};
-  const auto whole = static_cast<double>(bytes.held.total());
-  for (const sim::HeldPart& part : bytes.held.parts) {
-    table.rows.push_back({std::string(name_of(part.tag)), std::string(part.what), part.bytes,
-                          static_cast<double>(part.bytes) / whole});
-  }
-  return table;
-}
-
 Json software_bytes_json(const SoftwareBytes& bytes) {
   const TaggedBytes peak = bytes.held.peak();
   Json object = {{"software", bytes.software}, {"total", bytes.held.total()}};

@@ -19,8 +19,6 @@ struct NamedBytes {
 // A row for each; no rows: an empty text.
 std::string software_memory_text(const std::vector<NamedBytes>& all, Format format);
 
-// Where the bytes go, the largest first.
-Table software_parts_table(const SoftwareBytes& bytes);
 Json software_bytes_json(const SoftwareBytes& bytes);
 
 }  // namespace zl::cli

@@ -1,7 +1,6 @@
 #include "scenarios/cli/swept_options.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -38,9 +37,8 @@ std::vector<std::string> values_of(const std::string& text) {
 }
 
 void set_lr(const std::string& text, ScenarioOverrides& overrides) {
-  double lr = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), lr);
-  if (status != std::errc() || end != text.data() + text.size() || !(lr >= 0 && lr < 1e38)) {
+  const double lr = real_in(text).value_or(-1);
+  if (!(lr >= 0 && lr < 1e38)) {
     throw Error(ErrorCode::usage,
                 "--lr: \"" + shortened(text) + "\" is not a learning rate, such as 3e-4");
   }
@@ -51,11 +49,7 @@ void add_count_edit(CLI::App& app, ScenarioOptions& options, const std::string& 
                     const std::string& help, std::optional<std::int64_t> StrategyEdits::*member) {
   add_swept(app, options, name, help,
             [name, member](const std::string& text, ScenarioOverrides& o) {
-              try {
-                o.edits.*member = parse_count(text, 1000);
-              } catch (const Error& error) {
-                throw Error(ErrorCode::usage, name + ": " + error.what());
-              }
+              o.edits.*member = of_option(name, [&] { return parse_count(text, 1000); });
             });
 }
 
@@ -105,7 +99,7 @@ void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
 
 void add_edits(CLI::App& app, ScenarioOptions& options) {
   add_swept(app, options, "--recompute",
-            "Of every strategy: none, full, every:K, selective:attention, auto, ...",
+            "Of every strategy: none, full, every:K, blocks:N, selective:attention, auto",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
   add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });

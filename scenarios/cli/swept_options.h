@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "scenarios/files/load_scenario.h"
 
 namespace CLI {
@@ -13,6 +14,16 @@ class App;
 }
 
 namespace zl::cli {
+
+// What `read` returns; errors of reading an option's value get its name in front.
+template <class Read>
+auto of_option(const std::string& name, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(ErrorCode::usage, name + ": " + error.what());
+  }
+}
 
 // An option with several values: "--micro-batch 1,2,4".
 struct Sweep {

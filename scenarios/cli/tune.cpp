@@ -248,7 +248,7 @@ int run_trials(const TuneOptions& options) {
   print(render(trials_table(sweeps, trials), format));
   const bool has_best = std::isfinite(best_loss(trials.front()));
   if (has_best) log_info("the best:" + arguments_of(sweeps, trials.front()));
-  if (ending.interrupted || ending.store_failed || !has_best) {
+  if (ending.interrupted || ending.not_stored || !has_best) {
     std::vector<RunResult> results;
     for (const Trial& trial : trials) results.push_back(trial.result);
     return exit_code(ending, results, false);

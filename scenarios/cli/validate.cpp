@@ -1,12 +1,6 @@
 // `zerolab validate`: published runs, or one's own, beside what is predicted of them.
-#include "scenarios/published/validate.h"
-
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +10,7 @@
 #include "scenarios/cli/options.h"
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/validate_meshes.h"
+#include "scenarios/published/validate_tables.h"
 
 namespace zl::cli {
 namespace {
@@ -25,60 +20,6 @@ struct ValidateOptions {
   bool meshes = false;
   std::string format = "table";
 };
-
-Table accuracy_table(const std::vector<Accuracy>& all, bool with_source) {
-  Table table{{{"software", Align::left},
-               {"GPU", Align::left},
-               {"runs"},
-               {"mean error", Align::right, Unit::fraction},
-               {"bias", Align::right, Unit::fraction},
-               {"p95", Align::right, Unit::fraction},
-               {"rank correlation"},
-               {"inside bar", Align::right, Unit::fraction}},
-              {}};
-  if (with_source) table.columns.insert(table.columns.begin(), {"source", Align::left});
-  for (const Accuracy& each : all) {
-    std::vector<Cell> row = {each.software,
-                             each.gpu,
-                             each.rows,
-                             each.mape,
-                             each.bias,
-                             each.p95,
-                             each.rows < 3 ? Cell() : Cell(each.rank_correlation),
-                             each.inside};
-    if (with_source) row.insert(row.begin(), each.source);
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-Table worst_table(const std::vector<Accuracy>& all, Unit unit) {
-  Table table{{{"run", Align::left},
-               {"software", Align::left},
-               {"measured", Align::right, unit},
-               {"predicted", Align::right, unit},
-               {"error", Align::right, Unit::fraction},
-               {"inside bar", Align::left}},
-              {}};
-  for (const Accuracy& group : all) {
-    for (const Judged* each : group.worst) {
-      table.rows.push_back({each->run->id, each->run->software, each->measured, each->predicted,
-                            each->error(), std::string(each->is_inside() ? "yes" : "no")});
-    }
-  }
-  return table;
-}
-
-// Reasons by how many runs have them.
-std::vector<std::pair<std::string, std::int64_t>> reasons(const std::vector<Judged>& judged) {
-  std::map<std::string, std::int64_t> counts;
-  for (const Judged& each : judged) {
-    if (!each.is_predicted()) ++counts[each.why_not];
-  }
-  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, std::greater{}, [](const auto& each) { return each.second; });
-  return sorted;
-}
 
 Json accuracy_json(const Accuracy& accuracy) {
   Json worst = Json::array();
@@ -137,8 +78,7 @@ std::string validation_text(const std::vector<Judged>& judged, Format format, Un
   const std::vector<Accuracy> by_software = accuracy_by_software(judged);
   if (format == Format::csv)
     return render(accuracy_table(accuracy_by_source(judged), true), format);
-  Table without{{{"not predicted because", Align::left}, {"runs"}}, {}};
-  for (const auto& [why, count] : reasons(judged)) without.rows.push_back({why, count});
+  const Table without = not_predicted_table(judged);
   std::string text = render(accuracy_table(by_software, false), format) + "\n" +
                      render(accuracy_table(accuracy_by_source(judged), true), format) +
                      "\nThe worst five of each software and GPU:\n" +

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/deepspeed/fields.h"
+
 namespace zl {
 namespace {
 
@@ -10,7 +12,7 @@ void reject_deprecated_twins(Keys& keys) {
   struct Pair {
     std::string old_key, new_key;
   };
-  const std::string zero = "zero_optimization.";
+  const std::string& zero = fields::kZero;
   for (const Pair& pair : {Pair{zero + "cpu_offload", zero + "offload_optimizer.device"},
                            Pair{zero + "cpu_offload_param", zero + "offload_param.device"},
                            Pair{zero + "cpu_offload_params", zero + "offload_param.device"},

@@ -3,7 +3,12 @@
 // Ownership: none. Threads: pure functions.
 #pragma once
 
+#include <string>
+
 namespace zl::fields {
+
+// Before the names of its keys.
+inline const std::string kZero = "zero_optimization.";
 
 template <class Zero, class Visitor>
 void visit_stage3(Zero& zero, Visitor&& visit) {

@@ -17,6 +17,10 @@ std::string_view rest(std::string_view path) {
 
 // Strips `path` from the front of `row`, component by component; false when they differ.
 bool strip_prefix(std::string_view& row, std::string_view path) {
+  // Most rows are others already in the first letter.
+  if (!row.empty() && !path.empty() && row.front() != path.front() && row.front() != '*') {
+    return false;
+  }
   while (!path.empty()) {
     const std::string_view pattern = first_component(row);
     if (pattern != "*" && pattern != first_component(path)) return false;
@@ -44,7 +48,7 @@ std::string canonical_path(std::string_view path) {
     return "bf16" + std::string(path.substr(std::string_view("bfloat16").size()));
   }
   if (path.starts_with(kZero) && path.substr(kZero.size()).starts_with(kStage3)) {
-    const std::string plain =
+    std::string plain =
         std::string(kZero) + std::string(path.substr(kZero.size() + kStage3.size()));
     const KeySpec* row = find_row([&plain](const KeySpec& spec) { return spec.path == plain; });
     if (row != nullptr && row->stage3_alias) return plain;

@@ -13,7 +13,7 @@
 namespace zl {
 namespace {
 
-const std::string kZero = "zero_optimization.";
+using fields::kZero;
 const std::string kOptimizer = kZero + "offload_optimizer.";
 const std::string kParameters = kZero + "offload_param.";
 

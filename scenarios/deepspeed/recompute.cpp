@@ -1,11 +1,20 @@
 #include "scenarios/deepspeed/recompute.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/text.h"
 
 namespace zl {
 namespace {
+
+// Of "every:K" and "blocks:N" the number; 0: it is none.
+std::int64_t count_in(const std::string& text) {
+  constexpr std::size_t kMostDigits = 6;
+  const auto count = text.size() > kMostDigits ? std::nullopt : integer_in(text);
+  return count && *count > 0 ? *count : 0;
+}
 
 // Returns false for a text outside the grammar of x-zerolab.recompute.
 bool parse_recompute(const std::string& text, RecomputeConfig& out) {
@@ -19,11 +28,13 @@ bool parse_recompute(const std::string& text, RecomputeConfig& out) {
   } else if (text == "auto") {
     out.mode = RecomputeMode::automatic;
   } else if (const std::string every = rest_after("every:"); !every.empty()) {
-    if (every.size() > 6 || every.find_first_not_of("0123456789") != std::string::npos)
-      return false;
     out.mode = RecomputeMode::every_k;
-    out.every = std::stoll(every);
-    return out.every >= 1;
+    out.every = count_in(every);
+    return out.every > 0;
+  } else if (const std::string blocks = rest_after("blocks:"); !blocks.empty()) {
+    out.mode = RecomputeMode::first_blocks;
+    out.blocks = count_in(blocks);
+    return out.blocks > 0;
   } else if (const std::string parts = rest_after("selective:"); !parts.empty()) {
     out.mode = RecomputeMode::selective;
     out.attention = parts == "attention" || parts == "attention,mlp" || parts == "mlp,attention";
@@ -53,8 +64,8 @@ RecomputeConfig build_recompute(Keys& keys) {
   if (!parse_recompute(mode, recompute)) {
     keys.effects().reject(
         path, "\"" + shortened(mode) +
-                  "\" is not one of none, full, every:K, selective:attention, selective:mlp, "
-                  "selective:attention,mlp, auto");
+                  "\" is not one of none, full, every:K, blocks:N, selective:attention, "
+                  "selective:mlp, selective:attention,mlp, auto");
   } else if (full && recompute.mode != RecomputeMode::full) {
     keys.effects().reject(path,
                           "\"" + mode + "\" contradicts gradient_checkpointing: true; remove one");

@@ -8,7 +8,7 @@
 namespace zl {
 namespace {
 
-const std::string kZero = "zero_optimization.";
+using fields::kZero;
 
 // What "auto" is: factor * hidden^power, as Hugging Face's integration resolves it.
 struct SizeByHidden {

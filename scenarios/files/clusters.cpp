@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -33,6 +35,18 @@ sim::ClusterSpec with_memory(sim::ClusterSpec machine) {
   return machine;
 }
 
+// Those of the catalogue are parsed once: an edit in the dashboard asks for one several times.
+sim::ClusterSpec find_or_remember(const std::string& name, const sim::ClusterSources& sources) {
+  constexpr std::size_t kMost = 64;
+  static std::mutex mutex;
+  static std::map<std::string, sim::ClusterSpec> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  if (known.size() >= kMost) known.clear();
+  return known[name] = sim::find_cluster(name, sources);
+}
+
 }  // namespace
 
 sim::ClusterSpec load_cluster(const std::string& given) {
@@ -51,10 +65,10 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   sim::ClusterSources sources;
   sources.gpus = catalog_names("clusters");
   sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
+  if (name_or_path != "local") return find_or_remember(name_or_path, sources);
   const std::string path = local_cluster_path();
-  if (name_or_path == "local" && std::filesystem::exists(path)) sources.local = read_file(path);
-  sim::ClusterSpec cluster = sim::find_cluster(name_or_path, sources);
-  return name_or_path == "local" ? with_memory(std::move(cluster)) : cluster;
+  if (std::filesystem::exists(path)) sources.local = read_file(path);
+  return with_memory(sim::find_cluster(name_or_path, sources));
 }
 
 std::string software_text(const std::string& name_or_path) {

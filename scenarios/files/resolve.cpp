@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "scenarios/files/attention_layout.h"
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/defaults.h"
 #include "scenarios/files/file_kind.h"
@@ -214,8 +215,11 @@ Scenario resolve_scenario(Json document, const std::string& name,
     if (is_long_by_default(out.model)) cuts.push_back(long_default_text(out.model));
     for (std::string& cut : sequence_cut(out)) cuts.push_back(std::move(cut));
   }
+  const SparseAttentionConfig trained = attention_layout(out.run.weights, out.model);
   for (ImportedStrategy& each : out.strategies) {
     each.warnings.insert(each.warnings.end(), cuts.begin(), cuts.end());
+    const std::string other = other_layout(each.strategy.sparse_attention, trained);
+    if (!other.empty()) each.warnings.push_back(other);
   }
   require_texts(scenario_to_json(out), "");
   return out;

@@ -84,6 +84,12 @@ struct RunKey {
     when_not_default,  // scenarios from before the key keep their hash
     never              // the resolved strategies have it
   } written;
+  // Whether the books of a simulated rank depend on it: it computes no numbers and is priced later.
+  enum class Recorded : std::uint8_t {
+    yes,
+    no,
+    of_texts  // where the head reads texts, which are drawn with their lengths
+  } recorded;
   const char* help;
 };
 
@@ -96,69 +102,72 @@ template <class Visitor>
 void visit_run_keys(Visitor&& visit) {
   using namespace run_value;
   using enum RunKey::Written;
+  using enum RunKey::Recorded;
   using S = RunSettings;
   using O = RunOverrides;
   constexpr std::int64_t kMillion = 1'000'000;  // a result holds the time of each step
-  const auto key = [](const char* name, RunKey::Written written, const char* help) {
-    return RunKey{name, written, help};
+  const auto key = [](const char* name, RunKey::Written written, RunKey::Recorded recorded,
+                      const char* help) {
+    return RunKey{name, written, recorded, help};
   };
-  visit(key("ranks", always, "Data-parallel ranks"), &S::ranks, &O::ranks, Whole{1, kMillion});
-  visit(key("steps", always, "Optimizer steps"), &S::steps, &O::steps, Whole{1, kMillion});
-  visit(key("seed", always, "Seed of weights, data order and dropout"), &S::seed, &O::seed,
-        Whole{0, INT64_MAX});
-  visit(key("precision", never, "fp32, bf16 or fp16"), &S::precision, &O::precision, Precision{});
-  visit(key("micro_batch", never, "Sequences per rank and micro-batch"), &S::micro_batch,
+  visit(key("ranks", always, yes, "Data-parallel ranks"), &S::ranks, &O::ranks, Whole{1, kMillion});
+  visit(key("steps", always, yes, "Optimizer steps"), &S::steps, &O::steps, Whole{1, kMillion});
+  visit(key("seed", always, of_texts, "Seed of weights, data order and dropout"), &S::seed,
+        &O::seed, Whole{0, INT64_MAX});
+  visit(key("precision", never, yes, "fp32, bf16 or fp16"), &S::precision, &O::precision,
+        Precision{});
+  visit(key("micro_batch", never, yes, "Sequences per rank and micro-batch"), &S::micro_batch,
         &O::micro_batch, Whole{1, kMillion});
-  visit(key("gradient_accumulation", never, "Micro-batches per step"), &S::gradient_accumulation,
-        &O::gradient_accumulation, Whole{1, kMillion});
-  visit(key("sequence_length", always, "Tokens per sequence"), &S::sequence_length,
+  visit(key("gradient_accumulation", never, yes, "Micro-batches per step"),
+        &S::gradient_accumulation, &O::gradient_accumulation, Whole{1, kMillion});
+  visit(key("sequence_length", always, yes, "Tokens per sequence"), &S::sequence_length,
         &O::sequence_length, Whole{1, 1 << 24, 1024});
-  visit(key("data", always,
+  visit(key("data", always, no,
             "Text file, .bin of uint16 tokens, bible, or synthetic; for an encoder .jsonl, or "
             "bible-testaments"),
         &S::data, &O::data, Text{});
-  visit(key("eval_data", when_not_default,
+  visit(key("eval_data", when_not_default, no,
             "Text file or .bin that is not trained on: the loss and the perplexity on it"),
         &S::eval_data, &O::eval_data, Text{});
   visit(
-      key("eval_every", when_not_default,
+      key("eval_every", when_not_default, no,
           "Judge the model by eval_data every N steps and keep the best one (default: at the end)"),
       &S::eval_every, &O::eval_every, Whole{0, kMillion});
-  visit(key("eval_stride", when_not_default,
+  visit(key("eval_stride", when_not_default, no,
             "Tokens from one sequence of eval_data to the next: less than their length gives every "
             "token more to look back at (default: the length)"),
         &S::eval_stride, &O::eval_stride, Whole{0, 1 << 24, 1024});
-  visit(key("eval_samples", when_not_default,
+  visit(key("eval_samples", when_not_default, no,
             "Sequences of eval_data to judge by, evenly spread over it (default: all)"),
         &S::eval_samples, &O::eval_samples, Whole{0, kMillion});
-  visit(key("tokenizer", always, "byte, or a folder with vocab.json and merges.txt"), &S::tokenizer,
-        &O::tokenizer, Text{});
+  visit(key("tokenizer", always, no, "byte, or a folder with vocab.json and merges.txt"),
+        &S::tokenizer, &O::tokenizer, Text{});
   visit(
-      key("task", when_not_default,
+      key("task", when_not_default, yes,
           "What an encoder is trained for: classify (labels of texts) or mlm (masked tokens); else "
           "what its head is for"),
       &S::task, &O::task, Text{"classify, mlm"});
-  visit(key("labels", when_not_default, "How many labels there are to tell; else the model's"),
+  visit(key("labels", when_not_default, yes, "How many labels there are to tell; else the model's"),
         &S::labels, &O::labels, Whole{2, kMillion});
-  visit(key("weights", when_not_default,
+  visit(key("weights", when_not_default, no,
             "Folder of a Hugging Face model to start from (of --model FOLDER: that), or random"),
         &S::weights, &O::weights, Text{});
-  visit(key("device_memory", always, "Memory budget of a rank, such as 16GiB"), &S::device_memory,
-        &O::device_memory, Bytes{});
-  visit(key("host_memory", when_not_default, "Budget of a rank's offload to the host"),
+  visit(key("device_memory", always, yes, "Memory budget of a rank, such as 16GiB"),
+        &S::device_memory, &O::device_memory, Bytes{});
+  visit(key("host_memory", when_not_default, yes, "Budget of a rank's offload to the host"),
         &S::host_memory, &O::host_memory, Bytes{});
-  visit(key("nvme_path", never, "Folder of what is offloaded to nvme"), &S::nvme_path,
+  visit(key("nvme_path", never, yes, "Folder of what is offloaded to nvme"), &S::nvme_path,
         &O::nvme_path, Text{});
-  visit(key("link_bandwidth", when_not_default,
+  visit(key("link_bandwidth", when_not_default, no,
             "What a rank (of a cluster: a node) sends at most, such as 4.1Gbit"),
         &S::link_bandwidth, &O::link_bandwidth, Bandwidth{});
-  visit(key("communicator", when_not_default,
+  visit(key("communicator", when_not_default, no,
             "Of cpu ranks: threads (the default), or mpi for one process a rank (mpirun)"),
         &S::communicator, &O::communicator, Text{"threads, mpi"});
-  visit(key("software", when_not_default,
+  visit(key("software", when_not_default, no,
             "What a simulated GPU runs: see zerolab show software (default: torch-fsdp2-compile)"),
         &S::software, &O::software, Text{});
-  visit(key("deterministic", when_not_default,
+  visit(key("deterministic", when_not_default, no,
             "The same bits at every run (the default); without, CUDA fuses more"),
         &S::deterministic, &O::deterministic, Flag{});
 }

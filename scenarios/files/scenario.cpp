@@ -38,9 +38,8 @@ std::string canonical_json(const Scenario& scenario, int indent) {
 }
 
 Scenario with_one_strategy(const Scenario& scenario, const ImportedStrategy& strategy) {
-  Scenario one = scenario;
-  one.strategies = {strategy};
-  return one;
+  return {scenario.name,         scenario.model, scenario.cluster,
+          scenario.cluster_json, {strategy},     scenario.run};
 }
 
 std::string content_hash(const Scenario& scenario) {

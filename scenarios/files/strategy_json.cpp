@@ -231,6 +231,8 @@ std::string recompute_text(const RecomputeConfig& recompute) {
              (recompute.activation ? "mlp" : "");
     case RecomputeMode::automatic:
       return "auto";
+    case RecomputeMode::first_blocks:
+      return "blocks:" + std::to_string(recompute.blocks);
   }
   return "none";
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,11 +20,7 @@ using Fate = ForeignGroup::Fate;
 std::optional<double> number_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return real_in(value.get_ref<const std::string&>());
 }
 
 std::string plain(const Json& value) {
@@ -39,12 +34,6 @@ void each_word(std::string_view list, char separator, const Visit& visit) {
     if (end > begin) visit(list.substr(begin, end - begin));
     begin = end + 1;
   }
-}
-
-bool has_word(std::string_view list, char separator, std::string_view word) {
-  bool found = false;
-  each_word(list, separator, [&](std::string_view each) { found = found || each == word; });
-  return found;
 }
 
 const ForeignGroup* group_of(std::span<const ForeignGroup> groups, std::string_view key) {
@@ -78,15 +67,21 @@ const std::string* found_in(const std::vector<std::pair<std::string, std::string
 
 // "strategy.KEY: ..." of the DeepSpeed import by the name that the file has for KEY.
 std::string renamed(const std::string& text, std::span<const ForeignName> names) {
-  constexpr std::string_view kPrefix = "strategy.";
+  constexpr std::string_view kStart = "strategy.";
   for (const auto& [strategy, own] : names) {
-    const std::string begin = std::string(kPrefix) + std::string(strategy) + ":";
+    const std::string begin = std::string(kStart) + std::string(strategy) + ":";
     if (text.starts_with(begin)) return std::string(own) + text.substr(begin.size() - 1);
   }
   return text;
 }
 
 }  // namespace
+
+bool has_word(std::string_view list, char separator, std::string_view word) {
+  bool found = false;
+  each_word(list, separator, [&](std::string_view each) { found = found || each == word; });
+  return found;
+}
 
 std::string name_of_source(std::string_view source) {
   const std::string_view file = source.substr(source.rfind('/') + 1);

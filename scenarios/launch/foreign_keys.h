@@ -36,6 +36,9 @@ struct ForeignGroup {
   std::string_view off = "false 0 1 none None null";  // values that ask for nothing
 };
 
+// Whether `word` is one of the list's.
+bool has_word(std::string_view list, char separator, std::string_view word);
+
 // A key of the strategy's canonical JSON and the software's own that says it, for messages.
 struct ForeignName {
   std::string_view strategy, own;

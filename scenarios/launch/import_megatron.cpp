@@ -143,12 +143,11 @@ class MegatronReader {
     if (keys_.flag("--recompute-activations") || granularity == "selective") {
       recompute = {.mode = RecomputeMode::selective, .attention = true};
       read_modules();
+    } else if (granularity == "full" && method == "block") {
+      recompute = {.mode = RecomputeMode::first_blocks, .blocks = layers};
     } else if (granularity == "full") {
       recompute.mode = layers == 1 ? RecomputeMode::full : RecomputeMode::every_k;
       recompute.every = layers;
-      if (method == "block") {
-        keys_.refuse("--recompute-method", "the first layers of each stage alone; write uniform");
-      }
     }
   }
 

@@ -48,7 +48,8 @@ void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
                   "recompute=selective:attention");
   }
   if (recompute.mode == RecomputeMode::automatic) {
-    obstacles.add("recompute auto", "it is decided when zerolab runs", "recompute=full");
+    obstacles.add("recompute auto", "how many blocks is decided when zerolab runs",
+                  "recompute=full");
   }
 }
 
@@ -111,6 +112,10 @@ void add_recompute(const RecomputeConfig& recompute, Lines& out) {
     out.emplace_back("--recompute-method uniform");
     const bool all = recompute.mode == RecomputeMode::full;
     out.push_back(argument("--recompute-num-layers", all ? 1 : recompute.every));
+  } else if (recompute.mode == RecomputeMode::first_blocks) {
+    out.emplace_back("--recompute-granularity full");
+    out.emplace_back("--recompute-method block");
+    out.push_back(argument("--recompute-num-layers", recompute.blocks));
   }
 }
 

@@ -149,15 +149,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
 std::span<const ForeignGroup> megatron_groups() { return kMegatronGroups; }
 
 bool megatron_makes_strategy_of(std::string_view key) {
-  const std::string_view applied = kMegatronGroups[0].keys;
-  for (std::size_t at = applied.find(key); at != std::string_view::npos;
-       at = applied.find(key, at + 1)) {
-    const std::size_t end = at + key.size();
-    const bool is_whole =
-        (at == 0 || applied[at - 1] == ' ') && (end == applied.size() || applied[end] == ' ');
-    if (is_whole) return true;
-  }
-  return false;
+  return has_word(kMegatronGroups[0].keys, ' ', key);
 }
 
 }  // namespace zl

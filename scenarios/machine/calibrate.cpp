@@ -23,29 +23,29 @@ struct TrainingShape {
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
 // them in the catalogue: narrow to wide, short to long.
-struct Plan {
+struct CalibrationPlan {
   TrainingShape shapes[3];
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
   std::vector<int> ranks;  // measured where the caller names none
   const char* precision;   // likewise
   std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
 };
-const Plan kCpuPlan = {
+const CalibrationPlan kCpuPlan = {
     {{128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}},
     1024,
     {1, 2, 4},
     "fp32",
     3};
-const Plan kGpuPlan = {
+const CalibrationPlan kGpuPlan = {
     {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
     8192,
     {1},
     "bf16",
     1};
-const Plan kTinyPlan = {
+const CalibrationPlan kTinyPlan = {
     {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
 
-const Plan& plan_of(const CalibrationOptions& options, bool on_gpu) {
+const CalibrationPlan& plan_of(const CalibrationOptions& options, bool on_gpu) {
   if (options.tiny) return kTinyPlan;
   return on_gpu ? kGpuPlan : kCpuPlan;
 }
@@ -133,7 +133,7 @@ sim::ClusterSpec gpu_machine() {
 }
 
 void write_gemm_peaks(const Runner& runner, const std::string& backend, bool on_gpu,
-                      const Plan& plan, sim::ClusterSpec& machine) {
+                      const CalibrationPlan& plan, sim::ClusterSpec& machine) {
   const auto world =
       runner.backends().make(backend, {.ranks = 1, .threads_per_rank = machine.shared_cores});
   const bool has_data_sheet = on_gpu && cuda_cluster(1).has_value();
@@ -162,7 +162,8 @@ std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
 }
 
 // Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
-std::vector<Job> jobs_of(const Plan& plan, const CalibrationOptions& options, bool in_files) {
+std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
+                         bool in_files) {
   const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
   std::vector<std::string> precisions = options.precisions;
   if (precisions.empty()) precisions.emplace_back(plan.precision);
@@ -221,7 +222,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const Runner runner;
   const bool on_gpu =
       static_cast<bool>(runner.backends().capabilities(options.backend).accelerator);
-  const Plan& plan = plan_of(options, on_gpu);
+  const CalibrationPlan& plan = plan_of(options, on_gpu);
   const std::string folder = folder_of(options, on_gpu);
   Measured measured;
   const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());

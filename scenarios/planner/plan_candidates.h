@@ -14,7 +14,8 @@ namespace zl {
 struct PlanCandidate {
   sim::PlanPoint point;
   sim::PlanSpace::Division division;
-  sim::PlanBound least;  // no closed form is below
+  sim::PlanBound least;     // no closed form is below
+  std::int64_t blocks = 0;  // of each stage, of automatic recomputation: at least
 };
 
 // Of a goal: picoseconds of a step, or bytes.
@@ -25,6 +26,9 @@ inline std::int64_t goal_value(PlanGoal goal, const sim::ClosedForm& form) {
   return goal == PlanGoal::memory ? form.memory : form.time;
 }
 
+// Whether its recording may fit: what is not exact may say too much. budget: 0: no limit.
+bool may_fit(const sim::ClosedForm& form, std::int64_t budget);
+
 // By the profiles of plain data-parallel runs: what a rank computes at least.
 class PlanBounder {
  public:
@@ -32,18 +36,26 @@ class PlanBounder {
               const sim::PlanSpace& space, PlanProfiles& profiles)
       : space_(space),
         profiles_(profiles),
+        layers_(scenario.model.layers),
         bounds_(scenario.model, cluster, space, scenario.run.sequence_length) {}
 
-  // Makes the profiles that the candidates need, and fills in their bounds.
-  void bound(std::vector<PlanCandidate>& candidates);
+  // Makes the profiles that the candidates need, and fills in their bounds. budget: bytes of a
+  // device; 0: none.
+  void bound(std::vector<PlanCandidate>& candidates, std::int64_t budget = 0);
   // Sharper than a candidate's time; its pipeline's form is prepared.
   std::int64_t time_of(const PlanCandidate& each) const;
 
  private:
-  std::size_t number_of(const sim::PlanPoint& point) const;
+  std::size_t number_of(const sim::PlanPoint& point, std::uint16_t recompute) const;
+  bool is_automatic(const sim::PlanPoint& point) const;
+  void prepare_works(const std::vector<PlanCandidate>& candidates);
+  sim::LayerWork work_of(const PlanCandidate& each, std::int64_t layers) const;
+  std::int64_t fewest_layers(const sim::PlanPoint& point) const;
+  void bound_one(PlanCandidate& each, std::int64_t budget) const;
 
   const sim::PlanSpace& space_;
   PlanProfiles& profiles_;
+  std::int64_t layers_;
   sim::PlanBounds bounds_;
   std::vector<sim::LayerWork> works_;  // by number_of
 };

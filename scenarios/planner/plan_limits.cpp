@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "scenarios/files/strategy_json.h"
 
 namespace zl {
@@ -22,13 +22,6 @@ bool is_number_key(const std::string& key) {
   return std::ranges::find(kNumbers, key) != kNumbers.end();
 }
 
-std::optional<std::int64_t> number_in(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::string listed_names(const auto& names) {
   std::string text;
   for (const char* name : names) text += (text.empty() ? "" : ", ") + std::string(name);
@@ -36,7 +29,7 @@ std::string listed_names(const auto& names) {
 }
 
 [[noreturn]] void refuse_limit(const std::string& text, const std::string& what) {
-  throw Error(ErrorCode::usage, "--constrain: \"" + text + "\": " + what);
+  throw Error(ErrorCode::usage, "\"" + text + "\": " + what);
 }
 
 PlanLimit parse_one(const std::string& text) {
@@ -50,7 +43,7 @@ PlanLimit parse_one(const std::string& text) {
   if (two) limit.relation = text[at] == '<' ? Relation::at_most : Relation::at_least;
   limit.value = text.substr(at + (two ? 2 : 1));
   if (is_number_key(limit.key)) {
-    const auto number = number_in(limit.value);
+    const auto number = integer_in(limit.value);
     if (!number || *number < 0) refuse_limit(text, "\"" + limit.value + "\" is no whole number");
     return limit;
   }
@@ -66,7 +59,7 @@ PlanLimit parse_one(const std::string& text) {
 }
 
 bool holds(const PlanLimit& limit, std::int64_t value) {
-  const std::int64_t bound = *number_in(limit.value);
+  const std::int64_t bound = *integer_in(limit.value);
   if (limit.relation == Relation::at_most) return value <= bound;
   return limit.relation == Relation::at_least ? value >= bound : value == bound;
 }
@@ -83,13 +76,12 @@ void keep(const PlanLimits& limits, const std::string& key, std::vector<T>& valu
   for (const PlanLimit& limit : limits) {
     if (limit.key != key) continue;
     std::vector<T> kept;
-    for (const T& value : values) {
+    for (const auto& value : values) {
       if (accepts(limit, value)) kept.push_back(value);
     }
     if (kept.empty()) {
-      throw Error(ErrorCode::invalid, "--constrain: " + key +
-                                          ": nothing that the planner tries is " + limit.value +
-                                          "; widen it");
+      throw Error(ErrorCode::invalid, "limit of " + key + ": nothing that the planner tries is " +
+                                          limit.value + "; widen it");
     }
     values = std::move(kept);
   }

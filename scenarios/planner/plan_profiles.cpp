@@ -21,7 +21,7 @@ struct ShortRun {
   Recording recording;
   std::vector<sim::Timeline> timelines;
 
-  std::vector<sim::RecordedStage> stages(std::int64_t layers) const {
+  std::vector<sim::RecordedStage> stages(std::int64_t group) const {
     constexpr sim::StagePlace kPlaces[] = {sim::StagePlace::first, sim::StagePlace::middle,
                                            sim::StagePlace::last};
     std::vector<sim::RecordedStage> all;
@@ -30,7 +30,7 @@ struct ShortRun {
       const sim::StagePlace place =
           runs.size() == 1 ? sim::StagePlace::whole : kPlaces[static_cast<std::size_t>(run.stage)];
       all.push_back(
-          {place, layers, {&run.recording->trace, run.recording->ranks.ranks}, run.timeline});
+          {place, group, {&run.recording->trace, run.recording->ranks.ranks}, run.timeline});
     }
     return all;
   }
@@ -46,10 +46,42 @@ sim::ClusterSpec with_node_of(sim::ClusterSpec cluster, std::int64_t ranks) {
   return cluster;
 }
 
+constexpr RecomputeConfig kPlainBlocks{}, kAgainBlocks{.mode = RecomputeMode::full};
+
 }  // namespace
 
+PlanProfiles::PlanProfiles(const Scenario& scenario, const sim::ClusterSpec& cluster,
+                           const sim::PlanSpace& space)
+    : scenario_(scenario), cluster_(cluster), space_(space), recomputations_(space.recompute) {
+  for (const RecomputeConfig& each : {kPlainBlocks, kAgainBlocks}) {
+    if (std::ranges::find(recomputations_, each) == recomputations_.end()) {
+      recomputations_.push_back(each);
+    }
+  }
+}
+
+std::uint16_t PlanProfiles::number_of(const RecomputeConfig& recompute) const {
+  const auto found = std::ranges::find(recomputations_, recompute);
+  ZL_CHECK(found != recomputations_.end(), "a profile's recomputation is one of the space's");
+  return static_cast<std::uint16_t>(found - recomputations_.begin());
+}
+
+std::array<std::uint16_t, 2> PlanProfiles::parts_of_automatic() const {
+  return {number_of(kPlainBlocks), number_of(kAgainBlocks)};
+}
+
+std::int64_t PlanProfiles::group_of(std::uint16_t recompute) const {
+  const RecomputeConfig& config = recomputations_[recompute];
+  return config.mode == RecomputeMode::every_k ? config.every : 1;
+}
+
+bool PlanProfiles::is_automatic(const sim::PlanPoint& point) const {
+  return space_.recompute[point.recompute].mode == RecomputeMode::automatic;
+}
+
 ProfileKey PlanProfiles::key_of(const sim::PlanPoint& point,
-                                const sim::PlanSpace::Division& division) const {
+                                const sim::PlanSpace::Division& division,
+                                std::uint16_t recompute) const {
   const bool staged = space_.pipeline[point.pipeline] > 1;
   return {
       .tensor = space_.tensor[point.tensor],
@@ -62,7 +94,7 @@ ProfileKey PlanProfiles::key_of(const sim::PlanPoint& point,
       .splits_backward = staged && splits_backward(space_.schedules[point.schedule]),
       .has_whole_backwards = staged && space_.schedules[point.schedule] == PipelineKind::dualpipe_v,
       .state = point.state,
-      .recompute = point.recompute};
+      .recompute = recompute};
 }
 
 sim::StageProfiles PlanProfiles::make(const ProfileKey& key) const {
@@ -86,7 +118,8 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
         key.splits_backward ? PipelineKind::zb_h1 : PipelineKind::one_f_one_b;
   }
   strategy.zero.replicas = key.replicas;
-  strategy.recompute = space_.recompute[key.recompute];
+  strategy.recompute = recomputations_[key.recompute];
+  const std::int64_t group = group_of(key.recompute);
   strategy.micro_batch = key.micro_batch;
   strategy.gradient_accumulation = key.micro_batches;
   // A shorter pipeline than the profiled one may be within a node.
@@ -94,7 +127,7 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
   const bool leaves_node = space_.ranks <= cluster_.node_devices && all > cluster_.node_devices;
   const sim::ClusterSpec cluster = leaves_node ? with_node_of(cluster_, all) : cluster_;
   const auto record = [&](std::int64_t layers) {
-    Scenario scenario = with_layers(scenario_, layers * ranks);
+    Scenario scenario = with_layers(scenario_, layers * group * ranks);
     scenario.run.ranks = all;
     scenario.run.steps = 2;
     DeviceProperties device = sim::device_properties(cluster);
@@ -107,7 +140,22 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
     return run;
   };
   const ShortRun single = record(1), several = record(sim::kProfiledLayers);
-  return sim::profile_stages(single.stages(1), several.stages(sim::kProfiledLayers));
+  return sim::profile_stages(single.stages(group), several.stages(group));
+}
+
+void PlanProfiles::prepare(const std::vector<DividedPoint>& points) {
+  std::vector<ProfileKey> keys;
+  for (const auto& [point, division] : points) {
+    if (!is_automatic(point)) {
+      keys.push_back(key_of(point, division, point.recompute));
+      continue;
+    }
+    for (const std::uint16_t part : parts_of_automatic()) {
+      keys.push_back(key_of(point, division, part));
+    }
+  }
+  prepare(keys);
+  prepare_forms(points);
 }
 
 void PlanProfiles::prepare(const std::vector<ProfileKey>& keys) {
@@ -130,11 +178,10 @@ PlanProfiles::FormKey PlanProfiles::form_key(const sim::PlanPoint& point,
           space_.schedules[point.schedule]};
 }
 
-void PlanProfiles::prepare_forms(
-    const std::vector<std::pair<sim::PlanPoint, std::int64_t>>& points) {
+void PlanProfiles::prepare_forms(const std::vector<DividedPoint>& points) {
   std::vector<FormKey> missing;
-  for (const auto& [point, micro_batches] : points) {
-    const FormKey key = form_key(point, micro_batches);
+  for (const auto& [point, division] : points) {
+    const FormKey key = form_key(point, division.micro_batches);
     if (key.pipeline > 1 && !forms_.contains(key)) missing.push_back(key);
   }
   std::ranges::sort(missing);
@@ -157,31 +204,66 @@ const sim::StageProfiles* PlanProfiles::find(const ProfileKey& key) const {
   return found == profiles_.end() ? nullptr : found->second.get();
 }
 
-std::optional<sim::ClosedForm> PlanProfiles::closed_form(
-    const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const {
-  const sim::StageProfiles* profiles = find(key_of(point, division));
-  if (profiles == nullptr) return std::nullopt;
-  const std::int64_t pipeline = space_.pipeline[point.pipeline];
+// Picoseconds of a message, over all hops.
+std::int64_t PlanProfiles::message_time(std::int64_t bytes, std::int64_t pipeline) const {
+  const auto stride = static_cast<int>(space_.ranks / pipeline);
+  double seconds = 0;
+  for (int hop = 0; hop + 1 < static_cast<int>(pipeline); ++hop) {
+    seconds += sim::message_seconds(bytes, hop * stride, (hop + 1) * stride, cluster_);
+  }
+  return static_cast<std::int64_t>(1e12 * seconds / static_cast<double>(pipeline - 1));
+}
+
+std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& point,
+                                                         const sim::PlanSpace::Division& division,
+                                                         std::int64_t blocks) const {
+  const auto profile = [&](std::uint16_t recompute) {
+    return find(key_of(point, division, recompute));
+  };
+  const bool mixes = is_automatic(point);
+  const std::uint16_t recompute = mixes ? number_of(kPlainBlocks) : point.recompute;
+  const sim::StageProfiles* const profiles = profile(recompute);
+  const sim::StageProfiles* const again = blocks > 0 ? profile(number_of(kAgainBlocks)) : nullptr;
+  if (profiles == nullptr || (blocks > 0 && again == nullptr)) return std::nullopt;
+  const sim::MixedProfiles mixed{*profiles, again, blocks};
+  const std::int64_t pipeline = space_.pipeline[point.pipeline], group = group_of(recompute);
   if (pipeline == 1) {
-    return sim::closed_form(*profiles, scenario_.model.layers, division.micro_batches);
+    return sim::closed_form(mixed, scenario_.model.layers / group, division.micro_batches);
   }
   const auto form = forms_.find(form_key(point, division.micro_batches));
   if (form == forms_.end()) return std::nullopt;
-  const auto stride = static_cast<int>(space_.ranks / pipeline);
-  double message = 0;  // of all hops
-  for (int hop = 0; hop + 1 < static_cast<int>(pipeline); ++hop) {
-    message += sim::message_seconds(profiles->message, hop * stride, (hop + 1) * stride, cluster_);
-  }
-  const auto each = static_cast<std::int64_t>(1e12 * message / static_cast<double>(pipeline - 1));
-  sim::ClosedForm found =
-      sim::closed_form(*profiles, form->second->form, form->second->layers, each);
+  std::vector<std::int64_t> layers = form->second->layers;
+  for (std::int64_t& each : layers) each /= group;
+  sim::ClosedForm found = sim::closed_form(mixed, form->second->form, layers,
+                                           message_time(profiles->message, pipeline));
   // Gathers reach into the next micro-batch, and buckets of several stages mix on their way to the
   // host.
   const Strategy& state = space_.states[point.state];
-  const bool mixes = state.zero.stage == 3 || (state.zero.stage == 2 && state.offload.any() &&
-                                               space_.chunks[point.chunks] > 1);
-  found.is_exact = found.is_exact && !mixes;
+  const bool is_near = state.zero.stage == 3 || (state.zero.stage == 2 && state.offload.any() &&
+                                                 space_.chunks[point.chunks] > 1);
+  found.is_exact = found.is_exact && !is_near;
   return found;
+}
+
+// More recomputed blocks never need more memory: the fewest that fit by bisection.
+std::optional<std::int64_t> PlanProfiles::fewest_blocks(const sim::PlanPoint& point,
+                                                        const sim::PlanSpace::Division& division,
+                                                        std::int64_t budget) const {
+  const auto fits = [&](std::int64_t blocks) {
+    return closed_form(point, division, blocks)->memory <= budget;
+  };
+  const std::int64_t stages = space_.pipeline[point.pipeline] * space_.chunks[point.chunks];
+  std::int64_t low = 1, high = scenario_.model.layers / stages;
+  if (fits(0) || !fits(high - 1)) return std::nullopt;
+  for (--high; low < high;) {
+    const std::int64_t middle = (low + high) / 2;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
 }
 
 const sim::PipelineForm* PlanProfiles::form_of(const sim::PlanPoint& point,

@@ -4,6 +4,7 @@
 // side by side by prepare(), which one thread calls; free to read from any afterwards.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -29,21 +30,36 @@ struct ProfileKey {
   auto operator<=>(const ProfileKey&) const = default;  // NOLINT: its comparison with 0
 };
 
+using DividedPoint = std::pair<sim::PlanPoint, sim::PlanSpace::Division>;
+
 class PlanProfiles {
  public:
   PlanProfiles(const Scenario& scenario, const sim::ClusterSpec& cluster,
-               const sim::PlanSpace& space)
-      : scenario_(scenario), cluster_(cluster), space_(space) {}
+               const sim::PlanSpace& space);
 
-  ProfileKey key_of(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
-  // Makes those that are missing of the points.
+  // What closed_form() of the points needs and is missing.
+  void prepare(const std::vector<DividedPoint>& points);
+  // Likewise single profiles, and the forms of pipelines alone.
   void prepare(const std::vector<ProfileKey>& keys);
-  void prepare_forms(const std::vector<std::pair<sim::PlanPoint, std::int64_t>>& points);
+  void prepare_forms(const std::vector<DividedPoint>& points);
   // Prepared ones only. Null: the configuration cannot be recorded.
   const sim::StageProfiles* find(const ProfileKey& key) const;
-  // Of a prepared point.
+  // Of a prepared point. blocks: of each stage, of automatic recomputation; fewer than its layers,
+  // 0: none.
   std::optional<sim::ClosedForm> closed_form(const sim::PlanPoint& point,
-                                             const sim::PlanSpace::Division& division) const;
+                                             const sim::PlanSpace::Division& division,
+                                             std::int64_t blocks = 0) const;
+  // The fewest blocks of a stage whose recomputation makes a prepared point fit, of automatic
+  // recomputation. Nothing: none are needed, or all of a stage's would be.
+  std::optional<std::int64_t> fewest_blocks(const sim::PlanPoint& point,
+                                            const sim::PlanSpace::Division& division,
+                                            std::int64_t budget) const;
+  // Those of ProfileKey: the space's, and what automatic ones are made of.
+  const std::vector<RecomputeConfig>& recomputations() const { return recomputations_; }
+  // Of which automatic recomputation is made: blocks as without any, and those recomputed.
+  std::array<std::uint16_t, 2> parts_of_automatic() const;
+  // Layers that are recomputed together.
+  std::int64_t group_of(std::uint16_t recompute) const;
   // Prepared ones only; null: the point has no pipeline.
   const sim::PipelineForm* form_of(const sim::PlanPoint& point,
                                    const sim::PlanSpace::Division& division) const;
@@ -59,13 +75,19 @@ class PlanProfiles {
     sim::PipelineForm form;
     std::vector<std::int64_t> layers;
   };
+  ProfileKey key_of(const sim::PlanPoint& point, const sim::PlanSpace::Division& division,
+                    std::uint16_t recompute) const;
   FormKey form_key(const sim::PlanPoint& point, std::int64_t micro_batches) const;
+  std::int64_t message_time(std::int64_t bytes, std::int64_t pipeline) const;
+  bool is_automatic(const sim::PlanPoint& point) const;
+  std::uint16_t number_of(const RecomputeConfig& recompute) const;
   sim::StageProfiles make(const ProfileKey& key) const;
   sim::StageProfiles record(const ProfileKey& key) const;
 
   const Scenario& scenario_;
   const sim::ClusterSpec& cluster_;
   const sim::PlanSpace& space_;
+  std::vector<RecomputeConfig> recomputations_;
   std::map<ProfileKey, std::unique_ptr<const sim::StageProfiles>> profiles_;
   std::map<FormKey, std::unique_ptr<const Form>> forms_;
 };

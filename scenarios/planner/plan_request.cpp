@@ -36,6 +36,7 @@ std::vector<RecomputeConfig> recomputations() {
         {.mode = RecomputeMode::selective, .attention = attention, .activation = activation});
   }
   all.push_back({.mode = RecomputeMode::full});
+  all.push_back({.mode = RecomputeMode::every_k, .every = 2});
   return all;
 }
 
@@ -91,7 +92,9 @@ sim::PlanSpace likely_part(sim::PlanSpace space) {
   prefer(space.replicas, [](std::int64_t replicas) { return replicas == 1; });
   prefer(space.micro_batch, [](std::int64_t size) { return size <= kLikelyMicroBatch; });
   prefer(space.recompute, [](const RecomputeConfig& config) {
-    return config.mode != RecomputeMode::selective || (config.attention && config.activation);
+    const bool selects = config.mode == RecomputeMode::selective;
+    return config.mode == RecomputeMode::none || config.mode == RecomputeMode::full ||
+           (selects && config.attention && config.activation);
   });
   return space;
 }
@@ -119,6 +122,11 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
     }
   }
   space.recompute = recomputations();
+  // As few blocks as fit, which is no question where all memory is free.
+  const bool has_budget = memory_budget(scenario, cluster) > 0;
+  if (has_budget && request.goal != PlanGoal::memory) {
+    space.recompute.push_back({.mode = RecomputeMode::automatic});
+  }
   space.micro_batch = divisors(request.global_batch, kMostMicroBatch);
   apply_limits(request.limits, space);
   return space;

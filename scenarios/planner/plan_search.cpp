@@ -8,8 +8,8 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/planner/plan_answer.h"
 #include "scenarios/planner/plan_shortage.h"
+#include "scenarios/planner/recorded_plan.h"
 #include "scenarios/planner/why.h"
-#include "scenarios/run/judge.h"
 
 namespace zl {
 namespace {
@@ -24,10 +24,8 @@ constexpr double kFormError = 0.002, kNearFormError = 0.05;
 // Candidates of the least bounds that are judged to say what would fit.
 constexpr std::size_t kLeastTried = 64;
 constexpr std::size_t kMostRecorded = 200;
-// What a closed form that is not exact may say too much of memory: 27 % was seen, of GPT-3 175B
-// under ZeRO-3 with everything on the host, in a pipeline of two; too little: 0.6 %.
-constexpr double kFormMemoryError = 0.3;
-constexpr std::int64_t kRecordedSteps = 2;
+// Blocks that automatic recomputation tries beyond its closed form's.
+constexpr int kMoreBlocks = 2;
 
 }  // namespace
 
@@ -64,26 +62,31 @@ void PlanSearch::report(std::int64_t done, std::size_t of, const char* what) con
   if (hooks_.progress) hooks_.progress(done, static_cast<std::int64_t>(of), what);
 }
 
-bool PlanSearch::fits(const sim::ClosedForm& form) const {
-  // What is not exact is recorded in doubt.
-  const double doubt = form.is_exact ? 1 : 1 + kFormMemoryError;
-  return budget_ == 0 || static_cast<double>(form.memory) <= doubt * static_cast<double>(budget_);
+std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> some) {
+  std::vector<DividedPoint> points;
+  for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
+  profiles_.prepare(points);
+  std::vector<std::optional<Judged>> judged(some.size());
+  on_all_cores(some.size(), [&](std::size_t i) { judged[i] = judge_one(some[i]); });
+  std::vector<Judged> all;
+  for (const std::optional<Judged>& each : judged) {
+    if (each) all.push_back(*each);
+  }
+  return all;
 }
 
-std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> some) {
-  std::vector<ProfileKey> keys;
-  std::vector<std::pair<sim::PlanPoint, std::int64_t>> forms;
-  for (const PlanCandidate& each : some) {
-    keys.push_back(profiles_.key_of(each.point, each.division));
-    forms.emplace_back(each.point, each.division.micro_batches);
+// Nothing: with all or none of the blocks recomputed it is another candidate.
+std::optional<PlanSearch::Judged> PlanSearch::judge_one(PlanCandidate each) const {
+  if (is_automatic(each)) {
+    const auto blocks = profiles_.fewest_blocks(each.point, each.division, budget_);
+    if (!blocks) return std::nullopt;
+    each.blocks = *blocks;
   }
-  profiles_.prepare(keys);
-  profiles_.prepare_forms(forms);
-  std::vector<Judged> judged(some.size());
-  on_all_cores(some.size(), [&](std::size_t i) {
-    judged[i] = {some[i], *profiles_.closed_form(some[i].point, some[i].division)};
-  });
-  return judged;
+  return Judged{each, *profiles_.closed_form(each.point, each.division, each.blocks)};
+}
+
+bool PlanSearch::is_automatic(const PlanCandidate& each) const {
+  return space_.recompute[each.point.recompute].mode == RecomputeMode::automatic;
 }
 
 std::uint64_t PlanSearch::number_of_twin(const sim::PlanPoint& point) const {
@@ -114,11 +117,9 @@ std::vector<PlanCandidate> PlanSearch::next_to_judge(std::size_t& begin) {
 // Those whose pipelines could be among the best, once there are enough.
 std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidate>& some) {
   if (request_.goal == PlanGoal::memory || kept_.size() < wanted()) return some;
-  std::vector<std::pair<sim::PlanPoint, std::int64_t>> forms;
-  for (const PlanCandidate& each : some) {
-    forms.emplace_back(each.point, each.division.micro_batches);
-  }
-  profiles_.prepare_forms(forms);
+  std::vector<DividedPoint> points;
+  for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
+  profiles_.prepare_forms(points);
   std::vector<std::int64_t> times(some.size());
   on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i]); });
   std::vector<PlanCandidate> good;
@@ -132,7 +133,7 @@ std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidat
 
 void PlanSearch::keep(const Judged& judged) {
   ++plans_.counts.judged;
-  if (!fits(judged.form)) return;
+  if (!may_fit(judged.form, budget_)) return;
   ++plans_.counts.fitting;
   const Strategy& state = space_.states[judged.candidate.point.state];
   if (state.zero.stage == 1 && !state.offload.any() && judged.form.is_exact) {
@@ -231,29 +232,29 @@ void PlanSearch::show_so_far() const {
   hooks_.found(so_far);
 }
 
-ImportedStrategy PlanSearch::named(const sim::PlanPoint& point) const {
-  ImportedStrategy imported = scenario_.strategies[point.state];
-  imported.strategy = space_.strategy(point);
+ImportedStrategy PlanSearch::named(const PlanCandidate& each) const {
+  ImportedStrategy imported = scenario_.strategies[each.point.state];
+  imported.strategy = space_.strategy(each.point, each.blocks);
   imported.strategy.name = plan_name(imported.strategy);
   imported.ranks = space_.ranks;
   return imported;
 }
 
-// Every step after the first is alike.
-ProgramOptions PlanSearch::recorded_options() const {
-  ProgramOptions options = program_options(scenario_);
-  options.recorded_steps = kRecordedSteps;
-  return options;
+// More blocks than the closed form takes are recomputed where its memory is less than needed.
+std::optional<Plan> PlanSearch::record(const Judged& judged) const {
+  std::optional<Plan> plan = record_one(judged);
+  if (plan || !is_automatic(judged.candidate)) return plan;
+  Judged more = judged;
+  for (int i = 0; i < kMoreBlocks && !plan; ++i) {
+    ++more.candidate.blocks;
+    plan = record_one(more);
+  }
+  return plan;
 }
 
-std::optional<Plan> PlanSearch::record(const Judged& judged) const {
-  Plan plan{.strategy = named(judged.candidate.point), .closed_form = judged.form};
-  const DeviceProperties device = simulated_device(scenario_, cluster_);
-  const Verdict verdict = zl::judge(scenario_, plan.strategy.strategy, device, recorded_options());
-  if (!verdict.fits()) return std::nullopt;
-  plan.result = price_run(scenario_, *verdict.recording, cluster_);
-  write_origin(scenario_, plan.strategy, "sim", plan.result);
-  plan.result.device_capacity = budget_;
+std::optional<Plan> PlanSearch::record_one(const Judged& judged) const {
+  auto plan = recorded_plan(scenario_, cluster_, budget_, named(judged.candidate));
+  if (plan) plan->closed_form = judged.form;
   return plan;
 }
 
@@ -268,7 +269,8 @@ std::string PlanSearch::shortage() {
   const std::vector<Judged> judged = judge(least);
   const auto smallest =
       std::ranges::min_element(judged, {}, [](const Judged& each) { return each.form.memory; });
-  const ImportedStrategy strategy = named(smallest->candidate.point);
+  const PlanCandidate& one = smallest == judged.end() ? least.front() : smallest->candidate;
+  const ImportedStrategy strategy = named(one);
   return plan_shortage(scenario_, cluster_, strategy);
 }
 

@@ -10,7 +10,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/train/rank_program.h"
 #include "scenarios/planner/plan_candidates.h"
 
 namespace zl {
@@ -35,9 +34,10 @@ class PlanSearch {
   double value_of(const RunResult& result) const;
   static double doubt(const Judged& each);
   double foreseen_value(const Judged& each) const;
-  bool fits(const sim::ClosedForm& form) const;
 
   std::vector<Judged> judge(std::span<const PlanCandidate> some);
+  std::optional<Judged> judge_one(PlanCandidate each) const;
+  bool is_automatic(const PlanCandidate& each) const;
   std::uint64_t number_of_twin(const sim::PlanPoint& point) const;
   bool has_better_twin(const sim::PlanPoint& point) const;
   std::vector<PlanCandidate> next_to_judge(std::size_t& begin);
@@ -45,9 +45,9 @@ class PlanSearch {
   void keep(const Judged& judged);
   void sort_kept();
   void judge_all();
-  ImportedStrategy named(const sim::PlanPoint& point) const;
-  ProgramOptions recorded_options() const;
+  ImportedStrategy named(const PlanCandidate& each) const;
   std::optional<Plan> record(const Judged& judged) const;
+  std::optional<Plan> record_one(const Judged& judged) const;
   void record_best();
   void show_so_far() const;
   void add_known(std::optional<Plan> known);

@@ -1,7 +1,5 @@
 #include "scenarios/planner/plan_shortage.h"
 
-#include <vector>
-
 #include "scenarios/planner/shortage.h"
 #include "scenarios/run/judge.h"
 
@@ -14,14 +12,9 @@ std::string plan_shortage(const Scenario& scenario, const sim::ClusterSpec& clus
   ProgramOptions options = program_options(scenario);
   options.device_memory = options.host_memory = 0;
   const Recording recording = record_run(scenario, smallest.strategy, unlimited, options);
-  std::vector<sim::Timeline> timelines;
-  price_run(scenario, recording, cluster, &timelines);
-  const MemoryNeed need =
-      memory_need(scenario, smallest.strategy, device, options, recording.books);
-  const auto curve =
-      sim::memory_over_time(recording.trace, timelines.front().events, MemorySpace::device);
+  const MemoryNeed need = memory_need(recording);
   return "the smallest plan is " + smallest.strategy.name + ": it " +
-         shortage_text(recording, curve, device, scenario.run.host_memory, need);
+         shortage_text(recording, device, scenario.run.host_memory, need);
 }
 
 }  // namespace zl

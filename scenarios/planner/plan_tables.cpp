@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,51 +17,39 @@ namespace {
 
 // Of the best throughput a GPU, at the knee.
 constexpr double kKnee = 0.8;
-constexpr double kSecondsOfHour = 3600, kHoursOfDay = 24;
-
-std::optional<double> leading_number(const std::string& text, std::size_t& end) {
-  double value = 0;
-  const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  end = static_cast<std::size_t>(next - text.data());
-  if (error != std::errc() || !(value > 0) || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-std::string schedule_text(const PipelineConfig& pipeline) {
-  if (pipeline.ranks == 1) return "-";
-  std::string text = name_of(pipeline.schedule);
-  if (pipeline.virtual_stages > 1) text += " x" + std::to_string(pipeline.virtual_stages);
-  return text;
-}
-
-std::string state_text(const Strategy& strategy) {
-  std::string text = std::to_string(strategy.zero.stage);
-  if (!strategy.offload.any()) return text;
-  return text +
-         (strategy.offload.parameters == Tier::device ? ", optimizer on host" : ", all on host");
-}
+constexpr double kSecondsOfHour = 3600, kHoursOfDay = 24, kWattsOfMegawatt = 1e6;
 
 double gpu_hours(const RunResult& run, const TrainingBill& bill) {
   return bill.tokens / run.tokens_per_second / kSecondsOfHour * run.ranks;
 }
 
+// Of boards that draw all they may, without hosts and cooling; 0: not known.
+double megawatt_hours(const RunResult& run, const TrainingBill& bill) {
+  return gpu_hours(run, bill) * bill.board_watts / kWattsOfMegawatt;
+}
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+}  // namespace
+
 void add_bill_columns(const TrainingBill& bill, Table& table) {
   if (bill.tokens > 0) {
     table.columns.push_back({"days"});
     table.columns.push_back({"GPU-hours"});
+    table.columns.push_back({"MWh of boards"});
     if (bill.gpu_hour_price > 0) table.columns.push_back({"cost"});
   } else if (bill.gpu_hour_price > 0) {
     table.columns.push_back({"cost of 1B tokens"});
   }
 }
 
-double rounded(double value, double digits) { return std::round(value * digits) / digits; }
-
 void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row) {
   if (bill.tokens > 0) {
     const double hours = gpu_hours(run, bill);
     row.emplace_back(rounded(hours / run.ranks / kHoursOfDay, 100));
     row.emplace_back(std::round(hours));
+    const double energy = megawatt_hours(run, bill);
+    row.push_back(energy > 0 ? Cell(rounded(energy, 100)) : Cell());
     if (bill.gpu_hour_price > 0) row.emplace_back(std::round(hours * bill.gpu_hour_price));
   } else if (bill.gpu_hour_price > 0) {
     row.emplace_back(rounded(gpu_hours(run, {.tokens = 1e9}) * bill.gpu_hour_price, 100));
@@ -91,36 +78,13 @@ Json plan_json(const Plan& plan, const TrainingBill& bill) {
                {"why", plan.why}};
   if (bill.tokens > 0) {
     json["gpu_hours"] = gpu_hours(run, bill);
+    if (bill.board_watts > 0) {
+      json["board_watts"] = bill.board_watts;
+      json["energy_megawatt_hours"] = megawatt_hours(run, bill);
+    }
     if (bill.gpu_hour_price > 0) json["cost"] = gpu_hours(run, bill) * bill.gpu_hour_price;
   }
   return json;
-}
-
-}  // namespace
-
-double parse_tokens(const std::string& text) {
-  std::size_t end = 0;
-  const auto value = leading_number(text, end);
-  const std::string unit = text.substr(std::min(end, text.size()));
-  const auto refuse = [&]() -> double {
-    throw Error(ErrorCode::usage, "--tokens: \"" + shortened(text) +
-                                      "\" is no number of tokens; write 15T, 300B or 2.5e9");
-  };
-  if (!value) return refuse();
-  if (unit.empty()) return *value;
-  if (unit == "T") return 1e12 * *value;
-  if (unit == "B") return 1e9 * *value;
-  return unit == "M" ? 1e6 * *value : refuse();
-}
-
-double parse_price(const std::string& text) {
-  std::size_t end = 0;
-  const auto value = leading_number(text, end);
-  if (!value || text.substr(end) != "/gpu-hour") {
-    throw Error(ErrorCode::usage, "--price: \"" + shortened(text) +
-                                      "\" is no price with its unit; write 2.5/gpu-hour");
-  }
-  return *value;
 }
 
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
@@ -256,7 +220,9 @@ Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& 
     row.insert(row.end(), {answer.best->strategy.strategy.name, run.peak_device.total(),
                            run.step_time.median, std::round(run.tokens_per_second),
                            std::round(each_gpu(answer)), run.mfu > 0 ? Cell(run.mfu) : Cell()});
-    add_bill(run, bill, row);
+    TrainingBill own = bill;
+    own.board_watts = answer.board_watts;
+    add_bill(run, own, row);
     std::string mark = &answer == fewest ? "fewest that fit" : "";
     if (&answer == knee) mark += mark.empty() ? "knee" : ", knee";
     row.emplace_back(mark);

@@ -12,22 +12,23 @@
 
 namespace zl {
 
-// How much is to be trained, and what a GPU costs.
+// How much is to be trained, what a GPU costs and draws.
 struct TrainingBill {
   double tokens = 0;          // 0: not asked
   double gpu_hour_price = 0;  // likewise
+  double board_watts = 0;     // of one GPU; 0: not known
 
   bool is_asked() const { return tokens > 0 || gpu_hour_price > 0; }
 };
 
-// "15T", "300B", "2.5e9". Throws Error{usage} naming the text.
-double parse_tokens(const std::string& text);
-// "2.5/gpu-hour". Throws Error{usage} where the unit is missing.
-double parse_price(const std::string& text);
+// What of the bill a row of a plan has, of tables that have more: columns and cells.
+void add_bill_columns(const TrainingBill& bill, Table& table);
+void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row);
 
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill);
 std::string plans_text(const Plans& plans, const TrainingBill& bill, Format format);
 Json plans_json(const Plans& plans, const TrainingBill& bill);
+Json plan_json(const Plan& plan, const TrainingBill& bill);
 // "tp8-pp4-zero-1: 12.3 s a step, 61 GB of 80 GB".
 std::string plan_line(const Plan& plan);
 // What was tried, in a line.
@@ -37,6 +38,7 @@ std::string counts_line(const Plans& plans);
 struct PlanAnswer {
   std::string cluster;
   std::int64_t gpus = 0, sequence_length = 0;
+  double board_watts = 0;  // as TrainingBill's
   std::optional<Plan> best;
   std::string refusal;  // where there is none
 };

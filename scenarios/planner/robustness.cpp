@@ -1,7 +1,6 @@
 #include "scenarios/planner/robustness.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -20,26 +19,6 @@ namespace {
 // Enough for the drawn share to be within a hundredth of the expected one.
 constexpr double kPlayedFailures = 20000;
 constexpr std::int64_t kMostPlayedSteps = 50'000'000;
-
-// A number above 0 with one of the units; what follows the number, in seconds or as a share.
-std::optional<double> number_in(std::string_view text, std::string_view unit) {
-  if (!text.ends_with(unit)) return std::nullopt;
-  text.remove_suffix(unit.size());
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  if (!is_whole || !(value > 0) || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-std::optional<double> seconds_in(std::string_view text) {
-  constexpr std::pair<const char*, double> kUnits[] = {
-      {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-  for (const auto& [unit, seconds] : kUnits) {
-    if (const auto value = number_in(text, unit)) return *value * seconds;
-  }
-  return std::nullopt;
-}
 
 // Seconds of a step whose slowest device is slow.
 double slow_step(const Scenario& scenario, const Replay& run, sim::ClusterSpec cluster,
@@ -88,41 +67,6 @@ void add_failures(const RobustnessQuestion& question, Robustness& out) {
 }
 
 }  // namespace
-
-void parse_failures(const std::string& text, RobustnessQuestion& question) {
-  for (const std::string& part : listed_values(text)) {
-    const std::size_t at = part.find('=');
-    const std::string key = part.substr(0, at);
-    const double seconds =
-        at == std::string::npos ? 0 : seconds_in(std::string_view(part).substr(at + 1)).value_or(0);
-    if (seconds > 0 && key == "mtbf") {
-      question.mean_between_failures = seconds;
-    } else if (seconds > 0 && key == "restart") {
-      question.restart_seconds = seconds;
-    } else {
-      throw Error(ErrorCode::usage, "--failures: \"" + shortened(part) +
-                                        "\" is not mtbf=50000h (of one GPU) or restart=10m, with "
-                                        "s, m, h or d");
-    }
-  }
-  if (question.mean_between_failures > 0) return;
-  throw Error(ErrorCode::usage,
-              "--failures: \"" + shortened(text) + "\": say how often: mtbf=50000h");
-}
-
-void parse_stragglers(const std::string& text, RobustnessQuestion& question) {
-  const std::string_view all = text;
-  const std::size_t at = std::min(all.find(':'), all.size());
-  const double percent = number_in(all.substr(0, at), "%").value_or(0);
-  const double slowdown = number_in(all.substr(std::min(at + 1, all.size())), "x").value_or(0);
-  if (percent <= 0 || percent > 100 || slowdown < 1) {
-    throw Error(ErrorCode::usage, "--stragglers: \"" + shortened(text) +
-                                      "\" is not such as 1%:1.2x: so many of a hundred GPUs, so "
-                                      "many times as long");
-  }
-  question.slow_share = percent / 100;
-  question.slowdown = slowdown;
-}
 
 Robustness robustness_of(const PlanRequest& request, const Plan& plan,
                          const RobustnessQuestion& question) {

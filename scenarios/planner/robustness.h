@@ -19,12 +19,6 @@ struct RobustnessQuestion {
   bool is_asked() const { return mean_between_failures > 0 || slow_share > 0; }
 };
 
-// "mtbf=50000h" or "mtbf=50000h,restart=5m" (s, m, h, d), into the question. Throws Error{usage}
-// naming the part that is wrong.
-void parse_failures(const std::string& text, RobustnessQuestion& question);
-// "1%:1.2x": of a hundred devices one takes 1.2 times as long. Throws Error{usage} likewise.
-void parse_stragglers(const std::string& text, RobustnessQuestion& question);
-
 struct Robustness {
   double step_seconds = 0;            // expected, stragglers included
   std::int64_t checkpoint_bytes = 0;  // of the node that writes most

@@ -6,16 +6,14 @@
 
 #include "core/base/bytes.h"
 #include "scenarios/run/judge.h"
+#include "simulator/memory_curve.h"
 
 namespace zl {
 namespace {
 
-// "parameter 'qkv'" and its bytes at the peak of the curve, the largest first.
-std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(
-    const Trace& trace, const std::vector<sim::MemoryPoint>& curve) {
-  const auto peak = sim::peak_point(curve);
-  if (peak < 0) return {};
-  const std::int32_t event = curve[peak].event;
+// "parameter 'qkv'" and its bytes at the peak, the largest first.
+std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(const Trace& trace) {
+  const std::int32_t event = sim::peak_event(trace, MemorySpace::device);
   std::map<std::string, std::int64_t> holders;
   for (const auto& block : sim::live_after(trace, event, MemorySpace::device)) {
     holders[std::string(name_of(block.tag)) + " '" + block.what + "'"] += block.bytes;
@@ -26,11 +24,10 @@ std::vector<std::pair<std::string, std::int64_t>> holders_at_peak(
   return sorted;
 }
 
-std::string of_device(const Recording& recording, const std::vector<sim::MemoryPoint>& curve,
-                      std::int64_t budget, const MemoryNeed& need) {
+std::string of_device(const Recording& recording, std::int64_t budget, const MemoryNeed& need) {
   std::string text = need_text(need, budget) + "; " + format_bytes(need.reserved - budget) +
                      " more than the " + format_bytes(budget) + " of the device";
-  const auto holders = holders_at_peak(recording.trace, curve);
+  const auto holders = holders_at_peak(recording.trace);
   for (std::size_t i = 0; i < std::min<std::size_t>(3, holders.size()); ++i) {
     text +=
         (i == 0 ? "; largest: " : ", ") + holders[i].first + " " + format_bytes(holders[i].second);
@@ -40,12 +37,11 @@ std::string of_device(const Recording& recording, const std::vector<sim::MemoryP
 
 }  // namespace
 
-std::string shortage_text(const Recording& unlimited, const std::vector<sim::MemoryPoint>& curve,
-                          const DeviceProperties& device, std::int64_t host_budget,
-                          const MemoryNeed& need) {
+std::string shortage_text(const Recording& unlimited, const DeviceProperties& device,
+                          std::int64_t host_budget, const MemoryNeed& need) {
   const RunResult& books = unlimited.books;
   if (!within_limit(books.peak_device.total(), device.memory)) {
-    return of_device(unlimited, curve, device.memory, need);
+    return of_device(unlimited, device.memory, need);
   }
   if (!within_limit(books.peak_host.total(), host_budget)) {
     return "needs " + format_bytes(books.peak_host.total()) + " of host memory, " +

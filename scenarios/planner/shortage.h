@@ -3,18 +3,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "scenarios/run/simulate.h"
-#include "simulator/memory_curve.h"
 
 namespace zl {
 
 // Of a recording without any limit whose bytes in use are more than the limits: of the device, of
-// `host_budget`, or of the rank's share of its machine. `curve`: its device memory over time.
-// `need`: as memory_need() has it.
-std::string shortage_text(const Recording& unlimited, const std::vector<sim::MemoryPoint>& curve,
-                          const DeviceProperties& device, std::int64_t host_budget,
-                          const MemoryNeed& need);
+// `host_budget`, or of the rank's share of its machine. `need`: as memory_need() has it.
+std::string shortage_text(const Recording& unlimited, const DeviceProperties& device,
+                          std::int64_t host_budget, const MemoryNeed& need);
 
 }  // namespace zl

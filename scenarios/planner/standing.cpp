@@ -25,17 +25,12 @@ std::vector<PlanCandidate> spread(std::vector<PlanCandidate> all) {
 
 std::vector<sim::ClosedForm> closed_forms(const std::vector<PlanCandidate>& some,
                                           PlanProfiles& profiles) {
-  std::vector<ProfileKey> keys;
-  std::vector<std::pair<sim::PlanPoint, std::int64_t>> points;
-  for (const PlanCandidate& each : some) {
-    keys.push_back(profiles.key_of(each.point, each.division));
-    points.emplace_back(each.point, each.division.micro_batches);
-  }
-  profiles.prepare(keys);
-  profiles.prepare_forms(points);
+  std::vector<DividedPoint> points;
+  for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
+  profiles.prepare(points);
   std::vector<sim::ClosedForm> forms(some.size());
   on_all_cores(some.size(), [&](std::size_t i) {
-    forms[i] = *profiles.closed_form(some[i].point, some[i].division);
+    forms[i] = *profiles.closed_form(some[i].point, some[i].division, some[i].blocks);
   });
   return forms;
 }

@@ -17,13 +17,17 @@ struct StrategyStudy {
   ImportedStrategy imported;
   std::shared_ptr<const Recording> recording;
   RunResult result;  // as of unlimited memory when it does not fit; outcome and message then say so
-  std::vector<sim::Timeline> timelines;  // of rank_traces(), the recording's own first
-  std::vector<sim::MemoryPoint> memory;  // device, of the recording's own rank
+  // Of rank_traces(), the recording's own first.
+  std::shared_ptr<const std::vector<sim::Timeline>> timelines;
 
   const std::string& name() const { return imported.strategy.name; }
-  const sim::Timeline& timeline() const { return timelines.front(); }
+  const sim::Timeline& timeline() const { return timelines->front(); }
+  // Of the device, of the recording's own rank.
+  std::vector<sim::MemoryPoint> memory() const {
+    return sim::memory_over_time(recording->trace, timeline().events, MemorySpace::device);
+  }
   // What every stage of the pipeline did; one without a pipeline.
-  std::vector<StageRun> stages() const { return stage_runs(*recording, timelines); }
+  std::vector<StageRun> stages() const { return stage_runs(*recording, *timelines); }
   bool has_pipeline() const { return recording && recording->strategy.pipeline.ranks > 1; }
   bool fits() const { return result.outcome == Outcome::ok; }
   // Device bytes of a rank that must be there: what its pool reserves.
@@ -36,7 +40,8 @@ struct Study {
   sim::ClusterSpec cluster;
   std::int64_t budget = 0;  // device bytes of one rank; 0: unlimited
   std::vector<StrategyStudy> strategies;
-  int recorded = 0;    // recordings that had to be made; other strategies were only priced again
+  int recorded = 0;    // recordings that had to be made
+  int priced = 0;      // strategies that had to be priced; others were kept with their prices
   double seconds = 0;  // wall clock of the evaluation
 
   const StrategyStudy* find(const std::string& strategy) const {

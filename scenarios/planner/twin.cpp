@@ -88,8 +88,8 @@ Scenario twin_of(const Scenario& scenario, const ImportedStrategy& plan) {
   return scenario_from_json(canonical_json(twin), twin.name);
 }
 
-RunResult recorded_books(const Scenario& scenario) {
-  Recording recording = replay(scenario, scenario.strategies.front()).recording;
+RunResult recorded_books(const Scenario& scenario, const std::vector<std::int64_t>& overflows) {
+  Recording recording = replay(scenario, scenario.strategies.front(), overflows).recording;
   if (recording.ranks.representative() == 0) return std::move(recording.books);
   const auto first = std::ranges::find(
       recording.others, 0, [](const ClassRecording& each) { return each.ranks.representative(); });

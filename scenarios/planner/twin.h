@@ -16,8 +16,9 @@ inline constexpr std::int64_t kTwinRanks = 8;
 Scenario twin_of(const Scenario& scenario, const ImportedStrategy& plan);
 
 // What rank 0 holds, sends and runs of the scenario's only strategy, as it is recorded without
-// limits: what a real run of it says, besides times and losses.
-RunResult recorded_books(const Scenario& scenario);
+// limits: what a real run of it says, besides times and losses. `overflows`: the steps whose update
+// that run skipped.
+RunResult recorded_books(const Scenario& scenario, const std::vector<std::int64_t>& overflows = {});
 
 // The books of a training beside recorded_books(): peak bytes by tier, bytes sent along every axis,
 // ops. Each row says whether both are equal.

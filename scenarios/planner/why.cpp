@@ -37,6 +37,20 @@ std::string mesh_text(const Strategy& strategy, std::int64_t ranks) {
   return text;
 }
 
+std::string schedule_text(const PipelineConfig& pipeline) {
+  if (pipeline.ranks == 1) return "-";
+  std::string text = name_of(pipeline.schedule);
+  if (pipeline.virtual_stages > 1) text += " x" + std::to_string(pipeline.virtual_stages);
+  return text;
+}
+
+std::string state_text(const Strategy& strategy) {
+  std::string text = std::to_string(strategy.zero.stage);
+  if (!strategy.offload.any()) return text;
+  return text +
+         (strategy.offload.parameters == Tier::device ? ", optimizer on host" : ", all on host");
+}
+
 std::string plan_name(const Strategy& strategy) {
   std::string name = "zero-" + std::to_string(strategy.zero.stage);
   if (strategy.offload.any()) {

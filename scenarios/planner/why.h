@@ -10,6 +10,10 @@ namespace zl {
 
 // "tp8 pp4 dp2 zero-1 interleaved x2, recompute full".
 std::string mesh_text(const Strategy& strategy, std::int64_t ranks);
+// "interleaved x2"; "-" without a pipeline.
+std::string schedule_text(const PipelineConfig& pipeline);
+// The ZeRO stage and what is offloaded: "1, optimizer on host".
+std::string state_text(const Strategy& strategy);
 // The same as a strategy's name: "zero-1 + tp8 pp4".
 std::string plan_name(const Strategy& strategy);
 

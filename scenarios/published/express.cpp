@@ -1,9 +1,9 @@
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/published/published_run.h"
@@ -23,12 +23,9 @@ bool contains(std::string_view text, std::string_view part) {
 std::int64_t whole(const CsvRow& row, const char* column, std::int64_t fallback) {
   const std::string& text = row.at(column);
   if (text.empty()) return fallback;
-  std::int64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size()) {
-    throw Inexpressible{std::string(column) + " is no whole number"};
-  }
-  return value;
+  const auto value = integer_in(text);
+  if (!value) throw Inexpressible{std::string(column) + " is no whole number"};
+  return *value;
 }
 
 std::int64_t stated(const CsvRow& row, const char* column) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "core/base/error.h"
 #include "core/base/nearest.h"
@@ -75,9 +74,8 @@ std::string gpu_of(const CsvRow& row) {
 
 double number_at(const CsvRow& row, const char* column, const std::string& source) {
   const std::string& text = row.at(column);
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || !(value > 0)) {
+  const double value = real_in(text).value_or(0);
+  if (!(value > 0)) {
     throw Error(ErrorCode::invalid, source + ":" + std::to_string(row.line) + ": " + column +
                                         ": \"" + shortened(text) + "\" is no number above 0");
   }

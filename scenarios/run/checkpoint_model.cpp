@@ -1,7 +1,6 @@
 #include "scenarios/run/checkpoint_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -11,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/nearest.h"
+#include "core/base/text.h"
 #include "core/checkpoint/checkpoint_folder.h"
 #include "core/checkpoint/state_file.h"
 #include "core/checkpoint/training_checkpoint.h"
@@ -40,11 +40,8 @@ std::vector<std::string> runs_in(const std::string& folder) {
 
 std::int64_t number(const Labels& labels, const std::string& name, const std::string& path) {
   const auto found = labels.find(name);
-  std::int64_t value = 0;
   if (found != labels.end()) {
-    const std::string& text = found->second;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec == std::errc() && read.ptr == text.data() + text.size()) return value;
+    if (const auto value = integer_in(found->second)) return *value;
   }
   refuse(path, "it does not say its " + name);
 }

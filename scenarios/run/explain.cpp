@@ -24,8 +24,9 @@ bool is_between_nodes(const TraceEvent& event, const sim::ClusterSpec& cluster) 
   return event.k * event.stride > cluster.node_devices;
 }
 
-// What limits an event, and the rest that its price rests on.
-StepItem priced(const TraceEvent& event, const sim::ClusterSpec& cluster) {
+}  // namespace
+
+StepItem explain_event(const TraceEvent& event, const sim::ClusterSpec& cluster) {
   StepItem item;
   item.flops = event.flops;
   item.bytes = static_cast<double>(event.bytes_read + event.bytes_written);
@@ -57,6 +58,8 @@ StepItem priced(const TraceEvent& event, const sim::ClusterSpec& cluster) {
   return item;
 }
 
+namespace {
+
 std::vector<StepItem> last_step(const Recording& recording, const sim::Timeline& timeline,
                                 const sim::ClusterSpec& cluster, std::int64_t layers) {
   std::map<std::tuple<std::string, Phase, std::string, std::string>, StepItem> items;
@@ -66,7 +69,7 @@ std::vector<StepItem> last_step(const Recording& recording, const sim::Timeline&
   for (std::size_t i = 0; i < events.size(); ++i) {
     const TraceEvent& event = events[i];
     if (event.scope.step != last || !takes_time(event)) continue;
-    const StepItem one = priced(event, cluster);
+    const StepItem one = explain_event(event, cluster);
     const std::string kind = layer_kind(event, layers);
     StepItem& item = items[{short_name(event), event.scope.phase, kind, one.limit}];
     if (item.count == 0) {
@@ -154,22 +157,26 @@ std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemoryS
   return list;
 }
 
-Explanation explain(const Scenario& scenario, const ImportedStrategy& imported) {
+Explanation explain(const Scenario& scenario, const Recording& recording, RunResult result,
+                    const sim::Timeline& timeline) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
-  const Replay run = replay(scenario, imported);
   Explanation out;
-  out.result = price_run(scenario, run.recording, cluster);
-  write_origin(scenario, imported, "sim", out.result);
-  out.step = last_step(run.recording, run.timeline(), cluster, scenario.model.layers);
-  const auto curve =
-      sim::memory_over_time(run.recording.trace, run.timeline().events, MemorySpace::device);
+  out.result = std::move(result);
+  out.step = last_step(recording, timeline, cluster, scenario.model.layers);
+  const auto curve = sim::memory_over_time(recording.trace, timeline.events, MemorySpace::device);
   if (const auto peak = sim::peak_point(curve); peak >= 0) {
-    out.peak = held_after(run.recording.trace, curve[static_cast<std::size_t>(peak)].event,
+    out.peak = held_after(recording.trace, curve[static_cast<std::size_t>(peak)].event,
                           MemorySpace::device);
   }
-  out.software = software_bytes_or_why(scenario, run.recording.strategy);
-  out.levers = levers(scenario, run.recording, cluster, out.result.step_time.median);
+  out.software = software_bytes_or_why(scenario, recording.strategy);
+  out.levers = levers(scenario, recording, cluster, out.result.step_time.median);
   return out;
+}
+
+Explanation explain(const Scenario& scenario, const ImportedStrategy& imported) {
+  Replay run = replay(scenario, imported);
+  write_origin(scenario, imported, "sim", run.result);
+  return explain(scenario, run.recording, std::move(run.result), run.timeline());
 }
 
 }  // namespace zl

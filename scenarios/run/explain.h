@@ -41,17 +41,24 @@ struct Lever {
 
 // Of the recording's own rank, the one that holds the most.
 struct Explanation {
-  RunResult result;             // memory without limits
+  RunResult result;             // as it was priced
   std::vector<StepItem> step;   // the last one, the longest first
   std::vector<HeldItem> peak;   // device memory, the largest first
   SoftwareBytesOrWhy software;  // what the software itself would hold: a prediction
   std::vector<Lever> levers;    // the one that helps most first; none that changes less than 0.1 %
 };
 
+// Of one event: what limits it, and what else its price rests on; neither names nor seconds.
+StepItem explain_event(const TraceEvent& event, const sim::ClusterSpec& cluster);
+
 // What is live right after the event, the largest first.
 std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space);
 
-// Throws Error as Runner::run does.
+// Of what was recorded and priced on the scenario's cluster.
+Explanation explain(const Scenario& scenario, const Recording& recording, RunResult result,
+                    const sim::Timeline& timeline);
+
+// Records and prices the strategy without a limit of memory. Throws Error as Runner::run does.
 Explanation explain(const Scenario& scenario, const ImportedStrategy& imported);
 
 }  // namespace zl

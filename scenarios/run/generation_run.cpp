@@ -1,6 +1,8 @@
 #include "scenarios/run/generation_run.h"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -27,16 +29,17 @@ GeneratorOptions options_of(const GenerationRequest& request) {
 // What one rank does, on any device.
 GenerationRun run_rank(RankHandle handle, const GenerationRequest& request,
                        const WeightSource* weights, Trace* trace) {
-  RankContext context(handle.device, handle.communicator, {.record_trace = trace != nullptr});
+  RankContext context(
+      handle.device, handle.communicator,
+      {.record_trace = trace != nullptr, .mesh = Mesh{.tensor = handle.communicator.size()}});
   Generator generator(context, request.model, options_of(request),
                       InitialWeights(request.seed, weights));
   GenerationRun run;
   run.generated = generate(generator, request.prompts, request.options);
   run.peak.tag = context.ledger().at_peak(MemorySpace::device);
   run.reserved = context.reserved(MemorySpace::device);
-  run.weight_bytes =
-      ParameterTable(request.model).count() * static_cast<std::int64_t>(size_of(request.dtype));
-  run.cache_bytes_per_token = KeyValueCache::bytes_per_token(generator.model(), request.dtype);
+  run.weight_bytes = generator.parameters() * static_cast<std::int64_t>(size_of(request.dtype));
+  run.cache_bytes_per_token = KeyValueCache::bytes_per_token(generator.rank_model(), request.dtype);
   if (trace != nullptr) *trace = std::move(context.trace());
   return run;
 }
@@ -44,9 +47,18 @@ GenerationRun run_rank(RankHandle handle, const GenerationRequest& request,
 }  // namespace
 
 GenerationRun run_generation(World& world, const GenerationRequest& request) {
+  std::atomic<int> last_step = std::numeric_limits<int>::max();
+  GenerationRequest first = request;
+  first.options.last_step = &last_step;
+  GenerationRequest others = first;  // one rank speaks, and hears that it is to end
+  others.options.on_token = nullptr;
+  others.options.cancel = nullptr;
   GenerationRun run;
-  world.run(
-      [&](RankHandle handle) { run = run_rank(handle, request, request.weights.get(), nullptr); });
+  world.run([&](RankHandle handle) {
+    const bool speaks = handle.communicator.rank() == 0;
+    GenerationRun made = run_rank(handle, speaks ? first : others, request.weights.get(), nullptr);
+    if (speaks) run = std::move(made);
+  });
   const auto measured = [](double seconds) {
     return GenerationRun::Time{seconds, seconds, seconds};
   };
@@ -63,9 +75,10 @@ GenerationRun predict_generation(const GenerationRequest& request,
   recorded.options.sampling = {.temperature = 0};
   GenerationRun run;
   Trace trace;
-  sim::make_world({.ranks = 1, .threads_per_rank = 1}, {})->run([&](RankHandle handle) {
-    run = run_rank(handle, recorded, nullptr, &trace);
-  });
+  sim::SimOptions group;
+  group.mesh = Mesh{.tensor = request.ranks};
+  sim::make_world({.ranks = request.ranks, .threads_per_rank = 1}, group)
+      ->run([&](RankHandle handle) { run = run_rank(handle, recorded, nullptr, &trace); });
   const sim::Timeline timeline = sim::price(trace, cluster);
   run.generated.outputs.clear();
   for (const sim::StepPrice& step : timeline.steps) {

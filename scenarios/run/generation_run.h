@@ -17,6 +17,7 @@ namespace zl {
 
 struct GenerationRequest {
   ModelConfig model;
+  int ranks = 1;  // of a prediction: devices that have the model together
   std::shared_ptr<const WeightSource> weights;  // null: drawn by the seed
   std::uint64_t seed = 0;
   DType dtype = DType::f32;
@@ -25,7 +26,7 @@ struct GenerationRequest {
   GenerationOptions options;
 };
 
-// One GPU, or this machine's processors, without others.
+// Memory and bytes are those of the first rank.
 struct GenerationRun {
   Generated generated;  // of a prediction: the counts alone
   TaggedBytes peak;     // device memory by owner, at its highest
@@ -40,11 +41,12 @@ struct GenerationRun {
   Time first_token, decode;  // decode: all steps after the first together
 };
 
-// On the threads of one rank. Throws as Generator; OutOfMemory where a limit is reached.
+// On the world's ranks, threads of this process that are one tensor group. Throws as Generator;
+// OutOfMemory where a limit is reached.
 GenerationRun run_generation(World& world, const GenerationRequest& request);
 
-// The same program recorded, and priced on one device of the cluster; tokens are not known, so no
-// output ends before its limit.
+// The same program recorded, and priced on as many devices of the cluster; tokens are not known, so
+// no output ends before its limit.
 GenerationRun predict_generation(const GenerationRequest& request, const sim::ClusterSpec& cluster);
 
 }  // namespace zl

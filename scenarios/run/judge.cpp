@@ -1,7 +1,11 @@
 #include "scenarios/run/judge.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "core/rank/pool.h"
 #include "scenarios/files/clusters.h"
+#include "simulator/allocations.h"
 
 namespace zl {
 namespace {
@@ -28,22 +32,20 @@ Verdict judge(const Scenario& scenario, const Strategy& strategy, const DevicePr
   }
 }
 
-MemoryNeed memory_need(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
-                       ProgramOptions options, const RunResult& unlimited) {
-  MemoryNeed need = memory_need(unlimited);
+MemoryNeed memory_need(const Recording& unlimited) {
+  MemoryNeed need = memory_need(unlimited.books);
   const std::int64_t close = need.in_use / 64;
   if (need.fragmentation() <= close) return need;
-  options.on_step = nullptr;
-  options.host_memory = 0;
-  device.host_memory = 0;
+  std::vector<sim::Allocations> ranks;
+  for (const sim::RankTrace& rank : rank_traces(unlimited)) {
+    ranks.emplace_back(*rank.trace, MemorySpace::device);
+  }
   std::int64_t refused = need.in_use - 1;
   while (need.reserved - refused > close + 1) {
-    device.memory = refused + (need.reserved - refused) / 2;
-    if (judge(scenario, strategy, device, options).fits()) {
-      need.reserved = device.memory;
-    } else {
-      refused = device.memory;
-    }
+    const std::int64_t budget = refused + (need.reserved - refused) / 2;
+    const bool fits = std::ranges::all_of(
+        ranks, [budget](const sim::Allocations& rank) { return rank.fit(budget); });
+    (fits ? need.reserved : refused) = budget;
   }
   return need;
 }

@@ -30,11 +30,10 @@ DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSp
 Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
               const ProgramOptions& options);
 
-// What the strategy takes of memory without limits, by the books of such a recording; where slabs
-// leave much of what they reserve unused, the least device memory that judge() accepts instead
-// (within a 64th of what is in use), as pools take smaller slabs where memory ends.
-MemoryNeed memory_need(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
-                       ProgramOptions options, const RunResult& unlimited);
+// What a strategy that was recorded without limits takes of memory; where slabs leave much of what
+// they reserve unused, the least device memory that judge() accepts instead (within a 64th of what
+// is in use), as pools take smaller slabs where memory ends.
+MemoryNeed memory_need(const Recording& unlimited);
 
 // What judge() would say, as far as the recording without any limit shows: yes when no pool came so
 // near to a limit that it would have done anything else, no when the bytes in use were too many.

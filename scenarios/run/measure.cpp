@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/device/device.h"
 #include "core/ops/op.h"
@@ -29,22 +30,108 @@ TimeBreakdown parts_of(const sim::StepPrice& price, double scale) {
           part(price.exposed_pipeline)};
 }
 
-// The compute stream's time in the steps from `first` on, as one step.
-sim::StepPrice measured_parts(const Trace& trace, int first) {
-  std::vector<sim::EventTime> times;
-  sim::StepSpan span{.step = first, .first = trace.events().size()};
-  for (const TraceEvent& event : trace.events()) {
-    const std::size_t index = times.size();
-    times.push_back(when(event));
-    if (event.stream != static_cast<std::uint8_t>(StreamId::compute)) continue;
-    if (event.scope.step >= first) span.first = std::min(span.first, index);
-    std::int64_t& end = index < span.first ? span.begin : span.end;
-    end = std::max(end, times.back().end);
+constexpr std::int64_t sim::StepPrice::*kMeasured[] = {
+    &sim::StepPrice::compute,        &sim::StepPrice::exposed_communication,
+    &sim::StepPrice::exposed_tensor, &sim::StepPrice::exposed_pipeline,
+    &sim::StepPrice::optimizer,      &sim::StepPrice::offload_stall,
+    &sim::StepPrice::bubble,         &sim::StepPrice::host};
+
+// The compute stream's time in the steps from `first` on, as one step. Rounds that are not timed
+// took what the timed ones of their row took, each in the same parts.
+class MeasuredParts {
+ public:
+  MeasuredParts(const Trace& trace, int first) : trace_(trace), first_(first) {
+    sim::StepSpan span{.step = first, .first = trace.events().size()};
+    for (const TraceEvent& event : trace.events()) {
+      const std::size_t index = times_.size();
+      add(event);
+      if (!computes(event)) continue;
+      if (event.scope.step >= first) span.first = std::min(span.first, index);
+      std::int64_t& end = index < span.first ? span.begin : span.end;
+      end = std::max(end, times_.back().end);
+    }
+    span.last = times_.size();
+    span.end = std::max(span.begin, span.end);
+    sum_ = account({span});
+    add_untimed();
   }
-  span.last = times.size();
-  span.end = std::max(span.begin, span.end);
-  return sim::account_steps(trace, times, {}, {span}).front();
-}
+
+  const sim::StepPrice& sum() const { return sum_; }
+
+ private:
+  static bool computes(const TraceEvent& event) {
+    return event.stream == static_cast<std::uint8_t>(StreamId::compute);
+  }
+
+  // Times are told as if what is not timed had not been.
+  void add(const TraceEvent& event) {
+    const std::vector<Round>& rounds = trace_.rounds();
+    const std::size_t index = times_.size();
+    for (; round_ < rounds.size() && rounds[round_].last <= index; ++round_) {
+      gap_ |= rounds[round_].count > 1;
+    }
+    const sim::EventTime time = when(event);
+    if (time.end == 0) gap_ |= computes(event) && takes_time(event);
+    if (time.end != 0 && computes(event)) {
+      if (std::exchange(gap_, false) && event.scope.step >= first_ && round_ > 0) {
+        rows_.push_back({.step = event.scope.step, .first = begin_of_row(), .last = index});
+        rows_.back().begin = end_before(rows_.back().first);
+        rows_.back().end = end_before(index);
+        untimed_ += time.start - end_;
+      }
+      end_ = std::max(end_, time.end);
+    }
+    times_.push_back(time.end == 0 ? time
+                                   : sim::EventTime{time.start - untimed_, time.end - untimed_});
+  }
+
+  std::size_t begin_of_row() const {
+    const std::vector<Round>& rounds = trace_.rounds();
+    std::size_t i = round_ - 1;
+    while (i > 0 && rounds[i - 1].last == rounds[i].first) --i;
+    return rounds[i].first;
+  }
+
+  std::int64_t end_before(std::size_t event) const {
+    while (event-- > 0) {
+      if (times_[event].end != 0 && computes(trace_.events()[event])) return times_[event].end;
+    }
+    return 0;
+  }
+
+  sim::StepPrice account(const std::vector<sim::StepSpan>& spans) const {
+    std::vector<sim::RoundTimes> once;  // no round stands for others here
+    for (std::size_t i = 0; i < trace_.rounds().size(); ++i) {
+      if (trace_.rounds()[i].count > 1) once.push_back({.round = i, .times = {}});
+    }
+    sim::StepPrice sum;
+    for (const auto& price : sim::account_steps(trace_, times_, {}, spans, {}, once)) {
+      sum.duration += price.duration;
+      for (const auto part : kMeasured) sum.*part += price.*part;
+    }
+    return sum;
+  }
+
+  void add_untimed() {
+    const sim::StepPrice timed = account(rows_);
+    if (timed.duration == 0) return;
+    const double more = static_cast<double>(untimed_) / static_cast<double>(timed.duration);
+    for (const auto part : kMeasured) {
+      sum_.*part += static_cast<std::int64_t>(more * static_cast<double>(timed.*part));
+    }
+    sum_.duration += untimed_;
+  }
+
+  const Trace& trace_;
+  const int first_;
+  std::vector<sim::EventTime> times_;
+  std::vector<sim::StepSpan> rows_;  // the timed rounds before what is not timed
+  std::size_t round_ = 0;
+  bool gap_ = false;          // whether something was not timed since `end_`
+  std::int64_t end_ = 0;      // of the compute stream's last timed work
+  std::int64_t untimed_ = 0;  // of the steps that count
+  sim::StepPrice sum_;
+};
 
 }  // namespace
 
@@ -92,8 +179,8 @@ void write_measured_times(const Trace& trace, RunResult& result) {
     traced += result.step_seconds[step - 1];
   }
   if (traced <= 0) return;
-  const sim::StepPrice sum = measured_parts(trace, static_cast<int>(first));
-  result.time = parts_of(sum, kPicosecond * result.step_time.median / traced);
+  const MeasuredParts parts(trace, static_cast<int>(first));
+  result.time = parts_of(parts.sum(), kPicosecond * result.step_time.median / traced);
 }
 
 double cluster_peak_flops(const sim::ClusterSpec& cluster, DType dtype) {

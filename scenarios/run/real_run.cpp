@@ -23,16 +23,16 @@
 namespace zl {
 namespace {
 
-// A run may be resumed by the same run only, but longer, elsewhere, or under another name, and with
-// the same data under another name.
+// A run may be resumed by the same run only, but longer, elsewhere, or under another name, with its
+// files in another folder, and with the same data under another name.
 CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strategy,
-                               const TrainingData& data, CheckpointConfig config) {
-  if (config.folder.empty()) return config;
+                               const std::optional<TrainingData>& data, CheckpointConfig config) {
+  if (config.folder.empty() || !data) return config;
   config.folder = (std::filesystem::path(config.folder) / strategy.name).string();
   config.identity = identity_of(scenario.model, strategy);
   config.identity["seed"] = std::to_string(scenario.run.seed);
   config.identity["sequence_length"] = std::to_string(scenario.run.sequence_length);
-  config.identity["data"] = data.fingerprint;
+  config.identity["data"] = data->fingerprint;
   config.identity[kProgram] = detect_environment().commit;
   return config;
 }
@@ -40,7 +40,7 @@ CheckpointConfig checkpoint_of(const Scenario& scenario, const Strategy& strateg
 // What a run needs besides its world, and what its ranks agree on.
 struct Preparation {
   Strategy strategy;
-  std::optional<TrainingData> data;
+  std::optional<TrainingData> data;  // none where this rank cannot begin, which all will say
   EvaluationData evaluation;
   std::shared_ptr<const ModelWeights> weights;  // null: drawn
   Statement statement;
@@ -114,8 +114,11 @@ void check_settings(const Scenario& scenario, const std::string& backend,
 class SavedWeights {
  public:
   SavedWeights(const Scenario& scenario, const Preparation& prepared, const RunHooks& hooks)
-      : scenario_(scenario), hooks_(hooks), file_(scenario.model.name, prepared.strategy.name) {
-    const TextLines* lines = prepared.data->lines.get();
+      : scenario_(scenario),
+        hooks_(hooks),
+        sparse_(prepared.strategy.sparse_attention),
+        file_(scenario.model.name, prepared.strategy.name) {
+    const TextLines* lines = prepared.data ? prepared.data->lines.get() : nullptr;
     if (lines != nullptr && !lines->numbered) labels_ = lines->labels;
   }
 
@@ -125,10 +128,11 @@ class SavedWeights {
     if (is_weights_file(hooks_.save_weights_to)) return file_.collect(engine);
     if (engine.context().rank() == 0) {
       folder_.reset();
-      folder_ = std::make_unique<SavedModel>(
-          hooks_.save_weights_to, scenario_.model,
-          SaveModelOptions{
-              .source = scenario_.run.weights, .dtype = hooks_.save_dtype, .labels = labels_});
+      folder_ = std::make_unique<SavedModel>(hooks_.save_weights_to, scenario_.model,
+                                             SaveModelOptions{.source = scenario_.run.weights,
+                                                              .dtype = hooks_.save_dtype,
+                                                              .labels = labels_,
+                                                              .sparse = sparse_});
     }
     engine.gather_model([this](const ParameterSpec& spec, const std::vector<float>& values) {
       folder_->take(spec, values);
@@ -143,8 +147,13 @@ class SavedWeights {
   }
 
   void write(RunResult& result) {
-    if (result.outcome != Outcome::ok || result.steps == 0) return;
+    if (result.outcome != Outcome::ok || result.first_step + result.steps == 0) return;
     if (stays(result)) return;
+    if (file_.holds_any() && sparse_.is_sparse()) {
+      result.warnings.push_back(hooks_.save_weights_to +
+                                ": a file of weights does not say that attention was sparse; a "
+                                "folder (--save DIR) does");
+    }
     try {
       if (file_.holds_any()) file_.write(hooks_.save_weights_to);
       if (folder_ != nullptr) folder_->commit();
@@ -168,6 +177,7 @@ class SavedWeights {
 
   const Scenario& scenario_;
   const RunHooks& hooks_;
+  const SparseAttentionConfig& sparse_;
   WeightsFile file_;
   std::optional<EvaluationPoint> older_;  // on rank 0: the best, of before the run
   std::vector<std::string> labels_;       // names, by number; empty: the data has none
@@ -206,7 +216,8 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   options.on_step = hooks.on_step;
   options.keep_going = hooks.keep_going;
   options.keep_trace = static_cast<bool>(hooks.on_trace);
-  options.checkpoint = checkpoint_of(scenario, strategy, *prepared.data, hooks.checkpoint);
+  options.held_rounds = kTimedRounds;
+  options.checkpoint = checkpoint_of(scenario, strategy, prepared.data, hooks.checkpoint);
   options.make_storage = [timeout = hooks.collective_timeout](const Strategy& s, int rank) {
     return cpu::make_file_storage(s.offload.nvme_path, rank, s.offload.aio, timeout);
   };

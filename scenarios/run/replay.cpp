@@ -13,7 +13,8 @@ constexpr std::int64_t kPicoseconds = 1000;  // per nanosecond
 
 }  // namespace
 
-Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
+Replay replay(const Scenario& scenario, const ImportedStrategy& imported,
+              const std::vector<std::int64_t>& overflows) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   Replay out;
   DeviceProperties device = simulated_device(scenario, cluster);
@@ -21,8 +22,9 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported) {
   device.memory = device.host_memory = 0;
   ProgramOptions options = program_options(scenario);
   options.host_memory = 0;
+  options.overflows = overflows;
   out.recording = record_run(scenario, strategy, device, options);
-  price_run(scenario, out.recording, cluster, &out.timelines);
+  out.result = price_run(scenario, out.recording, cluster, &out.timelines);
   return out;
 }
 
@@ -36,10 +38,16 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
   }
   Trace timed;
   std::size_t index = 0;
+  auto round = trace.rounds().begin();
   for (TraceEvent event : trace.events()) {
+    if (round != trace.rounds().end() && round->first == index) timed.begin_round();
     const sim::EventTime& time = all[index++];
     event.timing = {time.start / kPicoseconds, time.end / kPicoseconds};
     timed.append(event);
+    while (round != trace.rounds().end() && round->last <= index) {
+      if (round->first < round->last) timed.repeat_round(round->count - 1);
+      ++round;
+    }
   }
   return timed;
 }

@@ -11,6 +11,7 @@ namespace zl {
 
 struct Replay {
   Recording recording;
+  RunResult result;                      // as price_run's
   std::vector<sim::Timeline> timelines;  // of rank_traces(), the recording's own first
 
   const sim::Timeline& timeline() const { return timelines.front(); }
@@ -19,11 +20,15 @@ struct Replay {
   std::int64_t needed() const { return memory_need(recording.books).reserved; }
 };
 
-// Throws Error as Runner::run does.
-Replay replay(const Scenario& scenario, const ImportedStrategy& imported);
+// overflows: as in RunHooks, where the books are compared with those of an executed run
+// (SkippedSteps). None for what a step is, costs and needs (reports, exports, explanations, plans,
+// the what-ifs of planner/evaluator.h): that is told of steps that update, and stands beside no
+// run's counts. Throws Error as Runner::run does.
+Replay replay(const Scenario& scenario, const ImportedStrategy& imported,
+              const std::vector<std::int64_t>& overflows = {});
 
-// The trace with `times`, one per event in picoseconds, in its timings: a block of memory changes
-// hands when the compute stream gets there.
+// The trace, its rounds too, with `times`, one per event in picoseconds, in its timings: a block of
+// memory changes hands when the compute stream gets there.
 Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times);
 
 // One trace with its times, of all ranks or of a stage of a pipeline.

@@ -33,8 +33,8 @@ struct RunHooks {
   // (overflowed_steps). The result says so.
   std::vector<std::int64_t> overflows = {};
   std::chrono::milliseconds collective_timeout = std::chrono::minutes(1);  // as in WorldOptions
-  // Rank 0's trace: of all steps with timings from a real run, of kSteadySteps steps from a
-  // simulated one.
+  // Rank 0's trace: of all steps with timings from a real run, of each kTimedRounds micro-batches
+  // and the last; of kSteadySteps steps from a simulated one.
   std::function<void(const Trace&)> on_trace;
 };
 

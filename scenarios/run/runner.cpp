@@ -91,9 +91,7 @@ void add_recording(BackendRegistry& registry) {
 void add_need(const Scenario& scenario, const ImportedStrategy& imported, RunResult& result) {
   try {
     const Replay unlimited = replay(scenario, imported);
-    result.need = memory_need(scenario, unlimited.recording.strategy,
-                              simulated_device(scenario, scenario_cluster(scenario)),
-                              program_options(scenario), unlimited.recording.books);
+    result.need = memory_need(unlimited.recording);
     result.message += "; it " + need_text(result.need, result.device_capacity);
   } catch (const Error& error) {
     log_debug(imported.strategy.name + ": what it needs is not known: " + error.what());

@@ -42,8 +42,8 @@ void write_rates(const Scenario& scenario, const Strategy& strategy, double peak
 void write_origin(const Scenario& scenario, const ImportedStrategy& imported,
                   const std::string& backend, RunResult& result);
 
-// What a program takes of memory without limits, from the books of a recording that had none; see
-// judge.h where slabs are large beside it.
+// What a program takes of memory without limits, from the books of a recording that had none; of
+// the recording itself see judge.h, where slabs are large beside it.
 MemoryNeed memory_need(const RunResult& unlimited);
 
 // "needs 81.00 GiB reserved: 72.46 GiB in use at the peak and 8.54 GiB lost to fragmentation"; with

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "scenarios/files/attention_layout.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/files/model_folder.h"
 #include "scenarios/files/resolve.h"
@@ -19,11 +20,13 @@ Speaker load_speaker(ScenarioOverrides overrides) {
   Speaker speaker;
   if (overrides.model && is_checkpoint(*overrides.model)) {
     speaker.checkpoint = read_checkpointed_run(*overrides.model);
+    speaker.sparse = speaker.checkpoint->is.strategy.sparse_attention;
     const Json document = {{"schema", 1}, {"model", model_to_json(speaker.checkpoint->is.model)}};
     overrides.model.reset();
     speaker.scenario = resolve_scenario(document, speaker.checkpoint->is.model.name, "", overrides);
   } else {
     speaker.scenario = load_scenario("", overrides);
+    speaker.sparse = attention_layout(speaker.scenario.run.weights, speaker.scenario.model);
   }
   const std::string& path = speaker.scenario.run.tokenizer;
   speaker.tokenizer = load_tokenizer(path == "byte" ? "" : path);

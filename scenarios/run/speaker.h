@@ -18,6 +18,7 @@ struct Speaker {
   Scenario scenario;  // of one rank
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<CheckpointedRun> checkpoint;  // where the model is that of one
+  SparseAttentionConfig sparse;               // what it was trained with
 
   DType dtype() const { return scenario.strategies.front().strategy.precision.compute_dtype; }
 };

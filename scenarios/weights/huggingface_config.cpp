@@ -94,14 +94,19 @@ void add_head(const ModelConfig& model, std::string_view type,
   set_label_names(model.labels, labels, config);
 }
 
-void add_bert(const ModelConfig& model, Json& config) {
+// What all but GPT-2 call by the same names.
+void add_sizes(const ModelConfig& model, Json& config) {
   config["num_hidden_layers"] = model.layers;
   config["hidden_size"] = model.hidden;
   config["num_attention_heads"] = model.heads;
   config["intermediate_size"] = model.ffn;
   config["max_position_embeddings"] = model.max_sequence;
-  config["type_vocab_size"] = model.segments;
   config["hidden_act"] = activation_name(model);
+}
+
+void add_bert(const ModelConfig& model, Json& config) {
+  add_sizes(model, config);
+  config["type_vocab_size"] = model.segments;
   config["layer_norm_eps"] = model.norm_epsilon;
   config["hidden_dropout_prob"] = model.dropout;
   config["attention_probs_dropout_prob"] = model.attention_dropout;
@@ -136,14 +141,9 @@ void add_phi3(const ModelConfig& model, Json& config) {
 
 void add_llama(const ModelConfig& model, std::string_view type, Json& config) {
   config["architectures"] = {architecture_of(type)};
-  config["num_hidden_layers"] = model.layers;
-  config["hidden_size"] = model.hidden;
-  config["num_attention_heads"] = model.heads;
+  add_sizes(model, config);
   config["num_key_value_heads"] = model.kv_heads;
   config["head_dim"] = model.head_size;
-  config["intermediate_size"] = model.ffn;
-  config["max_position_embeddings"] = model.max_sequence;
-  config["hidden_act"] = activation_name(model);
   config["rms_norm_eps"] = model.norm_epsilon;
   config["attention_dropout"] = model.attention_dropout;
   if (type == "llama" || type == "qwen3" || type == "gemma") {

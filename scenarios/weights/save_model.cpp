@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "scenarios/files/attention_layout.h"
 #include "scenarios/weights/huggingface_config.h"
 #include "scenarios/weights/model_weights.h"
 #include "scenarios/weights/weight_folder.h"
@@ -216,9 +217,10 @@ void SavedModel::write_index() const {
 
 void SavedModel::write_config() const {
   const SaveModelOptions& how = options_;
-  write_json(path("config.json"), how.source.empty()
-                                      ? huggingface_config(model_, type_, dtype_, how.labels)
-                                      : source_config(how.source, model_, dtype_, how.labels));
+  Json config = how.source.empty() ? huggingface_config(model_, type_, dtype_, how.labels)
+                                   : source_config(how.source, model_, dtype_, how.labels);
+  set_attention_layout(how.sparse, config);
+  write_json(path("config.json"), config);
 }
 
 void SavedModel::copy_source_files() const {

@@ -12,6 +12,7 @@
 #include "core/checkpoint/tensor_file.h"
 #include "core/model/model_config.h"
 #include "core/model/parameters.h"
+#include "core/model/sparse_attention_config.h"
 #include "scenarios/weights/tensor_names.h"
 
 namespace zl {
@@ -21,6 +22,7 @@ struct SaveModelOptions {
   std::string source;
   std::optional<DType> dtype;                // else the source's, else fp32
   std::vector<std::string> labels = {};      // names of those that it tells, by number
+  SparseAttentionConfig sparse = {};         // what it was trained with
   std::int64_t shard_bytes = 5'000'000'000;  // huggingface_hub's 5GB
 };
 

@@ -58,6 +58,8 @@ struct ClusterSpec {
   double step_error = kUncalibratedStepError;
   double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
   std::optional<Calibration> calibration;
+
+  bool operator==(const ClusterSpec&) const = default;
 };
 
 // Throws Error{invalid} naming the source and the key: malformed JSON with line and column, unknown

@@ -24,6 +24,7 @@ struct LinearCost {
   double seconds(double units, double bytes) const {
     return fixed + per_unit * units + per_byte * bytes;
   }
+  bool operator==(const LinearCost&) const = default;
 };
 
 // What was fitted from runs with one number of ranks.
@@ -35,6 +36,8 @@ struct RankCoefficients {
   std::array<LinearCost, kRoutes> routes{};  // copies and file transfers
   double seconds_per_event = 0;              // host time between two ops
   double seconds_per_step = 0;               // host time between two steps
+
+  bool operator==(const RankCoefficients&) const = default;
 };
 
 struct Calibration {
@@ -48,6 +51,7 @@ struct Calibration {
 
   // The entry whose ranks are nearest.
   const RankCoefficients& nearest(int ranks) const;
+  bool operator==(const Calibration&) const = default;
 };
 
 }  // namespace zl::sim

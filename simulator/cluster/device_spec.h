@@ -17,6 +17,8 @@ inline constexpr std::size_t kDTypes = 8;
 struct ComputeRate {
   double peak = 0;        // dense FLOP/s
   double efficiency = 0;  // share of the peak that a large, well-shaped GEMM reaches
+
+  bool operator==(const ComputeRate&) const = default;
 };
 
 struct DeviceSpec {
@@ -31,7 +33,8 @@ struct DeviceSpec {
   double attention_forward = 0, attention_backward = 0;  // share of the peak, see cost/attention
   std::array<ComputeRate, kDTypes> rates{};
   Generation generation = Generation::unknown;
-  // Watts that the device is held to, and those that its rates are stated for; 0: as stated.
+  // Watts that the board is held to, and those that its rates are stated for; 0: not known, and
+  // rates as stated.
   double power_limit = 0, power_design = 0;
   SoftwareKernels software;  // with_software's
 
@@ -40,6 +43,7 @@ struct DeviceSpec {
   double clock() const;
 
   const ComputeRate& rate(DType dtype) const { return rates[static_cast<std::size_t>(dtype)]; }
+  bool operator==(const DeviceSpec&) const = default;
 };
 
 // Does the device compute in this 16-bit type faster than in fp32? Without a rate of its own in the

@@ -21,6 +21,7 @@ struct Link {
   double all_reduce_rate = 0;
 
   double rate() const { return bandwidth * efficiency; }
+  bool operator==(const Link&) const = default;
 };
 
 }  // namespace zl::sim

@@ -26,6 +26,8 @@ const char* name_of(AttentionKernel kernel);
 struct OpWork {
   double bytes_per_element = 0;  // read and written, of rows x columns; 0: what the op moves here
   double kernels = 1;            // that the host issues
+
+  bool operator==(const OpWork&) const = default;
 };
 
 // Shares are above 0 and at most 1.
@@ -39,6 +41,8 @@ struct SoftwareKernels {
   double collective_host_seconds = -1;  // to issue one; below 0: as any op
   // Bytes moved on the device for one byte of what is gathered and what is reduced and scattered.
   double gather_copies = 0, scatter_copies = 0;
+
+  bool operator==(const SoftwareKernels&) const = default;
 };
 
 }  // namespace zl::sim

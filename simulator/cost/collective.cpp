@@ -56,6 +56,11 @@ double bytes_through_one_rank(const TraceEvent& event) {
 }  // namespace
 
 Placement place(int ranks, int stride, int node_devices) {
+  if (stride % node_devices == 0) return {.ranks = ranks, .nodes = ranks};
+  if (node_devices % stride == 0) {
+    const int full = node_devices / stride, nodes = (ranks + full - 1) / full;
+    return {ranks, nodes, std::min(ranks, full), ranks - (nodes - 1) * full};
+  }
   Placement at{.ranks = ranks, .nodes = 0, .per_node = 0, .smallest = ranks};
   for (int first = 0; first < ranks; ++at.nodes) {
     const int node = first * stride / node_devices;

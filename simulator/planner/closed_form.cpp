@@ -12,10 +12,41 @@ const Segment& pass_at(const Passes& passes, StagePass pass) {
   return passes[static_cast<std::size_t>(pass)];
 }
 
-Passes passes_of(const StageProfile& profile, std::int64_t layers) {
+bool is_forward(std::size_t pass) {
+  const auto which = static_cast<StagePass>(pass);
+  return which == StagePass::forward || which == StagePass::first_forward;
+}
+
+// Backwards come to the first layers last.
+Segment mixed_pass(const MixedProfiles& mixed, StagePlace place, std::size_t pass,
+                   std::int64_t layers, std::int64_t freed) {
+  const LayerSeries& kept = mixed.all.of(place).passes[pass];
+  if (mixed.again == nullptr) return kept.of(layers);
+  const LayerSeries& again = mixed.again->of(place).passes[pass];
+  return is_forward(pass) ? sim::mixed(again, mixed.blocks, kept, layers, freed)
+                          : sim::mixed(kept, layers - mixed.blocks, again, layers);
+}
+
+// A block that is recomputed hands on what the next one frees; one that is not keeps it. What a
+// micro-batch takes it gives back: what is left over is that.
+Passes passes_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
   Passes passes;
-  for (std::size_t i = 0; i < kStagePasses; ++i) passes[i] = profile.passes[i].of(layers);
+  const auto fill = [&](std::size_t pass, std::int64_t freed) {
+    passes[pass] = mixed_pass(mixed, place, pass, layers, freed);
+  };
+  for (std::size_t i = 0; i < kStagePasses; ++i) fill(i, 0);
+  if (mixed.again == nullptr) return passes;
+  const std::int64_t freed = pass_at(passes, StagePass::forward).net +
+                             pass_at(passes, StagePass::backward).net +
+                             pass_at(passes, StagePass::weight).net;
+  for (std::size_t i = 0; i < kStagePasses; ++i) {
+    if (is_forward(i)) fill(i, freed);
+  }
   return passes;
+}
+
+bool is_exact(const MixedProfiles& mixed) {
+  return mixed.all.is_exact && (mixed.again == nullptr || mixed.again->is_exact);
 }
 
 StagePlace place_of(std::size_t stage, std::size_t stages) {
@@ -99,10 +130,11 @@ class RankMemory {
 
 }  // namespace
 
-ClosedForm closed_form(const StageProfiles& profiles, std::int64_t layers,
+ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
                        std::int64_t micro_batches) {
+  const StageProfiles& profiles = mixed.all;
   const StageProfile& profile = profiles.of(StagePlace::whole);
-  const Passes passes = passes_of(profile, layers);
+  const Passes passes = passes_of(mixed, StagePlace::whole, layers);
   const std::int64_t kept = pass_at(passes, StagePass::forward).net;
   std::int64_t most = std::max({pass_at(passes, StagePass::forward).peak,
                                 kept + pass_at(passes, StagePass::last_backward).peak,
@@ -114,12 +146,13 @@ ClosedForm closed_form(const StageProfiles& profiles, std::int64_t layers,
   form.time = micro_batches * (pass_at(passes, StagePass::forward).duration() +
                                pass_at(passes, StagePass::backward).duration()) +
               ends_of(passes) + profiles.between_steps.of(layers);
-  form.is_exact = profiles.is_exact;
+  form.is_exact = is_exact(mixed);
   return form;
 }
 
-ClosedForm closed_form(const StageProfiles& profiles, const PipelineForm& form,
+ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
                        const std::vector<std::int64_t>& layers, std::int64_t message) {
+  const StageProfiles& profiles = mixed.all;
   std::vector<Passes> passes;
   std::vector<PassCosts> costs;
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
@@ -127,10 +160,10 @@ ClosedForm closed_form(const StageProfiles& profiles, const PipelineForm& form,
     // Stages in the middle differ by their number of layers only.
     const bool same =
         stage > 1 && place == StagePlace::middle && layers[stage] == layers[stage - 1];
-    passes.push_back(same ? passes.back() : passes_of(profiles.of(place), layers[stage]));
+    passes.push_back(same ? passes.back() : passes_of(mixed, place, layers[stage]));
     costs.push_back(costs_of(passes.back()));
   }
-  ClosedForm result{.is_exact = profiles.is_exact};
+  ClosedForm result{.is_exact = is_exact(mixed)};
   std::int64_t most_layers = 0;  // of a rank
   for (const PipelineForm::Rank& rank : form.ranks()) {
     result.memory = std::max(result.memory, RankMemory(profiles, rank, passes, layers).peak());

@@ -17,12 +17,19 @@ struct ClosedForm {
   bool is_exact = true;     // memory, as StageProfiles::is_exact
 };
 
+// The profiles of a configuration. Of `again` are the first `blocks` layers of each stage, of which
+// there are more: those that are recomputed.
+struct MixedProfiles {
+  const StageProfiles& all;
+  const StageProfiles* again = nullptr;
+  std::int64_t blocks = 0;
+};
+
 // A whole model on every data-parallel rank.
-ClosedForm closed_form(const StageProfiles& profiles, std::int64_t layers,
-                       std::int64_t micro_batches);
+ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers, std::int64_t micro_batches);
 
 // layers: of each stage. message: picoseconds of one between ranks.
-ClosedForm closed_form(const StageProfiles& profiles, const PipelineForm& form,
+ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
                        const std::vector<std::int64_t>& layers, std::int64_t message);
 
 }  // namespace zl::sim

@@ -75,20 +75,29 @@ double layers_before(std::int64_t layers, std::int64_t stages, std::int64_t coun
 
 }  // namespace
 
-LayerWork layer_work(const StageProfiles& plain) {
+LayerWork layer_work(const StageProfiles& plain, std::int64_t group) {
   const StageProfile& whole = plain.of(StagePlace::whole);
   const LayerSeries& forward = whole.passes[static_cast<std::size_t>(StagePass::forward)];
   const LayerSeries& backward = whole.passes[static_cast<std::size_t>(StagePass::backward)];
   LayerWork work;
-  work.forward = static_cast<double>(forward.middle.time);
-  work.backward = static_cast<double>(backward.middle.time);
+  const auto layers = static_cast<double>(group);
+  work.forward = static_cast<double>(forward.middle.time) / layers;
+  work.backward = static_cast<double>(backward.middle.time) / layers;
   work.first_forward = static_cast<double>(forward.before.time);
   work.first_backward = static_cast<double>(backward.after.time);
   work.last_forward = static_cast<double>(forward.after.time);
   work.last_backward = static_cast<double>(backward.before.time);
-  work.kept = std::max<std::int64_t>(0, forward.middle.net);
+  work.kept = std::max<std::int64_t>(0, forward.middle.net / group);
   work.backward_peak = backward.middle.peak;
   work.last_peak = std::max(forward.after.peak, forward.after.net + backward.before.peak);
+  return work;
+}
+
+LayerWork mixed_work(const LayerWork& kept, const LayerWork& again, double share) {
+  LayerWork work = kept;
+  work.backward += share * (again.backward - kept.backward);
+  work.kept += static_cast<std::int64_t>(share * static_cast<double>(again.kept - kept.kept));
+  work.last_peak = std::min(kept.last_peak, again.last_peak);
   return work;
 }
 

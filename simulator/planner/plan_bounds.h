@@ -21,7 +21,10 @@ struct LayerWork {
   std::int64_t kept = 0, backward_peak = 0;      // bytes of a layer
   std::int64_t last_peak = 0;                    // the head's
 };
-LayerWork layer_work(const StageProfiles& plain);
+// group: layers that are recomputed together, each of the profile's layers.
+LayerWork layer_work(const StageProfiles& plain, std::int64_t group = 1);
+// Of layers of which a share is recomputed.
+LayerWork mixed_work(const LayerWork& kept, const LayerWork& again, double share);
 
 struct PlanBound {
   std::int64_t memory = 0;  // bytes of a rank

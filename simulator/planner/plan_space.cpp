@@ -64,7 +64,7 @@ std::optional<PlanSpace::Division> PlanSpace::division(const PlanPoint& point) c
   return Division{data, global_batch / samples};
 }
 
-Strategy PlanSpace::strategy(const PlanPoint& point) const {
+Strategy PlanSpace::strategy(const PlanPoint& point, std::int64_t blocks) const {
   Strategy strategy = states[point.state];
   strategy.tensor = {.ranks = tensor[point.tensor],
                      .sequence_parallel = sequence_parallel[point.sequence_parallel]};
@@ -74,6 +74,7 @@ Strategy PlanSpace::strategy(const PlanPoint& point) const {
   if (strategy.pipeline.ranks == 1) strategy.pipeline = {};
   strategy.zero.replicas = replicas[point.replicas];
   strategy.recompute = recompute[point.recompute];
+  if (blocks > 0) strategy.recompute = {.mode = RecomputeMode::first_blocks, .blocks = blocks};
   strategy.micro_batch = micro_batch[point.micro_batch];
   const auto divided = division(point);
   ZL_CHECK(divided.has_value(), "the ranks and the batch of a plan can be divided");
@@ -136,7 +137,18 @@ bool PlanRules::can_run(const Strategy& strategy, std::int64_t ranks) const {
   return conflict_of(model_, strategy, ranks, sequence_).empty();
 }
 
+// Groups of layers that every stage is made of; and layers of which some are recomputed.
+bool PlanRules::can_recompute(const PlanPoint& point) const {
+  const RecomputeConfig& recompute = space_.recompute[point.recompute];
+  const std::int64_t stages = space_.pipeline[point.pipeline] * space_.chunks[point.chunks];
+  const std::int64_t fewest = model_.layers / stages;
+  if (recompute.mode == RecomputeMode::automatic) return fewest > 1;
+  if (recompute.mode != RecomputeMode::every_k) return true;
+  return model_.layers % stages == 0 && fewest % recompute.every == 0;
+}
+
 bool PlanRules::allows(const PlanPoint& point, const PlanSpace::Division& division) {
+  if (!can_recompute(point)) return false;
   const std::size_t tensor = index_of(point.tensor), pipeline = index_of(point.pipeline);
   const auto cut = [&] {
     Strategy only = space_.states[0];

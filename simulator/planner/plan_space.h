@@ -46,8 +46,9 @@ struct PlanSpace {
     std::int64_t data = 1, micro_batches = 1;
   };
   std::optional<Division> division(const PlanPoint& point) const;
-  // Of a point that has a division.
-  Strategy strategy(const PlanPoint& point) const;
+  // Of a point that has a division; `blocks` of each stage where automatic recomputation takes so
+  // many.
+  Strategy strategy(const PlanPoint& point, std::int64_t blocks = 0) const;
 };
 
 // Whether a choice says something there: without a pipeline there is no schedule, without a tensor
@@ -72,6 +73,7 @@ class PlanRules {
   template <class Ask>
   bool known(Answer& answer, const Ask& ask);
   bool can_run(const Strategy& strategy, std::int64_t ranks) const;
+  bool can_recompute(const PlanPoint& point) const;
 
   const ModelConfig& model_;
   const PlanSpace& space_;

@@ -43,11 +43,23 @@ struct LayerSeries {
   Segment of(std::int64_t layers) const {
     if (layers <= 1) return single;
     const Segment begin = then(before, first), end = then(last, after);
-    Segment all = then(then(begin, repeated(middle, layers - 2)), end);
+    return grown(then(then(begin, repeated(middle, layers - 2)), end), layers);
+  }
+  Segment grown(Segment all, std::int64_t layers) const {
     all.time += (layers - several) * growth;
     all.sent += (layers - several) * growth;
     return all;
   }
 };
+
+// The first `count` layers that a pass comes to as in `one`, the others as in `other`: of `layers`,
+// of both some. freed: bytes that the first of the others frees of the one before.
+inline Segment mixed(const LayerSeries& one, std::int64_t count, const LayerSeries& other,
+                     std::int64_t layers, std::int64_t freed = 0) {
+  const Segment begin = then(then(one.before, one.first), repeated(one.middle, count - 1));
+  const Segment end =
+      then(repeated(other.middle, layers - count - 1), then(other.last, other.after));
+  return one.grown(then(then(begin, {.net = -freed}), end), layers);
+}
 
 }  // namespace zl::sim

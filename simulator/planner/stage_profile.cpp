@@ -145,12 +145,18 @@ class StageReader {
   // What is gathered or reduced in between belongs to the unit that it comes in.
   void enter_unit(const Scope& scope) {
     if (scope.unit < 0 || scope.phase == Phase::gather || scope.phase == Phase::reduce) return;
-    if (pieces_.back().unit == scope.unit) return;
+    const int unit = group_of(scope.unit);
+    if (pieces_.back().unit == unit) return;
     if (pieces_.back().unit < 0) {
-      pieces_.back().unit = scope.unit;
+      pieces_.back().unit = unit;
     } else {
-      pieces_.push_back({scope.unit, {}});
+      pieces_.push_back({unit, {}});
     }
+  }
+
+  // The embedding stays unit 0.
+  int group_of(int unit) const {
+    return unit == 0 ? 0 : 1 + (unit - 1) / static_cast<int>(stage_.group);
   }
 
   void add(const TraceEvent& event, EventTime time, std::int64_t change) {

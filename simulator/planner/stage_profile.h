@@ -31,10 +31,11 @@ inline constexpr std::size_t kStagePasses = 8;
 enum class StagePlace : std::uint8_t { first, middle, last, whole };
 inline constexpr std::size_t kStagePlaces = 4;
 
-// One recorded rank of a short pipeline, with a stage of `layers` layers.
+// One recorded rank of a short pipeline. `group` layers that are recomputed together are what the
+// profile calls a layer.
 struct RecordedStage {
   StagePlace place = StagePlace::whole;
-  std::int64_t layers = 1;
+  std::int64_t group = 1;
   RankTrace trace;
   const Timeline* timeline = nullptr;
 };

@@ -23,7 +23,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"backends/cpu", {"core", "backends/cpu"}},
     {"backends/bootstrap", {"core", "backends/bootstrap"}},
     {"backends/cuda", {"core", "backends/bootstrap", "backends/cuda"}},
-    {"backends/mpi", {"core", "backends/cpu", "backends/mpi"}},
+    {"backends/mpi", {"core", "backends/bootstrap", "backends/cpu", "backends/mpi"}},
     {"simulator", {"core", "simulator"}},
     {"simulator/json", {"core", "simulator/json"}},
     {"results", {"core", "simulator/json", "results"}},

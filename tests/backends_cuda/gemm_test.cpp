@@ -138,7 +138,7 @@ TEST_F(GemmDescriptorsTest, SwapTheOperandsForColumnMajor) {
 
 // Logits of GPT-2: 50257 columns in rows of 50304, so that rows begin at multiples of 16 bytes.
 TEST_F(GemmDescriptorsTest, PaddedRowsAreLongerThanTheProductIsWide) {
-  constexpr std::int64_t kVocab = 50257, kRow = 50304, kHidden = 768, kRows = 640;
+  constexpr std::int64_t kVocab = 50257, kRow = 50304, kHidden = 768, kTokens = 640;
   const auto view = [](std::int64_t rows, std::int64_t columns) {
     return TensorView{at(0x10000), DType::bf16, Shape{rows, columns}};
   };
@@ -146,7 +146,8 @@ TEST_F(GemmDescriptorsTest, PaddedRowsAreLongerThanTheProductIsWide) {
     op.validate();
     return GemmDescriptors(key_of(product_of(op), 0));
   };
-  const TensorView x = view(kRows, kHidden), w = view(kVocab, kHidden), logits = view(kRows, kRow);
+  const TensorView x = view(kTokens, kHidden), w = view(kVocab, kHidden),
+                   logits = view(kTokens, kRow);
   const auto stride = [](cublasLtMatrixLayout_t layout) {
     return of<std::int64_t>(layout, CUBLASLT_MATRIX_LAYOUT_LD);
   };

@@ -40,8 +40,7 @@ void judge_pipelines(benchmark::State& state) {
     const auto division = space.division(point);
     if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division)) continue;
     points.emplace_back(point, *division);
-    profiles.prepare({profiles.key_of(point, *division)});
-    profiles.prepare_forms({{point, division->micro_batches}});
+    profiles.prepare(std::vector<DividedPoint>{{point, *division}});
   }
   std::size_t next = 0;
   for (auto _ : state) {

@@ -121,7 +121,7 @@ TEST(BadInput, LaunchedProcessesThatWouldBeThreads) {
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
     setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
-    const std::string message = refused(home, arguments, 2);
+    std::string message = refused(home, arguments, 2);
     for (const char* name : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"}) {
       unsetenv((std::string("OMPI_COMM_WORLD_") + name).c_str());
     }
@@ -163,7 +163,7 @@ TEST(BadInput, AMachineTooSmallForAllRanksIsAResultAndNoStoredRun) {
     "run": {"ranks": 2, "steps": 2, "data": "synthetic", "sequence_length": 16}})");
   const auto run = [&](const char* memory) {
     setenv("ZEROLAB_MEMORY", memory, 1);
-    const Output output = zerolab(
+    Output output = zerolab(
         home, {"run", file, "--backend", "cpu", "--db", home.path("runs.db"), "-o", "json"});
     unsetenv("ZEROLAB_MEMORY");
     return output;
@@ -191,7 +191,7 @@ TEST(BadInput, ABareNumberWhereAUnitBelongs) {
 TEST(BadInput, FilesOfAnotherKindAreToldByWhatIsInThem) {
   const Home home;
   const std::string weights =
-      home.file("weights.txt", std::string("\x40\0\0\0\0\0\0\0{\"a\":{}}", 17));
+      home.file("weights.txt", std::string("\x40\0\0\0\0\0\0\0{\"a\":{}}", 16));
   EXPECT_CONTAINS(refused_data(home, weights), "this is a safetensors file, not a text");
   const std::string config =
       home.file("config.json", R"({"model_type": "llama", "hidden_size": 64, "eos_token_id": 2})");
@@ -293,17 +293,30 @@ TEST(BadDatabase, InAFolderThatCannotBe) {
 }
 
 // Quiet programs still say why they fail.
-TEST(BadDatabase, ThatFillsUp) {
+TEST(BadDatabase, ThatRefusesARow) {
   const Home home;
   const std::string path = home.path("full.db");
   std::vector<std::string> quietly = into(path);
   quietly.insert(quietly.begin(), "-q");
   EXPECT_EQ(zerolab(home, quietly).err, "");
   execute(path,
-          "CREATE TRIGGER full BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'disk full'); END");
+          "CREATE TRIGGER full BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'no more'); END");
   const Output output = zerolab(home, quietly);
-  EXPECT_EQ(output.code, 1);
-  EXPECT_CONTAINS(output.err, "zerolab: error: not stored: ");
+  EXPECT_EQ(output.code, 3);
+  EXPECT_CONTAINS(output.err, "zerolab: error: not stored: " + path);
+}
+
+// What shows only when the run is stored.
+TEST(BadDatabase, WithAnIndexThatIsGarbled) {
+  const Home home;
+  const std::string path = home.path("garbled.db");
+  ASSERT_EQ(zerolab(home, into(path)).code, 0);
+  execute(path,
+          "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM "
+          "sqlite_schema WHERE name = 'environments') WHERE name = 'runs_by_key'");
+  const Output output = zerolab(home, into(path));
+  EXPECT_EQ(output.code, 3) << output.err;
+  EXPECT_CONTAINS(output.err, "not stored: " + path + ": the database is damaged; move it away");
 }
 
 TEST(BadDatabase, Foreign) {

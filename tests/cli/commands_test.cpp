@@ -209,6 +209,10 @@ TEST(Commands, SimulatedGpusSayWhoseSpeedTheyHave) {
   EXPECT_LT(bytes["total"], bytes["of_device"]);
   EXPECT_EQ(step(unsaid), step(under("torch-fsdp2-compile")));
   EXPECT_EQ(Json::parse(unsaid.out)["results"][0]["software"], "torch-fsdp2-compile");
+  const Json stored = json_of(home, {"runs"});
+  const auto unsaid_too = [](const Json& run) { return run["software"] == "torch-fsdp2-compile"; };
+  EXPECT_EQ(std::count_if(stored.begin(), stored.end(), unsaid_too), 2) << stored;
+  EXPECT_CONTAINS(zerolab(home, {"runs"}).out, "software") << "they differ in nothing else";
 }
 
 TEST(Commands, ExplainSaysWhereTheTimeAndTheBytesGo) {

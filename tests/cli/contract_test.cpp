@@ -411,5 +411,19 @@ TEST(Contract, TheRecordingOfAnFp16RunSkipsItsSteps) {
   EXPECT_CONTAINS(twin["warnings"].dump(), "which the run that it is compared with skipped");
 }
 
+// One command after the other: the run is found in the database.
+TEST(Contract, TheRecordingOfAStoredFp16RunSkipsItsSteps) {
+  const Home home;
+  const auto run = [&](const char* backend) {
+    return run_object(home, {"run", data_file("fp16_skips.json"), "--software", "zerolab",
+                             "--backend", backend})["results"][0];
+  };
+  const Json real = run("cpu"), twin = run("sim");
+  ASSERT_GT(real["skipped_steps"], 0);
+  EXPECT_EQ(twin["skipped_steps"], real["skipped_steps"]);
+  EXPECT_EQ(twin["op_sequence_hash"], real["op_sequence_hash"]);
+  EXPECT_CONTAINS(twin["warnings"].dump(), "which the run that it is compared with skipped");
+}
+
 }  // namespace
 }  // namespace zl::cli_test

@@ -49,6 +49,7 @@ TEST(Generate, SaysTheSameAtEveryCallAndOneTextPerPrompt) {
   EXPECT_EQ(one["outputs"][0].size(), 12u);
   EXPECT_EQ(one["prompt_tokens"], 16);
   EXPECT_EQ(texts({"--prompt", "In the beginning"})["outputs"], one["outputs"]);
+  EXPECT_EQ(texts({"--prompt", "In the beginning", "--ranks", "2"})["outputs"], one["outputs"]);
   const nlohmann::json two = texts({"--prompt", "And", "--prompt", "In the beginning"});
   EXPECT_EQ(two["outputs"][1], one["outputs"][0]);  // whatever is said beside it
   EXPECT_EQ(two["texts"].size(), 2u);
@@ -107,7 +108,8 @@ TEST(Generate, ADamagedCheckpointIsNamed) {
   EXPECT_NE(several.err.find("several runs"), std::string::npos) << several.err;
 }
 
-// A layout that a growing text has none of: said once; the window of local_sliding has one.
+// A layout that a growing text has none of: said once; the window of local_sliding has one. The
+// saved folder knows it as the checkpoints do.
 TEST(Generate, SaysThatItAttendsToMoreThanTheModelWasTrainedOn) {
   const Home home;
   const auto said = [&](const std::string& mode) {
@@ -119,10 +121,17 @@ TEST(Generate, SaysThatItAttendsToMoreThanTheModelWasTrainedOn) {
     saved_model(home, "model-" + mode,
                 {"--strategy", strategy, "--checkpoint", checkpoints, "--ranks", "1",
                  "--sequence-length", "64"});
-    const Output output =
-        zerolab(home, {"generate", "--model", checkpoints, "--prompt", "And", "--max-tokens", "2"});
-    EXPECT_EQ(output.code, 0) << output.err;
-    return output.err;
+    std::vector<std::string> all;
+    for (const std::string& model : {checkpoints, home.path("model-" + mode)}) {
+      const Output output =
+          zerolab(home, {"generate", "--model", model, "--prompt", "And", "--max-tokens", "2"});
+      EXPECT_EQ(output.code, 0) << output.err;
+      all.push_back(output.err);
+    }
+    EXPECT_EQ(all[0].find("sparse_attention") == std::string::npos,
+              all[1].find("sparse_attention") == std::string::npos)
+        << all[1];
+    return all[1];
   };
   const std::string text = "trained with sparse_attention.mode \"variable\"";
   const std::string dense = said("variable");
@@ -131,6 +140,14 @@ TEST(Generate, SaysThatItAttendsToMoreThanTheModelWasTrainedOn) {
   EXPECT_EQ(dense.find("sparse_attention", first + text.size()), std::string::npos) << dense;
   const std::string window = said("local_sliding");
   EXPECT_EQ(window.find("sparse_attention"), std::string::npos) << window;
+  EXPECT_NE(window.find("trained with, local_sliding"), std::string::npos) << window;
+  const Output dense_again =
+      zerolab(home, {"train", data_file("tiny.json"), "--no-db", "--steps", "1", "--ranks", "1",
+                     "--strategy", "zero-0", "--sequence-length", "64", "--weights",
+                     home.path("model-variable")});
+  EXPECT_EQ(dense_again.code, 0) << dense_again.err;
+  EXPECT_NE(dense_again.err.find("trained with other attention"), std::string::npos)
+      << dense_again.err;
 }
 
 TEST(Generate, PrintsThePromptAndWhatFollows) {
@@ -176,8 +193,9 @@ TEST(Generate, WhatCannotBeSaidIsNamed) {
   refused(2, "--prompt: \"\" is no value", {"--model", folder, "--prompt", ""});
   refused(3, "positions", {"--model", folder, "--prompt", "a", "--max-tokens", "100000"});
   refused(3, "temperature: -1", {"--model", folder, "--prompt", "a", "--temperature", "-1"});
-  refused(2, "--ranks: text is made by one rank",
-          {"--model", folder, "--prompt", "a", "--ranks", "2"});
+  refused(3, "3 does not divide the model's", {"--model", folder, "--prompt", "a", "--ranks", "3"});
+  refused(2, "are more than the 1 devices of --cluster h100",
+          {"--model", "llama3-8b", "--cluster", "h100", "--prompt-tokens", "8", "--ranks", "2"});
   refused(3, "no-such", {"--model", "no-such", "--prompt", "a"});
   refused(2, "--prompt-tokens: say how long", {"--model", "llama3-8b", "--cluster", "h100"});
   const std::string zoo = std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/gpt2";

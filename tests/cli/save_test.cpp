@@ -55,6 +55,11 @@ TEST(Save, HoldsEveryWeightOfTheLastStep) {
             0);
 }
 
+std::string file_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // What is saved is what a run that is resumed goes on with.
 TEST(Save, HoldsWhatACheckpointOfTheSameStepHolds) {
   const Home home;
@@ -78,6 +83,37 @@ TEST(Save, HoldsWhatACheckpointOfTheSameStepHolds) {
     ASSERT_EQ(tensor.bytes.size(), kept.bytes.size()) << tensor.name;
     EXPECT_EQ(std::memcmp(tensor.bytes.data(), kept.bytes.data(), tensor.bytes.size()), 0)
         << tensor.name;
+  }
+}
+
+// A run that was killed over its end, and started again: what it did not save any more is saved.
+TEST(Save, OfARunWhoseStepsAreAllDone) {
+  for (const std::vector<std::string>& judged :
+       {std::vector<std::string>{}, {"--eval-data", data_file("text.txt")}}) {
+    const Home home;
+    const std::string out = home.path("saved.safetensors");
+    std::vector<std::string> words{"train",
+                                   data_file("tiny.json"),
+                                   "--no-db",
+                                   "--strategy",
+                                   "zero-1",
+                                   "--ranks",
+                                   "2",
+                                   "--steps",
+                                   "2",
+                                   "--checkpoint",
+                                   home.path("kept"),
+                                   "--resume",
+                                   "--save",
+                                   out};
+    words.insert(words.end(), judged.begin(), judged.end());
+    ASSERT_EQ(zerolab(home, words).code, 0);
+    const std::string whole = file_of(out);
+    std::filesystem::remove(out);
+    const Output again = zerolab(home, words);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_CONTAINS(again.err, "all 2 steps are done already");
+    EXPECT_EQ(file_of(out), whole);
   }
 }
 
@@ -119,11 +155,6 @@ TEST(Save, KeepsTheBestOfBeforeTheRunWasResumed) {
   std::filesystem::remove(out);
   EXPECT_CONTAINS(train("3"), out + " was not there and gets the weights after the last step");
   EXPECT_EQ(saved_after(), "3");
-}
-
-std::string file_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // An encoder that tells the labels of texts: names go into the folder, and come out of it.

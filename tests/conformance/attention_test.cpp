@@ -106,7 +106,7 @@ TEST_P(Attention, MasksThatHideNothingMoreGiveTheSameBits) {
 // Causal or not, blocks of any size.
 TEST_P(Attention, ADenseLayoutOfBlocksGivesTheBitsOfDenseAttention) {
   for (const auto& [block, blocks] : {std::pair{16, 12}, std::pair{64, 3}, std::pair{48, 4}}) {
-    const AttentionShape shape{2, std::int64_t{block} * blocks, 4, 2, 64};
+    const AttentionShape shape{1, std::int64_t{block} * blocks, 4, 2, 64};
     for (const bool causal : {true, false}) {
       const AttentionForward dense =
           make(shape, causal ? AttentionMask::causal() : AttentionMask::full());

@@ -87,6 +87,17 @@ TEST(Text, FilesGiveTheirStem) {
   EXPECT_EQ(name_of_file("dir/ds_config"), "ds_config");
 }
 
+TEST(Text, ANumberIsTheWholeOfIt) {
+  EXPECT_EQ(integer_in("-12"), -12);
+  EXPECT_EQ(real_in("2.5e3"), 2500);
+  for (const char* text : {"", "+1", " 1", "1 ", "1x", "1.5", "0x10", "99999999999999999999"}) {
+    EXPECT_EQ(integer_in(text), std::nullopt) << text;
+  }
+  for (const char* text : {"", ".", "1,5", "1e", "nan", "inf", "-infinity", "1e999"}) {
+    EXPECT_EQ(real_in(text), std::nullopt) << text;
+  }
+}
+
 TEST(Nearest, AWordOfMegabytesIsComparedByItsBeginning) {
   EXPECT_EQ(nearest("stagee" + std::string(5'000'000, 'e'), {"other", "stage"}), "stage");
 }

@@ -289,6 +289,32 @@ TEST(SequenceHash, NoticesEveryChangeOfTheProgram) {
   EXPECT_EQ(hashes.size(), std::size(variants));
 }
 
+// Timings are written to events while others are appended.
+TEST(EventList, AddressesStayAndCopiesAndMovedOnesGoOn) {
+  const auto numbered = [](std::int64_t id) {
+    TraceEvent event;
+    event.id = id;
+    return event;
+  };
+  constexpr std::int64_t kMany = 5000;
+  EventList list;
+  std::vector<const TraceEvent*> addresses;
+  for (std::int64_t i = 0; i < kMany; ++i) addresses.push_back(&list.append(numbered(i)));
+  EventList copy = list;
+  copy.append(numbered(kMany));
+  EXPECT_EQ(list.size(), addresses.size());
+  std::size_t at = 0;
+  for (const TraceEvent& event : list) EXPECT_EQ(&event, addresses[at++]);
+  EXPECT_EQ(copy.end() - copy.begin(), kMany + 1);
+  at = 0;
+  for (const TraceEvent& event : copy) EXPECT_EQ(event.id, static_cast<std::int64_t>(at++));
+  const EventList taken = std::move(list);
+  EXPECT_EQ(&taken.back(), addresses.back());
+  list.append(numbered(7));  // NOLINT(bugprone-use-after-move): a rank frees what it holds
+  EXPECT_EQ(list.size(), 1u);
+  EXPECT_EQ(list.front().id, 7);
+}
+
 TEST(TraceCounts, OpsAreOpsAndCollectives) {
   const Variant three, two{.second_op = false};
   EXPECT_EQ(Recorded(three).context.trace().op_count(), 3);

@@ -68,4 +68,23 @@ void run_on_host(const Op& op, int threads);
 // Refuses an op with memory of that reach.
 void check_reach(const Op& op, Reach forbidden, const char* whose);
 
+// While it lives a call at the end of an NCCL communicator's life does not end: a finalized one
+// stays in progress, the others do not return.
+enum class NcclEnd { none, finalize, destroy, abort };
+struct NcclHangs {
+  explicit NcclHangs(NcclEnd in);
+  ~NcclHangs();
+  NcclHangs(const NcclHangs&) = delete;
+  NcclHangs& operator=(const NcclHangs&) = delete;
+};
+
+// While it lives cudaEventRecord waits where that many works are on the stream already, as launches
+// do on a GPU (for a thousand).
+struct FullQueue {
+  explicit FullQueue(int works);
+  ~FullQueue();
+  FullQueue(const FullQueue&) = delete;
+  FullQueue& operator=(const FullQueue&) = delete;
+};
+
 }  // namespace zl::cuda::fake

@@ -3,18 +3,23 @@
 // of a non-blocking communicator later, and it is in progress until then (here: until the caller
 // has asked for its state a few times), as it is until all ranks have joined; any other call
 // meanwhile is refused. Launches of one communicator run in their order on whatever streams. A
-// communicator that was aborted or destroyed is refused, and so are two ranks on one GPU, memory
-// that the GPU does not reach, a stream of another GPU, and a split while launches are under way.
-// What ranks launch must fit together, or every rank's state says so (on GPUs they would hang).
+// communicator that was finalized is in progress until what it has launched has ended, and then it
+// can only be destroyed. One that was aborted or destroyed is refused, and so are two ranks on one
+// GPU, memory that the GPU does not reach, a stream of another GPU, and a split while launches are
+// under way. What ranks launch must fit together, or every rank's state says so (on GPUs they would
+// hang).
 #include "backends/cuda/nccl_library.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 
+#include "tests/cuda_fake/fake.h"
 #include "tests/cuda_fake/nccl_clique.h"
 #include "tests/cuda_fake/runtime.h"
 
@@ -30,6 +35,7 @@ struct ncclComm {
   Group open;                   // of the group that the caller has begun
   std::deque<Group> pending;    // taken over, not launched yet
   int questions = 0;            // about its state, since something became pending
+  bool is_final = false;        // finalized: it takes no calls any more
   ncclComm_t* split = nullptr;  // where the caller wants what it is split into
 };
 
@@ -44,6 +50,8 @@ std::mutex mutex;  // guards the two below
 std::map<std::string, std::shared_ptr<Clique>> cliques;
 // Communicators by their handles, which are never used twice: a dead one is known as such.
 std::map<ncclComm_t, std::unique_ptr<ncclComm>> communicators, dead;
+
+std::atomic<NcclEnd> hanging{NcclEnd::none};
 
 thread_local int depth = 0;  // of groups
 thread_local std::set<ncclComm_t> in_group;
@@ -86,7 +94,16 @@ ncclResult_t state_of(ncclComm& mine) {
     for (ncclComm::Group& each : mine.pending) launch(mine, std::move(each));
     mine.pending.clear();
   }
+  if (mine.is_final && (hanging == NcclEnd::finalize || !mine.clique->is_idle(mine.rank))) {
+    return ncclInProgress;
+  }
   return mine.clique->error();
+}
+
+// Whether it takes calls.
+bool is_usable(ncclComm_t communicator) {
+  return is_alive(communicator) && !communicator->is_final &&
+         state_of(*communicator) == ncclSuccess;
 }
 
 ncclResult_t get_version(int* version) {
@@ -123,7 +140,7 @@ ncclResult_t init_rank(ncclComm_t* communicator, int ranks, ncclUniqueId id, int
 }
 
 ncclResult_t split(ncclComm_t parent, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
-  if (!is_alive(parent) || state_of(*parent) != ncclSuccess) return ncclInvalidArgument;
+  if (!is_usable(parent)) return ncclInvalidArgument;
   if (color < 0 || config->magic != 0xcafebeef || config->blocking != 0) return ncclInvalidArgument;
   if (!parent->clique->is_idle(parent->rank)) return ncclInvalidUsage;  // GPUs may hang
   if (begin() != cudaSuccess) return ncclUnhandledCudaError;
@@ -156,7 +173,18 @@ void bury(ncclComm_t communicator) {
   dead.insert(communicators.extract(communicator));
 }
 
+void hang_in(NcclEnd call) {
+  while (hanging == call) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+ncclResult_t finalize(ncclComm_t communicator) {
+  if (!is_usable(communicator)) return ncclInvalidArgument;
+  communicator->is_final = true;
+  return ncclInProgress;
+}
+
 ncclResult_t abort_communicator(ncclComm_t communicator) {
+  hang_in(NcclEnd::abort);
   if (!is_alive(communicator)) return ncclInvalidArgument;
   communicator->clique->abort(communicator->rank);
   bury(communicator);
@@ -165,6 +193,7 @@ ncclResult_t abort_communicator(ncclComm_t communicator) {
 
 // Launches that are under way go on: the last rank to destroy waits for all.
 ncclResult_t destroy_communicator(ncclComm_t communicator) {
+  hang_in(NcclEnd::destroy);
   if (!is_alive(communicator)) return ncclInvalidArgument;
   if (state_of(*communicator) == ncclInProgress) return ncclInvalidArgument;
   bury(communicator);
@@ -207,8 +236,7 @@ ncclResult_t end_group() {
 }
 
 ncclResult_t check(ncclComm_t communicator, const Transfer& call, cudaStream_t stream) {
-  if (!is_alive(communicator)) return ncclInvalidArgument;
-  if (state_of(*communicator) != ncclSuccess) return ncclInvalidArgument;
+  if (!is_usable(communicator)) return ncclInvalidArgument;
   const int ranks = communicator->clique->ranks();
   const auto [reads, writes] = spans(call, static_cast<std::size_t>(ranks));
   const bool reached = gpu_reaches(call.source, static_cast<std::int64_t>(reads)) &&
@@ -273,6 +301,7 @@ Nccl make_table() {
   table.split = split;
   table.rank_of = rank_of;
   table.size_of = size_of_communicator;
+  table.finalize = finalize;
   table.destroy = destroy_communicator;
   table.abort = abort_communicator;
   table.async_error = async_error;
@@ -289,6 +318,13 @@ Nccl make_table() {
 }
 
 }  // namespace
+
+namespace fake {
+
+NcclHangs::NcclHangs(NcclEnd in) { hanging = in; }
+NcclHangs::~NcclHangs() { hanging = NcclEnd::none; }
+
+}  // namespace fake
 
 const Nccl& nccl() {
   static const Nccl table = make_table();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,14 +22,17 @@ struct CUstream_st {
   void push(std::function<void()> work) {
     const std::lock_guard lock(mutex);
     const auto pauses = random() % 8;
-    const auto task = [pauses, each = std::move(work)] {
+    const auto task = [this, pauses, each = std::move(work)] {
       for (unsigned i = 0; i < pauses; ++i) std::this_thread::yield();
       each();
+      --queued;
     };
+    ++queued;
     thread.enqueue(task, nullptr);
   }
 
   const int device;
+  std::atomic<int> queued{0};
   std::mutex mutex;  // several threads may enqueue
   std::minstd_rand random;
   zl::HostStream thread{{}};
@@ -84,6 +88,7 @@ std::string failure;
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> called{0}, failing{0}, launched{0};
 std::atomic<bool> is_lasting{false};
+std::atomic<int> room{std::numeric_limits<int>::max()};  // on a stream
 
 void fail(const std::string& why) {
   const std::lock_guard lock(mutex);
@@ -104,6 +109,9 @@ int gpu_count() {
 }
 Gpus::Gpus(int count) : before_(gpu_count()) { gpus = count; }
 Gpus::~Gpus() { gpus = before_; }
+
+FullQueue::FullQueue(int works) { room = works; }
+FullQueue::~FullQueue() { room = std::numeric_limits<int>::max(); }
 
 std::int64_t events_made() { return events; }
 int current_device() { return device; }
@@ -318,6 +326,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   ZL_FAKE_BEGIN();
   if (event->device != stream->device) return fake::report(cudaErrorInvalidResourceHandle);
+  while (stream->queued >= fake::room) std::this_thread::yield();
   event->set(stream);
   return cudaSuccess;
 }

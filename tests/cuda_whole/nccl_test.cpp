@@ -143,6 +143,55 @@ TEST(NcclFailures, ACollectiveThatOthersDoNotJoinIsNamedWhenTimeIsUp) {
   }
 }
 
+// The host is ahead of the device until the stream takes no more.
+TEST(NcclFailures, ACollectiveThatOthersDoNotJoinIsNamedAlsoByARankWhoseStreamIsFull) {
+  const fake::FullQueue queue(8);
+  const auto errors = errors_of(2, milliseconds(2000), [](RankHandle rank) {
+    const Slab slab(rank.device);
+    all_reduce(rank, slab.floats(7));
+    if (rank.communicator.rank() == 1) {
+      rank.device.synchronize(StreamId::communication);
+      throw std::runtime_error("no disk");
+    }
+    for (int i = 0; i < 100; ++i) all_reduce(rank, slab.floats(9));
+  });
+  EXPECT_NE(errors[0].find("rank 1 has left: no disk"), std::string::npos) << errors[0];
+}
+
+// Another rank keeps it from flushing what is left of its connections.
+TEST(NcclEnd, ACommunicatorThatIsNotFinalizedInTimeIsAnErrorOfEveryRank) {
+  const fake::NcclHangs hangs(fake::NcclEnd::finalize);
+  const auto errors = errors_of(2, milliseconds(1000), [](RankHandle rank) {
+    const Slab slab(rank.device);
+    const auto half = rank.communicator.split(rank.communicator.rank(), 0);
+    all_reduce(rank, slab.floats(7));
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("ncclCommFinalize of a group of "), std::string::npos) << error;
+  }
+  EXPECT_NE((errors[0] + errors[1]).find("within 1000 ms"), std::string::npos) << errors[0];
+}
+
+void train_and_fail(bool fails) {
+  errors_of(2, milliseconds(1000), [&](RankHandle rank) {
+    const Slab slab(rank.device);
+    all_reduce(rank, slab.floats(7));
+    if (fails) throw std::runtime_error("no disk");
+  });
+}
+
+TEST(NcclEndDeathTest, CallsThatDoNotReturnEndTheProcess) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto hang_in = [](fake::NcclEnd call) {
+    const fake::NcclHangs hangs(call);
+    train_and_fail(call == fake::NcclEnd::abort);
+  };
+  EXPECT_EXIT(hang_in(fake::NcclEnd::destroy), testing::ExitedWithCode(1),
+              "zerolab: error: rank [01], ncclCommDestroy has not returned within 1000 ms");
+  EXPECT_EXIT(hang_in(fake::NcclEnd::abort), testing::ExitedWithCode(1),
+              "zerolab: error: rank [01], ncclCommAbort has not returned within 1000 ms");
+}
+
 // The collective's own time counts, not that of what is enqueued before it.
 TEST(NcclWatchdog, WorkBeforeACollectiveMayTakeLongerThanItsTimeout) {
   const auto errors = errors_of(2, milliseconds(2000), [](RankHandle rank) {

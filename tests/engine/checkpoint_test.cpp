@@ -205,12 +205,26 @@ TEST(Checkpoint, ALostRunKeepsTheStateFromBefore) {
   EXPECT_EQ(newest_step(run), 1);
 }
 
+// As one does that is started again until it succeeds.
+TEST(Checkpoint, ARunThatIsDoneEndsAtOnceWithItsState) {
+  const TempFolder folder(in_memory());
+  const std::string run = (folder / "run").string();
+  const Strategy s = strategy(2);
+  const Finished whole = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 3));
+  const Finished again = run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 3));
+  EXPECT_EQ(again.result.outcome, Outcome::ok);
+  EXPECT_EQ(again.result.first_step, 3);
+  EXPECT_EQ(again.result.steps, 0);
+  EXPECT_EQ(again.weights, whole.weights);
+  EXPECT_EQ(again.result.warnings.back(), "all 3 steps are done already");
+}
+
 TEST(Checkpoint, StrangersAreNamed) {
   const TempFolder folder(in_memory());
   const std::string run = (folder / "run").string();
   const Strategy s = strategy(2);
   run_cpu(kRanks, tiny_gpt2(), s, kept_in(run, 3));
-  EXPECT_HAS(error_of(s, kept_in(run, 3)), "nothing is left to resume");
+  EXPECT_HAS(error_of(s, kept_in(run, 2)), "step 3 is done already, and 2 are asked for");
   ProgramOptions other = kept_in(run, kAll);
   other.checkpoint.identity["run"] = "another";
   EXPECT_HAS(error_of(s, other), "its run is tests, not another");
@@ -221,6 +235,8 @@ TEST(Checkpoint, StrangersAreNamed) {
   other = kept_in(run, kAll);
   other.checkpoint.identity[kProgram] = "a later one";
   EXPECT_EQ(error_of(s, other), "") << "what wrote it does not matter";
+  other.checkpoint.identity["strategy/zero_optimization/offload_optimizer/nvme_path"] = "/there";
+  EXPECT_EQ(error_of(s, other), "") << "nor where its files were";
   std::ofstream(folder / "file") << "not a folder";
   EXPECT_HAS(error_of(s, kept_in((folder / "file").string(), 2)), "file: cannot make the folder");
 }

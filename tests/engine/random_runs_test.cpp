@@ -44,6 +44,7 @@ TEST(RandomRuns, WhatIsRecordedIsWhatIsExecuted) {
     const Strategy s = random_strategy(draw);
     const int ranks = static_cast<int>(draw.of({1, 2, 2, 3, 5}));
     ProgramOptions options = steps(draw.of({1, 2, 4, 6}));
+    options.held_rounds = 2;
     const auto real = accepted(ranks, model, s, options);
     if (!real) return false;
     options.recorded_steps = kSteadySteps;

@@ -1,5 +1,8 @@
 // Recordings hold micro-batches that are alike once: the books, to the byte and the op, are those
 // of the run that takes them all.
+#include <set>
+#include <utility>
+
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -57,6 +60,71 @@ TEST(Rounds, AMillionMicroBatchesAreRecordedLikeAFew) {
                   999'990 * (more.result.wire_bytes_per_step - few.result.wire_bytes_per_step))
         << s.name;
   }
+}
+
+ProgramOptions holding(int rounds, std::int64_t count) {
+  ProgramOptions options = steps(count);
+  options.keep_trace = true;
+  options.held_rounds = rounds;
+  return options;
+}
+
+std::size_t blocks_left(const Trace& trace) {
+  std::set<std::pair<MemorySpace, std::int64_t>> live;
+  for (const TraceEvent& event : trace.events()) {
+    if (event.type == EventType::allocate) {
+      EXPECT_TRUE(live.emplace(event.space, event.id).second);
+    }
+    if (event.type == EventType::free) {
+      EXPECT_EQ(live.erase({event.space, event.id}), 1u);
+    }
+  }
+  return live.size();
+}
+
+// What is executed is held like what is recorded: 2 micro-batches of a step and the last.
+TEST(HeldRounds, MoreMicroBatchesAreNotMoreEventsOfAnExecutedRun) {
+  std::vector<Strategy> all;
+  for (Strategy& s : variants(DType::bf16)) {
+    const bool recomputes = s.recompute.mode != RecomputeMode::none;
+    if (s.zero.overlap_comm && recomputes == (s.zero.stage == 1)) all.push_back(std::move(s));
+  }
+  for (Strategy& s : offload_variants(DType::bf16)) {
+    if (s.zero.overlap_comm && s.zero.stage == 3 && s.offload.ratio == 1) {
+      all.push_back(std::move(s));
+    }
+  }
+  for (Strategy s : all) {
+    s.micro_batch = 1;
+    const auto run_with = [&s](std::int64_t accumulation, int held) {
+      s.gradient_accumulation = accumulation;
+      return run_cpu(2, tiny_gpt2(), s, holding(held, 1));
+    };
+    const Finished few = run_with(8, 2), many = run_with(64, 2), whole = run_with(64, 0);
+    EXPECT_LE(many.trace.events().size(), few.trace.events().size()) << s.name;
+    EXPECT_LT(4 * many.trace.events().size(), whole.trace.events().size()) << s.name;
+    EXPECT_EQ(many.trace.op_count(), whole.trace.op_count()) << s.name;
+    EXPECT_EQ(blocks_left(many.trace), blocks_left(whole.trace)) << s.name;
+    expect_twins(many.result, whole.result, s.name);
+    expect_same_bits(many, whole, s.name);
+  }
+}
+
+TEST(HeldRounds, TheirEventsAreTimedAndTheLastRounds) {
+  Strategy s = strategy(2);
+  s.gradient_accumulation = 12;
+  const Trace trace = run_cpu(2, tiny_gpt2(), s, holding(4, 2)).trace;
+  std::set<std::size_t> folded;
+  for (const Round& round : trace.rounds()) {
+    for (std::size_t i = round.first; i < round.last; ++i) {
+      const TraceEvent& event = trace.events()[i];
+      if (takes_time(event)) {
+        EXPECT_GT(event.timing.end_ns, 0) << describe(event);
+      }
+    }
+    if (round.count > 1) folded.insert(static_cast<std::size_t>(round.count));
+  }
+  EXPECT_EQ(folded, (std::set<std::size_t>{8}));
 }
 
 // What differs among the micro-batches of a step is seen: the hash is not of a round's length

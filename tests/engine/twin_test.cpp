@@ -23,20 +23,23 @@ std::vector<Strategy> all_strategies(DType dtype) {
   return all;
 }
 
+// Every pair of a family, a strategy and a type, not every three of them.
 TEST(Twin, BooksAreEqualForEveryStrategyAndFamily) {
+  const std::vector<Strategy> all[] = {all_strategies(DType::f32), all_strategies(DType::bf16)};
+  std::size_t family = 0;
   for (const ModelConfig& model : {tiny_gpt2(), tiny_llama(), tiny_qwen3(), tiny_gemma(),
                                    with_dropout(tiny_bert()), with_dropout(tiny_labels())}) {
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      for (const Strategy& s : all_strategies(dtype)) {
-        const Finished real = run_cpu(3, model, s, steps(6));
-        ProgramOptions recorded = steps(6);
-        recorded.recorded_steps = kSteadySteps;
-        const Finished twin = run_sim(3, model, s, recorded);
-        expect_twins(real.result, twin.result,
-                     model.name + " " + s.name + (s.zero.overlap_comm ? " overlap" : "") +
-                         " recompute " + std::to_string(static_cast<int>(s.recompute.mode)));
-      }
+    for (std::size_t i = 0; i < all[0].size(); ++i) {
+      const Strategy& s = all[(family + i) % 2][i];
+      const Finished real = run_cpu(3, model, s, steps(6));
+      ProgramOptions recorded = steps(6);
+      recorded.recorded_steps = kSteadySteps;
+      const Finished twin = run_sim(3, model, s, recorded);
+      expect_twins(real.result, twin.result,
+                   model.name + " " + s.name + (s.zero.overlap_comm ? " overlap" : "") +
+                       " recompute " + std::to_string(static_cast<int>(s.recompute.mode)));
     }
+    ++family;
   }
 }
 

@@ -3,7 +3,7 @@
 #include "simulator/cluster/software.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(cluster) {
   const std::string_view text = zl::fuzz::text_of(data, size);
   zl::fuzz::takes([&] { zl::sim::parse_software(text, "input.json"); });
   zl::sim::ClusterSpec cluster;

@@ -38,7 +38,7 @@ void read_all(const std::string& path) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(database) {
   static const std::string good = good_database();
   zl::set_log_level(zl::LogLevel::quiet);
   std::string bytes = good;

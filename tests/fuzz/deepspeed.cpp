@@ -22,7 +22,7 @@ zl::ModelConfig small_model() {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(deepspeed) {
   static const zl::ModelConfig model = small_model();
   zl::set_log_level(zl::LogLevel::quiet);
   const std::string_view text = zl::fuzz::text_of(data, size);

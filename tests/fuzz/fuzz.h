@@ -1,6 +1,6 @@
-// What the fuzz targets share. A target is a file with LLVMFuzzerTestOneInput: in the build `fuzz`
-// a program of libFuzzer, in every other one a function that the regressions in corpus/ are given
-// to. Ownership: files() owns a folder until the process ends. Threads: one.
+// What the fuzz targets share. A target is a file with a ZL_FUZZ_TARGET: in the build `fuzz` a
+// program of libFuzzer, in every other one a function that the regressions in corpus/ are given to.
+// Ownership: files() owns a folder until the process ends. Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -66,4 +66,10 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
 
 }  // namespace zl::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// ZL_FUZZ_TARGET(name) {...}: takes the input in `data` and `size`, and returns 0.
+#ifdef ZL_LIBFUZZER
+#define ZL_FUZZ_TARGET(name) \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+#else
+#define ZL_FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t* data, std::size_t size)
+#endif

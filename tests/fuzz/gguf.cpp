@@ -6,7 +6,7 @@
 #include "scenarios/files/import_gguf.h"
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(gguf) {
   const zl::fuzz::Files& files = zl::fuzz::files();
   const std::string path = files.write("model.gguf", zl::fuzz::text_of(data, size));
   zl::fuzz::takes([&] {

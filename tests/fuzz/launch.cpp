@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(launch) {
   std::map<std::string, std::string> variables;
   std::istringstream lines{std::string(zl::fuzz::text_of(data, size))};
   for (std::string line; std::getline(lines, line);) {

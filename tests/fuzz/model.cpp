@@ -21,7 +21,7 @@ void check_round_trip(const zl::ModelConfig& model) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(model) {
   const std::string_view text = zl::fuzz::text_of(data, size);
   zl::ModelConfig model;
   if (zl::fuzz::takes([&] { model = zl::import_huggingface(text, "config.json"); })) {

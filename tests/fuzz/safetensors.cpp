@@ -15,7 +15,7 @@ void set_header_length(std::string& bytes, std::uint64_t length) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(safetensors) {
   if (size < 10) return 0;
   std::string bytes(zl::fuzz::text_of(data + 1, size - 1));
   const std::size_t brace = bytes.rfind('}');

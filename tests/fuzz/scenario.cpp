@@ -29,7 +29,7 @@ void simulate(const zl::Scenario& scenario) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(scenario) {
   zl::set_log_level(zl::LogLevel::quiet);
   const std::string_view text = zl::fuzz::text_of(data, size);
   zl::Scenario scenario;

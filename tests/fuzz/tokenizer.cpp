@@ -28,7 +28,7 @@ void use_tokenizer(const zl::Tokenizer& tokenizer, const std::string& text) {
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(tokenizer) {
   const std::string_view bytes = zl::fuzz::text_of(data, size);
   zl::fuzz::takes([&] {
     const auto path = zl::fuzz::files().write("tokenizer.json", bytes);

@@ -47,7 +47,7 @@ void read_tokens(const std::string& path, const zl::Tokenizer& tokenizer, std::i
 
 }  // namespace
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+ZL_FUZZ_TARGET(tokens) {
   static const std::string standard = byte_vocabulary();
   std::string_view rest = zl::fuzz::text_of(data, size);
   const std::string_view vocabulary = part(rest), merges = part(rest);

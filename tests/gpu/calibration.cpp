@@ -14,13 +14,7 @@ namespace zl::gpu {
 namespace {
 
 // Of the step time. A wide limit: the profile is fitted on other models than those of part d.
-constexpr double kAllowed = 0.30;
-
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * share);
-  return text;
-}
+constexpr double kAllowedError = 0.30;
 
 // The figures of part d, or why there are none.
 Json measured_models(const std::string& path) {
@@ -74,7 +68,7 @@ void run_calibration(Report& report, const Options& options) {
   const bool files = !options.nvme_path.empty();
   if (files) command.insert(command.end(), {"--nvme-path", options.nvme_path});
   run_program(command, 0.8 * options.budget);
-  report.settings["allowed_error"] = kAllowed;
+  report.settings["allowed_error"] = kAllowedError;
   report.settings["compared_with"] =
       "the median steps of part d, of models that the calibration does not train";
   report.figures["profile"] = Json::parse(read_file(profile));
@@ -88,8 +82,9 @@ void run_calibration(Report& report, const Options& options) {
     Json entry = compare(options, shape, profile, measured, left());
     const double error = entry.at("error");
     worst = std::max(worst, std::abs(error));
-    if (!options.tiny && std::abs(error) > kAllowed) {
-      report.fail(std::string(shape.name) + ": the predicted step is off by " + percent(error));
+    if (!options.tiny && std::abs(error) > kAllowedError) {
+      report.fail(std::string(shape.name) + ": the predicted step is off by " +
+                  signed_percent(error, 1));
     }
     report.figures["models"][shape.name] = std::move(entry);
   }
@@ -98,7 +93,7 @@ void run_calibration(Report& report, const Options& options) {
   }
   report.summary = "profile written; predicted steps of " +
                    std::to_string(report.figures["models"].size()) + " models within " +
-                   percent(worst) + " of part d";
+                   signed_percent(worst, 1) + " of part d";
 }
 
 }  // namespace zl::gpu

@@ -76,4 +76,13 @@ std::optional<std::int64_t> driver_used_bytes() {
   return static_cast<std::int64_t>(memory.used);
 }
 
+std::int64_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  const cudaError_t status = cudaMemGetInfo(&free, &total);
+  if (status != cudaSuccess) {
+    throw Error(ErrorCode::failed, std::string("cudaMemGetInfo: ") + cudaGetErrorString(status));
+  }
+  return static_cast<std::int64_t>(free);
+}
+
 }  // namespace zl::gpu

@@ -18,4 +18,7 @@ nlohmann::ordered_json machine_facts();
 // nothing when that library cannot be loaded.
 std::optional<std::int64_t> driver_used_bytes();
 
+// Free memory of GPU 0, in bytes. Throws Error{failed} where CUDA does not tell.
+std::int64_t free_bytes();
+
 }  // namespace zl::gpu

@@ -83,9 +83,9 @@ void run_tests(Report& report, const Options& options, const char* filter) {
 }  // namespace
 
 // The suites of equality_test.cpp have Gpu in their names, those of the table and the collectives
-// do not.
+// do not. Attention is most of the table's time where no GPU computes it: not at toy sizes.
 void run_conformance(Report& report, const Options& options) {
-  run_tests(report, options, "-*Gpu*");
+  run_tests(report, options, options.tiny ? "-*Gpu*:*ttention*" : "-*Gpu*");
 }
 void run_equality(Report& report, const Options& options) {
   is_tiny() = options.tiny;

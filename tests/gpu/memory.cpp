@@ -29,16 +29,7 @@ constexpr Shape kShapes[] = {{"gpt2-124m", 0, 1, 1024, 8},
                              {"qwen2.5-0.5b", 0, 1, 1024, 2}};
 constexpr Shape kTinyShapes[] = {
     {"gpt2-tiny", 0, 1, 16, 2}, {"llama-tiny", 3, 1, 16, 2}, {"gpt2-tiny", 2, 4, 16, 1}};
-constexpr double kAllowed = 0.01;
-
-std::int64_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  const cudaError_t status = cudaMemGetInfo(&free, &total);
-  if (status != cudaSuccess) {
-    throw Error(ErrorCode::failed, std::string("cudaMemGetInfo: ") + cudaGetErrorString(status));
-  }
-  return static_cast<std::int64_t>(free);
-}
+constexpr double kAllowedShare = 0.01;
 
 // What the context and, on first use, kernels and libraries take; nobody's ledger can hold it.
 struct Constants {
@@ -91,12 +82,6 @@ Books train(World& world, const ModelConfig& model, const Shape& shape) {
   return books;
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.2f %%", 100 * share);
-  return text;
-}
-
 double off(std::int64_t got, std::int64_t reference) {
   return static_cast<double>(got) / static_cast<double>(reference) - 1;
 }
@@ -128,9 +113,10 @@ double measure(const Shape& shape, Report& report, Constants& constants) {
                                     {"pool_against_driver", pool},
                                     {"simulator_against_driver", simulator}});
   if (real.peak != predicted.peak) report.fail(name + ": the ledger's peak is not the simulator's");
-  if (std::abs(pool) > kAllowed) report.fail(name + ": the pool is off by " + percent(pool));
-  if (std::abs(simulator) > kAllowed) {
-    report.fail(name + ": the simulator is off by " + percent(simulator));
+  if (std::abs(pool) > kAllowedShare)
+    report.fail(name + ": the pool is off by " + signed_percent(pool, 2));
+  if (std::abs(simulator) > kAllowedShare) {
+    report.fail(name + ": the simulator is off by " + signed_percent(simulator, 2));
   }
   return std::max(std::abs(pool), std::abs(simulator));
 }
@@ -138,7 +124,7 @@ double measure(const Shape& shape, Report& report, Constants& constants) {
 }  // namespace
 
 void run_memory(Report& report, const Options& options) {
-  report.settings["allowed_share"] = kAllowed;
+  report.settings["allowed_share"] = kAllowedShare;
   report.settings["note"] =
       "driver_bytes: cudaMemGetInfo before a run, kernels loaded, less at its end; other programs "
       "on the GPU would disturb it";
@@ -155,8 +141,8 @@ void run_memory(Report& report, const Options& options) {
   named["cuda_context_bytes"] = constants.context ? Json(*constants.context) : Json();
   named["kernels_and_libraries_bytes"] = constants.libraries;
   named["library_workspace_bytes_in_the_ledger"] = cuda::kWorkspace;
-  report.summary = std::to_string(done) + " runs, pool and simulator within " + percent(worst) +
-                   " of cudaMemGetInfo";
+  report.summary = std::to_string(done) + " runs, pool and simulator within " +
+                   signed_percent(worst, 2) + " of cudaMemGetInfo";
 }
 
 }  // namespace zl::gpu

@@ -23,16 +23,17 @@
 namespace zl::gpu {
 namespace {
 
-constexpr double kGoal = 0.9;  // of the bus, for copies of at least kLarge bytes
+constexpr double kGoalOfBus = 0.9;  // of the bus, for copies of at least kLarge bytes
 constexpr std::int64_t kLarge = 1 << 20;
-constexpr int kSteps = 5, kFirst = 3, kLast = 4;  // that count; nothing hides the last one's update
+constexpr int kOffloadSteps = 5, kFirst = 3,
+              kLast = 4;  // that count; nothing hides the last one's update
 
-struct Shape {
+struct CopyShape {
   const char* model;
   std::int64_t sequence, micro_batch, block, large;
 };
-constexpr Shape kShape{"gpt2-124m", 1024, 8, std::int64_t{256} << 20, kLarge};
-constexpr Shape kTiny{"gpt2-tiny", 16, 2, 4096, 1};
+constexpr CopyShape kShape{"gpt2-124m", 1024, 8, std::int64_t{256} << 20, kLarge};
+constexpr CopyShape kTiny{"gpt2-tiny", 16, 2, 4096, 1};
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
@@ -69,7 +70,7 @@ double bus_rate(StreamId stream, std::int64_t bytes) {
   return rates[2];
 }
 
-Strategy offloaded(const Shape& shape, bool delayed) {
+Strategy offloaded(const CopyShape& shape, bool delayed) {
   Strategy s;
   s.name = delayed ? "zero-2, delayed update on the host" : "zero-2, update on the host";
   s.zero.stage = 2;
@@ -83,11 +84,11 @@ Strategy offloaded(const Shape& shape, bool delayed) {
   return s;
 }
 
-RankOutcome train(const Shape& shape, const Strategy& strategy) {
+RankOutcome train(const CopyShape& shape, const Strategy& strategy) {
   const ModelConfig model = load_model(shape.model);
   const TokenSource data = TokenSource::synthetic(model.vocab, 7);
   ProgramOptions options;
-  options.steps = kSteps;
+  options.steps = kOffloadSteps;
   options.sequence_length = shape.sequence;
   options.keep_trace = true;
   RankOutcome outcome;
@@ -117,7 +118,7 @@ double covered(const Trace& trace, std::initializer_list<StreamId> streams) {
   const auto host = test::busy(trace, {StreamId::host}, kFirst, kLast);
   const double seconds = test::total_seconds(host);
   if (seconds <= 0) return 0;
-  return test::common_seconds(host, test::busy(trace, streams, kFirst, kSteps)) / seconds;
+  return test::common_seconds(host, test::busy(trace, streams, kFirst, kOffloadSteps)) / seconds;
 }
 
 std::string percent(double share) {
@@ -137,7 +138,7 @@ Json prediction_error(const Trace& trace, const std::string& profile) {
   return 1 / (1 + sim::step_error({&trace, 1, 0}, cluster)) - 1;
 }
 
-Json measure(const Shape& shape, bool delayed, const std::string& profile, const Bus& bus,
+Json measure(const CopyShape& shape, bool delayed, const std::string& profile, const Bus& bus,
              Report& report) {
   const Strategy strategy = offloaded(shape, delayed);
   const RankOutcome outcome = train(shape, strategy);
@@ -162,14 +163,14 @@ Json measure(const Shape& shape, bool delayed, const std::string& profile, const
 }  // namespace
 
 void run_offload(Report& report, const Options& options) {
-  const Shape& shape = options.tiny ? kTiny : kShape;
+  const CopyShape& shape = options.tiny ? kTiny : kShape;
   report.settings["bus"] = "cudaMemcpyAsync of " + std::to_string(shape.block) +
                            " bytes between pinned and device memory, median of 5";
   report.settings["runs"] = std::string(shape.model) +
                             ", one rank, bf16, ZeRO-2, Adam on the host; "
                             "copies of at least " +
                             std::to_string(shape.large) + " bytes count";
-  report.settings["goal_of_bus"] = kGoal;
+  report.settings["goal_of_bus"] = kGoalOfBus;
   report.settings["error_of_predicted_step"] =
       "predicted / measured - 1, priced with part f's profile";
   const Bus bus{bus_rate(StreamId::copy_in, shape.block),

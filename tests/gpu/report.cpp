@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -100,6 +101,12 @@ int run_part(int argc, char** argv, const std::string& part,
   for (const std::string& failure : report.failures()) std::cout << "failure: " << failure << "\n";
   std::cout << "summary: " << report.summary << std::endl;
   return report.verdict();
+}
+
+std::string signed_percent(double share, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.*f %%", digits, 100 * share);
+  return text;
 }
 
 }  // namespace zl::gpu

@@ -50,6 +50,9 @@ class Report {
   std::vector<std::string> failures_;
 };
 
+// "+1.25 %" of 0.0125.
+std::string signed_percent(double share, int digits);
+
 inline constexpr int kSkipped = 5;  // exit code of a part that cannot be tried here
 
 // The main() of a part: parses the command line, runs `body` where there is a usable GPU, writes

@@ -28,12 +28,6 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::int64_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
-  return static_cast<std::int64_t>(free);
-}
-
 Json model_json(const ModelConfig& m) {
   return {{"family", m.family},
           {"layers", m.layers},

@@ -137,7 +137,7 @@ TEST(Journey, SelectCompareExport) {
            page.memory()->data().curves[1].name.contains("zero-3");
   }));
   EXPECT_GT(page.metrics()->rowCount(), 5);
-  EXPECT_TRUE(page.ratio_text().startsWith("A step of b takes 0.7"))
+  EXPECT_TRUE(page.ratio_text().startsWith("A step of B takes 0.7"))
       << page.ratio_text().toStdString();
   EXPECT_TRUE(page.ratio_text().contains("not decided"));
   for (const auto& row : page.metrics()->table().rows) {
@@ -223,6 +223,32 @@ TEST(Journey, TryingWhatIsNoModelSaysWhy) {
   box.go()->click();
   ASSERT_TRUE(test::eventually([&] { return !box.prompter().running(); }));
   EXPECT_TRUE(box.state().contains("nothing")) << box.state().toStdString();
+}
+
+// fp16 from a scale that overflows: what is predicted after a run is that run.
+TEST(Journey, APredictionOfAnFp16RunSkipsItsSteps) {
+  test::Desk desk(test::tiny_study());
+  const std::string file = desk.path("scaled.json");
+  test::write_file(file, R"({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": true,
+                             "initial_scale_power": 30}, "zero_optimization": {"stage": 1}})");
+  desk.window.open_file(QString::fromStdString(file));
+  desk.session.wait();
+  TrainPage& page = desk.window.training();
+  const auto run = [&](const std::string& backend) {
+    const auto study = desk.session.study();
+    page.controller().start(study->scenario, {"scaled"}, backend, desk.path("runs.db"));
+    return test::eventually([&] { return !page.controller().running(); });
+  };
+  ASSERT_TRUE(run("cpu"));
+  ASSERT_TRUE(run("sim"));
+  Store store = Store::open(desk.path("runs.db"), Store::Mode::read_only);
+  const auto stored = store.list();
+  ASSERT_EQ(stored.size(), 2U);
+  ASSERT_TRUE(stored[0].predicted);
+  const RunResult predicted = store.load(stored[0].id), real = store.load(stored[1].id);
+  EXPECT_GT(real.skipped_steps, 0);
+  EXPECT_EQ(predicted.skipped_steps, real.skipped_steps);
+  EXPECT_EQ(predicted.op_count, real.op_count);
 }
 
 TEST(Journey, ACancelledRunKeepsItsSteps) {

@@ -210,8 +210,9 @@ TEST(Models, LiveBlocksAddUpToTheCurve) {
   session.open(test::llama_on_a_node());
   session.wait();
   for (const StrategyStudy& strategy : session.study()->strategies) {
-    const auto peak = sim::peak_point(strategy.memory);
-    const auto& point = strategy.memory[static_cast<std::size_t>(peak)];
+    const auto memory = strategy.memory();
+    const auto& point = memory[static_cast<std::size_t>(sim::peak_point(memory))];
+    EXPECT_EQ(point.event, sim::peak_event(strategy.recording->trace, MemorySpace::device));
     const Table live = live_table(strategy, static_cast<double>(point.time) * 1e-12);
     std::int64_t total = 0;
     for (const auto& row : live.rows) total += std::get<std::int64_t>(row[kLiveBytes]);

@@ -7,15 +7,13 @@
 #include "backends/mpi/messages.h"
 #include "backends/mpi/world.h"
 #include "tests/backends_cpu_world/group_programs.h"
+#include "tests/mpi/processes.h"
 
 namespace zl::mpi {
 namespace {
 
 using namespace cpu::test;
 using std::chrono::milliseconds;
-
-int me() { return processes().rank; }
-int ranks() { return processes().count; }
 
 // Rank 0 is patient: the others are to be first.
 std::unique_ptr<World> impatient_world(milliseconds timeout) {

@@ -1,9 +1,11 @@
 // mpi_fault RANK PHASE STOP|KILL MILLISECONDS [mesh]: ranks that train, data parallel or on a mesh
 // of tensor groups of two in a pipeline of two, of which one does that to itself
-// when it enters that phase of its second step (or at the `start`, before MPI begins, or at
-// the `end`, after the run). The time is how long the others wait. Exits with 77 on a rank that
-// never entered it. When it happened is written to the file named in ZL_TEST_FAULT_TIME, in ms
-// since 1970.
+// when it enters that phase of its second step (or at the `start`, before MPI begins, at the `end`,
+// after the run, or before it comes to `finalize`, when it has said farewell). The time is how long
+// the others wait. Exits with 77 on a rank that never entered it. When it happened is written to
+// the file named in ZL_TEST_FAULT_TIME, in ms since 1970.
+#include <mpi.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -40,6 +42,8 @@ struct Fault {
     std::raise(signal);
   }
 };
+
+const Fault* of_this_rank = nullptr;  // from the end of the run on
 
 // The rank's, but for the fault.
 class Faulty final : public test::ForwardingDevice {
@@ -79,19 +83,35 @@ int run(const Fault& fault, std::chrono::milliseconds timeout, bool on_mesh) {
     Faulty device(handle.device, processes().rank == fault.rank ? &fault : nullptr);
     run_rank({device, handle.communicator}, model, strategy(on_mesh), data, options);
   });
-  if (processes().rank == fault.rank) fault.at("end");
-  return processes().rank == fault.rank && !fault.happened ? 77 : 0;
+  if (processes().rank == fault.rank) {
+    fault.at("end");
+    of_this_rank = &fault;
+  }
+  const bool is_to_come = fault.happened || fault.phase == "finalize";
+  return processes().rank == fault.rank && !is_to_come ? 77 : 0;
 }
 
 }  // namespace
 }  // namespace zl::mpi
 
+// The backend's call: the last ones are the farewells, one to each other rank.
+extern "C" int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
+  const int status = PMPI_Isend(buffer, count, type, to, tag, comm, request);
+  const int others = zl::this_launch()->ranks - 1;
+  static int said = 0;
+  if (zl::mpi::of_this_rank != nullptr && ++said == others) {
+    zl::mpi::of_this_rank->at("finalize");
+  }
+  return status;
+}
+
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) return 2;
   try {
-    return zl::mpi::run(
-        {std::atoi(argv[1]), argv[2], std::string(argv[3]) == "STOP" ? SIGSTOP : SIGKILL},
-        std::chrono::milliseconds(std::atoi(argv[4])), argc == 6);
+    static const zl::mpi::Fault fault{std::atoi(argv[1]), argv[2],
+                                      std::string(argv[3]) == "STOP" ? SIGSTOP : SIGKILL};
+    return zl::mpi::run(fault, std::chrono::milliseconds(std::atoi(argv[4])), argc == 6);
   } catch (const std::exception& error) {
     zl::mpi::print_error(error.what());
     return 1;

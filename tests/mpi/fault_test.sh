@@ -22,7 +22,7 @@ fail() {
 ZL_TEST_MESH=${ZL_TEST_MESH:-} patience=${ZL_TEST_MESH:+6000}
 patience=${patience:-3000} entered='' turn=$((count - 1)) slowest=0
 [ "$signal" = STOP ] || patience=30000
-for phase in start forward backward recompute reduce optimizer gather end; do
+for phase in start forward backward recompute reduce optimizer gather end finalize; do
   turn=$(((turn + 1) % count))
   ranks=$turn
   [ -z "${ZL_TEST_EVERY_RANK:-}" ] || ranks=$(seq 0 $((count - 1)))
@@ -40,16 +40,18 @@ for phase in start forward backward recompute reduce optimizer gather end; do
     fi
     if [ "$signal" = STOP ]; then
       case $phase in
-        start) said="MPI_Init_thread: not all processes of the job have joined it within $patience ms" ;;
+        start) said="MPI_Init_thread: not all .* within $patience ms (rank $rank has not come): ending this one" ;;
+        finalize) said="MPI_Finalize: not all .* within $patience ms (rank $rank has not come): ending this one" ;;
         end) said="has ended, but rank $rank not within $patience ms" ;;
         *) said="timed out after $patience ms: .*; not \(there\|sent by\|taken by\|done by\): rank [0-9, ]*$rank\|rank $rank has not ended since" ;;
       esac
       grep -q "$said" "$errors" || fail "not named"
+      ! grep -q 'rank [0-9]*, .*has not come' "$errors" || fail 'a rank is named that has come'
     fi
     entered="$entered $phase"
   done
 done
-for phase in start forward backward recompute reduce optimizer gather end; do
+for phase in start forward backward recompute reduce optimizer gather end finalize; do
   case $entered in *$phase*) ;; *) fail 'no rank has entered it' ;; esac
 done
 echo "the others have ended within $slowest ms"

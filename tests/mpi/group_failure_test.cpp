@@ -5,18 +5,16 @@
 #include "backends/mpi/world.h"
 #include "core/threads/failures.h"
 #include "tests/backends_cpu_world/group_programs.h"
+#include "tests/mpi/processes.h"
 
 namespace zl::mpi {
 namespace {
 
 using namespace cpu::test;
 
-int me() { return processes().rank; }
-int ranks() { return processes().count; }
-
 // What the world threw here; the next run must not notice.
-std::string message_of_run(const std::function<void(RankHandle)>& program,
-                           std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
+std::string message_of_groups(const std::function<void(RankHandle)>& program,
+                              std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
   const std::string message = error_of(
       *make_world({.ranks = ranks(), .threads_per_rank = 1, .collective_timeout = timeout}),
       program);
@@ -32,7 +30,7 @@ void expect_part(const std::string& message, const std::string& part) {
 
 TEST(MpiGroupFailures, MessagesThatDifferAreBothNamed) {
   for (const StreamId stream : kTwoStreams) {
-    const std::string message = message_of_run([&](RankHandle rank) {
+    const std::string message = message_of_groups([&](RankHandle rank) {
       const auto group = rank.communicator.split(me() == 0 ? 1 : 0, 0);
       if (me() == 0) return;
       const DeviceArray fine(rank.device, one_integer(1));
@@ -52,7 +50,7 @@ TEST(MpiGroupFailures, MessagesThatDifferAreBothNamed) {
 
 TEST(MpiGroupFailures, OfOneRankReleaseTheOthersInEveryGroup) {
   for (const StreamId stream : kTwoStreams) {
-    const std::string message = message_of_run([&](RankHandle rank) {
+    const std::string message = message_of_groups([&](RankHandle rank) {
       const int last = ranks() - 1;
       const auto rest = rank.communicator.split(me() == last ? 1 : 0, 0);
       const DeviceArray a(rank.device, one_integer(1));
@@ -68,7 +66,7 @@ TEST(MpiGroupFailures, OfOneRankReleaseTheOthersInEveryGroup) {
 }
 
 TEST(MpiGroupFailures, AnUnmatchedReceiveIsNamedInTime) {
-  const std::string message = message_of_run(
+  const std::string message = message_of_groups(
       [](RankHandle rank) {
         const auto group = rank.communicator.split(0, -me());
         const DeviceArray a(rank.device, Array(DType::f32, 4));
@@ -83,7 +81,7 @@ TEST(MpiGroupFailures, AnUnmatchedReceiveIsNamedInTime) {
 }
 
 TEST(MpiGroupFailures, ARankThatHasEndedIsNotWaitedFor) {
-  const std::string message = message_of_run([](RankHandle rank) {
+  const std::string message = message_of_groups([](RankHandle rank) {
     const DeviceArray a(rank.device, one_integer(1));
     if (me() == 1) receive_one(rank.communicator, StreamId::compute, 0, a.view());
   });

@@ -14,14 +14,12 @@
 #include "tests/backends_cpu_world/ranks.h"
 #include "tests/engine/comparisons.h"
 #include "tests/engine/traffic.h"
+#include "tests/mpi/processes.h"
 
 namespace zl::mpi {
 namespace {
 
 using cpu::test::Array;
-
-int me() { return processes().rank; }
-int ranks() { return processes().count; }
 
 void all_reduce(RankHandle rank, StreamId stream = StreamId::compute, std::int64_t count = 1) {
   Array array(DType::f32, count);

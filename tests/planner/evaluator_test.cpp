@@ -99,7 +99,52 @@ TEST(Evaluator, AnotherClusterIsOnlyPricedAgain) {
   EXPECT_EQ(evaluator.evaluate(document, test::kGoOn)->recorded, 5);
   const auto other = evaluator.evaluate(document.with("cluster", "8xb200"), test::kGoOn);
   EXPECT_EQ(other->recorded, 0);
+  EXPECT_EQ(other->priced, 5);
+  EXPECT_EQ(evaluator.evaluate(document, test::kGoOn)->priced, 0) << "of the cluster before";
   EXPECT_EQ(evaluator.evaluate(document.with("run.micro_batch", "2"), test::kGoOn)->recorded, 5);
+}
+
+// What a recording does not see records nothing anew, and changes no number.
+TEST(Evaluator, WhatNoRecordingSeesIsNotRecordedAgain) {
+  Evaluator evaluator;
+  const Document document = test::llama_on_a_node().with_strategies({"zero-0", "zero-2"});
+  const auto first = evaluator.evaluate(document, test::kGoOn);
+  for (const auto& [key, value] : {std::pair{"run.seed", "7"}, std::pair{"run.data", "synthetic"},
+                                   std::pair{"run.deterministic", "false"}}) {
+    const Document next = document.with(key, value);
+    const auto again = evaluator.evaluate(next, test::kGoOn);
+    const auto anew = Evaluator().evaluate(next, test::kGoOn);
+    EXPECT_EQ(again->recorded, 0) << key;
+    ASSERT_EQ(again->strategies.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(again->strategies[i].recording, first->strategies[i].recording) << key;
+      const RunResult &kept = again->strategies[i].result, &own = anew->strategies[i].result;
+      EXPECT_EQ(kept.step_time.median, own.step_time.median) << key;
+      EXPECT_EQ(kept.peak_device, own.peak_device) << key;
+      EXPECT_EQ(kept.reserved_device, own.reserved_device) << key;
+      EXPECT_EQ(kept.need.reserved, own.need.reserved) << key;
+      EXPECT_EQ(kept.message, own.message) << key;
+      EXPECT_EQ(kept.setup.data, own.setup.data) << "whose it is now";
+      EXPECT_EQ(kept.warnings, own.warnings) << "not twice";
+    }
+  }
+}
+
+TEST(Evaluator, AnEditOfOneStrategyLeavesTheOthersPriced) {
+  Evaluator evaluator;
+  const Document document = test::llama_on_a_node().with_strategies({"zero-0", "zero-2"});
+  const auto first = evaluator.evaluate(document, test::kGoOn);
+  const auto second =
+      evaluator.evaluate(document.with_strategies({"zero-3", "zero-2"}), test::kGoOn);
+  EXPECT_EQ(second->recorded, 1);
+  EXPECT_EQ(second->strategies[1].recording, first->strategies[1].recording);
+  EXPECT_EQ(second->strategies[1].result.step_time.median,
+            first->strategies[1].result.step_time.median);
+  // Another price of the same recordings is another answer.
+  const auto slower = evaluator.evaluate(document.with("run.link_bandwidth", "1Gbit"), test::kGoOn);
+  EXPECT_EQ(slower->recorded, 0);
+  EXPECT_GT(slower->strategies[1].result.step_time.median,
+            first->strategies[1].result.step_time.median);
 }
 
 TEST(Evaluator, ACancelledRequestGivesNothing) {

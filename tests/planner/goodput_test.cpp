@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "scenarios/planner/plan.h"
+#include "scenarios/planner/plan_words.h"
 #include "scenarios/planner/robustness.h"
 
 namespace zl {

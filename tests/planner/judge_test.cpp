@@ -7,6 +7,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/run/runner.h"
+#include "simulator/allocations.h"
 
 namespace zl {
 namespace {
@@ -80,6 +81,30 @@ TEST(Judge, WhatIsForeseenComesTrue) {
   EXPECT_GT(yes, 20);
   EXPECT_GT(no, 20);
   EXPECT_GT(open, 5);
+}
+
+// Doing the allocations of a recording again decides what the program itself would.
+TEST(Judge, AllocationsFitWhereTheProgramDoes) {
+  int fit = 0, not_fit = 0;
+  for (const char* name : {"zero-0", "zero-2", "zero-3-recompute"}) {
+    const Case each = case_of(name, false);
+    const Verdict unlimited = each.within(0, 0, 0);
+    const sim::Allocations allocations(unlimited.recording->trace, MemorySpace::device);
+    const std::int64_t peak = each.unlimited.peak_device.total(),
+                       reserved = each.unlimited.reserved_device;
+    std::vector<std::int64_t> budgets{peak / 2, peak, reserved - 1, reserved};
+    for (std::int64_t more = 512; more < peak / 8; more *= 2) budgets.push_back(peak + more);
+    for (const std::int64_t budget : budgets) {
+      const bool fits = allocations.fit(budget);
+      EXPECT_EQ(fits, each.within(budget, 0, 0).fits()) << name << " in " << budget;
+      ++(fits ? fit : not_fit);
+    }
+    const std::int64_t need = memory_need(*unlimited.recording).reserved;
+    EXPECT_TRUE(each.within(need, 0, 0).fits());
+    EXPECT_LE(need, reserved);
+  }
+  EXPECT_GT(fit, 5);
+  EXPECT_GT(not_fit, 5);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ class Launch : public ::testing::Test {
       const auto division = space.division(point);
       if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division))
         continue;
-      all.push_back(space.strategy(point));
+      const RecomputeMode recompute = space.recompute[point.recompute].mode;
+      all.push_back(space.strategy(point, recompute == RecomputeMode::automatic ? 3 : 0));
     }
     return all;
   }

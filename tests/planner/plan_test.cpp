@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_candidates.h"
 #include "scenarios/planner/plan_profiles.h"
 #include "scenarios/run/judge.h"
@@ -48,6 +49,14 @@ bool sends_for_each_micro_batch(const Strategy& strategy) {
   return strategy.pipeline.ranks > 1 && (strategy.zero.stage >= 2 || strategy.offload.any());
 }
 
+// Of automatic recomputation some number.
+std::int64_t blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
+                       const sim::PlanPoint& point, std::int64_t index) {
+  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return 0;
+  const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+  return 1 + index % (request.scenario.model.layers / stages - 1);
+}
+
 // What a search does with one point, beside its recording without limits.
 std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace& space,
                                 const sim::ClusterSpec& cluster, PlanProfiles& profiles,
@@ -57,12 +66,12 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
   if (!sim::is_canonical(space, point) || !division || !rules.allows(point, *division)) {
     return std::nullopt;
   }
-  profiles.prepare({profiles.key_of(point, *division)});
-  profiles.prepare_forms({{point, division->micro_batches}});
-  const sim::ClosedForm form = *profiles.closed_form(point, *division);
+  profiles.prepare(std::vector<DividedPoint>{{point, *division}});
+  const std::int64_t blocks = blocks_of(request, space, point, index);
+  const sim::ClosedForm form = *profiles.closed_form(point, *division, blocks);
   DeviceProperties device = sim::device_properties(cluster);
   device.memory = device.host_memory = 0;
-  const Strategy strategy = space.strategy(point);
+  const Strategy strategy = space.strategy(point, blocks);
   const Recording recording =
       record_run(request.scenario, strategy, device, program_options(request.scenario));
   const RunResult result = price_run(request.scenario, recording, cluster);
@@ -73,7 +82,7 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
   found.sends_often = sends_for_each_micro_batch(strategy);
   std::vector<PlanCandidate> alone{{point, *division, {}}};
   PlanBounder bounder(request.scenario, cluster, space, profiles);
-  bounder.bound(alone);
+  bounder.bound(alone, form.memory);
   found.bound = static_cast<double>(bounder.time_of(alone[0])) / static_cast<double>(form.time);
   found.memory_bound =
       static_cast<double>(alone[0].least.memory) / static_cast<double>(form.memory);
@@ -85,8 +94,7 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
       " copies " + std::to_string(strategy.zero.replicas) + " micro " +
       std::to_string(strategy.micro_batch) + " of " +
       std::to_string(strategy.gradient_accumulation) + " recompute " +
-      std::to_string(static_cast<int>(strategy.recompute.mode)) +
-      (strategy.offload.any() ? " offload" : "");
+      recompute_text(strategy.recompute) + (strategy.offload.any() ? " offload" : "");
   return found;
 }
 

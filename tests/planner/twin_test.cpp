@@ -13,12 +13,12 @@ namespace {
 
 // The named strategies of the catalogue on GPUs, with a mesh of their own.
 Scenario planned(const std::string& model, std::int64_t ranks, const std::string& parallel,
-                 const std::string& rest = "") {
+                 const std::string& rest = "", const std::string& precision = "bf16") {
   const std::string text = R"({"schema": 1, "model": ")" + model + R"(", "cluster": ")" +
                            std::to_string(ranks) + R"(xh100", "strategies": [{)" + rest +
                            R"( "gradient_accumulation_steps": 16,
                            "x-zerolab": {"parallel": )" +
-                           parallel + R"(}}], "run": {"precision": "bf16"}})";
+                           parallel + R"(}}], "run": {"precision": ")" + precision + "\"}}";
   return scenario_from_json(text, "planned");
 }
 
@@ -63,6 +63,17 @@ TEST_P(TwinTest, TrainsWhatWasRecorded) {
   RunResult other = recorded;
   other.communication.front().bytes += 1;
   EXPECT_FALSE(has_equal_books(real, other));
+}
+
+// fp16 from a scale that overflows.
+TEST(Twin, SkipsTheStepsThatItsTrainingSkipped) {
+  Scenario small = twin(planned(
+      "llama3-8b", 64, "{}", R"("fp16": {"enabled": true, "initial_scale_power": 30},)", "fp16"));
+  small.run.steps = 8;
+  const RunResult real = Runner().run(small, small.strategies.front(), "cpu", {});
+  ASSERT_GT(real.skipped_steps, 0);
+  EXPECT_FALSE(has_equal_books(real, recorded_books(small)));
+  EXPECT_TRUE(has_equal_books(real, recorded_books(small, overflowed_steps(real))));
 }
 
 INSTANTIATE_TEST_SUITE_P(

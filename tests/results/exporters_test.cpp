@@ -96,6 +96,20 @@ TEST(Perfetto, SlicesAreInMicrosecondsOnTheTrackOfTheirStream) {
   EXPECT_EQ(track(slices[1]), "compute");
 }
 
+TEST(Perfetto, WhatIsHeldOnceSaysHowOftenItCame) {
+  Trace trace;
+  trace.append(work(EventType::op, StreamId::compute, 1000, 2000));
+  trace.begin_round();
+  trace.append(work(EventType::op, StreamId::compute, 2000, 3000));
+  trace.repeat_round(11);
+  trace.append(work(EventType::op, StreamId::compute, 14000, 15000));
+  const auto slices = of_type(events_of(trace), "X");
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_FALSE(slices[0]["args"].contains("times"));
+  EXPECT_EQ(slices[1]["args"]["times"], 12);
+  EXPECT_FALSE(slices[2]["args"].contains("times"));
+}
+
 // Slices of one track that overlap without lying in each other are dropped by readers.
 TEST(Perfetto, StepsThatOverlapAreAsynchronousSlices) {
   Trace trace;

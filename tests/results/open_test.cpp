@@ -23,7 +23,7 @@ std::string refusal(const std::filesystem::path& path, Store::Mode mode, ErrorCo
   try {
     Store::open(path, mode);
   } catch (const Error& error) {
-    const std::string message = error.what();
+    std::string message = error.what();
     EXPECT_EQ(error.code(), code) << message;
     EXPECT_NE(message.find(path.string()), std::string::npos) << message;
     return message;
@@ -113,7 +113,7 @@ TEST(Open, RunOfVersion5ComesBackWithDefaults) {
     for (const char* migration : migrations().first(5)) old.exec(migration);
     old.exec("PRAGMA application_id = " + std::to_string(kApplicationId));
     old.exec("PRAGMA user_version = 5");
-    old.exec("INSERT INTO scenarios VALUES ('h', 'kept', '{}')");
+    old.exec("INSERT INTO scenarios VALUES ('h', 'kept', '{\"run\":{\"stack\":\"torch-fsdp2\"}}')");
     old.exec(
         "INSERT INTO environments (host, os, kernel, cpu, cores, memory_bytes, gpu, driver,"
         " compiler, build, git_commit) VALUES ('', '', '', '', 1, 1, '', '', '', '', '')");
@@ -122,8 +122,8 @@ TEST(Open, RunOfVersion5ComesBackWithDefaults) {
         " steps, skipped_steps, tokens_per_second, step_time_median_ps, step_time_min_ps,"
         " step_time_max_ps, step_time_low_ps, step_time_high_ps, model_flops_per_step, mfu,"
         " mfu_convention, reserved_device_bytes, wire_bytes_per_step, op_count, op_sequence_hash)"
-        " VALUES ('h', 1, 'zero-2', 'cpu', 'ok', '', 4, 3, 0, 10, 250000000000, 0, 0, 0, 0, 5, 0,"
-        " '6N', 4096, 64, 9, 11)");
+        " SELECT 'h', 1, 'zero-2', backend, 'ok', '', 4, 3, 0, 10, 250000000000, 0, 0, 0, 0, 5, 0,"
+        " '6N', 4096, 64, 9, 11 FROM (SELECT 'cpu' AS backend UNION ALL SELECT 'sim')");
   }
   RunResult expected;
   expected.run_id = 1;
@@ -142,7 +142,8 @@ TEST(Open, RunOfVersion5ComesBackWithDefaults) {
   Store store = Store::open(path, kWrite);
   EXPECT_EQ(pragma(path, "user_version"), std::to_string(migrations().size()));
   EXPECT_TRUE(store.load(1) == expected);
-  EXPECT_EQ(store.list().size(), 1u);
+  EXPECT_EQ(store.load(2).setup.software, "torch-fsdp2") << "a prediction is of the scenario's";
+  EXPECT_EQ(store.list().size(), 2u);
 }
 
 // A migration that fails half-way leaves the old version whole.
@@ -157,7 +158,7 @@ TEST(Open, FailedMigrationIsRolledBack) {
     old.exec("PRAGMA user_version = 1");
   }
   const std::string before = schema_of(path);
-  refusal(path, kWrite, ErrorCode::failed);
+  refusal(path, kWrite, ErrorCode::invalid);
   EXPECT_EQ(pragma(path, "user_version"), "1");
   EXPECT_EQ(schema_of(path), before);
 }
@@ -241,6 +242,27 @@ TEST(Open, DamagedFileIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid);
     expect_contains(error.what(), "damaged");
+  }
+}
+
+// Before anything is trained that could not be stored.
+TEST(Open, TablesThatAreNotTheProgramsAreNamed) {
+  const std::pair<const char*, const char*> damages[] = {
+      {"DROP TABLE step_metrics", "damaged: it has no table step_metrics"},
+      {"ALTER TABLE stages DROP COLUMN offload_stall_ps",
+       "table stages has no column offload_stall_ps"},
+      {"UPDATE sqlite_sequence SET seq = 9223372036854775807", "table runs has no number left"},
+      {"PRAGMA user_version = 1", "damaged: its tables are not those of a zerolab database"}};
+  for (const auto& [sql, problem] : damages) {
+    TempFolder folder;
+    const auto path = folder / "results.db";
+    Store::open(path, kWrite).save(a_full_run(), a_scenario(), an_environment());
+    raw(path).exec(sql);
+    const std::string said = refusal(path, kWrite, ErrorCode::invalid);
+    expect_contains(said, problem);
+    expect_contains(said, path.string());
+    expect_contains(said, "restore a copy of the file");
+    if (sql[0] != 'P') expect_contains(refusal(path, kRead, ErrorCode::invalid), problem);
   }
 }
 

@@ -68,7 +68,7 @@ TEST_F(Runs, SummariesSayWhatWasRun) {
   scenario.json =
       R"({"model":{"name":"llama3-8b"},"cluster":"8xh100","strategies":[{
       "train_micro_batch_size_per_gpu":2,"gradient_accumulation_steps":3}],
-      "run":{"steps":60,"sequence_length":8192,"data":"book.txt","software":"torch-fsdp2"}})";
+      "run":{"steps":60,"sequence_length":8192,"data":"book.txt"}})";
   RunResult run = a_full_run();
   run.outcome = Outcome::interrupted;
   run.message = "interrupted after 53 of 60 steps";
@@ -78,7 +78,7 @@ TEST_F(Runs, SummariesSayWhatWasRun) {
   EXPECT_EQ(read.message, run.message);
   EXPECT_EQ(read.model, "llama3-8b");
   EXPECT_EQ(read.cluster, "8xh100");
-  EXPECT_EQ(read.software, "torch-fsdp2");
+  EXPECT_EQ(read.software, "torch-fsdp2") << "the run's, which the scenario left to a default";
   EXPECT_EQ(read.data, "book.txt");
   EXPECT_EQ(read.precision, "bf16");
   EXPECT_EQ(read.first_step, 12);

@@ -58,7 +58,7 @@ inline Pickled unpickle(const std::string& bytes) {
     } else if (opcode == 'J') {
       push({integer(4), "", {}, {}});
     } else if (opcode == '\x8a') {
-      const int count = bytes.at(at++);
+      const int count = static_cast<unsigned char>(bytes.at(at++));
       push({integer(count), "", {}, {}});
     } else if (opcode == '\x88' || opcode == '\x89') {
       push({opcode == '\x88', "", {}, {}});

@@ -10,6 +10,7 @@
 #include "core/pipeline/pipeline.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/run/replay.h"
 #include "scenarios/run/simulate.h"
 #include "simulator/pipeline_work.h"
 
@@ -68,6 +69,20 @@ std::vector<sim::WorkSpan> last_step(const StageRun& run) {
     return span.step != last || span.micro < 0;
   });
   return spans;
+}
+
+// What is held once in the recording is so in the picture, and says how often it came.
+TEST(TimedTraces, KeepTheRoundsThatWereRecordedOnce) {
+  const Priced run = priced(PipelineKind::one_f_one_b, 1, kMany);
+  const std::vector<StageRun> stages = stage_runs(run.recording, run.timelines);
+  const std::vector<TimedTrace> timed = timed_traces(run.recording, run.timelines, "timed");
+  ASSERT_EQ(timed.size(), stages.size());
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    const Trace& recorded = stages[i].recording->trace;
+    EXPECT_EQ(timed[i].trace.op_count(), recorded.op_count());
+    EXPECT_EQ(timed[i].trace.sequence_hash(), recorded.sequence_hash());
+    EXPECT_GT(recorded.op_count(), static_cast<std::int64_t>(recorded.events().size()));
+  }
 }
 
 class StageRuns : public testing::TestWithParam<std::pair<PipelineKind, int>> {};

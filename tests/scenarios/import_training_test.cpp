@@ -233,13 +233,14 @@ TEST(ImportDeepSpeed, Recompute) {
   const auto config = [](const std::string& text) {
     return import_text(with("\"x-zerolab\": {\"recompute\": \"" + text + "\"}")).strategy.recompute;
   };
-  for (const char* text : {"none", "full", "every:3", "selective:attention", "selective:mlp",
-                           "selective:attention,mlp", "auto"}) {
+  for (const char* text : {"none", "full", "every:3", "blocks:2", "selective:attention",
+                           "selective:mlp", "selective:attention,mlp", "auto"}) {
     EXPECT_EQ(recompute_text(config(text)), text);
   }
   EXPECT_EQ(config("every:3").every, 3);
-  for (const char* text :
-       {"every:0", "every:", "every:x", "selective:", "selective:norm", "half"}) {
+  EXPECT_EQ(config("blocks:2").blocks, 2);
+  for (const char* text : {"every:0", "every:", "every:x", "blocks:0", "blocks:-1", "blocks:1.5",
+                           "selective:", "selective:norm", "half"}) {
     EXPECT_CONTAINS(
         rejection(with("\"x-zerolab\": {\"recompute\": \"" + std::string(text) + "\"}")),
         "is not one of none, full, every:K");

@@ -68,6 +68,35 @@ TEST(Measure, SplitsTheMedianAsTheTracedStepsAreSplit) {
   EXPECT_EQ(result.time.exposed_communication, 0);
 }
 
+// Two micro-batches are timed, and the last; the four between them took 80 ms.
+TEST(Measure, RoundsThatAreNotTimedTookWhatTheTimedOnesDid) {
+  const auto append = [](const std::vector<Work>& all, Trace& trace) {
+    const Trace more = trace_of(all);
+    for (const TraceEvent& event : more.events()) trace.append(event);
+  };
+  Trace trace;
+  append({{EventType::op, StreamId::compute, Phase::forward, 1, 0, 50}}, trace);
+  for (const std::int64_t begin : {50, 70}) {
+    trace.begin_round();
+    append(
+        {{EventType::op, StreamId::compute, Phase::forward, 2, begin, begin + 10},
+         {EventType::collective, StreamId::communication, Phase::gather, 2, begin + 10, begin + 15},
+         {EventType::op, StreamId::compute, Phase::backward, 2, begin + 15, begin + 20}},
+        trace);
+  }
+  trace.repeat_round(4);
+  trace.begin_round();
+  append({{EventType::op, StreamId::compute, Phase::forward, 2, 170, 180}}, trace);
+  trace.end_round();
+  append({{EventType::op, StreamId::compute, Phase::optimizer, 2, 180, 190}}, trace);
+  RunResult result;
+  result.step_seconds = {0.05, 0.14};
+  write_measured_times(trace, result);
+  EXPECT_NEAR(result.time.compute, 0.03 + 0.01 + 0.06, 1e-9);
+  EXPECT_NEAR(result.time.exposed_communication, 0.01 + 0.02, 1e-9);
+  EXPECT_NEAR(result.time.optimizer, 0.01, 1e-9);
+}
+
 // fp32 alone was calibrated: of bf16 no peak is known, whatever stands in for its rate.
 TEST(Measure, MfuIsOfAPeakThatWasMeasured) {
   sim::ClusterSpec machine = sim::uncalibrated_local(2);

@@ -99,7 +99,7 @@ TEST(RunSettings, ThousandsAreWrittenShort) {
 }
 
 TEST(RunSettings, OptionsAreTheKeysWithDashes) {
-  EXPECT_EQ(option_of({"gradient_accumulation", RunKey::Written::never, ""}),
+  EXPECT_EQ(option_of({"gradient_accumulation", RunKey::Written::never, RunKey::Recorded::yes, ""}),
             "--gradient-accumulation");
 }
 

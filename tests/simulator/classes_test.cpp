@@ -12,13 +12,12 @@ namespace zl::sim {
 namespace {
 
 using test::kMain;
-using test::kMillisecond;
+using test::kMs;
 using test::kWire;
 using test::links_without_latency;
 using test::plain_cluster;
 using test::sum_of_parts;
 using test::TraceBuilder;
-constexpr std::int64_t kMs = kMillisecond;
 
 TEST(Classes, AMessageTakesItsBytesOverTheLink) {
   TraceBuilder first, second;

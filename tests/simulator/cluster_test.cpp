@@ -61,7 +61,7 @@ TEST(Cluster, EveryCatalogueFileParsesAndSurvivesARoundTrip) {
 
 TEST(Cluster, AKeyGivenTwiceIsRefusedWithItsPlace) {
   EXPECT_EQ(parse_message("\"memory_bandwidth\"", "\"name\": \"H1\", \"memory_bandwidth\""),
-            "h100.json:9:5: the key \"device.name\" is given twice; remove one");
+            "h100.json:10:5: the key \"device.name\" is given twice; remove one");
 }
 
 TEST(Cluster, DefaultPrecisionIsTheFastestOfTheDevice) {

@@ -61,6 +61,8 @@ TEST(MemoryCurve, StepsWhereTheComputeStreamGetsToThem) {
   }
   EXPECT_EQ(peak_point(curve), 2);
   EXPECT_EQ(peak_point({}), -1);
+  EXPECT_EQ(peak_event(memory.trace, MemorySpace::device), curve[2].event);
+  EXPECT_EQ(peak_event({}, MemorySpace::device), -1);
   EXPECT_EQ(memory_over_time(memory.trace, timeline.events, MemorySpace::host).size(), 1u);
 }
 

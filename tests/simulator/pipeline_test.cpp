@@ -12,13 +12,12 @@ namespace zl::sim {
 namespace {
 
 using test::kMain;
-using test::kMillisecond;
+using test::kMs;
 using test::kWire;
 using test::links_without_latency;
 using test::plain_cluster;
 using test::sum_of_parts;
 using test::TraceBuilder;
-constexpr std::int64_t kMs = kMillisecond;
 
 // Stage `rank` of a pipeline of `stages` ranks; takes 1 ms forward and 2 ms backward if not told.
 class Stage {

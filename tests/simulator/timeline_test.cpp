@@ -13,11 +13,10 @@ namespace zl::sim {
 namespace {
 
 using test::kMain;
-using test::kMillisecond;
+using test::kMs;
 using test::kWire;
 using test::plain_cluster;
 using test::TraceBuilder;
-constexpr std::int64_t kMs = kMillisecond;
 
 // 3 MB over a 1 GB/s link and two hops of 1 us, 3 ranks.
 std::int64_t wire_ms(std::int64_t megabytes) { return megabytes * kMs + 2'000'000; }

@@ -39,6 +39,7 @@ inline std::int64_t sum_of_parts(const StepPrice& step) {
 }
 
 inline constexpr std::int64_t kMillisecond = 1'000'000'000;  // picoseconds
+inline constexpr std::int64_t kMs = kMillisecond;
 inline constexpr StreamId kMain = StreamId::compute, kWire = StreamId::communication;
 
 class TraceBuilder {

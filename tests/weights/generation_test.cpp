@@ -1,6 +1,7 @@
 // What models of the zoo say: logits and greedy text are those of transformers, and a cache changes
 // nothing that was said without it.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 
@@ -248,13 +249,18 @@ TEST(Generator, AWindowIsThatOfTheWholeText) {
   }
 }
 
+GenerationRequest of_two_prompts(const std::string& name) {
+  GenerationRequest request{.model = zoo_model(name), .prompts = {{1, 2, 3, 4, 5, 6, 7}, {8, 9}}};
+  request.weights = std::make_shared<const ModelWeights>(zoo(name), request.model);
+  request.options.max_tokens = 9;
+  request.options.sampling.temperature = 0;
+  return request;
+}
+
 // Memory of a generation through a window is foreseen to the byte.
 TEST(Generator, AWindowIsRecordedAsItIsExecuted) {
   for (const std::string name : {"mistral_window4", "qwen2_window4_from_layer1", "llama_gqa"}) {
-    GenerationRequest request{.model = zoo_model(name), .prompts = {{1, 2, 3, 4, 5, 6, 7}, {8, 9}}};
-    request.weights = std::make_shared<const ModelWeights>(zoo(name), request.model);
-    request.options.max_tokens = 9;
-    request.options.sampling.temperature = 0;
+    const GenerationRequest request = of_two_prompts(name);
     const GenerationRun real = run_generation(*cpu::make_world({1, 1}), request);
     const GenerationRun predicted = predict_generation(request, load_cluster("h200"));
     EXPECT_EQ(predicted.peak.tag, real.peak.tag) << name;
@@ -262,6 +268,43 @@ TEST(Generator, AWindowIsRecordedAsItIsExecuted) {
     EXPECT_EQ(real.peak.tag[static_cast<std::size_t>(MemoryTag::kv_cache)],
               2 * KeyValueCache::bytes(request.model, 16, DType::f32));
   }
+}
+
+// Over ranks that have a part of every layer each, and of the vocabulary, or the same kv head on
+// several.
+TEST(Generator, RanksThatHaveAModelTogetherSayWhatOneSays) {
+  std::vector<std::pair<GenerationRequest, int>> cases;
+  for (const char* name : {"gpt2", "qwen3", "gemma", "phi3", "mistral_window4"}) {
+    cases.emplace_back(of_two_prompts(name), 2);
+  }
+  cases.emplace_back(of_two_prompts("llama_gqa"), 4);
+  cases.emplace_back(of_two_prompts("llama_gqa"), 2);
+  cases.back().first.model.vocab = 47;  // not in equal parts
+  cases.back().first.weights = nullptr;
+  for (auto& [request, ranks] : cases) {
+    const GenerationRun one = run_generation(*cpu::make_world({1, 1}), request);
+    std::vector<std::int32_t> heard;
+    request.options.on_token = [&](int, std::int32_t token) { heard.push_back(token); };
+    request.ranks = ranks;
+    const GenerationRun cut = run_generation(*cpu::make_world({ranks, 1}), request);
+    EXPECT_EQ(cut.generated.outputs, one.generated.outputs) << request.model.name;
+    EXPECT_EQ(heard.size(), 18u) << request.model.name;
+    EXPECT_LT(cut.weight_bytes, one.weight_bytes) << request.model.name;
+    const GenerationRun predicted = predict_generation(request, load_cluster("8xh100"));
+    EXPECT_EQ(predicted.peak.tag, cut.peak.tag) << request.model.name;
+    EXPECT_EQ(predicted.reserved, cut.reserved) << request.model.name;
+  }
+}
+
+// All after the same step, whichever rank hears of it when.
+TEST(Generator, RanksThatAreToEndDoSoTogether) {
+  GenerationRequest request = of_two_prompts("llama_gqa");
+  std::atomic<bool> cancel = false;
+  request.options.max_tokens = 1000;
+  request.options.cancel = &cancel;
+  request.options.on_token = [&](int, std::int32_t) { cancel = true; };
+  const GenerationRun run = run_generation(*cpu::make_world({2, 1}), request);
+  EXPECT_EQ(run.generated.output_tokens, 4);
 }
 
 TEST(Generator, WhatDoesNotFitIsNamed) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "scenarios/files/attention_layout.h"
 #include "scenarios/weights/label_names.h"
 #include "scenarios/weights/save_model.h"
 #include "tests/temp_folder.h"
@@ -149,6 +150,42 @@ TEST(SavedModel, KeepsTheNamesOfItsSource) {
   save("bert_seqcls", to, zoo_strategy(1), 1, {.source = source});
   EXPECT_EQ(config_in(to)["id2label"], names);
   EXPECT_EQ(config_in(to)["label2id"], config_in(source)["label2id"]);
+}
+
+TEST(SavedModel, SaysWhichBlocksItsAttentionHad) {
+  const SparseAttentionConfig bigbird{.mode = SparseMode::bigbird,
+                                      .block = 32,
+                                      .bidirectional = false,
+                                      .num_random_blocks = 1,
+                                      .seed = 7};
+  const SparseAttentionConfig rows{
+      .mode = SparseMode::layout, .bidirectional = false, .rows = {"#.", "##"}};
+  const TempFolder folder;
+  std::string source;
+  for (const SparseAttentionConfig& sparse : {bigbird, rows, SparseAttentionConfig{}}) {
+    const std::string to = (folder / name_of(sparse.mode)).string();
+    save("gpt2", to, zoo_strategy(1), 1, {.source = source, .sparse = sparse});
+    EXPECT_EQ(attention_layout(to, zoo_model("gpt2")), sparse);
+    EXPECT_EQ(load_model(to).layers, zoo_model("gpt2").layers);
+    source = to;  // whose blocks are not those of what is trained from it
+  }
+  EXPECT_FALSE(config_in(source).contains("zerolab"));
+  EXPECT_EQ(attention_layout("", zoo_model("gpt2")), SparseAttentionConfig{});
+}
+
+TEST(AttentionLayout, ADamagedOneIsNamed) {
+  const TempFolder folder;
+  nlohmann::json config = config_in(zoo("gpt2"));
+  config["zerolab"] = {{"sparse_attention", {{"mode", "local_sliding"}, {"block", 24}}}};
+  std::ofstream((folder / "config.json").string()) << config;
+  try {
+    attention_layout(folder.string(), zoo_model("gpt2"));
+    ADD_FAILURE() << "a block of 24";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("sparse_attention.block: 24"), std::string::npos) << what;
+    EXPECT_NE(what.find("config.json: zerolab"), std::string::npos) << what;
+  }
 }
 
 TEST(LabelNames, AreRefusedByName) {

@@ -46,11 +46,15 @@ class QueryTile {
   void run() {
     std::fill(maximum_, maximum_ + kTile, -std::numeric_limits<A>::infinity());
     std::fill(sum_, sum_ + kTile, A{0});
-    std::fill(out_, out_ + kTile * padded_, A{0});
     if (op_.mask.has_blocks()) {
+      fresh_ = (1u << kGranules) - 1;
       each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) { add(group); });
+      for (std::int64_t r = 0; r < kGranules; ++r) {
+        if (is_fresh(r)) std::fill_n(out_ + r * kGranule * padded_, kGranule * padded_, A{0});
+      }
       return finish();
     }
+    std::fill(out_, out_ + kTile * padded_, A{0});
     const TileKeys seen(band_, position_, queries_);
     for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
       add_keys(key, std::min(kTile, seen.end - key));
@@ -60,7 +64,7 @@ class QueryTile {
 
  private:
   void load_queries(A* tile) {
-    std::fill(tile, tile + kTile * padded_, A{0});
+    if (queries_ < kTile) std::fill(tile, tile + kTile * padded_, A{0});
     load_rows<T>(head_columns(op_.qkv.q, head_, width_), batch_ * op_.shape.sequence + first_,
                  queries_, width_, padded_, static_cast<A>(op_.scale), tile);
     transpose(tile, padded_, queries_t_, lanes_, lanes_, width_);
@@ -78,7 +82,7 @@ class QueryTile {
     multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false,
                       mask.diagonal ? Part::rows_to_column : Part::all);
     if (!mask.whole) apply(mask, keys, scores_);
-    update_softmax([&](auto&& part) { part(0, keys, 0, lanes_); });
+    update_softmax([&](std::int64_t, auto&& run) { run(0, keys); });
     if (op_.dropout.p > 0) drop(key, keys, scores_);
     // Rows of `lanes_` past `queries_` are computed and never stored.
     multiply_block<A>({scores_, 1, lanes_}, round_up(queries_, kTileRows), values_, keys, padded_,
@@ -88,38 +92,46 @@ class QueryTile {
   // The keys of a group's granules, one after the other. What no query asks for is never written.
   void add(const BlockGroup& group) {
     const std::int64_t query_granules = round_up(queries_, kGranule) / kGranule;
-    // Calls part(first row, end, first lane, end) for the scores that count.
-    const auto each_part = [&](auto&& part) {
-      for (std::int64_t i = 0; i < group.count; ++i) {
-        const auto sees = [&](std::int64_t r) { return group.sees(i, r); };
-        each_run(query_granules, sees, [&](std::int64_t begin, std::int64_t end) {
-          part(i * kGranule, (i + 1) * kGranule, begin * kGranule, end * kGranule);
-        });
-      }
-    };
-    for (std::int64_t i = 0; i < group.count; ++i) load_granule(group, i);
-    each_part([&](std::int64_t row, std::int64_t, std::int64_t begin, std::int64_t end) {
-      multiply_part<A>({keys_ + row * padded_, padded_, 1}, kGranule, queries_t_ + begin, lanes_,
-                       width_, end - begin, scores_ + row * lanes_ + begin, lanes_, false);
-    });
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      load_granule(group, i);
+      const auto sees = [&](std::int64_t r) { return group.sees(i, r); };
+      each_run(query_granules, sees, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t row = i * kGranule, lane = begin * kGranule;
+        multiply_part<A>({keys_ + row * padded_, padded_, 1}, kGranule, queries_t_ + lane, lanes_,
+                         width_, end * kGranule - lane, scores_ + row * lanes_ + lane, lanes_,
+                         false);
+      });
+    }
     for (std::int64_t i = 0; i < group.count; ++i) {
       A* scores = scores_ + i * kGranule * lanes_;
       const TileMask mask(band_, position_, queries_, group.key(i), kGranule);
       if (!mask.whole) apply(mask, kGranule, scores);
       hide_padding(group.key(i), scores);
     }
-    update_softmax(each_part);
+    update_softmax([&](std::int64_t lane, auto&& run) {
+      const auto seen = [&](std::int64_t i) { return group.sees(i, lane / kGranule); };
+      each_run(group.count, seen, [&](std::int64_t begin, std::int64_t end) {
+        run(begin * kGranule, end * kGranule);
+      });
+    });
     for (std::int64_t i = 0; i < group.count && op_.dropout.p > 0; ++i) {
       drop(group.key(i), kGranule, scores_ + i * kGranule * lanes_);
     }
     for (std::int64_t r = 0; r < query_granules; ++r) {
       const auto sees = [&](std::int64_t i) { return group.sees(i, r); };
       each_run(group.count, sees, [&](std::int64_t begin, std::int64_t end) {
+        const Part part = ends_on_diagonal(group.key(end - 1), r) ? Part::depth_to_row : Part::all;
         multiply_part<A>({scores_ + begin * kGranule * lanes_ + r * kGranule, 1, lanes_}, kGranule,
                          values_ + begin * kGranule * padded_, padded_, (end - begin) * kGranule,
-                         padded_, out_ + r * kGranule * padded_, padded_, true);
+                         padded_, out_ + r * kGranule * padded_, padded_, !is_fresh(r), part);
+        fresh_ &= ~(1u << r);
       });
     }
+  }
+
+  bool is_fresh(std::int64_t r) const { return (fresh_ >> r & 1) != 0; }
+  bool ends_on_diagonal(std::int64_t key, std::int64_t r) const {
+    return band_.ahead == 0 && key == first_ + r * kGranule;
   }
 
   void load_granule(const BlockGroup& group, std::int64_t i) {
@@ -145,37 +157,37 @@ class QueryTile {
     }
   }
 
-  // Scores become probabilities against the new maxima; earlier sums are rescaled. each_part calls
-  // its argument with (first row, end, first lane, end) for the parts of the scores that count.
-  template <class EachPart>
-  void update_softmax(const EachPart& each_part) {
-    A peak[kTile], sum[kTile] = {}, keep[kTile];
-    std::copy_n(maximum_, kTile, peak);
-    each_part([&](std::int64_t first, std::int64_t last, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = first; k < last; ++k) {
-        const A* __restrict score = scores_ + k * lanes_;
-        for (std::int64_t q = begin; q < end; ++q) {
-          peak[q] = score[q] > peak[q] ? score[q] : peak[q];
-        }
-      }
-    });
-    for (A& each : peak) each = std::max(each, std::numeric_limits<A>::lowest());  // nothing seen
-    each_part([&](std::int64_t first, std::int64_t last, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = first; k < last; ++k) {
-        A* __restrict score = scores_ + k * lanes_;
-        for (std::int64_t q = begin; q < end; ++q) {
-          score[q] = fast_exp(score[q] - peak[q]);
-          sum[q] += score[q];
-        }
-      }
-    });
-    for (std::int64_t q = 0; q < lanes_; ++q) {
-      keep[q] = fast_exp(maximum_[q] - peak[q]);
-      sum_[q] = sum_[q] * keep[q] + sum[q];
-      maximum_[q] = peak[q];
+  // Scores become probabilities against the new maxima; earlier sums are rescaled. each_seen calls
+  // its second argument with (first key, end) for each run of rows of scores that count for the
+  // queries whose first lane is its first.
+  template <class EachSeen>
+  void update_softmax(const EachSeen& each_seen) {
+    const Vector<A> lowest = broadcast(std::numeric_limits<A>::lowest());  // where nothing is seen
+    A keep[kTile];
+    for (std::int64_t lane = 0; lane < lanes_; lane += kLanes<A>) {
+      const Vector<A> before = load_vector(maximum_ + lane);
+      Vector<A> peak = before, sum = {};
+      const auto each_score = [&](auto&& visit) {
+        each_seen(lane, [&](std::int64_t first, std::int64_t last) {
+          for (A* row = scores_ + first * lanes_ + lane; first < last; ++first, row += lanes_) {
+            visit(row, load_vector(row));
+          }
+        });
+      };
+      each_score([&](A*, Vector<A> score) { peak = score > peak ? score : peak; });
+      peak = peak > lowest ? peak : lowest;
+      each_score([&](A* row, Vector<A> score) {
+        const Vector<A> probability = fast_exp(score - peak);
+        store_vector(row, probability);
+        sum += probability;
+      });
+      const Vector<A> kept = fast_exp(before - peak);
+      store_vector(keep + lane, kept);
+      store_vector(sum_ + lane, load_vector(sum_ + lane) * kept + sum);
+      store_vector(maximum_ + lane, peak);
     }
     for (std::int64_t q = 0; q < queries_; ++q) {
-      if (keep[q] == A{1}) continue;
+      if (keep[q] == A{1} || is_fresh(q / kGranule)) continue;
       A* __restrict out = out_ + q * padded_;
       for (std::int64_t d = 0; d < padded_; ++d) out[d] *= keep[q];
     }
@@ -204,6 +216,7 @@ class QueryTile {
   std::int64_t plane_, first_, position_, width_, padded_, queries_, lanes_, batch_, head_;
   std::int64_t kv_head_;
   KeyBand band_;
+  unsigned fresh_ = 0;  // a bit for each granule of out_ that nobody has written
   A *queries_t_, *keys_, *values_, *out_, *scores_, *factors_;
   A maximum_[kTile], sum_[kTile];
 };
@@ -211,13 +224,17 @@ class QueryTile {
 }  // namespace
 
 void execute(const AttentionForward& op, const ExecContext& context) {
-  const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile;
-  const std::int64_t planes = op.shape.batch * op.shape.heads;
+  const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile, heads = op.shape.heads;
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
-    parallel_tasks(context, planes * tiles, [&](std::int64_t task) {
-      // One head after the other, while its keys are in the cache; long rows first.
-      const std::int64_t tile = tiles - 1 - task % tiles;
-      QueryTile<decltype(type)>(op, task / tiles, tile * kTile).run();
+    using T = decltype(type);
+    // One head after the other, while its keys are in the cache; where they are so few that those
+    // of all heads are, one tile after the other, whose rows lie side by side in memory.
+    const bool by_tile = op.mask.has_blocks() && held_bytes<T>(op.mask, op.shape, 2) <= kCacheBytes;
+    parallel_tasks(context, op.shape.batch * heads * tiles, [&](std::int64_t task) {
+      const std::int64_t row = by_tile ? task / heads : task;
+      const std::int64_t plane = by_tile ? row / tiles * heads + task % heads : task / tiles;
+      const std::int64_t tile = tiles - 1 - row % tiles;  // long rows first
+      QueryTile<T>(op, plane, tile * kTile).run();
     });
   });
 }

@@ -4,6 +4,8 @@
 // nothing. Ownership: nothing. Threads: pure functions of their arguments.
 #pragma once
 
+#include <utility>
+
 #include "backends/cpu/ops/attention_tiles.h"
 #include "core/ops/block_table.h"
 
@@ -36,6 +38,35 @@ void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int
   }
 }
 
+// What a query of every head sees, as `arrays` arrays of rows of one head; and how much of it a
+// processor's cache is counted on to hold.
+template <class T>
+std::int64_t held_bytes(const AttentionMask& mask, const AttentionShape& shape,
+                        std::int64_t arrays) {
+  const auto row = shape.head_size * static_cast<std::int64_t>(sizeof(Arithmetic<T>));
+  return mask.block_pairs / shape.sequence * arrays * row;
+}
+inline constexpr std::int64_t kCacheBytes = std::int64_t{1} << 20;
+
+// Calls f(tile) for each tile of keys of which no query after those of the tile at `first` sees
+// one.
+template <class F>
+void each_last_tile(const AttentionMask& mask, const AttentionShape& shape, std::int64_t head,
+                    std::int64_t first, F&& f) {
+  const auto* words = mask.blocks.as<const std::int32_t>();
+  const std::int64_t starts = BlockTable::tiles(shape.sequence) + 1;
+  const std::int64_t layout = mask.layouts == 1 ? 0 : head;
+  const std::int32_t* of_keys = words + (mask.layouts + layout) * starts;
+  std::int64_t before = -1;
+  each_group(mask, shape, head, first, [&](const BlockGroup& group) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      const std::int64_t tile = group.key(i) / kTile;
+      const std::int32_t last = BlockTable::granule(words[of_keys[tile + 1] - 1]);
+      if (tile != std::exchange(before, tile) && last * kGranule / kTile == first / kTile) f(tile);
+    }
+  });
+}
+
 // Calls f(begin, end) for each run of indices below `count` for which seen(index).
 template <class Seen, class F>
 void each_run(std::int64_t count, const Seen& seen, F&& f) {
@@ -48,16 +79,19 @@ void each_run(std::int64_t count, const Seen& seen, F&& f) {
 }
 
 // c[rows, columns] (+)= a[rows, depth] b[depth, columns], rows and columns multiples of a granule
-// or of a padded width; b and c have rows of their own lengths.
+// or of a padded width; b and c have rows of their own lengths. part: on the diagonal lies the last
+// granule of the depth (depth_to_row) or the first (depth_from_row), of a single granule of rows.
 template <class A>
-void multiply_part(LeftOperand<A> a, std::int64_t rows, const A* b, std::int64_t b_stride,
+void multiply_part(const LeftOperand<A>& a, std::int64_t rows, const A* b, std::int64_t b_stride,
                    std::int64_t depth, std::int64_t columns, A* c, std::int64_t c_stride,
-                   bool accumulate) {
+                   bool accumulate, Part part = Part::all) {
   static_assert(kGranule % kLanes<A> == 0 && kGranule % kTileRows == 0);
   const auto tile = [&]<int kVectors>(std::int64_t i, std::int64_t j) {
-    multiply_tile<A, kTileRows, kVectors>({a.data + i * a.row_stride, a.row_stride, a.k_stride},
-                                          b + j, b_stride, depth, c + i * c_stride + j, c_stride,
-                                          accumulate);
+    const std::int64_t from = part == Part::depth_from_row ? i : 0;
+    const std::int64_t to = part == Part::depth_to_row ? depth - kGranule + i + kTileRows : depth;
+    multiply_tile<A, kTileRows, kVectors>(
+        {a.data + i * a.row_stride + from * a.k_stride, a.row_stride, a.k_stride},
+        b + from * b_stride + j, b_stride, to - from, c + i * c_stride + j, c_stride, accumulate);
   };
   for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
     const bool half = columns - j < kTileColumns<A>;

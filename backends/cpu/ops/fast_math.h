@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <numbers>
 
+#include "backends/cpu/ops/vector.h"
+
 namespace zl::cpu {
 
 inline float multiply_add(float a, float b, float c) {
@@ -20,34 +22,40 @@ inline float multiply_add(float a, float b, float c) {
 inline double fast_exp(double x) { return std::exp(x); }
 
 // e^x = 2^n e^r with |r| <= ln(2)/2 and e^r by its series. 0 below -87.3 (where the result would be
-// subnormal), infinity above 88.7; NaN stays NaN.
-inline float fast_exp(float x) {
+// subnormal), infinity above 88.7; NaN stays NaN. F: float or a vector of them, with integers I.
+template <class I, class F>
+inline F exp_by_series(F x) {
   constexpr float kLowest = -87.3f, kHighest = 89.0f;
   constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  float clamped = x < kLowest ? kLowest : x;
-  clamped = clamped > kHighest ? kHighest : clamped;
-  const float shifted = multiply_add(clamped, 1.44269504f, kRounder);
-  const float n = shifted - kRounder;
+  const auto all = [](float value) { return value - F{}; };
+  F clamped = x < kLowest ? all(kLowest) : x;
+  clamped = clamped > kHighest ? all(kHighest) : clamped;
+  const F shifted = multiply_add(clamped, all(1.44269504f), all(kRounder));
+  const F n = shifted - kRounder;
   // ln 2 in two parts, the first with few enough bits that n times it is exact.
-  float r = multiply_add(n, -0.693359375f, clamped);
-  r = multiply_add(n, 2.12194440e-4f, r);
-  float p = 1.0f / 5040;
-  p = multiply_add(p, r, 1.0f / 720);
-  p = multiply_add(p, r, 1.0f / 120);
-  p = multiply_add(p, r, 1.0f / 24);
-  p = multiply_add(p, r, 1.0f / 6);
-  p = multiply_add(p, r, 0.5f);
-  p = multiply_add(p, r, 1.0f);
-  p = multiply_add(p, r, 1.0f);
+  F r = multiply_add(n, all(-0.693359375f), clamped);
+  r = multiply_add(n, all(2.12194440e-4f), r);
+  F p = all(1.0f / 5040);
+  p = multiply_add(p, r, all(1.0f / 720));
+  p = multiply_add(p, r, all(1.0f / 120));
+  p = multiply_add(p, r, all(1.0f / 24));
+  p = multiply_add(p, r, all(1.0f / 6));
+  p = multiply_add(p, r, all(0.5f));
+  p = multiply_add(p, r, all(1.0f));
+  p = multiply_add(p, r, all(1.0f));
   // 2^n as 2^half * 2^(n - half): n may be 128, which has no float of its own.
-  const std::int32_t exponent = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(shifted)) -
-                                static_cast<std::int32_t>(0x4b400000u);
-  const std::int32_t half = exponent >> 1;
-  const auto power = [](std::int32_t e) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(e + 127) << 23);
-  };
-  const float value = p * power(half) * power(exponent - half);
-  return x < kLowest ? 0.0f : value;
+  const I exponent = std::bit_cast<I>(shifted) - 0x4b400000;
+  const I half = exponent >> 1;
+  const auto power = [](I e) { return std::bit_cast<F>((e + 127) << 23); };
+  const F value = p * power(half) * power(exponent - half);
+  return x < kLowest ? F{} : value;
+}
+
+inline float fast_exp(float x) { return exp_by_series<std::int32_t>(x); }
+inline Vector<float> fast_exp(Vector<float> x) { return exp_by_series<Vector<std::int32_t>>(x); }
+inline Vector<double> fast_exp(Vector<double> x) {
+  for (int lane = 0; lane < kLanes<double>; ++lane) x[lane] = std::exp(x[lane]);
+  return x;
 }
 
 // Q(x) = erfc(x / sqrt(2)) / 2, the normal distribution's upper tail, for x >= 0; bell =

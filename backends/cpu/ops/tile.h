@@ -45,8 +45,9 @@ struct LeftOperand {
 // c[Rows, Vectors * lanes] (+)= a[Rows, depth] b[depth, Vectors * lanes]; sums stay in registers.
 // Each element is summed in order of k, so a result does not depend on how a product is tiled.
 template <class A, int Rows, int Vectors>
-inline void multiply_tile(LeftOperand<A> a, const A* b, std::int64_t b_stride, std::int64_t depth,
-                          A* c, std::int64_t c_stride, bool accumulate) {
+[[gnu::always_inline]] inline void multiply_tile(const LeftOperand<A>& a, const A* b,
+                                                 std::int64_t b_stride, std::int64_t depth, A* c,
+                                                 std::int64_t c_stride, bool accumulate) {
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) __builtin_prefetch(c + r * c_stride + v * kLanes<A>, 1);
   }

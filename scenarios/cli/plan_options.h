@@ -1,0 +1,31 @@
+// The options of `zerolab plan`, and the questions they ask.
+// Ownership: values. Threads: the main thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/cli/options.h"
+#include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/robustness.h"
+
+namespace zl::cli {
+
+struct PlanOptions {
+  ScenarioOptions scenario;
+  DatabaseOptions database;  // of the twin
+  bool twin = false;
+  std::int64_t global_batch = 0, top = 10, pick = 1;
+  std::string goal = "throughput", limits, format = "table";
+  std::string gpus, clusters, tokens, price, failures, stragglers, from;
+};
+
+void add_plan_options(CLI::App& app, PlanOptions& options);
+
+// One scenario for each value of the options that have several. The functions throw Error{usage}
+// naming the option.
+std::vector<ScenarioOverrides> variants(const PlanOptions& options);
+TrainingBill training_bill(const PlanOptions& options);
+RobustnessQuestion robustness_question(const PlanOptions& options);
+
+}  // namespace zl::cli

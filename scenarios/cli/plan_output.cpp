@@ -1,0 +1,65 @@
+#include "scenarios/cli/plan_output.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "scenarios/cli/output.h"
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/strategy_json.h"
+
+namespace zl::cli {
+namespace {
+
+std::vector<Robustness> all_robust(const PlanRequest& request, const Plans& plans,
+                                   const RobustnessQuestion& question) {
+  std::vector<Robustness> all;
+  for (const Plan& plan : plans.best) all.push_back(robustness_of(request, plan, question));
+  return all;
+}
+
+}  // namespace
+
+PlanOutput plan_output(const std::string& name) {
+  PlanOutput output{.is_strategy = name == "zerolab", .software = launch_software(name)};
+  if (output.is_file()) return output;
+  try {
+    output.format = parse_format(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string(error.what()) + "; or what runs the plan: zerolab, " +
+                                  launch_software_names());
+  }
+  return output;
+}
+
+void print_plans(const PlanRequest& request, const Plans& plans, const TrainingBill& bill,
+                 const RobustnessQuestion& asked, Format format) {
+  Table robust;
+  if (asked.is_asked()) robust = robustness_table(plans.best, all_robust(request, plans, asked));
+  if (format == Format::json) {
+    Json json = plans_json(plans, bill);
+    if (asked.is_asked()) json["over_weeks"] = Json::parse(render(robust, format));
+    return print(pretty(json));
+  }
+  std::string text = plans_text(plans, bill, format);
+  const std::string gap = format == Format::md ? "\n" : "";
+  if (asked.is_asked()) text += "\nOver weeks:\n" + gap + render(robust, format);
+  print(text);
+}
+
+void print_launch(const PlanOutput& output, const Plan& plan, const Scenario& scenario) {
+  const Strategy& strategy = plan.strategy.strategy;
+  if (output.is_strategy) return print(pretty(strategy_to_json(strategy)));
+  const std::string& software = scenario.run.software;
+  const LaunchFacts facts{.model = scenario.model,
+                          .ranks = scenario.run.ranks,
+                          .node_devices = scenario_cluster(scenario).node_devices,
+                          .sequence_length = scenario.run.sequence_length,
+                          .compiles = software.empty() || software.ends_with("-compile")};
+  const LaunchFile file = write_launch(*output.software, strategy, facts);
+  for (const std::string& note : file.notes) log_warning(note);
+  print(file.text);
+}
+
+}  // namespace zl::cli

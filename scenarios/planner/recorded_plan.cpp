@@ -1,0 +1,48 @@
+#include "scenarios/planner/recorded_plan.h"
+
+#include "core/train/rank_program.h"
+#include "scenarios/run/judge.h"
+#include "scenarios/run/replay.h"
+
+namespace zl {
+namespace {
+
+// Every step after the first is alike.
+constexpr std::int64_t kStepsRecorded = 2;
+
+ProgramOptions two_steps(const Scenario& scenario) {
+  ProgramOptions options = program_options(scenario);
+  options.recorded_steps = kStepsRecorded;
+  return options;
+}
+
+Plan priced_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std::int64_t budget,
+                 const ImportedStrategy& strategy, const Recording& recording) {
+  Plan plan{.strategy = strategy};
+  plan.result = price_run(scenario, recording, cluster);
+  write_origin(scenario, plan.strategy, "sim", plan.result);
+  plan.result.device_capacity = budget;
+  return plan;
+}
+
+}  // namespace
+
+std::optional<Plan> recorded_plan(const Scenario& scenario, const sim::ClusterSpec& cluster,
+                                  std::int64_t budget, const ImportedStrategy& strategy) {
+  const DeviceProperties device = simulated_device(scenario, cluster);
+  const Verdict verdict = judge(scenario, strategy.strategy, device, two_steps(scenario));
+  if (!verdict.fits()) return std::nullopt;
+  return priced_plan(scenario, cluster, budget, strategy, *verdict.recording);
+}
+
+Plan unlimited_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std::int64_t budget,
+                    const ImportedStrategy& strategy) {
+  DeviceProperties device = simulated_device(scenario, cluster);
+  device.memory = device.host_memory = 0;
+  ProgramOptions options = two_steps(scenario);
+  options.device_memory = options.host_memory = 0;
+  const Recording recording = record_run(scenario, strategy.strategy, device, options);
+  return priced_plan(scenario, cluster, budget, strategy, recording);
+}
+
+}  // namespace zl

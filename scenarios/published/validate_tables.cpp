@@ -1,0 +1,88 @@
+#include "scenarios/published/validate_tables.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace zl {
+
+Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
+  Table table{{{"software", Align::left},
+               {"GPU", Align::left},
+               {"runs"},
+               {"mean error", Align::right, Unit::fraction},
+               {"bias", Align::right, Unit::fraction},
+               {"p95", Align::right, Unit::fraction},
+               {"rank correlation"},
+               {"inside bar", Align::right, Unit::fraction}},
+              {}};
+  if (with_source) table.columns.insert(table.columns.begin(), {"source", Align::left});
+  for (const Accuracy& each : all) {
+    std::vector<Cell> row = {each.software,
+                             each.gpu,
+                             each.rows,
+                             each.mape,
+                             each.bias,
+                             each.p95,
+                             each.rows < 3 ? Cell() : Cell(each.rank_correlation),
+                             each.inside};
+    if (with_source) row.insert(row.begin(), each.source);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table worst_table(std::span<const Accuracy> all, Unit unit) {
+  Table table{{{"run", Align::left},
+               {"software", Align::left},
+               {"measured", Align::right, unit},
+               {"predicted", Align::right, unit},
+               {"error", Align::right, Unit::fraction},
+               {"inside bar", Align::left}},
+              {}};
+  for (const Accuracy& group : all) {
+    for (const Judged* each : group.worst) {
+      table.rows.push_back({each->run->id, each->run->software, each->measured, each->predicted,
+                            each->error(), std::string(each->is_inside() ? "yes" : "no")});
+    }
+  }
+  return table;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> reasons(std::span<const Judged> judged) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Judged& each : judged) {
+    if (!each.is_predicted()) ++counts[each.why_not];
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater{}, [](const auto& each) { return each.second; });
+  return sorted;
+}
+
+Table not_predicted_table(std::span<const Judged> judged) {
+  Table table{{{"not predicted because", Align::left}, {"runs"}}, {}};
+  for (const auto& [why, count] : reasons(judged)) table.rows.push_back({why, count});
+  return table;
+}
+
+Table judged_table(std::span<const Judged> judged, Unit unit) {
+  Table table{{{"run", Align::left},
+               {"source", Align::left},
+               {"software", Align::left},
+               {"GPU", Align::left},
+               {"measured", Align::right, unit},
+               {"predicted", Align::right, unit},
+               {"error", Align::right, Unit::fraction},
+               {"inside bar", Align::left},
+               {"link", Align::left}},
+              {}};
+  for (const Judged& each : judged) {
+    if (!each.is_predicted()) continue;
+    table.rows.push_back({each.run->id, each.run->source, each.run->software, each.run->gpu,
+                          each.measured, each.predicted, each.error(),
+                          std::string(each.is_inside() ? "yes" : "no"), each.run->link});
+  }
+  return table;
+}
+
+}  // namespace zl

@@ -1,0 +1,102 @@
+// Why a prediction is what it is, and how true predictions of published runs are: the figures of
+// `zerolab explain` and `zerolab validate`.
+#include <gtest/gtest.h>
+
+#include <QComboBox>
+#include <map>
+
+#include "gui/models/table_model.h"
+#include "gui/models/timeline_data.h"
+#include "gui/views/accuracy_page.h"
+#include "gui/views/explain_page.h"
+#include "gui/views/published_panel.h"
+#include "scenarios/published/validate_tables.h"
+#include "scenarios/run/explain_tables.h"
+#include "tests/gui/helpers.h"
+
+namespace zl::gui {
+namespace {
+
+void expect_same(const TableModel& shown, const Table& expected) {
+  EXPECT_EQ(render(shown.table(), Format::csv), render(expected, Format::csv));
+}
+
+TEST(TruthJourney, ExplainHasTheFiguresOfTheCommandLine) {
+  test::Desk desk(test::llama_on_a_node().with_strategies({"zero-2", "zero-3"}));
+  ASSERT_TRUE(desk.window.show_view("explain"));
+  auto* page = qobject_cast<ExplainPage*>(desk.window.view("explain"));
+  ASSERT_NE(page, nullptr);
+  page->wait();
+  const Study& study = *desk.session.study();
+  const Explanation why = explain(study.scenario, study.strategies[0].imported);
+  EXPECT_TRUE(page->summary().startsWith("A step of zero-2 takes "))
+      << page->summary().toStdString();
+  expect_same(page->parts(), parts_table(why.result));
+  expect_same(page->step(), step_table(why));
+  expect_same(page->peak(), peak_table(why));
+  expect_same(page->levers(), lever_table(why));
+  EXPECT_GT(page->levers().rowCount(), 0);
+  desk.session.select({"zero-3"});
+  page->wait();
+  EXPECT_TRUE(page->summary().startsWith("A step of zero-3 takes "));
+  expect_same(page->step(), step_table(explain(study.scenario, study.strategies[1].imported)));
+  // An edit while the page is open explains what is simulated now.
+  desk.session.edit_key("run.micro_batch", "2");
+  desk.session.wait();
+  page->wait();
+  const Study& edited = *desk.session.study();
+  expect_same(page->step(), step_table(explain(edited.scenario, edited.strategies[1].imported)));
+}
+
+TEST(TruthJourney, TheCostOfAnOperationNamesItsLimit) {
+  test::Desk desk(test::llama_on_a_node().with_strategies({"zero-2"}));
+  const Study& study = *desk.session.study();
+  const StrategyStudy& strategy = study.strategies[0];
+  const StepItem longest = explain(study.scenario, strategy.imported).step.front();
+  const auto& events = strategy.recording->trace.events();
+  std::size_t event = events.size() - 1;
+  while (short_name(events[event]) != longest.operation) --event;
+  std::map<std::string, std::string> card;
+  for (const auto& row :
+       cost_card(study, strategy, *op_names(study, strategy), static_cast<std::int32_t>(event))
+           .rows) {
+    card[std::get<std::string>(row[0])] = std::get<std::string>(row[1]);
+  }
+  EXPECT_EQ(card["limited by"], longest.limit);
+  EXPECT_TRUE(card["share of its peak"].ends_with(" %")) << card["share of its peak"];
+}
+
+// Some of the catalogue that can be said in this program's terms, times and bytes.
+std::vector<PublishedRun> some_runs() {
+  std::vector<PublishedRun> some;
+  int times = 0, bytes = 0;
+  for (PublishedRun& run : catalog_published()) {
+    int& have = is_memory(run) ? bytes : times;
+    if (have == 4 || !express(run).scenario) continue;
+    ++have;
+    some.push_back(std::move(run));
+  }
+  return some;
+}
+
+TEST(TruthJourney, PublishedRunsHaveTheFiguresOfTheCommandLine) {
+  test::Desk desk(test::tiny_study());
+  ASSERT_TRUE(desk.window.show_view("accuracy"));
+  PublishedPanel& panel = qobject_cast<AccuracyPage*>(desk.window.view("accuracy"))->published();
+  EXPECT_EQ(panel.runs().rowCount(), 0) << "nothing is predicted unasked";
+  panel.start(some_runs());
+  ASSERT_TRUE(test::eventually([&] { return !panel.running(); }));
+  std::vector<PublishedRun> times, bytes;
+  for (PublishedRun& run : some_runs()) (is_memory(run) ? bytes : times).push_back(run);
+  const std::vector<Judged> judged = judge_published(times);
+  ASSERT_GT(panel.runs().rowCount(), 0);
+  expect_same(panel.runs(), judged_table(judged, Unit::seconds));
+  expect_same(panel.accuracy(), accuracy_table(accuracy_by_software(judged), false));
+  EXPECT_TRUE(panel.state().endsWith("of 4 runs are predicted.")) << panel.state().toStdString();
+  panel.quantity()->setCurrentIndex(1);
+  const std::vector<Judged> held = judge_published_memory(bytes);
+  expect_same(panel.runs(), judged_table(held, Unit::bytes));
+}
+
+}  // namespace
+}  // namespace zl::gui
