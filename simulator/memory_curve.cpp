@@ -1,6 +1,7 @@
 #include "simulator/memory_curve.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -85,6 +86,24 @@ std::vector<LiveBlock> live_after(const Trace& trace, std::int32_t event, Memory
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const LiveBlock& a, const LiveBlock& b) { return a.bytes > b.bytes; });
   return sorted;
+}
+
+std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space) {
+  std::map<std::pair<std::string, std::string>, HeldItem> groups;
+  for (const LiveBlock& block : live_after(trace, event, space)) {
+    const auto [found, added] = groups.try_emplace({name_of(block.tag), block.what});
+    HeldItem& item = found->second;
+    item.tag = block.tag;
+    item.what = block.what;
+    item.first_unit = added ? block.unit : std::min(item.first_unit, block.unit);
+    item.last_unit = added ? block.unit : std::max(item.last_unit, block.unit);
+    item.blocks += block.count;
+    item.bytes += block.bytes;
+  }
+  std::vector<HeldItem> list;
+  for (auto& [key, item] : groups) list.push_back(std::move(item));
+  std::ranges::stable_sort(list, std::greater{}, &HeldItem::bytes);
+  return list;
 }
 
 std::vector<EventTime> measured_times(const Trace& trace) {

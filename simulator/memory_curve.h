@@ -45,6 +45,17 @@ struct LiveBlock {
 // first.
 std::vector<LiveBlock> live_after(const Trace& trace, std::int32_t event, MemorySpace space);
 
+// Live blocks of one name, of all units.
+struct HeldItem {
+  MemoryTag tag{};
+  std::string what;
+  int first_unit = -1, last_unit = -1;
+  std::int64_t blocks = 0, bytes = 0;
+};
+
+// What is live right after the given event, the largest first.
+std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space);
+
 // When the events of a real run ran, picoseconds since the first; untimed ones take no time.
 std::vector<EventTime> measured_times(const Trace& trace);
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace zl {
 namespace {
@@ -28,12 +28,9 @@ std::vector<std::int64_t> steps_in(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    std::int64_t step = 0;
     if (!name.starts_with("step-")) continue;
-    const auto parsed = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-    if (parsed.ec == std::errc() && entry.path() == step_folder(folder, step)) {
-      steps.push_back(step);
-    }
+    const auto step = integer_in(std::string_view(name).substr(5));
+    if (step && entry.path() == step_folder(folder, *step)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
   return steps;

@@ -7,6 +7,7 @@
 #include "gui/units.h"
 #include "scenarios/run/explain.h"
 #include "simulator/cost/price.h"
+#include "simulator/memory_curve.h"
 
 namespace zl::gui {
 namespace {
@@ -132,8 +133,8 @@ Table live_table(const StrategyStudy& strategy, double at, int stage) {
     --point;
     if (point->total() >= highest->total()) highest = point;
   }
-  for (const HeldItem& each :
-       held_after(run_of(strategy, stage).recording->trace, highest->event, MemorySpace::device)) {
+  for (const sim::HeldItem& each : sim::held_after(run_of(strategy, stage).recording->trace,
+                                                   highest->event, MemorySpace::device)) {
     std::string units = each.first_unit < 0 ? "" : std::to_string(each.first_unit);
     if (each.last_unit > each.first_unit) units += "–" + std::to_string(each.last_unit);
     table.rows.push_back(

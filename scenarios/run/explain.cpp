@@ -139,24 +139,6 @@ std::vector<Lever> levers(const Scenario& scenario, const Recording& recording,
 
 }  // namespace
 
-std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space) {
-  std::map<std::pair<std::string, std::string>, HeldItem> groups;
-  for (const sim::LiveBlock& block : sim::live_after(trace, event, space)) {
-    const auto [found, added] = groups.try_emplace({name_of(block.tag), block.what});
-    HeldItem& item = found->second;
-    item.tag = block.tag;
-    item.what = block.what;
-    item.first_unit = added ? block.unit : std::min(item.first_unit, block.unit);
-    item.last_unit = added ? block.unit : std::max(item.last_unit, block.unit);
-    item.blocks += block.count;
-    item.bytes += block.bytes;
-  }
-  std::vector<HeldItem> list;
-  for (auto& [key, item] : groups) list.push_back(std::move(item));
-  std::ranges::stable_sort(list, std::greater{}, &HeldItem::bytes);
-  return list;
-}
-
 Explanation explain(const Scenario& scenario, const Recording& recording, RunResult result,
                     const sim::Timeline& timeline) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
@@ -165,8 +147,8 @@ Explanation explain(const Scenario& scenario, const Recording& recording, RunRes
   out.step = last_step(recording, timeline, cluster, scenario.model.layers);
   const auto curve = sim::memory_over_time(recording.trace, timeline.events, MemorySpace::device);
   if (const auto peak = sim::peak_point(curve); peak >= 0) {
-    out.peak = held_after(recording.trace, curve[static_cast<std::size_t>(peak)].event,
-                          MemorySpace::device);
+    out.peak = sim::held_after(recording.trace, curve[static_cast<std::size_t>(peak)].event,
+                               MemorySpace::device);
   }
   out.software = software_bytes_or_why(scenario, recording.strategy);
   out.levers = levers(scenario, recording, cluster, out.result.step_time.median);

@@ -25,14 +25,6 @@ struct StepItem {
   double of_peak() const { return seconds > 0 ? least / seconds : 0; }
 };
 
-// Blocks of memory of one name.
-struct HeldItem {
-  MemoryTag tag{};
-  std::string what;
-  int first_unit = -1, last_unit = -1;
-  std::int64_t blocks = 0, bytes = 0;
-};
-
 // A step with twice as much of one thing.
 struct Lever {
   std::string twice;
@@ -41,18 +33,15 @@ struct Lever {
 
 // Of the recording's own rank, the one that holds the most.
 struct Explanation {
-  RunResult result;             // as it was priced
-  std::vector<StepItem> step;   // the last one, the longest first
-  std::vector<HeldItem> peak;   // device memory, the largest first
-  SoftwareBytesOrWhy software;  // what the software itself would hold: a prediction
-  std::vector<Lever> levers;    // the one that helps most first; none that changes less than 0.1 %
+  RunResult result;                 // as it was priced
+  std::vector<StepItem> step;       // the last one, the longest first
+  std::vector<sim::HeldItem> peak;  // device memory, the largest first
+  SoftwareBytesOrWhy software;      // what the software itself would hold: a prediction
+  std::vector<Lever> levers;  // the one that helps most first; none that changes less than 0.1 %
 };
 
 // Of one event: what limits it, and what else its price rests on; neither names nor seconds.
 StepItem explain_event(const TraceEvent& event, const sim::ClusterSpec& cluster);
-
-// What is live right after the event, the largest first.
-std::vector<HeldItem> held_after(const Trace& trace, std::int32_t event, MemorySpace space);
 
 // Of what was recorded and priced on the scenario's cluster.
 Explanation explain(const Scenario& scenario, const Recording& recording, RunResult result,

@@ -5,7 +5,7 @@ namespace {
 
 Cell known(double value) { return value > 0 ? Cell(value) : Cell(); }
 
-std::string units_text(const HeldItem& item) {
+std::string units_text(const sim::HeldItem& item) {
   if (item.first_unit < 0) return "";
   return item.last_unit > item.first_unit
              ? std::to_string(item.first_unit) + "-" + std::to_string(item.last_unit)
@@ -71,7 +71,7 @@ Table peak_table(const Explanation& why) {
                {"share", Align::right, Unit::fraction}},
               {}};
   const auto whole = static_cast<double>(why.result.peak_device.total());
-  for (const HeldItem& each : why.peak) {
+  for (const sim::HeldItem& each : why.peak) {
     table.rows.push_back({std::string(name_of(each.tag)), each.what, units_text(each), each.blocks,
                           each.bytes, static_cast<double>(each.bytes) / whole});
   }

@@ -1,7 +1,6 @@
 #include "simulator/cluster/find_cluster.h"
 
 #include <algorithm>
-#include <charconv>
 #include <thread>
 
 #include "core/base/error.h"
@@ -21,14 +20,13 @@ Name split(const std::string& name) {
   const std::size_t x = name.find('x');
   const bool counted = x != std::string::npos && name.find_first_not_of("0123456789") == x;
   if (!counted) return {1, name};
-  int devices = 0;
-  const auto [end, status] = std::from_chars(name.data(), name.data() + x, devices);
-  if (x == 0 || status != std::errc() || devices < 1 || devices > 1'000'000) {
+  const std::int64_t devices = integer_in(name.substr(0, x)).value_or(0);
+  if (devices < 1 || devices > 1'000'000) {
     throw Error(ErrorCode::invalid, "cluster: \"" + shortened(name) +
                                         "\": the number of GPUs before x is " +
                                         "not between 1 and 1000000");
   }
-  return {devices, name.substr(x + 1)};
+  return {static_cast<int>(devices), name.substr(x + 1)};
 }
 
 // Of "a100" that is "a100-80", of which it is the beginning, and not "h100".

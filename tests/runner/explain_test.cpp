@@ -49,7 +49,7 @@ TEST(Explain, TheOpsAddUpToTheComputeAndTheFlopsOfAStep) {
 TEST(Explain, ThePeakIsTheLedgers) {
   const Explanation why = explained("zero-3");
   std::int64_t bytes = 0;
-  for (const HeldItem& each : why.peak) bytes += each.bytes;
+  for (const sim::HeldItem& each : why.peak) bytes += each.bytes;
   EXPECT_EQ(bytes, why.result.peak_device.total());
   EXPECT_EQ(why.peak.front().what, "mlp up");
   EXPECT_EQ(why.peak.front().blocks, 32);
