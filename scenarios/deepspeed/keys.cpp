@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "scenarios/deepspeed/fields.h"
+
 namespace zl {
 namespace {
 
-constexpr std::string_view kZero = "zero_optimization.";
+using fields::kZero;
 constexpr std::string_view kStage3 = "stage3_";
 
 std::string_view first_component(std::string_view path) { return path.substr(0, path.find('.')); }
@@ -48,8 +50,7 @@ std::string canonical_path(std::string_view path) {
     return "bf16" + std::string(path.substr(std::string_view("bfloat16").size()));
   }
   if (path.starts_with(kZero) && path.substr(kZero.size()).starts_with(kStage3)) {
-    std::string plain =
-        std::string(kZero) + std::string(path.substr(kZero.size() + kStage3.size()));
+    std::string plain = kZero + std::string(path.substr(kZero.size() + kStage3.size()));
     const KeySpec* row = find_row([&plain](const KeySpec& spec) { return spec.path == plain; });
     if (row != nullptr && row->stage3_alias) return plain;
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kShort = 2, kLongPipeline = 4;  // ranks of an axis
 constexpr std::int64_t kHeadSize = 32, kHeadsOfRank = 4, kVocab = 256;
 constexpr const char* kUnequal = "NO";
-constexpr std::int64_t kSequence = 128, kSteps = 8, kMostMicroBatch = 2;
+constexpr std::int64_t kSequence = 128, kSteps = 8, kTwinMicroBatch = 2;
 
 std::int64_t shortened_axis(std::int64_t ranks) { return std::min(ranks, kShort); }
 
@@ -66,7 +66,7 @@ Strategy small_strategy(const Strategy& plan, const SmallMesh& mesh) {
   small.pipeline.layers_per_stage.clear();
   if (mesh.pipeline == 1) small.pipeline = {};
   small.zero.replicas = mesh.replicas;
-  small.micro_batch = std::min(plan.micro_batch, kMostMicroBatch);
+  small.micro_batch = std::min(plan.micro_batch, kTwinMicroBatch);
   small.gradient_accumulation = std::min(plan.gradient_accumulation, 2 * mesh.pipeline);
   return small;
 }

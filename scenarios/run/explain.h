@@ -8,6 +8,7 @@
 
 #include "scenarios/run/replay.h"
 #include "scenarios/run/software_bytes.h"
+#include "simulator/memory_curve.h"
 
 namespace zl {
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse_weights(const std::string& path, const std::string& what) {
   throw Error(ErrorCode::invalid, path + ": " + what);
 }
 
@@ -26,18 +26,20 @@ namespace fs = std::filesystem;
 void require_plain(const std::string& index, const std::string& file) {
   if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos ||
       file == "." || file == "..") {
-    refuse(index, "weight_map: \"" + shortened(file) + "\" is not the name of a file beside it");
+    refuse_weights(index,
+                   "weight_map: \"" + shortened(file) + "\" is not the name of a file beside it");
   }
 }
 
 [[noreturn]] void refuse_without_weights(const std::string& folder) {
   const std::string pickled = pickled_weights(folder);
   if (pickled.empty()) {
-    refuse(folder, std::string("no weights: neither ") + kWeightsFile + " nor " + kWeightsIndex);
+    refuse_weights(folder,
+                   std::string("no weights: neither ") + kWeightsFile + " nor " + kWeightsIndex);
   }
-  refuse(pickled,
-         "pickled weights run code when they are read and are not opened; convert them: "
-         "transformers' save_pretrained writes model.safetensors");
+  refuse_weights(pickled,
+                 "pickled weights run code when they are read and are not opened; convert them: "
+                 "transformers' save_pretrained writes model.safetensors");
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ void WeightFolder::open(const std::string& file) {
   for (const SafetensorsEntry& entry : opened.header().entries) {
     const auto [place, is_new] = tensors_.insert({entry.name, {&opened, &entry}});
     if (!is_new) {
-      refuse(opened.path(),
-             "tensor \"" + shortened(entry.name) + "\" is also in " + place->second.file->path());
+      refuse_weights(opened.path(), "tensor \"" + shortened(entry.name) + "\" is also in " +
+                                        place->second.file->path());
     }
   }
 }
@@ -69,7 +71,7 @@ void WeightFolder::read_index() {
   const Json index = parse_json(read_file(path), path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (!index.is_object() || map == index.end() || !map->is_object()) {
-    refuse(path, "weight_map is not an object of tensors and their files");
+    refuse_weights(path, "weight_map is not an object of tensors and their files");
   }
   std::set<std::string> files;
   for (const auto& [tensor, file] : map->items()) {
@@ -79,7 +81,8 @@ void WeightFolder::read_index() {
   }
   for (const std::string& file : files) {
     if (!is_file(path_in(folder_, file))) {
-      refuse(path, "weight_map: the file " + file + " is missing; bring it beside the index");
+      refuse_weights(path,
+                     "weight_map: the file " + file + " is missing; bring it beside the index");
     }
     open(file);
   }
@@ -89,8 +92,9 @@ void WeightFolder::read_index() {
         fs::path(found->second.file->path()).filename().string() == file.get<std::string>()) {
       continue;
     }
-    refuse(path_in(folder_, file.get<std::string>()),
-           "tensor \"" + shortened(tensor) + "\", which " + kWeightsIndex + " names, is not in it");
+    refuse_weights(
+        path_in(folder_, file.get<std::string>()),
+        "tensor \"" + shortened(tensor) + "\", which " + kWeightsIndex + " names, is not in it");
   }
 }
 
