@@ -22,15 +22,18 @@ class CollectiveTest : public testing::TestWithParam<std::tuple<int, StreamId>> 
     EXPECT_GE(timing.end_ns, timing.start_ns);
   }
 
-  void scatter_and_gather(DType dtype, ReduceOp op, bool in_place) const;
+  using Inputs = std::vector<std::vector<Array>>;
+  void scatter_and_gather(const Inputs& all, ReduceOp op, const std::vector<Array>& expected,
+                          bool in_place) const;
 };
 
 TEST_P(CollectiveTest, AllReduce) {
   for (const DType dtype : kTypes) {
+    const auto all = all_inputs(dtype, ranks(), 1);
     for (const ReduceOp op : ops_of(dtype)) {
-      const std::vector<Array> expected = all_reduced(dtype, op, ranks(), 1);
+      const std::vector<Array> expected = all_reduced(all, op);
       run_ranks(ranks(), [&](RankHandle rank) {
-        std::vector<Array> arrays = inputs(dtype, rank.communicator.rank(), 1);
+        std::vector<Array> arrays = all[static_cast<std::size_t>(rank.communicator.rank())];
         std::vector<Segment> segments;
         for (Array& array : arrays) segments.push_back({array.view(), array.view()});
         run(rank, CollectiveKind::all_reduce, op, segments);
@@ -41,11 +44,12 @@ TEST_P(CollectiveTest, AllReduce) {
 }
 
 // Each half against the reference; the second ends with what all_reduce gives, bit for bit.
-void CollectiveTest::scatter_and_gather(DType dtype, ReduceOp op, bool in_place) const {
-  const std::vector<Array> expected = all_reduced(dtype, op, ranks(), ranks());
+void CollectiveTest::scatter_and_gather(const Inputs& all, ReduceOp op,
+                                        const std::vector<Array>& expected, bool in_place) const {
   run_ranks(ranks(), [&](RankHandle rank) {
     const int me = rank.communicator.rank();
-    std::vector<Array> full = inputs(dtype, me, ranks()), chunks;
+    std::vector<Array> full = all[static_cast<std::size_t>(me)], chunks;
+    const DType dtype = full[0].dtype;
     std::vector<Segment> scatter, gather;
     chunks.reserve(kCounts.size());
     for (std::size_t i = 0; i < kCounts.size(); ++i) {
@@ -68,9 +72,11 @@ void CollectiveTest::scatter_and_gather(DType dtype, ReduceOp op, bool in_place)
 
 TEST_P(CollectiveTest, ReduceScatterThenAllGatherEqualsAllReduce) {
   for (const DType dtype : kTypes) {
+    const Inputs all = all_inputs(dtype, ranks(), ranks());
     for (const ReduceOp op : ops_of(dtype)) {
-      scatter_and_gather(dtype, op, false);
-      scatter_and_gather(dtype, op, true);
+      const std::vector<Array> expected = all_reduced(all, op);
+      scatter_and_gather(all, op, expected, false);
+      scatter_and_gather(all, op, expected, true);
     }
   }
 }
@@ -97,21 +103,19 @@ TEST_P(CollectiveTest, Broadcast) {
 // Chunk j of rank i becomes chunk i of rank j; bytes as well as numbers.
 TEST_P(CollectiveTest, AllToAll) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i32, DType::u8}) {
+    const Inputs all = all_inputs(dtype, ranks(), ranks());
     run_ranks(ranks(), [&](RankHandle rank) {
       const int me = rank.communicator.rank();
-      std::vector<Array> sources, results;
+      std::vector<Array> sources = all[static_cast<std::size_t>(me)], results;
       std::vector<Segment> segments;
-      for (std::size_t i = 0; i < kCounts.size(); ++i) {
-        sources.push_back(input(dtype, kCounts[i] * ranks(), me, i));
-        results.emplace_back(dtype, kCounts[i] * ranks());
-      }
+      for (const Array& source : sources) results.emplace_back(dtype, source.count);
       for (std::size_t i = 0; i < kCounts.size(); ++i) {
         segments.push_back({sources[i].view(), results[i].view()});
       }
       run(rank, CollectiveKind::all_to_all, ReduceOp::sum, segments);
       for (int from = 0; from < ranks(); ++from) {
         for (std::size_t i = 0; i < kCounts.size(); ++i) {
-          const Array theirs = input(dtype, kCounts[i] * ranks(), from, i);
+          const Array& theirs = all[static_cast<std::size_t>(from)][i];
           for (std::int64_t j = 0; j < kCounts[i]; ++j) {
             ASSERT_EQ(results[i].get(from * kCounts[i] + j), theirs.get(me * kCounts[i] + j));
           }

@@ -76,28 +76,6 @@ inline Array input(DType dtype, std::int64_t count, int rank, std::size_t tensor
   return array;
 }
 
-// The contract of core/device/communicator.h, element by element: rank order, f32 (f64 for f64,
-// exact for i32), one scale, one rounding.
-inline Array reduced(DType dtype, std::int64_t count, int ranks, std::size_t tensor, ReduceOp op) {
-  std::vector<Array> inputs;
-  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(input(dtype, count, rank, tensor));
-  Array result(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto combine = [&](auto value) {
-      for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
-        const auto next = static_cast<decltype(value)>(inputs[rank].get(i));
-        value = op == ReduceOp::max ? std::max(value, next) : value + next;
-      }
-      using T = decltype(value);
-      return op == ReduceOp::average ? value * (T{1} / static_cast<T>(ranks)) : value;
-    };
-    const bool is_exact = dtype == DType::f64 || dtype == DType::i32;
-    result.set(i, is_exact ? combine(inputs[0].get(i))
-                           : double{combine(static_cast<float>(inputs[0].get(i)))});
-  }
-  return result;
-}
-
 // What every suite of collectives runs over. Odd counts, below and above the share grain (64), the
 // reduction block (2048) and any block of a GPU's kernel, and none at all.
 inline const std::vector<std::int64_t> kCounts = {1, 0, 63, 130, 2049, 9001, 7};
@@ -117,11 +95,37 @@ inline std::vector<Array> inputs(DType dtype, int rank, int chunks) {
   return arrays;
 }
 
-inline std::vector<Array> all_reduced(DType dtype, ReduceOp op, int ranks, int chunks) {
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < kCounts.size(); ++i) {
-    arrays.push_back(reduced(dtype, kCounts[i] * chunks, ranks, i, op));
+// Those of every rank.
+inline std::vector<std::vector<Array>> all_inputs(DType dtype, int ranks, int chunks) {
+  std::vector<std::vector<Array>> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(inputs(dtype, rank, chunks));
+  return all;
+}
+
+// The contract of core/device/communicator.h for one tensor, element by element: rank order, f32
+// (f64 for f64, exact for i32), one scale, one rounding.
+inline Array reduced(const std::vector<std::vector<Array>>& all, std::size_t tensor, ReduceOp op) {
+  const Array& first = all[0][tensor];
+  Array result(first.dtype, first.count);
+  const bool is_exact = first.dtype == DType::f64 || first.dtype == DType::i32;
+  for (std::int64_t i = 0; i < first.count; ++i) {
+    const auto combine = [&](auto value) {
+      for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        const auto next = static_cast<decltype(value)>(all[rank][tensor].get(i));
+        value = op == ReduceOp::max ? std::max(value, next) : value + next;
+      }
+      using T = decltype(value);
+      return op == ReduceOp::average ? value * (T{1} / static_cast<T>(all.size())) : value;
+    };
+    result.set(
+        i, is_exact ? combine(first.get(i)) : double{combine(static_cast<float>(first.get(i)))});
   }
+  return result;
+}
+
+inline std::vector<Array> all_reduced(const std::vector<std::vector<Array>>& all, ReduceOp op) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < all[0].size(); ++i) arrays.push_back(reduced(all, i, op));
   return arrays;
 }
 

@@ -143,11 +143,12 @@ class Collectives : public testing::TestWithParam<Kind> {};
 TEST_P(Collectives, AllReduce) {
   const Kind& kind = GetParam();
   for (const DType dtype : kTypes) {
+    const auto all = all_inputs(dtype, kind.ranks, 1);
     for (const ReduceOp op : ops_of(dtype)) {
-      const std::vector<Array> expected = all_reduced(dtype, op, kind.ranks, 1);
+      const std::vector<Array> expected = all_reduced(all, op);
       run_well(kind, [&](RankHandle rank) {
+        const std::vector<Array>& mine = all[static_cast<std::size_t>(rank.communicator.rank())];
         for (const StreamId stream : {StreamId::compute, StreamId::communication}) {
-          const std::vector<Array> mine = inputs(dtype, rank.communicator.rank(), 1);
           OnDevice memory(rank.device, mine);
           run_collective(rank, stream, CollectiveKind::all_reduce, op, in_place(memory, mine));
           expect_equal(kind, memory.read(mine), expected);
@@ -161,11 +162,12 @@ TEST_P(Collectives, AllReduce) {
 TEST_P(Collectives, ReduceScatterThenAllGatherEqualsAllReduce) {
   const Kind& kind = GetParam();
   for (const DType dtype : kTypes) {
+    const auto all = all_inputs(dtype, kind.ranks, kind.ranks);
     for (const ReduceOp op : ops_of(dtype)) {
-      const std::vector<Array> expected = all_reduced(dtype, op, kind.ranks, kind.ranks);
+      const std::vector<Array> expected = all_reduced(all, op);
       run_well(kind, [&](RankHandle rank) {
         const int me = rank.communicator.rank();
-        const std::vector<Array> mine = inputs(dtype, me, kind.ranks);
+        const std::vector<Array>& mine = all[static_cast<std::size_t>(me)];
         OnDevice memory(rank.device, mine);
         std::vector<Segment> scatter, gather;
         for (std::size_t i = 0; i < mine.size(); ++i) {
