@@ -142,7 +142,7 @@ void ParameterTable::cut(const ModelConfig& whole, const ModelConfig& part,
 }
 
 // Queries, keys and values lie in one matrix. With fewer kv heads than ranks several ranks, one
-// after the other, have the same (SPECS_PARALLEL 2.3 a).
+// after the other, have the same.
 void ParameterTable::cut_attention(const BlockParameters& block, const ModelConfig& whole,
                                    const ModelConfig& part, const TensorShard& shard) {
   const int copies = kv_copies_;

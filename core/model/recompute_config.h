@@ -1,4 +1,4 @@
-// Which activations are made again in the backward instead of being kept (SPECS section 6).
+// Which activations are made again in the backward instead of being kept.
 // Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Which activations live: the rules of activation recomputation (SPECS section 6).
-// Ownership: a value. Threads: immutable.
+// Which activations live: the rules of activation recomputation (Chen et al. 2016; Korthikanti et
+// al. 2023). Ownership: a value. Threads: immutable.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Block-sparse attention as DeepSpeed's section `sparse_attention` has it (SPECS section 7).
+// Block-sparse attention as DeepSpeed's section `sparse_attention` has it.
 // Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 

@@ -31,7 +31,7 @@ class Stage {
   // weights that one op makes with it or that would need the logits again: norms, embedding, head.
   // The second makes those of the blocks' linear layers, for which their inputs and the gradients
   // of their outputs stay until then: e s b (3h + a hd + f + qkv + f_in) bytes a block
-  // (SPECS_PARALLEL 3.5).
+  // (Qi et al. 2024).
   void input_gradient(MicroBatch& micro);
   void weight_gradient(MicroBatch& micro);
   // Forward and, where the model ends here, loss without gradients; nothing is kept.

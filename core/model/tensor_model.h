@@ -1,5 +1,5 @@
 // A model as one rank of a tensor group has it: heads, MLP columns and vocabulary rows cut, the
-// rest whole (Megatron-LM; SPECS_PARALLEL 2.1, 2.3). Ownership: values. Threads: pure functions.
+// rest whole (Shoeybi et al. 2019, Megatron-LM). Ownership: values. Threads: pure functions.
 #pragma once
 
 #include "core/model/model_config.h"

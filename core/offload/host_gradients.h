@@ -1,5 +1,5 @@
 // Reduced gradients that leave the device: this rank's chunks in host memory, filled bucket by
-// bucket on the copy stream and added up there by the host (SPECS 4.1).
+// bucket on the copy stream and added up there by the host (Ren et al. 2021).
 // Ownership: owns the host buffers. Threads: one rank's thread.
 #pragma once
 

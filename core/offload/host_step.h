@@ -1,7 +1,7 @@
-// The optimizer step off the device (ZeRO-Offload and ZeRO-Infinity, SPECS 4): gradients that came
-// to the host update fp32 state in host memory or files, and the weights in the compute type go
-// back. Element by element the same arithmetic as on the device, so the same bits.
-// Ownership: owns state and buffers. Threads: one rank's thread.
+// The optimizer step off the device (ZeRO-Offload, Ren et al. 2021; ZeRO-Infinity, Rajbhandari et
+// al. 2021): gradients that came to the host update fp32 state in host memory or files, and the
+// weights in the compute type go back. Element by element the same arithmetic as on the device, so
+// the same bits. Ownership: owns state and buffers. Threads: one rank's thread.
 #pragma once
 
 #include <memory>

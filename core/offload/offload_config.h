@@ -1,4 +1,4 @@
-// What leaves the device, and where to. Names and defaults are DeepSpeed's (SPECS section 4).
+// What leaves the device, and where to. Names and defaults are DeepSpeed's.
 // Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 

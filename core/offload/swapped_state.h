@@ -1,7 +1,7 @@
-// Optimizer state in files (ZeRO-Infinity, SPECS 4.3): sub-group k uses buffer set k mod S in host
-// memory. Reads run ahead of the host's updates, and writes behind them, as far as the sets,
-// pipeline_read and pipeline_write allow.
-// Ownership: owns objects and buffers. Threads: one rank's thread.
+// Optimizer state in files (ZeRO-Infinity, Rajbhandari et al. 2021): sub-group k uses buffer set k
+// mod S in host memory. Reads run ahead of the host's updates, and writes behind them, as far as
+// the sets, pipeline_read and pipeline_write allow. Ownership: owns objects and buffers. Threads:
+// one rank's thread.
 #pragma once
 
 #include "core/offload/state_tier.h"

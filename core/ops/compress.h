@@ -1,5 +1,5 @@
 // One-bit messages: a vector as one scale and the sign of each element, with error feedback (Seide
-// et al. 2014; Tang et al. 2021, "1-bit Adam"; SPECS 5.1).
+// et al. 2014; Tang et al. 2021, "1-bit Adam").
 // A packed message of [rows, columns] has rows of ceil(columns / 8) bytes, eight signs a byte, the
 // first in the highest bit, 1 for +; bits beyond the last real element are 0. A row is what travels
 // to or comes from one rank. `count` real elements lie row by row; the rest is padding, which is

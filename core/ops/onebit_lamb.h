@@ -1,4 +1,4 @@
-// 1-bit LAMB (Li et al. 2021; SPECS 5.4) after its warm-up: gradients are guessed from momenta, and
+// 1-bit LAMB (Li et al. 2021) after its warm-up: gradients are guessed from momenta, and
 // the trust ratio is that of the warm-up times a factor that follows the second moment.
 #pragma once
 

@@ -76,8 +76,8 @@ struct ClipFactor {
   }
 };
 
-// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), arithmetic of SPECS 4.2 with fused
-// multiply-adds everywhere (vector body and tail alike):
+// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), arithmetic of DeepSpeed's csrc/adam
+// with fused multiply-adds everywhere (vector body and tail alike):
 //   g = grad_scale * grad; (L2) g = fma(weight_decay, p, g)
 //   m = fma(1 - beta1, g, beta1 * m);  v = fma(1 - beta2, g * g, beta2 * v)
 //   d = fma(sqrt(v), 1 / sqrt(bias2), epsilon);  (decoupled) p = fma(p, -lr * weight_decay, p)

@@ -1,4 +1,4 @@
-// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019), SPECS 4.2.
+// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019).
 // Ownership: owns its state. Threads: one rank's thread.
 #pragma once
 

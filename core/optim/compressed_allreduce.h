@@ -1,4 +1,4 @@
-// The 1-bit all-reduce of Tang et al. (2021), SPECS 5.1: signs cross the wire, and what they do not
+// The 1-bit all-reduce of Tang et al. (2021): signs cross the wire, and what they do not
 // say is kept on both sides and said later. Every parameter has a scale of its own; padding is
 // neither counted nor changed. Chunk r of a parameter's message is chunk r of the partition, so the
 // result of rank r's part is at hand where ZeRO-1 updates it.

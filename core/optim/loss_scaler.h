@@ -9,7 +9,7 @@
 
 namespace zl {
 
-// DeepSpeed's dynamic loss scaler (deepspeed/runtime/fp16/loss_scaler.py; SPECS 2): it halves when
+// DeepSpeed's dynamic loss scaler (deepspeed/runtime/fp16/loss_scaler.py): it halves when
 // overflows have used up the hysteresis and doubles after `window` good steps, without upper cap.
 class LossScaler {
  public:

@@ -1,5 +1,5 @@
-// How the loss of fp16 training is scaled. Names and defaults are DeepSpeed's (SPECS section 2).
-// Ownership: a value. Threads: immutable while a run uses it.
+// How the loss of fp16 training is scaled. Names and defaults are DeepSpeed's
+// (runtime/fp16/loss_scaler.py). Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace zl {
 
 // WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest as DeepSpeed computes them
-// (deepspeed/runtime/lr_schedules.py; SPECS 1.6), and a constant rate.
+// (deepspeed/runtime/lr_schedules.py), and a constant rate.
 //
 // The state is one integer: the index starts at -1 and counts the optimizer steps that were not
 // skipped. Three of DeepSpeed's properties are kept on purpose: WarmupLR runs the first two steps

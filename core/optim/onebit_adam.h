@@ -1,4 +1,4 @@
-// 1-bit Adam (Tang et al. 2021; SPECS 5.2): AdamW until the second moment is frozen, then momenta
+// 1-bit Adam (Tang et al. 2021): AdamW until the second moment is frozen, then momenta
 // of each rank's own gradients, averaged one bit an element. With ZeRO-1 the first moment and the
 // errors stay whole on every rank, second moment and masters are sharded, and the compression
 // chunk is the partition's chunk; losses and weights are the bits of stage 0.

@@ -1,4 +1,4 @@
-// 1-bit LAMB (Li et al. 2021; SPECS 5.4): LAMB until freeze_step, then momenta of each rank's own
+// 1-bit LAMB (Li et al. 2021): LAMB until freeze_step, then momenta of each rank's own
 // gradients, averaged one bit an element under one scale for all parameters (each weighted so that
 // its momenta have the mean size), and trust ratios that start from the warm-up's average. ZeRO
 // stage 0, no bias correction.

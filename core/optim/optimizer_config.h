@@ -1,4 +1,4 @@
-// Which optimizer, with what hyper-parameters. Defaults are DeepSpeed's (SPECS section 1).
+// Which optimizer, with what hyper-parameters. Defaults are DeepSpeed's.
 // Ownership: values. Threads: immutable while a run uses them.
 #pragma once
 
@@ -18,7 +18,7 @@ enum class OptimizerKind : std::uint8_t {
 // Exchange momenta of one bit an element after a warm-up.
 constexpr bool is_onebit(OptimizerKind kind) { return kind >= OptimizerKind::onebit_adam; }
 
-// What the one-bit optimizers add (SPECS 5); unused members are ignored by the other kinds.
+// What the one-bit optimizers add; unused members are ignored by the other kinds.
 struct OnebitConfig {
   // 1-bit Adam and LAMB: this many updates with averaged gradients, then compression.
   std::int64_t freeze_step = 100'000;

@@ -1,4 +1,4 @@
-// How the learning rate moves. Names and defaults are DeepSpeed's (SPECS 1.6).
+// How the learning rate moves. Names and defaults are DeepSpeed's (runtime/lr_schedules.py).
 // Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 
@@ -16,7 +16,7 @@ enum class ScheduleKind : std::uint8_t {
   exponential  // torch.optim.lr_scheduler.ExponentialLR
 };
 
-// Parameters of every schedule of SPECS 1.6; unused ones are ignored by the other kinds.
+// Parameters of every schedule; unused ones are ignored by the other kinds.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::constant;
   double warmup_min_lr = 0.0;

@@ -1,4 +1,4 @@
-// 0/1 Adam (Lu et al. 2022; SPECS 5.3). Until var_freeze_step: gradients averaged in full, which
+// 0/1 Adam (Lu et al. 2022). Until var_freeze_step: gradients averaged in full, which
 // also update the second moment, ever more rarely; one-bit gradients in between. After: every rank
 // steps on its own, and ever more rarely the ranks agree, one bit an element, on how far they went.
 // ZeRO stage 0. The ranks' common weights are kept in fp32 and only working weights move in

@@ -1,6 +1,6 @@
 // The ranks of a run as a grid: a rank has one coordinate on every axis, and the ranks that differ
 // in one coordinate only form that axis' groups. Ranks are numbered as Megatron-LM numbers them,
-// the tensor axis fastest (SPECS_PARALLEL 1.1):
+// the tensor axis fastest (core/parallel_state.py):
 //   rank = (((pipeline * replicate_size + replicate) * shard_size + shard) * context_size +
 //   context)
 //          * tensor_size + tensor

@@ -1,5 +1,5 @@
 // Which rank owns which elements: every parameter is cut into N equal chunks, zero-padded at its
-// tail. One partition serves all ZeRO stages (SPECS 3.5); stages differ in what is sharded, when it
+// tail. One partition serves all ZeRO stages; stages differ in what is sharded, when it
 // is gathered and when it is dropped. Flat buffers hold all parameters one after the other in table
 // order:
 //   full  buffers: N * chunk elements per parameter;  shard buffers: chunk elements per parameter.

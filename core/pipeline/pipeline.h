@@ -1,6 +1,6 @@
 // What the ranks of a pipeline do in one optimizer step: for each rank a list of forwards and
 // backwards of micro-batches through stages. Pure data, a function of kind and shape; executor,
-// simulator and checks (pipeline_times.h) read the same lists. SPECS_PARALLEL 3.2; equal to the
+// simulator and checks (pipeline_times.h) read the same lists. Equal to the
 // tables of torch.distributed.pipelining 2.15, Megatron-LM, DeepSpeed and sail-sg's zero-bubble.
 //
 // A model is cut into stages = ranks * chunks. Loop placement: stage s is chunk s / ranks of rank
@@ -38,7 +38,7 @@ enum class PipelineKind : std::uint8_t {
   one_f_one_b,     // PipeDream-Flush, Narayanan et al. 2021
   interleaved,     // interleaved 1F1B, Narayanan et al. 2021
   zb_h1,           // zero bubble, Qi et al. 2024
-  zb_h2,           // in the closed form of SPECS_PARALLEL 3.2
+  zb_h2,           // in the closed form of Qi et al. 2024
   interleaved_zb,  // torch's ScheduleInterleavedZeroBubble
   zb_v,            // torch's ScheduleZBVZeroBubble
   dualpipe_v,      // DeepSeek-AI's DualPipeV

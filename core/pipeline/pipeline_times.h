@@ -1,5 +1,5 @@
 // When the work of a pipeline runs and what it holds meanwhile: every rank in the order of its
-// list, as early as what it waits for allows (SPECS_PARALLEL 8.5). Also its proof: a list that
+// list, as early as what it waits for allows. Also its proof: a list that
 // waits for ever, forgets work or runs it twice is refused.
 // Ownership: values. Threads: none.
 #pragma once

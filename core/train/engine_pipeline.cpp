@@ -110,7 +110,7 @@ void Engine::pass_message(const Instruction& instruction) {
   }
 }
 
-// First stage plus last stage, on both (SPECS_PARALLEL 3.7): each rank has the same chunk of it.
+// First stage plus last stage, on both: each rank has the same chunk of it.
 void Engine::add_tied_gradients() {
   const bool embeds = table_.token_embedding >= 0;
   if (!model_.ties_head() || table_.tied() || (!embeds && !has_tied_copy())) return;

@@ -25,7 +25,7 @@ StepMetrics Engine::step(bool stop, bool overflows) {
     metrics.skipped = !std::isfinite(context_.read(ProbeKind::overflow, bound_)) || overflows;
   }
   double unscale = 1.0 / scaler_.scale();
-  // DeepSpeed's order updates the scale first and divides by the new one (SPECS section 2).
+  // DeepSpeed's order updates the scale first and divides by the new one.
   if (strategy_.deepspeed_scale_order) {
     if (!overflows) scaler_.update(metrics.skipped);
     unscale = 1.0 / scaler_.scale();

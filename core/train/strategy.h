@@ -1,5 +1,5 @@
 // A training strategy: everything a DeepSpeed configuration can say that the engine honours, made
-// of the parts that the folders of the core own. Defaults are DeepSpeed's (SPECS section 1) except
+// of the parts that the folders of the core own. Defaults are DeepSpeed's except
 // where a comment says otherwise. Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 
@@ -41,9 +41,9 @@ struct Strategy {
   double gradient_clipping = 1.0;  // 0: off
   LossScalerConfig loss_scaler;
   // A tied embedding's weight and gradient are kept twice, as embedding and as head, also where no
-  // pipeline needs it: then losses have the bits of a pipeline's (SPECS_PARALLEL 3.7).
+  // pipeline needs it: then losses have the bits of a pipeline's.
   bool separate_tied_gradient = false;
-  // DeepSpeed updates the loss scale before unscaling (SPECS 2); for parity studies only.
+  // DeepSpeed updates the loss scale before unscaling; for parity studies only.
   bool deepspeed_scale_order = false;
 
   bool operator==(const Strategy&) const = default;

@@ -1,7 +1,7 @@
 // ZeRO stages 2 and 3: only this rank's chunks persist. Gradients are made in buckets,
 // reduce-scattered as the backward goes (every micro-batch) and added into the chunks; a parameter
 // larger than the bucket, or one that gets contributions far apart (a tied embedding), has a buffer
-// of its own. With overlap_comm at most two buffers are on their way at a time. SPECS 3.3 and 3.5.
+// of its own. With overlap_comm at most two buffers are on their way at a time.
 // Ownership: owns chunks and buckets. Threads: one rank's thread.
 #pragma once
 

@@ -1,7 +1,7 @@
 // ZeRO stage 3: every rank holds its chunk of each weight; a unit's weights are all-gathered before
 // its forward and before its backward, ahead of time on the communication stream (prefetch), and
 // dropped after. Small parameters may stay gathered (persistent); backwards may gather from a small
-// group (hpZ). SPECS 3.5 and 3.6, after
+// group (hpZ). After Rajbhandari et al. 2020 and
 // DeepSpeed's partitioned parameter coordinator; the granularity of fetch, prefetch and release is
 // the unit. Ownership: owns the shards and the gathered weights. Threads: one rank's thread.
 #pragma once

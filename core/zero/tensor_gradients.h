@@ -1,6 +1,6 @@
 // Gradients of what several ranks of a tensor group hold copies of: under sequence parallelism each
 // has those of its rows (norms), and of kv heads on several ranks those of its queries
-// (SPECS_PARALLEL 2.3, 2.4; Megatron-LM allreduces the former in finalize_model_grads).
+// (Megatron-LM allreduces the former in finalize_model_grads).
 // Ownership: none. Threads: one rank's thread.
 #pragma once
 

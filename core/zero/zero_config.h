@@ -1,5 +1,5 @@
 // What ZeRO shards and when it gathers, and how gradients are reduced. Sizes count elements. Names
-// and defaults are DeepSpeed's (SPECS sections 1 and 3) except where a comment says otherwise.
+// and defaults are DeepSpeed's except where a comment says otherwise.
 // Ownership: values. Threads: immutable while a run uses them.
 #pragma once
 

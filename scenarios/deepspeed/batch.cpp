@@ -18,7 +18,7 @@ struct Triangle {
   Size total, micro, accumulation;
 };
 
-// SPECS 1.2: what DeepSpeed derives from what is given.
+// What DeepSpeed derives from what is given (runtime/config.py).
 void derive(Triangle& t, std::int64_t ranks) {
   if (t.total && t.micro) {
     if (!t.accumulation) t.accumulation = *t.total / *t.micro / ranks;

@@ -1,4 +1,4 @@
-// The batch triangle (SPECS 1.2): train_batch_size = micro batch * accumulation * ranks.
+// The batch triangle: train_batch_size = micro batch * accumulation * ranks.
 // Ownership: values. Threads: pure function of its keys.
 #pragma once
 

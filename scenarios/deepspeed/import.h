@@ -2,7 +2,7 @@
 // Ownership: values. Threads: pure functions.
 //
 // Every key is honoured, defaulted, named as not implemented yet, or rejected with the nearest
-// known key (SPECS section 1). The keys are in deepspeed_keys*.cpp; zerolab's own are under
+// known key. The keys are in deepspeed_keys*.cpp; zerolab's own are under
 // "x-zerolab":
 //   name        the strategy's name in results (default: the file's name)
 //   deepspeed_version       the release whose behaviour the file has (default: 0.19.8)

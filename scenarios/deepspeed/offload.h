@@ -1,4 +1,4 @@
-// The offload sections: offload_optimizer, offload_param, aio, cpu_checkpointing (SPECS 1.3 and 4).
+// The offload sections: offload_optimizer, offload_param, aio, cpu_checkpointing.
 // Ownership: values. Threads: pure functions of their keys.
 #pragma once
 

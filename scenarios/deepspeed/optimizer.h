@@ -1,4 +1,4 @@
-// The section optimizer (SPECS 1.6).
+// The section optimizer.
 // Ownership: values. Threads: pure functions of their keys.
 #pragma once
 

@@ -172,7 +172,7 @@ void check_schedule(Keys& keys, const PipelineConfig& pipeline, std::int64_t mic
   }
 }
 
-// SPECS_PARALLEL 3.8 and 9.
+// ZeRO 2 and 3 beside a pipeline: DeepSpeed asserts against them (runtime/pipe/engine.py).
 void note_others(Keys& keys, const Strategy& strategy, const ModelConfig* model) {
   const PipelineConfig& pipeline = strategy.pipeline;
   if (pipeline.ranks == 1) return;

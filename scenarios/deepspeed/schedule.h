@@ -1,4 +1,4 @@
-// The section scheduler (SPECS 1.6).
+// The section scheduler.
 // Ownership: values. Threads: pure function of its keys.
 #pragma once
 

@@ -1,5 +1,5 @@
 // All instructions of a pipeline in one order that its ranks' lists and what they wait for allow,
-// so that any costs are timed in one pass over it: the max-plus recurrence of SPECS_PARALLEL 8.5.
+// so that any costs are timed in one pass over it: a recurrence of maxima and sums.
 // As the core runs them: a rank's messages go one after the other over one stream, each after what
 // its list has before it. Ownership: a value. Threads: immutable.
 #pragma once

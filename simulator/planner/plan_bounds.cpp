@@ -17,7 +17,7 @@ double bytes_of(DType type) { return static_cast<double>(size_of(type)); }
 // Products for the gradients of weights take no longer than so many forwards.
 constexpr double kWeightShare = 1.1;
 
-// Adam reads a gradient, both moments and the master weight, and writes the latter three: SPECS 1.
+// Adam reads a gradient, both moments and the master weight, and writes the latter three.
 constexpr double kUpdateBytes = 28;
 
 double parameters_of_unit(const ParameterTable& table, int unit) {
@@ -47,7 +47,7 @@ double bytes_a_parameter(const Strategy& strategy, double shard) {
 }
 
 // Chunks that the first rank has on their way at its fullest, until the gradients of their inputs
-// are known: SPECS_PARALLEL 3.4.
+// are known (Qi et al. 2024, zero bubble).
 double most_in_flight(PipelineKind kind, double p, double v, double m) {
   switch (kind) {
     case PipelineKind::gpipe:

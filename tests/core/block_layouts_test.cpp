@@ -80,7 +80,7 @@ TEST(BlockLayouts, OfHeadsHaveTheirPatterns) {
   EXPECT_EQ(build(config, 8, {.first_head = 1, .heads = 5}).size(), 1u);
 }
 
-// SPECS_MODELS 7.3.
+// DeepSpeed's layouts (ops/sparse_attention/sparsity_config.py), counted by hand.
 TEST(BlockLayouts, CountAsTheClosedFormsSay) {
   for (const std::int64_t nb : {64, 128, 256}) {
     for (const auto& [local, globals] : {std::pair{4, 1}, std::pair{8, 2}, std::pair{16, 1}}) {

@@ -1,4 +1,4 @@
-// Layers of the stages of a pipeline: what SPECS_PARALLEL 3.1 gives, and that no other split has a
+// Layers of the stages of a pipeline: golden splits, and that no other split has a
 // smaller largest stage.
 #include "core/pipeline/layer_split.h"
 

@@ -1,4 +1,4 @@
-// LR schedules and the loss scaler against the golden vectors of SPECS 1.6 and 2.
+// LR schedules and the loss scaler against golden vectors of DeepSpeed.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -158,7 +158,7 @@ struct ClosedForm {
   int least;  // micro-batches for each rank from which on the makespan holds
 };
 
-// SPECS_PARALLEL 3.4, forward, input and weight gradient of one unit each.
+// Closed forms with forward, input and weight gradient of one unit each.
 const std::vector<ClosedForm> kClosedForms{
     {PipelineKind::gpipe, 1, [](int p, int m, int) { return std::int64_t{3} * (m + p - 1); },
      [](int, int m, int, int) { return m; }, [](int, int m, int, int) { return m; }, 0},
@@ -203,7 +203,7 @@ TEST(Pipeline, TakesAndHoldsWhatTheClosedFormsSay) {
 }
 
 // GPipe's makespan with uneven stages is exact: all stages once, and the slowest of each direction
-// for the other micro-batches (SPECS_PARALLEL 3.4).
+// for the other micro-batches.
 TEST(Pipeline, OfUnevenStagesWaitsForTheSlowest) {
   const Pipeline pipeline = make_pipeline(PipelineKind::gpipe, {.ranks = 4, .micro_batches = 6});
   const std::vector<StageCosts> costs{{3, 2, 2}, {5, 4, 1}, {2, 9, 3}, {4, 1, 1}};

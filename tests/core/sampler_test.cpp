@@ -1,4 +1,4 @@
-// Sampling against transformers' probabilities (SPECS_MODELS 6.2), and draws that depend on nothing
+// Sampling against transformers' probabilities, and draws that depend on nothing
 // but their key.
 #include "core/inference/sampler.h"
 

@@ -68,7 +68,8 @@ TEST(Hybrid, IsRecordedAsItIsExecutedOnEveryRank) {
   }
 }
 
-// SPECS_PARALLEL 5: S ranks of a copy, R copies; elements sent in a step of G micro-batches.
+// MiCS (Zhang et al. 2022): S ranks of a copy, R copies; elements sent in a step of G
+// micro-batches.
 TEST(Hybrid, SendsWhatTheClosedFormsSay) {
   const ModelConfig model = tiny_gpt2();
   for (const auto& [ranks, replicas] : {std::pair{4, 2}, std::pair{8, 2}, std::pair{8, 4}}) {

@@ -1,6 +1,6 @@
 // The books of meshes of all three kinds of parallelism: what is recorded is what every rank
 // executes, to the byte and in order; each axis carries the bytes of the closed forms
-// (SPECS_PARALLEL 2.2, 3.6, 3.8); a stage holds what its schedule has in flight (3.5).
+//; a stage holds what its schedule has in flight.
 #include "tests/engine/pipelines.h"
 
 namespace zl::test {
@@ -119,7 +119,7 @@ std::int64_t padded_elements(const ModelConfig& model, const Strategy& s, int da
   return Partition(parameters_of(model, s, stage, shard).counts(), data, 0).full_elements();
 }
 
-// Once a step, or for each micro-batch: SPECS_PARALLEL 3.8 in units of (D - 1) / D of a stage.
+// Once a step, or for each micro-batch: in units of (D - 1) / D of a stage.
 std::int64_t passes_over_data(int stage) {
   if (stage == 2) return kMicros + 1;
   return stage == 3 ? 3 * kMicros : 2;

@@ -1,5 +1,5 @@
-// Offload: the same bits as on the device, the same books on the recording device, and the bytes of
-// SPECS 4.
+// Offload: the same bits as on the device, the same books on the recording device, and the bytes
+// that ZeRO-Offload (Ren et al. 2021) moves.
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,8 +75,9 @@ std::int64_t moved(const RunResult& result, const std::string& link) {
   return 0;
 }
 
-// SPECS 4.1: per rank and step fp32 gradients down and 16-bit weights up, Psi/N of each, beside the
-// scalars of the norm; on the host 12 Psi/N of state, 4 of gradients and 2 of weights on their way.
+// ZeRO-Offload (Ren et al. 2021): per rank and step fp32 gradients down and 16-bit weights up,
+// Psi/N of each, beside the scalars of the norm; on the host 12 Psi/N of state, 4 of gradients and
+// 2 of weights on their way.
 TEST(OffloadBooks, FollowTheClosedForms) {
   const ModelConfig model = tiny_gpt2();
   const int ranks = 4;

@@ -79,8 +79,8 @@ std::int64_t sent_along(const Trace& trace, Axis axis) {
   return bytes;
 }
 
-// SPECS_PARALLEL 5: of N ranks in parts of S, each micro-batch gathers forward over N and backward
-// over S, and reduce-scatters over N; a rank holds an S-th of the weights more.
+// ZeRO++ (Wang et al. 2023), hpZ: of N ranks in parts of S, each micro-batch gathers forward over N
+// and backward over S, and reduce-scatters over N; a rank holds an S-th of the weights more.
 TEST(Secondary, SendsAndHoldsWhatTheClosedFormsSay) {
   const ModelConfig model = tiny_gpt2();
   for (const auto& [ranks, secondary] : {std::pair{4, 2}, {8, 2}, {8, 4}, {8, 8}}) {

@@ -1,5 +1,5 @@
 // Backwards in halves: how many micro-batches a rank holds, whole until the gradient of their input
-// is known and what their weights need until that of the weights is (SPECS_PARALLEL 3.4, 3.5).
+// is known and what their weights need until that of the weights is (Qi et al. 2024).
 #include <algorithm>
 #include <string_view>
 
@@ -70,7 +70,7 @@ std::vector<std::int64_t> activations_before(const Trace& trace, std::string_vie
   return found;
 }
 
-// Of a layer, e s b (3h + a hd + f + qkv + f_in): 16 hidden vectors of GPT-2 (SPECS_PARALLEL 3.5).
+// Of a layer, e s b (3h + a hd + f + qkv + f_in): 16 hidden vectors of GPT-2.
 TEST(SplitBackward, KeepsInputsAndOutputGradientsOfTheLinearLayers) {
   const ModelConfig model = four_layers(tiny_gpt2());
   const Strategy s = piped(accumulated(1, DType::bf16, kMicroBatches), PipelineKind::zb_h2, 4);

@@ -1,6 +1,6 @@
 // What a stage keeps of its micro-batches, in bytes: at its peak the sum over those in flight,
 // whole until the gradient of their input is known, and the inputs of the linear layers from there
-// until that of their weights is (SPECS_PARALLEL 3.5). For every schedule, alone and over a tensor
+// until that of their weights is. For every schedule, alone and over a tensor
 // group.
 #include <set>
 #include <string_view>

@@ -175,8 +175,8 @@ std::int64_t sent_by_blocks(const ModelConfig& model, const Strategy& strategy,
   return bytes;
 }
 
-// SPECS_PARALLEL 2.2, with q = (t - 1) / t s b h bytes: 8 q a layer of tensor parallelism, 10 q
-// with sequence parallelism; recomputed 10 q and 13 q.
+// Korthikanti et al. 2023, section 4.2; with q = (t - 1) / t s b h bytes: 8 q a layer of tensor
+// parallelism, 10 q with sequence parallelism; recomputed 10 q and 13 q.
 TEST(Tensor, SendsWhatTheClosedFormsSay) {
   ModelConfig model = tiny_gpt2();
   const std::int64_t sequence = 24;

@@ -1,5 +1,5 @@
 // The simulated twin: the recording device's books equal the real run's exactly, and both equal the
-// closed forms of SPECS section 3.
+// closed forms of ZeRO (Rajbhandari et al. 2020).
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -108,7 +108,8 @@ std::array<std::int64_t, kMemoryTags> peak_of(const Trace& trace) {
   return at_peak;
 }
 
-// Parameter, gradient and optimizer bytes of SPECS 3.1, padding included (fp32: no masters).
+// Parameter, gradient and optimizer bytes of ZeRO's closed form, padding included (fp32: no
+// masters).
 TEST(Memory, TagsFollowTheClosedForms) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const ModelConfig& model : {tiny_gpt2(), tiny_llama()}) {

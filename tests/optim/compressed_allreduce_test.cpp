@@ -1,4 +1,5 @@
-// The 1-bit all-reduce: SPECS 5.1's golden vectors, its invariant, and the bytes it sends.
+// The 1-bit all-reduce: golden vectors of DeepSpeed's arithmetic, its invariant, and the bytes it
+// sends.
 #include "core/optim/compressed_allreduce.h"
 
 #include <gtest/gtest.h>

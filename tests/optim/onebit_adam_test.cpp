@@ -1,4 +1,5 @@
-// 1-bit Adam: SPECS 5.2's golden trajectory, the automatic freeze, and what is refused.
+// 1-bit Adam: a golden trajectory of DeepSpeed's arithmetic, the automatic freeze, and what is
+// refused.
 #include "core/optim/onebit_adam.h"
 
 #include <gtest/gtest.h>

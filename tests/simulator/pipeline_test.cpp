@@ -1,4 +1,5 @@
-// Pipelines of hand-made stages, priced together: the makespans that SPECS_PARALLEL 3.4 gives.
+// Pipelines of hand-made stages, priced together: the makespans of closed forms (Narayanan et al.
+// 2021).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +82,7 @@ std::int64_t makespan(const std::vector<Timeline>& timelines) {
   return last;
 }
 
-// SPECS_PARALLEL 3.4: both schedules take (m + p - 1)(F + B), and a stage idles (p - 1)(F + B).
+// Narayanan et al. 2021: both schedules take (m + p - 1)(F + B), and a stage idles (p - 1)(F + B).
 TEST(Pipelines, TakeWhatTheClosedFormsSay) {
   for (const int p : {2, 3, 4, 8}) {
     for (const int m : {1, 2, 4, 8, 13}) {
@@ -109,7 +110,7 @@ TEST(Pipelines, TakeWhatTheClosedFormsSay) {
   }
 }
 
-// SPECS_PARALLEL 3.4, uneven stages: sum f + sum b + (m - 1)(max f + max b).
+// Uneven stages: sum f + sum b + (m - 1)(max f + max b).
 TEST(Pipelines, GPipeOfUnevenStagesIsBoundByTheSlowest) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
