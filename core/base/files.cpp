@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +17,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file_operations.h"
 
 namespace zl {
 namespace {
@@ -23,6 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTemporary = ".tmp";
+// What is read, written or synced at once: whoever waits for a disk sees that something moves.
+constexpr std::size_t kPiece = std::size_t{16} << 20;
 
 std::atomic<FileFault> g_fault{nullptr};
 
@@ -32,6 +36,13 @@ bool may_begin() {
   const int reason = fault == nullptr ? 0 : fault();
   if (reason != 0) errno = reason;
   return reason == 0;
+}
+
+// Of a system call that changes the disk: what it returns, -1 where it may not begin.
+template <class Call>
+auto change(const std::string& path, const char* doing, const Call& call) -> decltype(call()) {
+  const FileOperation operation(path, doing);
+  return may_begin() ? call() : -1;
 }
 
 const char* remedy(int reason) {
@@ -67,14 +78,16 @@ const char* kind_of(mode_t mode) {
   return S_ISBLK(mode) ? "a disk" : "a device";
 }
 
-bool sync(int descriptor) { return may_begin() && ::fsync(descriptor) == 0; }
+bool sync(int descriptor, const std::string& path) {
+  return change(path, "sync", [&] { return ::fsync(descriptor); }) == 0;
+}
 
 // Makes what happened to its entries durable; a file system that cannot sync folders is left alone.
 void sync_folder_of(const std::string& path) {
   const std::string folder = fs::absolute(path).parent_path().string();
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
-  sync(descriptor);
+  sync(descriptor, folder);
   ::close(descriptor);
 }
 
@@ -143,7 +156,8 @@ InputFile::~InputFile() { ::close(descriptor_); }
 
 void InputFile::read(std::int64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    const FileOperation operation(path_, "read");
+    const ssize_t got = ::pread(descriptor_, bytes.data(), std::min(bytes.size(), kPiece), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       throw Error(ErrorCode::failed, path_ + ": cannot read it: " + std::strerror(errno));
@@ -173,9 +187,9 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
 void AtomicFile::open_beside() {
   constexpr mode_t kOrdinary = 0666;  // the umask takes its share
   temporary_ = target_ + kTemporary + std::to_string(std::random_device{}());
-  if (may_begin()) {
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOrdinary);
-  }
+  descriptor_ = change(path_, "create", [&] {
+    return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOrdinary);
+  });
   if (descriptor_ < 0) fail(path_, "create a temporary file beside it", errno);
 }
 
@@ -186,28 +200,56 @@ void AtomicFile::open_in_place() {
   ::fcntl(descriptor_, F_SETFL, O_APPEND);  // writing to it waits
 }
 
+int AtomicFile::close_file() {
+  const FileOperation operation(path_, "close");  // a file server may be told only now
+  return ::close(std::exchange(descriptor_, -1));
+}
+
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) close_file();
   if (!temporary_.empty()) remove_entry(temporary_);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = may_begin() ? ::write(descriptor_, bytes.data(), bytes.size()) : -1;
+    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kPiece));
+    const ssize_t written = put(piece);
     if (written < 0) {
       if (errno == EINTR) continue;
       fail(path_, "write", errno);
     }
     bytes = bytes.subspan(written);
+    written_ += written;
+    if (written_ - pushed_ >= static_cast<std::int64_t>(kPiece)) push();
   }
+}
+
+// Who reads from a FIFO or a terminal may take any time: that is no operation to be named.
+std::ptrdiff_t AtomicFile::put(std::span<const std::byte> piece) const {
+  const auto write = [&] { return ::write(descriptor_, piece.data(), piece.size()); };
+  if (!temporary_.empty()) return change(path_, "write", write);
+  return may_begin() ? write() : -1;
+}
+
+// Before commit() has all to wait for. A failure of the disk is told once: here, then.
+void AtomicFile::push() {
+  if (temporary_.empty()) return;
+  constexpr unsigned kWritten =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const int status = change(path_, "write", [&] {
+    return ::sync_file_range(descriptor_, pushed_, written_ - pushed_, kWritten);
+  });
+  const bool has_none = errno == EINVAL || errno == ENOSYS || errno == ESPIPE;
+  if (status != 0 && !has_none) fail(path_, "write", errno);
+  pushed_ = written_;
 }
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 void AtomicFile::commit() {
   const bool in_place = temporary_.empty();
-  if (!in_place && !sync(descriptor_)) fail(path_, "sync", errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, "close", errno);
+  if (!in_place && !sync(descriptor_, path_)) fail(path_, "sync", errno);
+  if (close_file() != 0) fail(path_, "close", errno);
   if (in_place) return;
   if (!rename_entry(temporary_, target_)) fail(path_, "rename onto it", errno);
   temporary_.clear();
@@ -229,21 +271,26 @@ void make_folders(const std::string& path) {
   if (!parent.empty() && parent != path && !fs::exists(parent, ignored)) {
     make_folders(parent.string());
   }
-  if (may_begin() && ::mkdir(path.c_str(), 0777) == 0) return sync_folder_of(path);
+  if (change(path, "make", [&] { return ::mkdir(path.c_str(), 0777); }) == 0) {
+    return sync_folder_of(path);
+  }
   const int reason = errno;  // another rank may have been first
   if (reason == EEXIST && fs::is_directory(path, ignored)) return;
   fail(path, "make the folder", reason);
 }
 
-bool remove_entry(const std::string& path) { return may_begin() && ::remove(path.c_str()) == 0; }
+bool remove_entry(const std::string& path) {
+  return change(path, "remove", [&] { return ::remove(path.c_str()); }) == 0;
+}
 
 bool rename_entry(const std::string& path, const std::string& to) {
-  return may_begin() && ::rename(path.c_str(), to.c_str()) == 0;
+  return change(path, "rename", [&] { return ::rename(path.c_str(), to.c_str()); }) == 0;
 }
 
 bool exchange_entries(const std::string& path, const std::string& other) {
-  return may_begin() &&
-         ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
+  return change(path, "rename", [&] {
+           return ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+         }) == 0;
 }
 
 void set_file_fault(FileFault fault) { g_fault = fault; }

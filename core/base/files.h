@@ -62,11 +62,15 @@ class AtomicFile {
  private:
   void open_beside();
   void open_in_place();
+  std::ptrdiff_t put(std::span<const std::byte> piece) const;
+  void push();  // to the disk
+  int close_file();
 
   std::string path_;       // as it was given
   std::string target_;     // behind its links
   std::string temporary_;  // empty: none, the target is written to as it is
   int descriptor_ = -1;
+  std::int64_t written_ = 0, pushed_ = 0;
 };
 
 // Whether a file is one that an AtomicFile for `path` was killed over.

@@ -14,6 +14,12 @@
 
 namespace zl {
 
+void end_process(const std::string& why) {
+  const std::string line = "zerolab: error: " + visible(why) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  _exit(static_cast<int>(ErrorCode::failed));
+}
+
 Watchdog::Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what,
                    std::function<void()> on_look)
     : what_(std::move(what)), on_look_(std::move(on_look)) {
@@ -37,10 +43,7 @@ void Watchdog::look(const std::stop_token& stop, std::chrono::milliseconds patie
       break;
     }
   }
-  if (stop.stop_requested()) return;
-  const std::string line = "zerolab: error: " + visible(what_()) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  _exit(static_cast<int>(ErrorCode::failed));
+  if (!stop.stop_requested()) end_process(what_());
 }
 
 }  // namespace zl

@@ -13,6 +13,9 @@
 
 namespace zl {
 
+// With ErrorCode::failed and one line on stderr, whatever the other threads do.
+[[noreturn]] void end_process(const std::string& why);
+
 class Watchdog {
  public:
   // patience: 0: for ever. what: what the error says then; called on a thread of its own while the

@@ -7,59 +7,10 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/published/published_run.h"
+#include "scenarios/published/run_shape.h"
 
 namespace zl {
 namespace {
-
-// What cannot be said, in words; ends the expression of a run.
-struct Inexpressible {
-  std::string why;
-};
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-std::int64_t whole(const CsvRow& row, const char* column, std::int64_t fallback) {
-  const std::string& text = row.at(column);
-  if (text.empty()) return fallback;
-  const auto value = integer_in(text);
-  if (!value) throw Inexpressible{std::string(column) + " is no whole number"};
-  return *value;
-}
-
-std::int64_t stated(const CsvRow& row, const char* column) {
-  const std::int64_t value = whole(row, column, 0);
-  if (value < 1) throw Inexpressible{std::string(column) + " is not stated"};
-  return value;
-}
-
-struct ModelShape {
-  std::int64_t ranks = 1, tensor = 1, pipeline = 1, data = 1, chunks = 1;
-  std::int64_t micro_batch = 1, accumulation = 1, sequence = 0;
-  std::int64_t layers = 0, hidden = 0, vocab = 0;
-
-  double batch() const { return static_cast<double>(micro_batch * accumulation * data); }
-};
-
-// Of "layers/vstage=2" or a number of chunks.
-std::int64_t chunks_of(const CsvRow& row, const ModelShape& shape) {
-  const std::string& text = row.at("vpp");
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) return whole(row, "vpp", 1);
-  const std::int64_t layers = std::atoll(text.c_str() + equals + 1);
-  const std::int64_t chunk = shape.pipeline * layers;
-  if (layers < 1 || shape.layers % chunk != 0) {
-    throw Inexpressible{"stages of unequal numbers of layers"};
-  }
-  return shape.layers / chunk;
-}
-
-bool is_llama(const CsvRow& row) {
-  std::string name = row.at("model");
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return contains(name, "llama") || contains(name, "mistral") || contains(name, "qwen");
-}
 
 bool is_bert(const CsvRow& row) { return row.at("model").starts_with("BERT-Large"); }
 
@@ -84,49 +35,15 @@ void check_kind(const PublishedRun& run) {
   if (run.gpu.empty()) throw Inexpressible{"no cluster of its GPU"};
 }
 
-ModelShape shape_of(const PublishedRun& run) {
-  const CsvRow& row = run.row;
-  ModelShape shape;
-  shape.layers = stated(row, "layers");
-  shape.hidden = stated(row, "hidden");
-  shape.sequence = stated(row, "seq");
-  shape.micro_batch = stated(row, "micro_batch");
-  shape.vocab = whole(row, "vocab", is_llama(row) ? 128256 : 51200);
-  shape.tensor = whole(row, "tp", 1);
-  shape.pipeline = whole(row, "pp", 1);
-  // A test of one node says its parallel sizes only.
-  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty();
-  shape.ranks = one_node ? stated(row, "gpus_per_node") : stated(row, "n_gpus");
-  const std::int64_t model = shape.tensor * shape.pipeline;
-  if (shape.ranks % model != 0) throw Inexpressible{"ranks that do not fill the mesh"};
-  shape.data = shape.ranks / model;
-  if (whole(row, "dp", shape.data) != shape.data)
-    throw Inexpressible{"ranks that do not fill the mesh"};
-  shape.chunks = chunks_of(row, shape);
-  const std::int64_t batch = whole(row, "global_batch", shape.data * shape.micro_batch);
-  if (batch % (shape.data * shape.micro_batch) != 0) {
-    throw Inexpressible{"a global batch that micro-batches do not fill"};
-  }
-  shape.accumulation = batch / (shape.data * shape.micro_batch);
-  if (shape.pipeline == 1) shape.chunks = 1;
-  if (shape.layers % (shape.pipeline * shape.chunks) != 0) {
-    throw Inexpressible{"stages of unequal numbers of layers"};
-  }
-  if (shape.chunks > 1 && shape.accumulation % shape.pipeline != 0) {
-    throw Inexpressible{"interleaved stages whose micro-batches do not fill rounds"};
-  }
-  return shape;
-}
-
 // Narayanan et al. 2021, equation 3: FLOPs of a GPT's step, with recomputation or without.
-double gpt_flops(const ModelShape& shape, bool recomputed) {
+double gpt_flops(const RunShape& shape, bool recomputed) {
   const auto s = static_cast<double>(shape.sequence), h = static_cast<double>(shape.hidden);
   const auto layers = static_cast<double>(shape.layers), v = static_cast<double>(shape.vocab);
   const double block = recomputed ? 96 : 72, head = recomputed ? 16 : 12;
   return block * shape.batch() * s * layers * h * h * (1 + s / (6 * h) + v / (head * layers * h));
 }
 
-double seconds_of(const PublishedRun& run, const ModelShape& shape) {
+double seconds_of(const PublishedRun& run, const RunShape& shape) {
   const auto ranks = static_cast<double>(shape.ranks);
   const double tokens = shape.batch() * static_cast<double>(shape.sequence);
   if (run.quantity == "iteration_time") return run.unit == "ms" ? run.value / 1000 : run.value;
@@ -148,7 +65,7 @@ double bytes_of(const PublishedRun& run) {
   throw Inexpressible{"memory in another unit"};
 }
 
-Json model_of(const PublishedRun& run, const ModelShape& shape) {
+Json model_of(const PublishedRun& run, const RunShape& shape) {
   const CsvRow& row = run.row;
   if (is_bert(row)) return "bert-large";
   const std::int64_t heads = stated(row, "heads");
@@ -184,7 +101,7 @@ double bytes_between_nodes(const std::string& link, int node_devices) {
   return gigabits * 1e9 / 8;
 }
 
-Json cluster_of(const PublishedRun& run, const ModelShape& shape) {
+Json cluster_of(const PublishedRun& run, const RunShape& shape) {
   sim::ClusterSpec cluster = load_cluster(run.gpu);
   const int node = static_cast<int>(whole(run.row, "gpus_per_node", cluster.node_devices));
   if (node > 0) cluster.node_devices = node;
@@ -203,13 +120,17 @@ std::string recompute_of(const PublishedRun& run) {
   return run.quantity == "achieved_tflops_per_gpu" ? "full" : "none";
 }
 
-void add_parallel(const PublishedRun& run, const ModelShape& shape, Json& extension) {
+void add_parallel(const PublishedRun& run, const RunShape& shape, Json& extension) {
   if (shape.tensor * shape.pipeline == 1) return;
   Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
   if (shape.chunks > 1) {
     parallel["schedule"] = "interleaved";
     parallel["virtual_stages"] = shape.chunks;
   }
+  if (const std::string& schedule = run.row.at("schedule"); !schedule.empty()) {
+    parallel["schedule"] = schedule;
+  }
+  if (!shape.layers_per_stage.empty()) parallel["layers_per_stage"] = shape.layers_per_stage;
   const std::string& sequence = run.row.at("seq_parallel");
   if (shape.tensor > 1 && (sequence == "yes" || sequence == "True")) {
     parallel["sequence_parallel"] = true;
@@ -217,7 +138,7 @@ void add_parallel(const PublishedRun& run, const ModelShape& shape, Json& extens
   extension["parallel"] = parallel;
 }
 
-Json strategy_of(const PublishedRun& run, const ModelShape& shape) {
+Json strategy_of(const PublishedRun& run, const RunShape& shape) {
   const CsvRow& row = run.row;
   const std::string& stage = row.at("zero_stage");
   Json zero = {{"stage", stage.empty() ? 0 : std::atoi(stage.c_str())}};
@@ -251,7 +172,7 @@ Json strategy_of(const PublishedRun& run, const ModelShape& shape) {
 
 Expressed expressed(const PublishedRun& run, const std::string& software) {
   check_kind(run);
-  const ModelShape shape = shape_of(run);
+  const RunShape shape = shape_of(run);
   Expressed out;
   (is_memory(run) ? out.bytes : out.seconds) =
       is_memory(run) ? bytes_of(run) : seconds_of(run, shape);

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/nearest.h"
+#include "core/threads/file_watchdog.h"
 #include "results/environment.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
@@ -205,6 +206,7 @@ std::unique_ptr<World> make_real_world(const BackendRegistry& registry, const Sc
 
 RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolve,
                    const BackendCapabilities& backend, const RunHooks& hooks) {
+  const FileWatchdog watchdog(hooks.collective_timeout);
   const Preparation prepared = prepare(world, scenario, resolve, hooks);
   const Strategy& strategy = prepared.strategy;
   SavedWeights weights(scenario, prepared, hooks);

@@ -2,11 +2,14 @@
 // same bits, and says why.
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <random>
 
 #include "tests/engine/checkpoints.h"
+#include "tests/seed.h"
 
 namespace zl::test {
 namespace {
@@ -174,6 +177,50 @@ TEST_F(DamagedCheckpoint, MissingCutAndLengthenedFilesAreNamed) {
     }
     expect_passed_over("7 bytes follow the last tensor",
                        [&] { fs::resize_file(path, fs::file_size(path) + 7); });
+  }
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+std::string damaged(std::string bytes, std::mt19937_64& random) {
+  const auto below = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
+  const std::size_t at = below(bytes.size());
+  switch (below(5)) {
+    case 0:
+      for (std::size_t flips = 1 + below(8); flips > 0; --flips) {
+        bytes[below(bytes.size())] ^= static_cast<char>(1U << below(8));
+      }
+      return bytes;
+    case 1:  // what a disk lost
+      return bytes.replace(at, std::min<std::size_t>(bytes.size() - at, 1 + below(4096)),
+                           std::min<std::size_t>(bytes.size() - at, 1 + below(4096)), '\0');
+    case 2:
+      return bytes.substr(0, at);
+    case 3:
+      return bytes + std::string(1 + below(100), static_cast<char>(below(256)));
+    default:  // two places exchanged
+      std::swap(bytes[at], bytes[below(bytes.size())]);
+      return bytes;
+  }
+}
+
+// ZL_TEST_RUNS: how many.
+TEST_F(DamagedCheckpoint, WhateverIsDrawnIsPassedOver) {
+  const char* given = std::getenv("ZL_TEST_RUNS");
+  const int runs = given == nullptr ? 20 : std::max(1, std::atoi(given));
+  std::mt19937_64 random(test_seed());
+  for (int run = 0; run < runs && !HasFailure(); ++run) {
+    restore_folder();
+    const std::vector<std::string> files{file(0), file(1), manifest()};
+    const std::string& path = files[random() % files.size()];
+    const std::string whole = contents(path);
+    std::string bytes = whole;
+    while (bytes == whole) bytes = damaged(whole, random);
+    put(path, bytes);
+    expect_falls_back(path + ", ZL_TEST_SEED=" + std::to_string(test_seed()) + ", damage " +
+                      std::to_string(run));
   }
 }
 

@@ -42,18 +42,7 @@ void expect_equal_steps(const sim::Timeline& a, const sim::Timeline& b, const st
   EXPECT_EQ(a.total, b.total) << what;
   ASSERT_EQ(a.steps.size(), b.steps.size()) << what;
   for (std::size_t i = 0; i < a.steps.size(); ++i) {
-    const sim::StepPrice &one = a.steps[i], &two = b.steps[i];
-    EXPECT_EQ(one.duration, two.duration) << what;
-    EXPECT_EQ(one.compute, two.compute) << what;
-    EXPECT_EQ(one.exposed_communication, two.exposed_communication) << what;
-    EXPECT_EQ(one.exposed_tensor, two.exposed_tensor) << what;
-    EXPECT_EQ(one.exposed_pipeline, two.exposed_pipeline) << what;
-    EXPECT_EQ(one.optimizer, two.optimizer) << what;
-    EXPECT_EQ(one.offload_stall, two.offload_stall) << what;
-    EXPECT_EQ(one.bubble, two.bubble) << what;
-    EXPECT_EQ(one.host, two.host) << what;
-    EXPECT_EQ(sim::test::sum_of_parts(two), two.duration) << what;
-    EXPECT_NEAR(one.spread, two.spread, 1e-9) << what;
+    sim::test::expect_same_price(a.steps[i], b.steps[i], what);
   }
 }
 

@@ -1,8 +1,12 @@
 // Recordings hold micro-batches that are alike once: the books, to the byte and the op, are those
 // of the run that takes them all.
+#include <malloc.h>
+
+#include <atomic>
 #include <set>
 #include <utility>
 
+#include "tests/engine/checkpoints.h"
 #include "tests/engine/comparisons.h"
 
 namespace zl::test {
@@ -155,6 +159,29 @@ TEST(Overflows, TheRecordingSkipsWhatTheRunSkipped) {
     expect_twins(real, twin, s.name);
     EXPECT_EQ(twin.skipped_steps, real.skipped_steps);
   }
+}
+
+std::size_t heap_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// In the last of so many steps, with all that is kept of them.
+std::int64_t heap_after(std::int64_t count) {
+  std::atomic<std::size_t> held{0};
+  ProgramOptions options = steps(count);
+  options.on_step = [&](std::int64_t, const StepMetrics&, double) { held = heap_in_use(); };
+  const Finished run = run_cpu(2, smallest_gpt2(), strategy(1, DType::bf16), options);
+  EXPECT_EQ(run.result.steps, count);
+  return static_cast<std::int64_t>(held);
+}
+
+TEST(Growth, IsAtMost64BytesAStep) {
+  if (heap_in_use() == 0) GTEST_SKIP() << "this allocator does not say what is in use";
+  constexpr std::int64_t kFew = 200, kMany = 1200;
+  heap_after(kFew);  // what is made once
+  const std::int64_t few = heap_after(kFew), many = heap_after(kMany);
+  EXPECT_LE(many - few, 64 * (kMany - kFew));
 }
 
 }  // namespace

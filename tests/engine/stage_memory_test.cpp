@@ -102,5 +102,166 @@ TEST(StageMemory, PeaksAtWhatTheScheduleHasInFlight) {
   }
 }
 
+struct Meter {
+  std::int64_t now = 0, peak = 0;
+
+  void add(std::int64_t bytes) { peak = std::max(peak, now += bytes); }
+  void drop(std::int64_t bytes) { now -= bytes; }
+};
+
+// Bytes of a micro-batch's tensors in a layer, as kept_by_layer has them, and in the head.
+struct Sizes {
+  Sizes(const ModelConfig& model, const Strategy& s)
+      : gpt(model.family == "gpt2"),
+        rows(model.max_sequence * s.micro_batch),
+        stream(2 * rows * model.hidden),
+        qkv(2 * rows * (model.heads + 2 * model.kv_heads) * model.head_size),
+        attention(2 * rows * model.heads * model.head_size),
+        activation(2 * rows * model.ffn),
+        up(activation * (gpt ? 1 : 2)),
+        norm(4 * rows * (gpt ? 2 : 1)),
+        heads(4 * rows * model.heads),
+        logits(2 * rows * ((model.vocab + 63) / 64 * 64)) {}
+
+  bool gpt;
+  std::int64_t rows, stream, qkv, attention, activation, up, norm, heads, logits;
+};
+
+// What the passes of a stage with so many layers hold and let go, in their order.
+struct StageMeter {
+  Sizes b;
+  std::int64_t layers;
+  bool first, last;
+
+  void forward(Meter& held) const {
+    if (first) held.add(b.stream);  // else it came as a message
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      if (layer > 0) held.add(b.stream);
+      held.add(b.stream + b.norm);
+      if (layer > 0) held.drop(b.stream);  // what the layer before added is in the sum
+      held.add(b.qkv);
+      held.add(b.attention + b.heads);
+      held.add(b.stream);  // what attention adds
+      held.add(2 * b.stream + b.norm);
+      held.drop(b.stream);
+      held.add(b.up);
+      held.add(b.activation);
+      held.add(b.stream);  // what the MLP adds; at the end of a stage its message
+    }
+    if (!last) return;
+    held.add(2 * b.stream + b.norm);  // the sum and its norm
+    held.drop(b.stream);
+  }
+
+  // The whole backward, or that of the input.
+  void backward(Meter& held, bool halves) const {
+    if (last) {
+      held.add(4 * b.rows + b.stream + b.logits);
+      held.drop(4 * b.rows + b.stream + b.logits);
+      held.drop(b.stream + b.norm);
+    }
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      mlp_backward(held, halves);
+      attention_backward(held, halves);
+    }
+    if (first) held.drop(b.stream);
+  }
+
+  void mlp_backward(Meter& held, bool halves) const {
+    held.add(b.activation);
+    if (halves) held.add(b.stream);  // the gradient goes on in a copy
+    if (!halves) held.drop(b.activation);
+    held.drop(b.activation);  // in place of it, or of up
+    held.add(b.stream);
+    if (!halves) held.drop(b.up + b.stream);
+    held.drop(2 * b.stream);  // the norm's gradient and its input
+  }
+
+  void attention_backward(Meter& held, bool halves) const {
+    held.add(b.attention + b.qkv + b.heads);
+    held.drop(b.attention + b.heads);
+    if (halves) held.add(b.stream);
+    if (!halves) held.drop(b.attention);
+    held.drop(b.qkv + b.heads);
+    held.add(b.stream);
+    held.drop(b.stream);
+    if (!halves) held.drop(b.qkv + b.stream);
+    held.drop(b.stream + 2 * b.norm);  // the layer's input
+  }
+
+  void weight_gradient(Meter& held) const {
+    held.drop(layers * (b.activation + b.up + b.attention + b.qkv + 4 * b.stream));
+  }
+};
+
+std::int64_t peak_of_passes(const Pipeline& pipeline, const Schedule& schedule, int rank,
+                            std::int64_t layers, const Sizes& sizes) {
+  Meter held;
+  for (const Instruction& each : schedule.body) {
+    const int stage = pipeline.stage_of(rank, each.chunk);
+    const StageMeter meter{sizes, layers, stage == 0, stage + 1 == pipeline.stages()};
+    switch (each.kind) {
+      case InstructionKind::forward:
+        meter.forward(held);
+        break;
+      case InstructionKind::backward:
+        meter.backward(held, false);
+        break;
+      case InstructionKind::input_gradient:
+        meter.backward(held, true);
+        break;
+      case InstructionKind::weight_gradient:
+        meter.weight_gradient(held);
+        break;
+      case InstructionKind::receive_stream:
+      case InstructionKind::receive_gradient:
+        held.add(sizes.stream);
+        break;
+      case InstructionKind::release_stream:
+      case InstructionKind::release_gradient:
+        held.drop(sizes.stream);
+        break;
+      default:
+        break;
+    }
+  }
+  EXPECT_EQ(held.now, 0);
+  return held.peak;
+}
+
+void expect_total(const Schedules& each, const ModelConfig& model) {
+  const Strategy s =
+      piped(accumulated(0, DType::bf16, kHeldMicros), each.kind, each.ranks, each.chunks);
+  const auto plan = plan_pipeline(s.pipeline, kHeldMicros);
+  const Sizes sizes(model, s);
+  const MeshRun run = record_mesh(each.ranks, model, s, 1);
+  for (int rank = 0; rank < each.ranks; ++rank) {
+    const Schedule& schedule = plan->schedules[rank];
+    std::int64_t ids = 0;  // of tokens and targets
+    for (int chunk = 0; chunk < each.chunks; ++chunk) {
+      const int stage = plan->pipeline.stage_of(rank, chunk);
+      const bool has_ids = stage == 0 || stage + 1 == plan->pipeline.stages();
+      if (has_ids) ids += 8 * sizes.rows * schedule.in_flight(chunk);
+    }
+    constexpr std::int64_t kStates = 2 + 4 + 12;  // weights, gradients, masters and moments
+    const std::int64_t states = kStates * parameters_of(model, s, rank, {}).count();
+    const std::int64_t passes = peak_of_passes(plan->pipeline, schedule, rank,
+                                               model.layers / (each.ranks * each.chunks), sizes);
+    const std::int64_t scalars = run.ranks[rank].peak_device.total() - (states + ids + passes);
+    EXPECT_GE(scalars, 0) << name_of(each.kind) << " rank " << rank;
+    EXPECT_LE(scalars, 64) << name_of(each.kind) << " rank " << rank << ": of "
+                           << run.ranks[rank].peak_device.total();
+  }
+}
+
+TEST(StageMemory, TotalsAtTheirPeaksFollowTheInstructions) {
+  for (const ModelConfig& model : {four_layers(tiny_gpt2()), four_layers(tiny_llama())}) {
+    for (const Schedules& each : kSchedules) {
+      if (each.ranks != 3) expect_total(each, model);
+    }
+    expect_total({PipelineKind::breadth_first, 2, 2}, model);
+  }
+}
+
 }  // namespace
 }  // namespace zl::test

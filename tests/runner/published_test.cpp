@@ -147,5 +147,56 @@ TEST(Published, RunsOfOneMachineErrTogether) {
   EXPECT_LE(own, sim::kOwnStepError + 0.005);
 }
 
+// A run of a pipeline of two, with other values in some columns.
+Expressed expressed_with(const std::map<std::string, std::string>& other) {
+  std::map<std::string, std::string> row{{"id", "a"},
+                                         {"source", "Zero Bubble"},
+                                         {"gpu", "A100"},
+                                         {"n_gpus", "2"},
+                                         {"layers", "6"},
+                                         {"hidden", "64"},
+                                         {"heads", "4"},
+                                         {"seq", "64"},
+                                         {"micro_batch", "1"},
+                                         {"global_batch", "4"},
+                                         {"tp", "1"},
+                                         {"pp", "2"},
+                                         {"vpp", ""},
+                                         {"schedule", ""},
+                                         {"layers_per_stage", ""},
+                                         {"unit", "s"},
+                                         {"value", "1"},
+                                         {"measured_quantity", "iteration_time"}};
+  for (const auto& [column, value] : other) row[column] = value;
+  std::string head, values;
+  for (const auto& [column, value] : row) {
+    head += (head.empty() ? "" : ",") + column;
+    values += (values.empty() ? "" : ",") + value;
+  }
+  return express(read_published(head + "\n" + values + "\n", "a.csv").front());
+}
+
+TEST(Published, PipelinesHaveTheScheduleAndTheLayersThatAreStated) {
+  const Expressed run = expressed_with({{"schedule", "zb-h1"}, {"layers_per_stage", "2 4"}});
+  ASSERT_TRUE(run.scenario) << run.why_not;
+  const PipelineConfig& pipeline = run.scenario->strategies.front().strategy.pipeline;
+  EXPECT_EQ(pipeline.schedule, PipelineKind::zb_h1);
+  EXPECT_EQ(pipeline.layers_per_stage, (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(expressed_with({{"layers_per_stage", "0 6"}}).why_not, "stages without a layer");
+}
+
+TEST(Published, NumbersThatCannotBeAreReasons) {
+  for (const char* column :
+       {"layers", "pp", "tp", "micro_batch", "global_batch", "n_gpus", "vpp"}) {
+    for (const char* value : {"-1", "9223372036854775807", "4000000000", "two"}) {
+      const Expressed run = expressed_with({{column, value}});
+      EXPECT_FALSE(run.scenario) << column << " " << value;
+      EXPECT_NE(run.why_not, "") << column << " " << value;
+    }
+  }
+  EXPECT_FALSE(expressed_with({{"vpp", "layers/vstage=9223372036854775807"}}).scenario);
+  EXPECT_TRUE(expressed_with({{"tp", "0"}}).scenario) << "0 is not stated, as nothing is";
+}
+
 }  // namespace
 }  // namespace zl

@@ -1,6 +1,11 @@
 // Hand-made traces and a cluster with round numbers, so that tests can price them by hand.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
 #include "core/device/communicator.h"
 #include "core/ops/op.h"
 #include "core/trace/trace.h"
@@ -36,6 +41,19 @@ inline ClusterSpec links_without_latency(int devices) {
 inline std::int64_t sum_of_parts(const StepPrice& step) {
   return step.compute + step.exposed_communication + step.optimizer + step.offload_stall +
          step.bubble + step.host;
+}
+
+// To the picosecond, and in all parts; spreads are sums of doubles.
+inline void expect_same_price(const StepPrice& a, const StepPrice& b, const std::string& what) {
+  const auto parts = [](const StepPrice& step) {
+    return std::array{step.duration,       step.compute,          step.exposed_communication,
+                      step.exposed_tensor, step.exposed_pipeline, step.optimizer,
+                      step.offload_stall,  step.bubble,           step.host,
+                      step.least};
+  };
+  EXPECT_EQ(parts(a), parts(b)) << what;
+  EXPECT_NEAR(a.spread, b.spread, 1e-9) << what;
+  EXPECT_EQ(sum_of_parts(b), b.duration) << what;
 }
 
 inline constexpr std::int64_t kMillisecond = 1'000'000'000;  // picoseconds
