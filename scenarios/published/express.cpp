@@ -1,5 +1,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
@@ -42,6 +43,19 @@ struct ModelShape {
   double batch() const { return static_cast<double>(micro_batch * accumulation * data); }
 };
 
+// "stages of 2 3 3 2 layers"; empty: equal ones.
+std::vector<std::int64_t> layers_by_stage(const CsvRow& row) {
+  const std::string& notes = row.at("notes");
+  if (contains(notes, "stages without a layer")) throw Inexpressible{"stages without a layer"};
+  const std::string begin = "stages of ";
+  const std::size_t at = notes.find(begin);
+  if (at == std::string::npos) return {};
+  std::istringstream words(notes.substr(at + begin.size()));
+  std::vector<std::int64_t> layers;
+  for (std::int64_t each = 0; words >> each;) layers.push_back(each);
+  return layers;
+}
+
 // Of "layers/vstage=2" or a number of chunks.
 std::int64_t chunks_of(const CsvRow& row, const ModelShape& shape) {
   const std::string& text = row.at("vpp");
@@ -80,6 +94,10 @@ void check_kind(const PublishedRun& run) {
     throw Inexpressible{"a program of another kind"};
   }
   if (contains(notes, "async TP")) throw Inexpressible{"asynchronous tensor parallelism"};
+  if (contains(notes, "cross-entropy-loss-fusion") || contains(notes, "defer-embedding-wgrad")) {
+    throw Inexpressible{"another kernel of the loss"};
+  }
+  if (contains(notes, "microbatch-group-size")) throw Inexpressible{"groups of other sizes"};
   if (run.software.empty()) throw Inexpressible{"no profile of its software"};
   if (run.gpu.empty()) throw Inexpressible{"no cluster of its GPU"};
 }
@@ -95,7 +113,8 @@ ModelShape shape_of(const PublishedRun& run) {
   shape.tensor = whole(row, "tp", 1);
   shape.pipeline = whole(row, "pp", 1);
   // A test of one node says its parallel sizes only.
-  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty();
+  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty() &&
+                        !row.at("global_batch").empty();
   shape.ranks = one_node ? stated(row, "gpus_per_node") : stated(row, "n_gpus");
   const std::int64_t model = shape.tensor * shape.pipeline;
   if (shape.ranks % model != 0) throw Inexpressible{"ranks that do not fill the mesh"};
@@ -109,7 +128,7 @@ ModelShape shape_of(const PublishedRun& run) {
   }
   shape.accumulation = batch / (shape.data * shape.micro_batch);
   if (shape.pipeline == 1) shape.chunks = 1;
-  if (shape.layers % (shape.pipeline * shape.chunks) != 0) {
+  if (layers_by_stage(row).empty() && shape.layers % (shape.pipeline * shape.chunks) != 0) {
     throw Inexpressible{"stages of unequal numbers of layers"};
   }
   if (shape.chunks > 1 && shape.accumulation % shape.pipeline != 0) {
@@ -162,13 +181,22 @@ Json model_of(const PublishedRun& run, const ModelShape& shape) {
                 {"max_sequence", shape.sequence}};
   const std::int64_t ffn = whole(row, "ffn", 0), kv_heads = whole(row, "kv_heads", 0);
   if (ffn > 0) model["ffn"] = ffn;
-  if (kv_heads > 0 && is_llama(row)) model["kv_heads"] = kv_heads;
   if (is_llama(row)) {
+    if (kv_heads > 0) model["kv_heads"] = kv_heads;
     model["rope_theta"] = 500000.0;
     model["norm_epsilon"] = 1e-5;
-  } else if (kv_heads > 0 && kv_heads != heads) {
-    throw Inexpressible{"a GPT with grouped queries"};
+    return model;
   }
+  const std::string& notes = row.at("notes");
+  if (kv_heads > 0) model["kv_heads"] = kv_heads;
+  if (contains(notes, "untie-embeddings")) model["tied_embeddings"] = false;
+  if (contains(notes, "qk-layernorm")) model["qk_norm"] = true;
+  if (contains(notes, "rope")) model["position"] = "rope";
+  if (contains(notes, "swiglu")) {
+    model["activation"] = "swiglu";
+    if (ffn == 0) model["ffn"] = shape.hidden * 8 / 3 / 64 * 64;  // Megatron-LM's own default
+  }
+  if (contains(notes, "dropout 0.1")) model["dropout"] = model["attention_dropout"] = 0.1;
   return model;
 }
 
@@ -204,12 +232,19 @@ std::string recompute_of(const PublishedRun& run) {
 }
 
 void add_parallel(const PublishedRun& run, const ModelShape& shape, Json& extension) {
-  if (shape.tensor * shape.pipeline == 1) return;
+  const std::string& notes = run.row.at("notes");
+  const bool two_copies = contains(notes, "num-distributed-optimizer-instances 2");
+  if (shape.tensor * shape.pipeline == 1 && !two_copies) return;
   Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
+  if (two_copies) parallel["replicate"] = 2;
   if (shape.chunks > 1) {
     parallel["schedule"] = "interleaved";
     parallel["virtual_stages"] = shape.chunks;
   }
+  if (contains(notes, "schedule ZB-1p")) parallel["schedule"] = "zb-h1";
+  if (contains(notes, "schedule ZB-2p")) parallel["schedule"] = "zb-h2";
+  const std::vector<std::int64_t> layers = layers_by_stage(run.row);
+  if (!layers.empty()) parallel["layers_per_stage"] = layers;
   const std::string& sequence = run.row.at("seq_parallel");
   if (shape.tensor > 1 && (sequence == "yes" || sequence == "True")) {
     parallel["sequence_parallel"] = true;
@@ -275,6 +310,8 @@ Expressed expressed(const PublishedRun& run, const std::string& software) {
 bool is_memory(const PublishedRun& run) { return run.quantity.starts_with("peak_"); }
 
 bool is_reserved_memory(const PublishedRun& run) { return run.quantity == "peak_memory_reserved"; }
+
+bool is_of_last_rank(const PublishedRun& run) { return contains(run.source, "its own tests"); }
 
 Expressed express(const PublishedRun& run, const std::string& software) {
   try {
