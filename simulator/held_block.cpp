@@ -7,33 +7,45 @@
 namespace zl::sim {
 namespace {
 
-bool is_norm_in_ops(const ModelConfig& model, const SoftwareMemory& software) {
-  const bool in_ops = software.rms_norm == RmsNormKernels::ops && !software.compiled;
-  return model.norm == NormKind::rms_norm && in_ops;
+constexpr std::int64_t kMaskBytes = 1;  // of an element that dropout kept or not
+
+std::int64_t share(std::int64_t bytes, std::int64_t ranks) { return (bytes + ranks - 1) / ranks; }
+
+bool is_norm_in_ops(const BlockProgram& p) {
+  const bool in_ops = p.software.rms_norm == RmsNormKernels::ops && !p.software.compiled;
+  return p.model.norm == NormKind::rms_norm && in_ops;
 }
 
 // A norm over `width` elements, without what it gives.
-std::int64_t norm_bytes(const ModelConfig& model, const SoftwareMemory& software,
-                        std::int64_t stream, std::int64_t width) {
-  const bool is_layer_norm = model.norm == NormKind::layer_norm;
+std::int64_t norm_bytes(const BlockProgram& p, std::int64_t stream, std::int64_t width) {
+  const bool is_layer_norm = p.model.norm == NormKind::layer_norm;
   if (is_layer_norm) return stream * width + 2 * kFloatBytes;  // mean and 1/deviation
-  if (!is_norm_in_ops(model, software)) return stream * width + kFloatBytes;
+  if (!is_norm_in_ops(p)) return stream * width + kFloatBytes;
   // The fp32 operand (the stream itself where that is fp32), and the product before the weight.
   return (kFloatBytes + stream) * width + kFloatBytes;
 }
 
+// The logarithm of each row's sum; or a row's probabilities and, under dropout, its mask and what
+// it left of them.
+std::int64_t score_bytes(const BlockProgram& p) {
+  const ModelConfig& model = p.model;
+  if (!p.software.keeps_scores) return p.cut(kFloatBytes * model.heads);
+  const bool drops = model.attention_dropout > 0;
+  const std::int64_t each = p.element.compute + (drops ? kMaskBytes + p.element.compute : 0);
+  return p.cut(each * model.heads * p.sequence);
+}
+
 // Heads' elements of what attention takes and gives.
-std::int64_t attention_bytes(const ModelConfig& model, const SoftwareMemory& software,
-                             const ElementBytes& element) {
-  const std::int64_t width = model.attention_width();
-  const std::int64_t heads = software.repeats_heads ? model.heads : model.kv_heads;
-  std::int64_t bytes = element.compute * (2 * width + 2 * heads * model.head_size);
-  bytes += kFloatBytes * model.heads;  // the logarithm of each row's sum
+std::int64_t attention_bytes(const BlockProgram& p) {
+  const ModelConfig& model = p.model;
+  const std::int64_t heads = p.software.repeats_heads ? model.heads : model.kv_heads;
+  std::int64_t bytes =
+      p.element.compute * (2 * model.attention_width() + 2 * heads * model.head_size);
   if (model.qk_norm) {
     const std::int64_t normed = (model.heads + model.kv_heads) * model.head_size;
-    bytes += norm_bytes(model, software, element.compute, normed);
+    bytes += norm_bytes(p, p.element.compute, normed);
   }
-  return bytes;
+  return p.cut(bytes) + score_bytes(p);
 }
 
 // Outputs of every so-manieth product that has no bias.
@@ -65,25 +77,61 @@ std::int64_t kept_products(const ModelConfig& model, const SoftwareMemory& softw
   return width;
 }
 
-void add_backward(const ModelConfig& model, const SoftwareMemory& software,
-                  const ElementBytes& element, BlockBytes& block) {
-  const std::int64_t gradient = element.stream * model.hidden;
-  const std::int64_t ffn = element.compute * model.ffn;
-  if (element.casts && !is_gated(model.activation)) {
+// Of torchtitan, whole blocks but for what its list names; of others, all but the parts that the
+// strategy computes again.
+std::int64_t selective_bytes(const BlockProgram& p, const RecomputeConfig& recompute,
+                             const BlockBytes& block) {
+  const std::int64_t compute = p.element.compute;
+  if (p.software.kept_products > 0) {
+    const std::int64_t width = p.model.attention_width() + kept_products(p.model, p.software);
+    return block.input + kFloatBytes * p.model.heads + compute * width;
+  }
+  std::int64_t bytes = block.all();
+  if (recompute.attention) bytes -= score_bytes(p);
+  if (recompute.activation) bytes -= p.cut(compute * p.model.ffn);
+  return bytes;
+}
+
+void add_mlp_backward(const BlockProgram& p, std::int64_t gradient, BlockBytes& block) {
+  const bool gated = is_gated(p.model.activation);
+  const std::int64_t ffn = p.cut(p.element.compute * p.model.ffn);
+  if (p.element.casts && !gated) {
     // The last product's: the cast one of its output, that of its input.
     block.mlp_left = block.all();
-    block.mlp_scratch = gradient + element.compute * model.hidden + ffn;
+    block.mlp_scratch = gradient + p.element.compute * p.model.hidden + ffn;
   } else {
     // The activation's, or both factors', beside that of what it gave, which is no longer kept.
     block.mlp_left = block.all() - ffn;
-    block.mlp_scratch = gradient + (is_gated(model.activation) ? 3 : 2) * ffn;
+    block.mlp_scratch = gradient + (gated ? 3 : 2) * ffn;
   }
-  const bool in_ops = is_norm_in_ops(model, software);
+}
+
+void add_backward(const BlockProgram& p, const RecomputeConfig& recompute, BlockBytes& block) {
+  const std::int64_t gradient = p.rows(p.element.stream * p.model.hidden);
+  add_mlp_backward(p, gradient, block);
+  if (p.software.keeps_scores) {
+    // Probabilities are made again when their backward comes; it takes two gradients of them.
+    const bool again = recompute.mode == RecomputeMode::selective && recompute.attention;
+    if (again) block.mlp_left -= score_bytes(p);
+    block.attention_left = block.attention + (block.norms + block.inputs) / 2;
+    block.attention_scratch =
+        2 * gradient + p.cut(2 * p.element.compute * p.model.heads * p.sequence);
+  }
+  const bool in_ops = is_norm_in_ops(p);
   // The first norm may keep the block's input itself.
-  block.beside_again = in_ops && element.stream < kFloatBytes ? block.input : 0;
-  block.norm_left = (in_ops ? kFloatBytes : element.stream) * model.hidden;
+  block.beside_again = in_ops && p.element.stream < kFloatBytes ? block.input : 0;
+  block.norm_left = p.rows((in_ops ? kFloatBytes : p.element.stream) * p.model.hidden);
   // In ops: two factors' gradients, their sum and what is added, all in fp32.
-  block.norm_scratch = in_ops ? gradient + 4 * kFloatBytes * model.hidden : 3 * gradient;
+  block.norm_scratch = in_ops ? gradient + p.rows(4 * kFloatBytes * p.model.hidden) : 3 * gradient;
+}
+
+// Inputs of the four products, and the gradients of what they gave.
+std::int64_t waiting_bytes(const BlockProgram& p) {
+  const ModelConfig& model = p.model;
+  const std::int64_t stream = p.rows(p.element.compute * 4 * model.hidden);
+  const std::int64_t widths =
+      model.attention_width() + model.ffn + model.qkv_width() + model.ffn_in_width();
+  return stream + p.cut(p.element.compute * widths);
 }
 
 }  // namespace
@@ -94,40 +142,45 @@ ElementBytes element_bytes(DType compute, const SoftwareMemory& software) {
   return {2, 2, false};
 }
 
-BlockBytes block_bytes(const ModelConfig& model, const SoftwareMemory& software,
-                       const ElementBytes& element) {
+std::int64_t BlockProgram::rows(std::int64_t bytes) const {
+  return share(bytes, tensor.sequence_parallel ? tensor.ranks : 1);
+}
+
+std::int64_t BlockProgram::cut(std::int64_t bytes) const { return share(bytes, tensor.ranks); }
+
+BlockBytes block_bytes(const BlockProgram& p, const RecomputeConfig& recompute) {
   BlockBytes block;
-  const std::int64_t hidden = model.hidden;
-  const bool gated = is_gated(model.activation);
-  block.norms = 2 * norm_bytes(model, software, element.stream, hidden);
-  if (software.compiled) {
+  const ElementBytes& element = p.element;
+  const std::int64_t hidden = p.model.hidden;
+  const bool gated = is_gated(p.model.activation);
+  block.norms = 2 * norm_bytes(p, element.stream, hidden);
+  if (p.software.compiled) {
     // The second norm's input is added up again, of the block's and what attention gave.
     block.norms -= (element.stream - element.compute) * hidden;
   }
+  block.norms = p.rows(block.norms);
   // Products that read the first norm and the second. One product of all of them makes one cast.
-  const bool is_packed = model.position == PositionKind::learned;
+  const bool is_packed = p.model.position == PositionKind::learned;
   const std::int64_t readers = (is_packed ? 1 : 3) + (gated ? 2 : 1);
-  block.inputs = element.compute * hidden * (element.casts && !software.compiled ? readers : 2);
-  block.attention = attention_bytes(model, software, element);
+  const bool each_casts = element.casts && !p.software.compiled;
+  block.inputs = p.rows(element.compute * hidden * (each_casts ? readers : 2));
+  block.attention = attention_bytes(p);
   // Inputs and outputs of the activation; of a gate both factors and their product besides, of
-  // which compiled code computes one again.
-  const std::int64_t gate = software.compiled ? 3 : 4;
-  block.mlp = (gated ? gate : 2) * element.compute * model.ffn;
-  block.input = element.stream * hidden;
-  block.selective =
-      block.input + element.compute * model.attention_width() + kFloatBytes * model.heads;
-  if (software.kept_products > 0) {
-    block.selective += element.compute * kept_products(model, software);
-  }
-  add_backward(model, software, element, block);
+  // which fused code computes one again.
+  const std::int64_t gate = p.software.compiled || p.software.fused_activation ? 3 : 4;
+  block.mlp = p.cut((gated ? gate : 2) * element.compute * p.model.ffn);
+  if (p.model.dropout > 0) block.masks = p.rows(2 * kMaskBytes * hidden);
+  block.input = p.rows(element.stream * hidden);
+  block.waiting = waiting_bytes(p);
+  block.selective = selective_bytes(p, recompute, block);
+  add_backward(p, recompute, block);
   return block;
 }
 
-std::int64_t head_input_bytes(const ModelConfig& model, const SoftwareMemory& software,
-                              const ElementBytes& element) {
+std::int64_t head_input_bytes(const BlockProgram& p) {
   // Parts of the rows are kept as they are, before any cast.
-  const std::int64_t input = software.loss_chunks > 1 ? element.stream : element.compute;
-  return norm_bytes(model, software, element.stream, model.hidden) + input * model.hidden;
+  const std::int64_t input = p.software.loss_chunks > 1 ? p.element.stream : p.element.compute;
+  return p.rows(norm_bytes(p, p.element.stream, p.model.hidden) + input * p.model.hidden);
 }
 
 }  // namespace zl::sim

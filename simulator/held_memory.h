@@ -22,6 +22,7 @@ struct HeldPart {
 
 // At the moment of the step at which most is held.
 struct HeldMemory {
+  int rank = 0;  // of the pipeline
   std::string when;
   std::vector<HeldPart> parts;  // none of 0 bytes
   std::int64_t reserved = 0;    // by the allocator
@@ -35,9 +36,11 @@ struct HeldMemory {
 std::string why_not_held(const ModelConfig& model, const Strategy& strategy,
                          const SoftwareMemory& software);
 
-// Of one rank of plain or sharded data parallelism; `sequence` in tokens. Throws Error{invalid}
-// with why_not_held().
+// Of the fullest rank; `sequence` in tokens. Throws Error{invalid} with why_not_held().
 HeldMemory held_memory(const ModelConfig& model, const Strategy& strategy, int ranks,
                        std::int64_t sequence, const SoftwareMemory& software);
+// Of every rank of the pipeline.
+std::vector<HeldMemory> held_by_rank(const ModelConfig& model, const Strategy& strategy, int ranks,
+                                     std::int64_t sequence, const SoftwareMemory& software);
 
 }  // namespace zl::sim

@@ -1,6 +1,9 @@
 #include "simulator/held_program.h"
 
 #include <algorithm>
+#include <array>
+
+#include "core/parallel/tensor_shard.h"
 
 namespace zl::sim {
 namespace {
@@ -8,23 +11,48 @@ namespace {
 constexpr std::int64_t kTokenBytes = 8;  // ids and their targets are 64-bit
 
 // Bytes for each token that the layer keeps, of which more is computed again.
-std::int64_t kept_again(const HeldProgram& program, std::int64_t layer) {
-  const RecomputeConfig& recompute = program.strategy.recompute;
-  if (recompute.mode == RecomputeMode::selective) return program.block.selective;
+std::int64_t kept_again(const HeldProgram& p, std::int64_t layer) {
+  const RecomputeConfig& recompute = p.strategy.recompute;
+  if (recompute.mode == RecomputeMode::selective) return p.block.selective;
+  if (p.strategy.offload.activations) return 0;
   const bool first = recompute.mode != RecomputeMode::every_k || layer % recompute.every == 0;
-  return first ? program.block.input : 0;
+  return first ? p.block.input : 0;
 }
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+bool is_on_device(Tier tier) { return tier == Tier::device; }
 
 }  // namespace
 
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units) {
+  return std::min<std::int64_t>(units.end, model.layers + 1) - std::max(units.begin, 1);
+}
+
+int stage_of(const PipelineConfig& config, int rank, int chunk) {
+  const PipelineShape shape{.ranks = static_cast<int>(config.ranks),
+                            .chunks = static_cast<int>(config.virtual_stages)};
+  return Pipeline{.kind = config.schedule, .shape = shape, .work = {}}.stage_of(rank, chunk);
+}
+
 bool HeldProgram::gathers() const {
-  const bool sharded = ranks > 1 && strategy.zero.stage >= 2;
+  const bool sharded = ranks > 1 && strategy.zero.stage >= software.gathers_from;
   return !software.autocast && (element.compute < weight || sharded);
 }
 
+std::int64_t HeldProgram::head_parameters() const {
+  return block_program.cut(model.vocab * model.hidden);
+}
+
+std::int64_t HeldProgram::logits() const {
+  return block_program.cut(model.vocab) * shard_bytes(tokens, software.loss_chunks);
+}
+
 std::int64_t HeldProgram::block_matrices() const {
-  return model.hidden * (model.qkv_width() + model.attention_width()) +
-         model.hidden * (model.ffn_in_width() + model.ffn);
+  return block_program.cut(model.hidden * (model.qkv_width() + model.attention_width()) +
+                           model.hidden * (model.ffn_in_width() + model.ffn));
 }
 
 bool HeldProgram::is_again(std::int64_t layer) const {
@@ -32,38 +60,100 @@ bool HeldProgram::is_again(std::int64_t layer) const {
   return !recomputes_first_blocks(strategy.recompute.mode) || layer < strategy.recompute.blocks;
 }
 
-HeldProgram held_program(const ModelConfig& model, const Strategy& strategy, int ranks,
+ModelConfig padded_model(const ModelConfig& model, const Strategy& strategy,
+                         const SoftwareMemory& software) {
+  ModelConfig padded = model;
+  padded.vocab = round_up(model.vocab, software.vocab_multiple * strategy.tensor.ranks);
+  return padded;
+}
+
+HeldProgram held_program(const ModelConfig& padded, const Strategy& strategy, int ranks,
                          std::int64_t sequence, const SoftwareMemory& software) {
   const DType compute = strategy.precision.compute_dtype;
   const ElementBytes element = element_bytes(compute, software);
-  HeldProgram program{model, strategy, software, element, block_bytes(model, software, element)};
+  const BlockProgram block{padded, software, element, strategy.tensor, sequence};
+  HeldProgram program{padded,  strategy, software,
+                      element, block,    block_bytes(block, strategy.recompute)};
   program.tokens = strategy.micro_batch * sequence;
-  program.sequence = sequence;
-  program.ranks = ranks / strategy.zero.replicas;
-  program.parameters = model.parameters();
-  program.root_parameters = model.embedding_parameters() + model.head_parameters();
-  program.block_parameters = (program.parameters - program.root_parameters) / model.layers;
+  program.ranks = mesh_of(strategy, ranks).shard;
   const bool is_16_bit = compute != DType::f32;
   program.weight = is_16_bit ? software.weight : kFloatBytes;
   program.gradient = is_16_bit ? software.gradient : kFloatBytes;
+  program.master = is_16_bit ? software.master : 0;
   program.moments = is_16_bit ? software.moments : 2 * kFloatBytes;
   program.scratch = software.step_scratch;
   return program;
+}
+
+void set_rank(HeldProgram& p, int rank) {
+  const PipelineConfig& config = p.strategy.pipeline;
+  const std::vector<UnitRange> stages = split_units(p.model, config);
+  ModelConfig one = p.model;  // blocks are alike
+  one.layers = 1;
+  one.sliding_layers.clear();
+  const ParameterTable table(one, {.ranks = static_cast<int>(p.strategy.tensor.ranks)});
+  std::array<std::int64_t, 3> units{};  // embedding, block, head
+  for (const ParameterSpec& spec : table.specs) units[spec.unit] += spec.count();
+  const bool copies = stages.size() > 1 || p.strategy.separate_tied_gradient;
+  if (p.model.ties_head() && copies) units[2] += p.head_parameters();
+  p.rank_layers = p.root_parameters = 0;
+  for (int chunk = 0; chunk < config.virtual_stages; ++chunk) {
+    const UnitRange& own = stages[stage_of(config, rank, chunk)];
+    p.rank_layers += layers_of(p.model, own);
+    if (own.begin == 0) p.root_parameters += units[0];
+    if (own.end == p.model.layers + 2) p.root_parameters += units[2];
+  }
+  p.block_parameters = units[1];
+  p.parameters = p.root_parameters + p.block_parameters * p.rank_layers;
+}
+
+void set_chunk(HeldProgram& p, const UnitRange& units) {
+  p.layers = layers_of(p.model, units);
+  p.has_embedding = units.begin == 0;
+  p.has_head = units.end == p.model.layers + 2;
 }
 
 std::int64_t shard_bytes(std::int64_t bytes, std::int64_t shards) {
   return (bytes + shards - 1) / shards;
 }
 
+std::int64_t sum(const HeldParts& parts) {
+  std::int64_t bytes = 0;
+  for (const HeldPart& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
 HeldParts state_parts(const HeldProgram& p) {
-  const std::int64_t weights = p.weight * p.parameters;
+  const ZeroConfig& zero = p.strategy.zero;
+  const std::int64_t weights =
+      is_on_device(p.strategy.offload.parameters) ? p.weight * p.parameters : 0;
+  const std::int64_t states = is_on_device(p.strategy.offload.optimizer) ? p.parameters : 0;
   HeldParts parts = {
-      {MemoryTag::parameter, "weights", shard_bytes(weights, p.gathers() ? p.shards(2) : 1)},
-      {MemoryTag::optimizer, "moments", shard_bytes(p.moments * p.parameters, p.shards(1))},
-      {MemoryTag::staging, "tokens and targets", 2 * kTokenBytes * p.tokens}};
+      {MemoryTag::parameter, "weights",
+       shard_bytes(weights, p.gathers() ? p.shards(p.software.gathers_from) : 1)},
+      {MemoryTag::optimizer, "master weights", shard_bytes(p.master * states, p.shards(1))},
+      {MemoryTag::optimizer, "moments", shard_bytes(p.moments * states, p.shards(1))},
+      {MemoryTag::staging, "tokens and targets", 2 * kTokenBytes * p.tokens},
+      {MemoryTag::workspace, "workspaces of libraries", p.software.workspace},
+      {MemoryTag::activation, "other micro-batches", p.others}};
   if (p.ranks > 1 && p.shards(2) == 1) {
     parts.push_back(
         {MemoryTag::communication, "flat gradients", p.software.buckets * p.parameters});
+  }
+  if (zero.stage >= 1) {
+    parts.push_back({MemoryTag::communication, "bucket of gradients",
+                     p.software.reduce_bucket * zero.reduce_bucket_size});
+  }
+  if (p.software.attention_mask) {
+    parts.push_back({MemoryTag::staging, "attention mask", p.tokens * p.block_program.sequence});
+  }
+  if (p.software.dummy_gradients) {
+    parts.push_back({MemoryTag::workspace, "dummy gradients of weights",
+                     p.element.compute * p.block_matrices()});
+  }
+  if (p.strategy.tensor.sequence_parallel) {
+    parts.push_back(
+        {MemoryTag::communication, "gathered rows", p.element.compute * p.model.hidden * p.tokens});
   }
   return parts;
 }
@@ -86,21 +176,41 @@ void add_kept(const HeldProgram& p, std::int64_t layers, bool running, HeldParts
   add("inputs of products", whole * t * p.block.inputs);
   add("attention", whole * t * p.block.attention);
   add("activation of the MLP", whole * t * p.block.mlp);
+  const bool drops = p.model.dropout > 0 && p.has_embedding;
+  add("masks of dropout",
+      whole * t * p.block.masks + (drops ? t * p.block_program.rows(p.model.hidden) : 0));
   add("kept of recomputed blocks", again * t);
   if (p.element.casts) {
     add("16-bit copies of weights", p.element.compute * p.block_matrices() * once);
   }
   // Of rotary positions a complex table, of learned ones their numbers.
   const bool rotary = p.model.position == PositionKind::rope;
-  add("positions", p.sequence * (rotary ? kFloatBytes * p.model.rotary_width() : kTokenBytes));
+  add("positions",
+      p.block_program.sequence * (rotary ? kFloatBytes * p.model.rotary_width() : kTokenBytes));
+}
+
+std::int64_t kept_bytes(const HeldProgram& p) {
+  HeldParts parts;
+  add_kept(p, p.layers, false, parts);
+  if (!p.has_head) return sum(parts);
+  const std::int64_t logits = p.software.loss_chunks == 1 ? p.software.logits_kept * p.logits() : 0;
+  return sum(parts) + head_input_bytes(p.block_program) * p.tokens + logits;
 }
 
 void add_gathered(const HeldProgram& p, std::int64_t blocks, HeldParts& parts) {
   if (!p.gathers()) return;
   const bool stay = p.strategy.zero.stage < 3 && p.ranks > 1;
-  const std::int64_t gathered =
-      p.root_parameters + p.block_parameters * (stay ? p.model.layers : blocks);
+  const std::int64_t all = std::min(stay ? p.rank_layers : blocks, p.rank_layers);
+  const std::int64_t gathered = p.root_parameters + p.block_parameters * all;
   parts.push_back({MemoryTag::communication, "gathered weights", p.element.compute * gathered});
+}
+
+void add_gradients(const HeldProgram& p, std::int64_t passed, HeldParts& parts) {
+  const bool leave = !is_on_device(p.strategy.offload.optimizer) && p.strategy.zero.stage >= 2;
+  const bool whole = p.accumulates() || p.software.flat_gradients;
+  const std::int64_t parameters = leave ? 0 : whole ? p.parameters : passed;
+  parts.push_back(
+      {MemoryTag::gradient, "gradients", shard_bytes(p.gradient * parameters, p.shards(2))});
 }
 
 }  // namespace zl::sim

@@ -71,6 +71,24 @@ struct RunSetup {
   bool operator==(const RunSetup&) const = default;
 };
 
+// Of a prediction whose bar lies across the device's memory: maybe.
+enum class Fits : std::uint8_t { yes, maybe, no };
+const char* name_of(Fits fits);  // "yes", "maybe", "no"
+
+// What the software that a prediction is of would hold itself of the fullest device, in bytes: a
+// prediction with an error bar, beside this core's, which are exact. in_use 0: not known, or the
+// software is this core.
+struct HeldBySoftware {
+  std::int64_t in_use = 0;         // at the peak
+  std::int64_t device = 0;         // with what its allocator, context and libraries take
+  std::int64_t low = 0, high = 0;  // error bar of `device`
+  std::string when;                // the peak is
+
+  bool is_known() const { return in_use > 0; }
+  Fits within(std::int64_t capacity) const;  // 0: no limit
+  bool operator==(const HeldBySoftware&) const = default;
+};
+
 // What a run that did not fit would take of memory without limits; bytes of one rank, 0: unknown.
 struct MemoryNeed {
   std::int64_t in_use = 0;    // of the device, at the peak

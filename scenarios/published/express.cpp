@@ -31,6 +31,10 @@ void check_kind(const PublishedRun& run) {
     throw Inexpressible{"a program of another kind"};
   }
   if (contains(notes, "async TP")) throw Inexpressible{"asynchronous tensor parallelism"};
+  if (contains(notes, "cross-entropy-loss-fusion") || contains(notes, "defer-embedding-wgrad")) {
+    throw Inexpressible{"another kernel of the loss"};
+  }
+  if (contains(notes, "microbatch-group-size")) throw Inexpressible{"groups of other sizes"};
   if (run.software.empty()) throw Inexpressible{"no profile of its software"};
   if (run.gpu.empty()) throw Inexpressible{"no cluster of its GPU"};
 }
@@ -79,13 +83,22 @@ Json model_of(const PublishedRun& run, const RunShape& shape) {
                 {"max_sequence", shape.sequence}};
   const std::int64_t ffn = whole(row, "ffn", 0), kv_heads = whole(row, "kv_heads", 0);
   if (ffn > 0) model["ffn"] = ffn;
-  if (kv_heads > 0 && is_llama(row)) model["kv_heads"] = kv_heads;
   if (is_llama(row)) {
+    if (kv_heads > 0) model["kv_heads"] = kv_heads;
     model["rope_theta"] = 500000.0;
     model["norm_epsilon"] = 1e-5;
-  } else if (kv_heads > 0 && kv_heads != heads) {
-    throw Inexpressible{"a GPT with grouped queries"};
+    return model;
   }
+  const std::string& notes = row.at("notes");
+  if (kv_heads > 0) model["kv_heads"] = kv_heads;
+  if (contains(notes, "untie-embeddings")) model["tied_embeddings"] = false;
+  if (contains(notes, "qk-layernorm")) model["qk_norm"] = true;
+  if (contains(notes, "rope")) model["position"] = "rope";
+  if (contains(notes, "swiglu")) {
+    model["activation"] = "swiglu";
+    if (ffn == 0) model["ffn"] = shape.hidden * 8 / 3 / 64 * 64;  // Megatron-LM's own default
+  }
+  if (contains(notes, "dropout 0.1")) model["dropout"] = model["attention_dropout"] = 0.1;
   return model;
 }
 
@@ -123,6 +136,7 @@ std::string recompute_of(const PublishedRun& run) {
 void add_parallel(const PublishedRun& run, const RunShape& shape, Json& extension) {
   if (shape.tensor * shape.pipeline == 1) return;
   Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
+  if (two_copies) parallel["replicate"] = 2;
   if (shape.chunks > 1) {
     parallel["schedule"] = "interleaved";
     parallel["virtual_stages"] = shape.chunks;
@@ -196,6 +210,8 @@ Expressed expressed(const PublishedRun& run, const std::string& software) {
 bool is_memory(const PublishedRun& run) { return run.quantity.starts_with("peak_"); }
 
 bool is_reserved_memory(const PublishedRun& run) { return run.quantity == "peak_memory_reserved"; }
+
+bool is_of_last_rank(const PublishedRun& run) { return contains(run.source, "its own tests"); }
 
 Expressed express(const PublishedRun& run, const std::string& software) {
   try {

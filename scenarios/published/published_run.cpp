@@ -61,6 +61,9 @@ std::string first_that_fits(const std::array<Rule, count>& rules, std::string_vi
 std::string software_of(const CsvRow& row) {
   if (!row.at("software").empty()) return row.at("software");
   const std::string software = first_that_fits(kSoftware, row.at("source"));
+  const bool unfused = has(row.at("notes"), "attention-backend unfused") ||
+                       has(row.at("notes"), "transformer-impl local");
+  if (software == "megatron-core" && unfused) return "megatron-core-unfused";
   const bool compiled = has(row.at("notes"), "compile") || has(row.at("id"), "compile");
   return software == "torch-fsdp2" && compiled ? "torch-fsdp2-compile" : software;
 }

@@ -34,6 +34,8 @@ std::vector<PublishedRun> catalog_published();
 // Bytes of a device at its peak: in use, or reserved by an allocator.
 bool is_memory(const PublishedRun& run);
 bool is_reserved_memory(const PublishedRun& run);
+// Of the last rank, which logs, and not of the fullest one.
+bool is_of_last_rank(const PublishedRun& run);
 
 // A run in terms of this program, or why it cannot be said in them.
 struct Expressed {

@@ -69,7 +69,8 @@ RunShape shape_of(const PublishedRun& run) {
   shape.tensor = whole(row, "tp", 1);
   shape.pipeline = whole(row, "pp", 1);
   // A test of one node says its parallel sizes only.
-  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty();
+  const bool one_node = row.at("n_gpus").empty() && !row.at("gpus_per_node").empty() &&
+                        !row.at("global_batch").empty();
   shape.ranks = one_node ? stated(row, "gpus_per_node") : stated(row, "n_gpus");
   const std::int64_t model = shape.tensor * shape.pipeline;
   if (shape.ranks % model != 0) throw Inexpressible{"ranks that do not fill the mesh"};

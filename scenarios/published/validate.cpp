@@ -46,8 +46,8 @@ Judged judge_memory(const PublishedRun& run, const std::string& software) {
   if (!bytes && why_not.empty()) judged.why_not = "this core's bytes are its own";
   if (!bytes) return judged;
   judged.measured = expressed.bytes;
-  judged.predicted =
-      static_cast<double>(is_reserved_memory(run) ? bytes->held.reserved : bytes->held.total());
+  const sim::HeldMemory& held = is_of_last_rank(run) ? bytes->ranks.back() : bytes->held;
+  judged.predicted = static_cast<double>(is_reserved_memory(run) ? held.reserved : held.total());
   judged.low = judged.predicted * bytes->low;
   judged.high = judged.predicted * bytes->high;
   return judged;

@@ -36,9 +36,10 @@ SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strateg
     return {{}, std::move(why)};
   }
   const int ranks = static_cast<int>(std::max<std::int64_t>(1, scenario.run.ranks));
-  SoftwareBytes bytes{.software = software.name,
-                      .held = sim::held_memory(scenario.model, strategy, ranks,
-                                               scenario.run.sequence_length, *software.held)};
+  SoftwareBytes bytes{.software = software.name, .held = {}, .ranks = {}};
+  bytes.ranks = sim::held_by_rank(scenario.model, strategy, ranks, scenario.run.sequence_length,
+                                  *software.held);
+  bytes.held = *std::ranges::max_element(bytes.ranks, {}, &sim::HeldMemory::device);
   bytes.low = std::exp(-kBar * software.held->error);
   bytes.high = std::exp(kBar * software.held->error);
   return {std::move(bytes), ""};

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/files/scenario.h"
 #include "simulator/cluster/software.h"
@@ -14,7 +15,8 @@ namespace zl {
 
 struct SoftwareBytes {
   std::string software;
-  sim::HeldMemory held;
+  sim::HeldMemory held;                // of the fullest rank
+  std::vector<sim::HeldMemory> ranks;  // of the pipeline, all of them
   double low = 0, high = 0;  // factors of what is held: the true one lies between, 9 times of 10
 
   std::int64_t least() const;  // bytes in use at the peak

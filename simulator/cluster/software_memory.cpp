@@ -33,15 +33,22 @@ void read_states(JsonObject object, SoftwareMemory& memory) {
   memory.weight = object.count("weight");
   memory.gradient = object.count("gradient");
   memory.moments = object.count("moments");
+  memory.master = object.count("master", 0);
   memory.step_scratch = object.count("step_scratch", 0);
   memory.buckets = object.count("buckets", 0);
+  memory.reduced = object.count("reduced", memory.reduced);
+  memory.reduce_bucket = object.count("reduce_bucket", 0);
   object.finish();
 }
 
 void read_block(JsonObject object, SoftwareMemory& memory) {
   memory.compiled = object.boolean("compiled", false);
   memory.rms_norm = read_rms_norm(object);
+  memory.keeps_scores = object.boolean("keeps_scores", false);
   memory.repeats_heads = object.boolean("repeats_heads", false);
+  memory.fused_activation = object.boolean("fused_activation", false);
+  memory.attention_mask = object.boolean("attention_mask", false);
+  memory.dummy_gradients = object.boolean("dummy_gradients", false);
   memory.kept_products = object.count("kept_products", 0);
   object.finish();
 }
@@ -55,6 +62,7 @@ void read_logits(JsonObject object, SoftwareMemory& memory) {
 }
 
 void read_device(JsonObject object, SoftwareMemory& memory) {
+  memory.workspace = object.bytes("workspace", 0);
   memory.context = object.bytes("context", 0);
   memory.library = object.bytes("library", 0);
   memory.reserve = object.number("reserve", 1.0);
@@ -68,6 +76,12 @@ SoftwareMemory parse_software_memory(JsonObject object) {
   SoftwareMemory memory;
   memory.autocast = object.boolean("autocast", false);
   memory.stages = read_stages(object);
+  memory.gathers_from = static_cast<int>(object.count("gathers_from", memory.gathers_from));
+  memory.model_parallel = object.boolean("model_parallel", false);
+  memory.offloads = object.boolean("offloads", false);
+  memory.vocab_multiple = object.count("vocab_multiple", 1);
+  if (memory.vocab_multiple < 1) object.fail("vocab_multiple", "0 is not at least 1");
+  memory.flat_gradients = object.boolean("flat_gradients", false);
   read_states(object.object("bytes_per_parameter"), memory);
   read_block(object.object("block"), memory);
   read_logits(object.object("bytes_per_logit"), memory);

@@ -120,8 +120,9 @@ TEST(HeldMemory, CompiledBlocksKeepWhatThePartitionerHandsOn) {
     SoftwareMemory memory = load_software("torch-fsdp2-compile").held.value();
     memory.autocast = each["autocast"];
     each["sequence"] = each["tokens"];
+    const ModelConfig model = model_of(each);
     const ElementBytes element = element_bytes(DType::bf16, memory);
-    const BlockBytes block = block_bytes(model_of(each), memory, element);
+    const BlockBytes block = block_bytes({model, memory, element, {}, each["tokens"]}, {});
     const double tokens = each["tokens"], expected = each["bytes"]["activations"];
     EXPECT_NEAR(tokens * static_cast<double>(block.all()) / expected, 1, 1e-3) << each;
   }

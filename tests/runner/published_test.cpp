@@ -56,8 +56,8 @@ TEST(Published, EveryRunIsPredictedOrSaysWhyNot) {
   EXPECT_GE(predicted, 200);
 }
 
-// Only profiles with a section `memory` predict bytes. In sample: the runs fitted what allocators
-// reserve.
+// Two numbers were fitted to these rows, what allocators reserve under torch-fsdp2, eager and
+// compiled; bars claim nine in ten.
 TEST(Published, BytesAreWithinTheirBars) {
   static const std::vector<PublishedRun> runs = catalog_published();
   const std::vector<Judged> bytes = judge_published_memory(runs);
@@ -67,10 +67,15 @@ TEST(Published, BytesAreWithinTheirBars) {
     EXPECT_NE(each.is_predicted(), !each.why_not.empty()) << each.run->id;
     if (!each.is_predicted()) continue;
     predicted.push_back(&each);
-    EXPECT_TRUE(each.is_inside()) << each.run->id << " " << each.predicted;
   }
-  EXPECT_GE(predicted.size(), 4U);
-  EXPECT_LE(accuracy_of(predicted).mape, 0.03);
+  EXPECT_GE(predicted.size(), 55U);
+  const Accuracy accuracy = accuracy_of(predicted);
+  EXPECT_LE(accuracy.mape, 0.015);
+  EXPECT_LE(accuracy.p95, 0.05);
+  EXPECT_GE(accuracy.inside, 0.9);
+  for (const Accuracy& each : accuracy_by_source(bytes)) {
+    EXPECT_LE(each.mape, 0.035) << each.source << " " << each.software;
+  }
 }
 
 // Nine in ten by the bars' claim; one in ten fewer may be chance.

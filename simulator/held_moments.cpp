@@ -1,0 +1,188 @@
+#include "simulator/held_moments.h"
+
+#include <algorithm>
+
+namespace zl::sim {
+namespace {
+
+// All that the forward kept, when the loss or the head goes backward.
+HeldParts before_backward(const HeldProgram& p) {
+  HeldParts parts = state_parts(p);
+  add_kept(p, p.layers, false, parts);
+  const std::int64_t input = head_input_bytes(p.block_program);
+  parts.push_back({MemoryTag::activation, "input of the head", input * p.tokens});
+  if (p.element.casts) {
+    parts.push_back({MemoryTag::activation, "16-bit copy of the head",
+                     p.element.compute * p.head_parameters()});
+  }
+  add_gathered(p, 1, parts);
+  add_gradients(p, 0, parts);
+  return parts;
+}
+
+// Gradients of the rows that the head has passed, all but the last part of them.
+std::int64_t rows_before(const HeldProgram& p) {
+  const std::int64_t chunks = p.software.loss_chunks;
+  if (chunks == 1) return p.block_program.rows(p.element.compute * p.model.hidden) * p.tokens;
+  return p.element.stream * p.model.hidden * (p.tokens - shard_bytes(p.tokens, chunks));
+}
+
+HeldParts at_loss(const HeldProgram& p) {
+  HeldParts parts = before_backward(p);
+  const std::int64_t chunks = p.software.loss_chunks;
+  const std::int64_t made = p.software.logits_kept * p.logits();
+  // What is computed again for a part of the rows is scratch.
+  const MemoryTag tag = chunks > 1 ? MemoryTag::workspace : MemoryTag::activation;
+  parts.push_back({tag, "softmax of logits", made});
+  parts.push_back(
+      {MemoryTag::workspace, "gradients of logits", p.software.logits_scratch * p.logits()});
+  if (chunks == 1) return parts;
+  // Of the parts before: their weight gradients' sum, and the gradients of their rows.
+  parts.push_back(
+      {MemoryTag::workspace, "gradient of the head", p.element.compute * p.head_parameters()});
+  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p)});
+  return parts;
+}
+
+// The head's gradient beside that of the logits; cast to the weights' type; or added to that of the
+// parts before, not in place. A copy of the weights is no longer there in the latter two.
+std::int64_t head_scratch(const HeldProgram& p) {
+  const std::int64_t head = p.software.flat_gradients ? 0 : p.element.compute * p.head_parameters();
+  const std::int64_t cast = p.element.casts ? p.gradient * p.head_parameters() : 0;
+  const std::int64_t summed = (p.element.casts ? 2 : 3) * head;
+  return std::max(
+      {p.element.compute * p.logits() + head, cast, p.software.loss_chunks > 1 ? summed : 0});
+}
+
+HeldParts at_head(const HeldProgram& p) {
+  HeldParts parts = before_backward(p);
+  parts.push_back({MemoryTag::workspace, "gradients of logits and head", head_scratch(p)});
+  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p)});
+  return parts;
+}
+
+// The head's gradient waits: for the embedding's where they share a table, or to be reduced.
+void add_waiting_head(const HeldProgram& p, HeldParts& parts) {
+  if (!p.has_head || p.software.flat_gradients) return;
+  const bool waits = p.gathers() || p.model.ties_head();
+  if (!waits && p.accumulates()) return;  // it is added to that of the steps before
+  const std::int64_t bytes = p.gathers() ? p.element.compute : p.gradient;
+  parts.push_back({waits ? MemoryTag::workspace : MemoryTag::gradient, "gradient of the head",
+                   bytes * p.head_parameters()});
+}
+
+// Weights and gradients under way while a block goes backward: the next block's weights are
+// gathered ahead, and the gradients of the one before are being reduced.
+void add_under_way(const HeldProgram& p, std::int64_t layer, HeldParts& parts) {
+  add_gathered(p, layer > 0 ? 2 : 1, parts);
+  if (p.gathers() && layer + 1 < p.layers) {
+    parts.push_back({MemoryTag::communication, "gradients being reduced",
+                     p.software.reduced * p.block_parameters});
+  }
+}
+
+HeldParts before_block(const HeldProgram& p, std::int64_t layer) {
+  HeldParts parts = state_parts(p);
+  add_kept(p, layer, true, parts);
+  add_waiting_head(p, parts);
+  return parts;
+}
+
+// The MLP of a block goes backward: all that the block keeps is there (again).
+HeldParts at_mlp(const HeldProgram& p, std::int64_t layer) {
+  HeldParts parts = before_block(p, layer);
+  parts.push_back({MemoryTag::activation, "block that goes backward", p.block.mlp_left * p.tokens});
+  if (p.is_again(layer)) {
+    parts.push_back({MemoryTag::activation, "its input", p.block.beside_again * p.tokens});
+  }
+  if (p.element.casts) {
+    parts.push_back({MemoryTag::activation, "16-bit copies of its weights",
+                     p.element.compute * p.block_matrices()});
+  }
+  const std::int64_t matrix = p.gathers() ? p.element.compute * p.model.hidden * p.model.ffn : 0;
+  parts.push_back({MemoryTag::workspace, "gradients of weights", matrix});
+  parts.push_back({MemoryTag::workspace, "scratch of the MLP", p.block.mlp_scratch * p.tokens});
+  add_under_way(p, layer, parts);
+  add_gradients(p, p.block_parameters * (p.layers - 1 - layer), parts);
+  return parts;
+}
+
+HeldParts at_attention(const HeldProgram& p, std::int64_t layer) {
+  HeldParts parts = before_block(p, layer);
+  parts.push_back(
+      {MemoryTag::activation, "block that goes backward", p.block.attention_left * p.tokens});
+  parts.push_back(
+      {MemoryTag::workspace, "scratch of attention", p.block.attention_scratch * p.tokens});
+  add_under_way(p, layer, parts);
+  add_gradients(p, p.block_parameters * (p.layers - 1 - layer), parts);
+  return parts;
+}
+
+// The first norm of a block goes backward: the gradients of its weights are there.
+HeldParts at_norm(const HeldProgram& p, std::int64_t layer) {
+  HeldParts parts = before_block(p, layer);
+  parts.push_back(
+      {MemoryTag::activation, "block that goes backward", p.block.norm_left * p.tokens});
+  parts.push_back({MemoryTag::workspace, "scratch of the norm", p.block.norm_scratch * p.tokens});
+  add_under_way(p, layer, parts);
+  std::int64_t passed = p.layers - 1 - layer;
+  if (p.gathers()) {
+    parts.push_back(
+        {MemoryTag::workspace, "gradients of weights", p.element.compute * p.block_parameters});
+  } else {
+    ++passed;
+  }
+  add_gradients(p, p.block_parameters * passed, parts);
+  return parts;
+}
+
+// After the embedding: FSDP reduces what is in no block.
+HeldParts at_root(const HeldProgram& p) {
+  HeldParts parts = state_parts(p);
+  const std::int64_t blocks = p.block_parameters * p.rank_layers;
+  if (p.gathers()) {
+    parts.push_back(
+        {MemoryTag::workspace, "gradients being reduced", p.software.reduced * p.root_parameters});
+    parts.push_back({MemoryTag::communication, "gradients outside of blocks",
+                     p.element.compute * p.root_parameters});
+  } else if (!p.software.flat_gradients) {
+    add_waiting_head(p, parts);
+    parts.push_back(
+        {MemoryTag::workspace, "gradient of the embedding", p.gradient * p.head_parameters()});
+  }
+  add_gradients(p, blocks, parts);
+  return parts;
+}
+
+HeldParts at_step(const HeldProgram& p) {
+  HeldParts parts = state_parts(p);
+  add_gradients(p, p.parameters, parts);
+  const bool here = p.strategy.offload.optimizer == Tier::device;
+  parts.push_back({MemoryTag::optimizer, "scratch of the optimizer",
+                   here ? shard_bytes(p.scratch * p.parameters, p.shards(1)) : 0});
+  return parts;
+}
+
+}  // namespace
+
+void backward_moments(const HeldProgram& p, std::int64_t first_layer, const TakeMoment& take) {
+  if (p.has_head) {
+    take("backward of the loss", at_loss(p));
+    take("backward of the head", at_head(p));
+  }
+  for (std::int64_t layer = p.layers - 1; layer >= 0; --layer) {
+    const std::string name = "layer " + std::to_string(first_layer + layer + 1);
+    take("backward of the MLP of " + name, at_mlp(p, layer));
+    if (p.block.attention_left > 0) {
+      take("backward of the attention of " + name, at_attention(p, layer));
+    }
+    take("end of the backward of " + name, at_norm(p, layer));
+  }
+}
+
+void step_moments(const HeldProgram& p, const TakeMoment& take) {
+  if (p.has_embedding) take("end of the backward", at_root(p));
+  take("step of the optimizer", at_step(p));
+}
+
+}  // namespace zl::sim
