@@ -35,7 +35,7 @@ void save_perfetto(const Study& study, const std::vector<const StrategyStudy*>& 
     if (!each->recording) continue;
     for (TimedTrace& one : timed(*each, trace_name(study.scenario, each->imported, "sim"))) {
       traces.push_back(std::move(one));
-      named.push_back({traces.back().name, &traces.back().trace, traces.back().passes});
+      named.push_back(traces.back().named());
     }
   }
   write(file, perfetto_json(named));

@@ -30,6 +30,7 @@
 #include "gui/views/compare_page.h"
 #include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
+#include "gui/views/mesh_panel.h"
 #include "gui/views/notice_bar.h"
 #include "gui/views/pages.h"
 #include "gui/views/runs_page.h"
@@ -101,10 +102,12 @@ void MainWindow::follow_session() {
   connect(&session_, &Session::study_changed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::failed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::document_changed, this, &MainWindow::follow_files);
-  connect(form_, &ScenarioDock::list_typed, this, [this](const QString& key, const QString& list) {
+  const auto sweep = [this](const QString& key, const QString& list) {
     show_view("sweep");
     sweep_->ask(key, list);
-  });
+  };
+  connect(form_, &ScenarioDock::list_typed, this, sweep);
+  connect(&form_->mesh(), &MeshPanel::list_typed, this, sweep);
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this] {
     // Editors write a new file in the place of the old one, which is then watched no more.
     QTimer::singleShot(kSettledMilliseconds, this, [this] {

@@ -20,6 +20,7 @@ class Pages;
 class RunsPage;
 class ScenarioDock;
 class StrategyView;
+class PlanPage;
 class SweepPage;
 class TableModel;
 class TrainPage;
@@ -93,6 +94,7 @@ class MainWindow : public QMainWindow {
   void save_file(const QString& title, const QString& name, const QString& filter,
                  const std::function<void(const QString&)>& write);
   void export_report(bool stored);
+  void export_plan();
   void build_export_menu(QMenu& menu);
   void toggle_table();
   void save_scenario();
@@ -107,6 +109,7 @@ class MainWindow : public QMainWindow {
   QStringList recent_;
   StrategyView* strategies_ = nullptr;
   SweepPage* sweep_ = nullptr;
+  PlanPage* plan_ = nullptr;
   RunsPage* runs_ = nullptr;
   TrainPage* training_ = nullptr;
   ComparePage* comparison_ = nullptr;

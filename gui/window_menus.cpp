@@ -18,6 +18,7 @@
 #include "gui/views/chart_page.h"
 #include "gui/views/notice_bar.h"
 #include "gui/views/pages.h"
+#include "gui/views/plan_page.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/train_page.h"
@@ -124,7 +125,13 @@ void MainWindow::build_export_menu(QMenu& menu) {
   add(menu, tr("Report of the &stored runs…"), "Ctrl+Shift+D", [this] { export_report(true); });
 }
 
+void MainWindow::export_plan() {
+  save_file(tr("Report of the plan"), "plan.html", tr("Pages (*.html *.md)"),
+            [this](const QString& file) { plan_->save_report(file); });
+}
+
 void MainWindow::export_report(bool stored) {
+  if (!stored && pages_->current() == "plan" && plan_->has_plans()) return export_plan();
   const auto study = session_.study();
   if (!stored && !study) return say(tr("Nothing is simulated yet."));
   const QString title = stored ? tr("Report of the stored runs") : tr("Report of what is shown");

@@ -49,9 +49,11 @@ void MainWindow::add_deciding_views() {
   add_view({decide, "sweep", tr("Sweep"),
             tr("Lists of clusters, batches, lengths: a row of every combination")},
            sweep_);
+  plan_ = new PlanPage(session_, this);
   add_view({decide, "plan", tr("Plan"),
             tr("Every mesh, schedule, stage and recomputation: the best of them")},
-           new PlanPage(session_, this));
+           plan_);
+  connect(plan_, &PlanPage::report_wanted, this, &MainWindow::export_plan);
   add_view({compare, "memory", tr("Memory"), tr("Peak bytes by owner against the capacity")},
            make_memory_page(session_, this));
   add_view({compare, "time", tr("Time"), tr("The parts of a step, with error bars")},

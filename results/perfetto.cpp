@@ -154,12 +154,39 @@ class Process {
   std::int64_t times_ = 1;  // that the event came, of which the first is shown
 };
 
+// One end of an arrow between processes, which are numbered from 1.
+std::string message_end(const char* type, std::size_t process, const TraceEvent& event,
+                        std::int64_t time, std::size_t id) {
+  return fmt::format(R"({{"ph":"{}","pid":{},"tid":{},"ts":{},"cat":"message","name":"message",)"
+                     R"("id":"message{}")",
+                     type, process + 1, track_of(event), microseconds(time), id);
+}
+
+// Behind all slices: readers attach an arrow to slices that they know. It ends where both messages
+// are under way, for a receive may be posted long before what it waits for is sent.
+void add_messages(std::span<const NamedTrace> traces, std::string& out) {
+  std::size_t id = 0;
+  for (std::size_t from = 0; from < traces.size(); ++from) {
+    for (const SentMessage& message : traces[from].sent) {
+      const std::size_t to = from + static_cast<std::size_t>(message.to);
+      const TraceEvent& send = traces[from].trace->events()[std::size_t(message.sent)];
+      const TraceEvent& receive = traces[to].trace->events()[std::size_t(message.received)];
+      const std::int64_t start = send.timing.start_ns;
+      const std::int64_t end = std::max(start, receive.timing.start_ns);
+      if (!is_slice(send) || !is_slice(receive) || end >= receive.timing.end_ns) continue;
+      out += ",\n" + message_end("s", from, send, start, ++id) + "}";
+      out += ",\n" + message_end("f", to, receive, end, id) + R"(,"bp":"e"})";
+    }
+  }
+}
+
 }  // namespace
 
 std::string perfetto_json(std::span<const NamedTrace> traces) {
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   int id = 0;
   for (const NamedTrace& named : traces) Process(out, ++id).write(named);
+  add_messages(traces, out);
   return out + "\n]}\n";
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
-#include "core/trace/event.h"
 #include "results/report_sections.h"
 #include "results/report_stages.h"
 
@@ -86,37 +85,6 @@ std::string series_name(const CollectiveTotals& totals) {
 double per_step(const CollectiveTotals& totals, const RunResult& run) {
   return static_cast<double>(totals.bytes) /
          static_cast<double>(std::max<std::int64_t>(1, run.steps));
-}
-
-Table lanes_table(const ReportStep& step) {
-  Table table{{{"stream", Align::left},
-               {"operations"},
-               {"busy", Align::right, Unit::seconds},
-               {"share of the step", Align::right, Unit::fraction}},
-              {}};
-  for (const ChartLane& lane : step.lanes) {
-    double busy = 0;
-    for (const ChartSpan& span : lane.spans) busy += span.end - span.start;
-    table.rows.push_back({lane.name, static_cast<std::int64_t>(lane.spans.size()), busy,
-                          step.seconds > 0 ? Cell(busy / step.seconds) : Cell()});
-  }
-  return table;
-}
-
-ReportPart lanes_part(const ReportStep& step) {
-  if (!step.problem.empty()) return {step.strategy, "Not simulated: " + step.problem, "", {}};
-  LaneChart chart;
-  chart.text = {
-      "One step of " + step.strategy,
-      "One lane per stage of a pipeline and per stream of a rank; operations are coloured "
-      "by their phase. The table says how busy each is."};
-  chart.duration = step.seconds;
-  chart.lanes = step.lanes;
-  for (std::size_t i = 0; i < kPhases; ++i) {
-    chart.series.emplace_back(name_of(static_cast<Phase>(i)));
-  }
-  return {step.strategy, "The last step takes " + readable(step.seconds, Unit::seconds) + ".",
-          svg_lanes(chart), lanes_table(step)};
 }
 
 }  // namespace
@@ -265,19 +233,6 @@ ReportSection communication_section(const ReportScenario& scenario) {
       "Wire bytes that one rank sends, by axis of the mesh, and what offload moves between tiers, "
       "averaged over all steps. The group \"control\" is loss, overflow flag, norm and stop vote.";
   return {"Communication", {{"", text, svg_bars(chart), table}}};
-}
-
-ReportSection timeline_section(const ReportScenario& scenario) {
-  ReportSection section{"Timeline of one step", {}};
-  section.parts.push_back(
-      {"",
-       "Simulated when this report was written, with the prices that the "
-       "cluster has now; a strategy that does not fit as if it did. Where operations are too "
-       "short to be seen, a block is as high as they fill the time.",
-       "",
-       {}});
-  for (const ReportStep& step : scenario.steps) section.parts.push_back(lanes_part(step));
-  return section;
 }
 
 double host_seconds(const RunResult& run) {

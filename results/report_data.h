@@ -36,6 +36,8 @@ struct ReportStep {
   double seconds = 0;
   std::vector<ChartLane> lanes;  // a span's series is its Phase
   std::string problem;           // why there is none
+  Table longest = {};            // its work, the longest first
+  Table levers = {};             // what twice as much of one thing would do
 };
 
 // Runs side by side: of one scenario they differ in the strategy, the backend, and the software
@@ -46,6 +48,20 @@ struct ReportScenario {
   std::int64_t capacity = 0;                               // device bytes of a rank; 0: unlimited
   std::vector<ReportRun> runs;                             // by strategy, then backend
   std::vector<ReportStep> steps;                           // one per strategy
+};
+
+// A heading, text, a chart and a table.
+struct ReportPart {
+  std::string heading;  // of the part, or of one chart and table within it
+  std::string text;
+  std::string svg;        // empty: no chart
+  Table table;            // no columns: none
+  std::string code = {};  // lines as they stand, such as those of a file
+};
+
+struct ReportSection {
+  std::string title;
+  std::vector<ReportPart> parts;
 };
 
 struct ReportEnvironment {
@@ -60,6 +76,7 @@ struct Report {
   std::string written_by;
   std::vector<ReportScenario> scenarios;
   std::vector<ReportEnvironment> environments;
+  ReportSection published = {};  // no parts: no predictions of published runs are stored
 };
 
 // Seconds of the median step that its named parts leave: waiting for the host.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "results/report_sections.h"
 #include "results/xml.h"
@@ -23,6 +24,7 @@ h3 { font-size: 17px; margin: 28px 0 6px; }
 h4 { font-size: 15px; margin: 18px 0 4px; }
 p { margin: 4px 0 10px; max-width: 75ch; }
 a { color: var(--link); }
+pre { background: var(--head); font-size: 12.5px; overflow-x: auto; padding: 8px 10px; }
 .faint, footer { color: var(--faint); }
 nav ul { columns: 2; margin: 8px 0; padding-left: 20px; }
 .scroll { overflow-x: auto; margin: 8px 0 16px; }
@@ -40,6 +42,7 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--ink); paint-order: stro
 svg text.faint { fill: var(--faint); font-size: 11px; }
 svg text.bad { fill: var(--bad); font-weight: 600; }
 svg .grid { stroke: var(--grid); }
+svg .edge { stroke: var(--page); }
 svg .cut { stroke: var(--page); stroke-width: 3; }
 svg .limit { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 6 3; }
 svg .bar { stroke: var(--page); stroke-width: 0.5; }
@@ -52,6 +55,7 @@ svg .mark { fill: var(--page); stroke: var(--ink); stroke-width: 2; }
   th, td, td.long { white-space: normal; min-width: 0; }
   h2, h3, h4 { break-after: avoid; } .keep, tr { break-inside: avoid; }
   svg.chart { min-width: 0; } thead { display: table-header-group; }
+  pre { white-space: pre-wrap; font-size: 8px; }
   section.scenario + section.scenario { break-before: page; } }
 )css";
 
@@ -65,6 +69,9 @@ std::string exact(const Cell& cell) {
 std::string cell_html(const Cell& cell, const Column& column) {
   constexpr std::size_t kLong = 40;
   const std::string text = readable(cell, column.unit);
+  if (text.starts_with("https://")) {
+    return fmt::format("<td><a href=\"{0}\">{0}</a></td>", xml_escaped(text));
+  }
   const char* style = column.align == Align::right ? " class=\"number\""
                       : text.size() > kLong        ? " class=\"long\""
                                                    : "";
@@ -93,6 +100,14 @@ std::string table_html(const Table& table, const std::string& caption) {
   return out + "</tbody>\n</table></div>\n";
 }
 
+// xml_escaped() takes control characters away, the ends of lines too.
+std::string lines_escaped(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += xml_escaped(line) + "\n";
+  return out;
+}
+
 // A heading stays on the page of what it is of: text and chart, or else the table.
 std::string part_html(const ReportPart& part, const std::string& above,
                       const std::string& caption) {
@@ -100,6 +115,7 @@ std::string part_html(const ReportPart& part, const std::string& above,
   std::string out = "<div class=\"keep\">\n" + above;
   if (!part.heading.empty()) out += "<h4>" + xml_escaped(part.heading) + "</h4>\n";
   if (!part.text.empty()) out += "<p>" + xml_escaped(part.text) + "</p>\n";
+  if (!part.code.empty()) out += "<pre>" + lines_escaped(part.code) + "</pre>\n";
   if (part.svg.empty()) {
     constexpr std::size_t kFewRows = 20;
     const bool few = part.table.rows.size() <= kFewRows;
@@ -143,29 +159,47 @@ std::string contents_html(const Report& report) {
     out += fmt::format("<li><a href=\"#scenario-{}\">{}</a><span class=\"faint\">{}</span></li>\n",
                        i, xml_escaped(scenario.name), xml_escaped(facts));
   }
+  if (!report.published.parts.empty()) {
+    out += "<li><a href=\"#published\">" + xml_escaped(report.published.title) + "</a></li>\n";
+  }
   return out + "<li><a href=\"#environment\">Environment</a></li>\n</ul></nav>\n";
+}
+
+// All before the first section. `about`: below the title, faint.
+std::string head_html(const std::string& title, const std::string& about) {
+  const std::string name = xml_escaped(title);
+  return "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
+         "<meta charset=\"utf-8\"/>\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+         "<title>" +
+         name + "</title>\n<style>" + kStyle + svg_style() + "</style>\n</head>\n<body>\n" +
+         svg_hatches() + "<h1>" + name + "</h1>\n<p class=\"faint\">" + xml_escaped(about) +
+         "</p>\n";
 }
 
 }  // namespace
 
 std::string report_html(const Report& report) {
-  std::string out =
-      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
-      "<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<title>zerolab report</title>\n<style>";
-  out += kStyle + svg_style() + "</style>\n</head>\n<body>\n" + svg_hatches();
-  out += fmt::format("<h1>zerolab report</h1>\n<p class=\"faint\">{} · {} · {}</p>\n",
-                     xml_escaped(report.database), xml_escaped(report.written_at),
-                     xml_escaped(report.written_by));
-  out += contents_html(report) + "<main>\n";
+  std::string out = head_html("zerolab report", report.database + " · " + report.written_at +
+                                                    " · " + report.written_by) +
+                    contents_html(report) + "<main>\n";
   for (std::size_t i = 0; i < report.scenarios.size(); ++i) {
     out += scenario_html(report.scenarios[i], i);
+  }
+  if (!report.published.parts.empty()) {
+    out += "<section class=\"scenario\" id=\"published\">\n" + section_html(report.published, "") +
+           "</section>\n";
   }
   out += "<section id=\"environment\">\n<h2>Environment</h2>\n" +
          table_html(environment_table(report.environments), "Machines and builds of the runs") +
          "</section>\n</main>\n</body>\n</html>\n";
   return out;
+}
+
+std::string page_html(const ReportPage& page) {
+  std::string out = head_html(page.title, page.about) + "<main>\n";
+  for (const ReportSection& section : page.sections) out += section_html(section, "");
+  return out + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace zl

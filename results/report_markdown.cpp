@@ -26,6 +26,8 @@ std::string section_markdown(const ReportSection& section) {
   for (const ReportPart& part : section.parts) {
     if (!part.heading.empty()) out += "#### " + markdown_escaped(part.heading) + "\n\n";
     if (!part.text.empty()) out += markdown_escaped(part.text) + "\n\n";
+    if (!part.code.empty())
+      out += "```\n" + part.code + (part.code.back() == '\n' ? "" : "\n") + "```\n\n";
     out += table_markdown(part.table);
   }
   return out;
@@ -43,7 +45,15 @@ std::string report_markdown(const Report& report) {
       out += section_markdown(section);
     }
   }
+  if (!report.published.parts.empty()) out += section_markdown(report.published);
   return out + "## Environment\n\n" + render(environment_table(report.environments), Format::md);
+}
+
+std::string page_markdown(const ReportPage& page) {
+  std::string out =
+      "# " + markdown_escaped(page.title) + "\n\n" + markdown_escaped(page.about) + "\n\n";
+  for (const ReportSection& section : page.sections) out += section_markdown(section);
+  return out;
 }
 
 }  // namespace zl

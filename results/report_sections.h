@@ -1,4 +1,4 @@
-// The parts of a report that both pages have: a heading, text, charts and tables.
+// The parts of a report that both pages have.
 // Ownership: values. Threads: pure functions.
 #pragma once
 
@@ -10,16 +10,10 @@
 
 namespace zl {
 
-struct ReportPart {
-  std::string heading;  // of the part, or of one chart and table within it
-  std::string text;
-  std::string svg;  // empty: no chart
-  Table table;      // no columns: none
-};
-
-struct ReportSection {
-  std::string title;
-  std::vector<ReportPart> parts;
+// A page of other sections than a scenario's, such as a plan's.
+struct ReportPage {
+  std::string title, about;  // about: when it was written, of what
+  std::vector<ReportSection> sections;
 };
 
 // Summary, training, fits, memory, step time, throughput, communication, timeline, simulated and

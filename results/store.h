@@ -85,6 +85,15 @@ struct Prediction {
   double step_time_error = 0, peak_device_error = 0, wire_bytes_error = 0;
 };
 
+// A run that others published beside what was predicted of it, with the error bar.
+struct PublishedPrediction {
+  std::string run, source, link;
+  std::string software, gpu;
+  bool is_memory = false;  // bytes of a device at its peak; else seconds of a step
+  double measured = 0, predicted = 0, low = 0, high = 0;
+  std::string predicted_at = {};  // UTC, ISO 8601; of those that are read
+};
+
 // A run under way in some program.
 struct LiveRun {
   std::int64_t id = 0;
@@ -140,6 +149,10 @@ class Store {
 
   // Everything that was both predicted and measured, by scenario and strategy.
   std::vector<Prediction> predictions();
+
+  // Published runs: of each run, quantity and software the newest prediction stays.
+  void keep_published(std::span<const PublishedPrediction> predictions);
+  std::vector<PublishedPrediction> published();
 
   // The next five change all of the runs or, throwing Error{invalid} that names every id that no
   // run has, none. Tags are names separated by spaces.

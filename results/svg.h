@@ -41,6 +41,7 @@ struct BarChart {
 struct ChartSpan {
   double start = 0, end = 0;  // seconds
   std::size_t series = 0;
+  std::string text = {};  // in the span, where there is room for it
 };
 
 struct ChartLane {
@@ -73,7 +74,7 @@ struct CurveChart {
 std::string svg_bars(const BarChart& chart);
 
 // Neighbours of one series closer than a pixel are drawn as one block, as high as the share of its
-// width that they fill: areas are proportional to busy time.
+// width that they fill: areas are proportional to busy time. Spans with a text have edges.
 std::string svg_lanes(const LaneChart& chart);
 
 // Values over steps; on a logarithmic axis, and said, where a linear one would squeeze them. Of

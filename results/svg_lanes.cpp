@@ -48,6 +48,14 @@ class Block {
   std::map<std::size_t, double> busy_;
 };
 
+// What a span says of itself; of neighbours that say nothing the edges would only be in the way.
+void draw_text(Svg& svg, const Scale& scale, const ChartSpan& span, double top) {
+  const double begin = scale.x(span.start), end = scale.x(span.end);
+  if (span.text.empty() || end - begin < Svg::width(span.text)) return;
+  for (const double x : {begin, end}) svg.line(x, top, x, top + kBar, "edge");
+  svg.text((begin + end) / 2, top + kBar / 2 + 4, span.text, Svg::Anchor::middle);
+}
+
 // One path per series: thousands of spans stay small.
 void draw_lane(Svg& svg, const Scale& scale, const ChartLane& lane, double top) {
   Paths paths;
@@ -64,6 +72,7 @@ void draw_lane(Svg& svg, const Scale& scale, const ChartLane& lane, double top) 
   for (const auto& [series, path] : paths) {
     svg.append(fmt::format("<path d=\"{}\" class=\"s{}\"/>\n", path, series % kSeries));
   }
+  for (const ChartSpan& span : lane.spans) draw_text(svg, scale, span, top);
 }
 
 // Names of the series that some span has; the others are blank.

@@ -51,6 +51,13 @@ std::optional<std::size_t> trace_of(std::span<const RankTrace> traces, int rank)
 
 }  // namespace
 
+std::string number_of(const WorkSpan& work) {
+  if (work.micro < 0) return {};
+  std::string number = std::to_string(work.micro);
+  for (int chunk = 0; chunk < work.chunk; ++chunk) number += "·";
+  return number;
+}
+
 std::vector<WorkSpan> work_spans(const Trace& trace, const std::vector<EventTime>& times) {
   std::vector<WorkSpan> spans;
   std::int32_t index = -1;

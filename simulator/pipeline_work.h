@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "simulator/timeline.h"
@@ -20,6 +21,10 @@ struct WorkSpan {
   std::int32_t event = 0;  // the first
   EventTime time;
 };
+
+// "3"; in the stages of a rank after its first with a point each: "3·", "3··". Empty: of no
+// micro-batch.
+std::string number_of(const WorkSpan& work);
 
 // `times`: of every event of the trace.
 std::vector<WorkSpan> work_spans(const Trace& trace, const std::vector<EventTime>& times);

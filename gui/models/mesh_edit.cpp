@@ -111,4 +111,18 @@ Document with_mesh(const Study& study, const Document& document, int entry,
   return document.with_strategies(entries);
 }
 
+Document with_mesh_key(const Study& study, const Document& document, const std::string& key,
+                       const std::string& text) {
+  const auto at = static_cast<std::size_t>(std::ranges::find(kMeshKeys, key) - kMeshKeys.begin());
+  const std::vector<std::string> given = document.strategies();
+  const std::vector<std::string> entries = given.empty() ? listed_strategies(study) : given;
+  Document next = document.with_strategies(entries);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    MeshTexts texts = mesh_of_entry(entries[i]);
+    texts.at(at) = text;
+    next = with_mesh(study, next, static_cast<int>(i), texts);
+  }
+  return next;
+}
+
 }  // namespace zl::gui

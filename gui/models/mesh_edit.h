@@ -25,6 +25,11 @@ MeshTexts mesh_of_entry(const std::string& entry);
 // that is no number.
 Document with_mesh(const Study& study, const Document& document, int entry, const MeshTexts& texts);
 
+// With one key of every strategy's mesh so, as `zerolab run --tensor 2`; strategies that the
+// document leaves open are those of the study.
+Document with_mesh_key(const Study& study, const Document& document, const std::string& key,
+                       const std::string& text);
+
 // What the entry is called.
 std::string name_of_entry(const std::string& entry);
 

@@ -17,12 +17,6 @@ QString kind_text(const sim::WorkSpan& work) {
   return QObject::tr("%1 of micro-batch %2").arg(kind).arg(work.micro);
 }
 
-// "3"; on a rank with several stages those after the first have a point each: "3", "3·", "3··".
-QString number_text(const sim::WorkSpan& work) {
-  if (work.micro < 0) return {};
-  return QString::number(work.micro) + QString(work.chunk, QChar(0xb7));
-}
-
 // Which of the pipeline's stages a chunk of a rank is.
 int stage_of(const StrategyStudy& strategy, int rank, int chunk) {
   const PipelineConfig& config = strategy.recording->strategy.pipeline;
@@ -48,7 +42,7 @@ Lane lane_of(const StrategyStudy& strategy, const StageRun& run, double zero) {
     lane.spans.push_back({to_seconds(work.time.start) - zero, to_seconds(work.time.end) - zero,
                           work.event, static_cast<std::uint8_t>(work.kind)});
     names->emplace(work.event, kind_text(work) + where_text(strategy, run.stage, work));
-    numbers->emplace(work.event, number_text(work));
+    numbers->emplace(work.event, QString::fromStdString(sim::number_of(work)));
   }
   lane.describe = [names](std::int32_t event) { return names->at(event); };
   lane.number = [numbers](std::int32_t event) { return numbers->at(event); };

@@ -91,6 +91,12 @@ Table cost_card(const Study& study, const StrategyStudy& strategy, const OpNames
   StepItem why = explain_event(event, study.cluster);
   why.seconds = to_seconds(time.end - time.start);
   if (!why.limit.empty()) row("limited by", QString::fromStdString(why.limit));
+  const bool computes = why.flops > 0;
+  const double rate = (computes ? why.flops : why.bytes) / why.seconds;
+  if (why.seconds > 0 && rate > 0) {
+    const Unit unit = computes ? Unit::flop_rate : Unit::byte_rate;
+    row("at a rate of", QString::fromStdString(readable(rate, unit)));
+  }
   if (why.of_peak() > 0) row("share of its peak", share_text(why.of_peak()));
   row("starts in the step", seconds_text(to_seconds(time.start) - steady_step(strategy).from));
   if (event.scope.micro >= 0) row("micro-batch", QString::number(event.scope.micro));

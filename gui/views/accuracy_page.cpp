@@ -54,7 +54,7 @@ AccuracyPage::AccuracyPage(RunModel& runs, QWidget* parent) : QWidget(parent), r
   column->setContentsMargins(4, 4, 4, 4);
   column->addWidget(summary_);
   column->addWidget(splitter, 1);
-  published_ = new PublishedPanel;
+  published_ = new PublishedPanel(runs_);
   auto* tabs = new QTabWidget;
   tabs->setDocumentMode(true);
   tabs->addTab(own, tr("&Runs of this database"));
@@ -63,6 +63,9 @@ AccuracyPage::AccuracyPage(RunModel& runs, QWidget* parent) : QWidget(parent), r
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(tabs);
   connect(&runs, &RunModel::runs_changed, this, &AccuracyPage::refill);
+  connect(&runs, &RunModel::runs_changed, published_, [this] {
+    if (published_->isVisible()) published_->load();
+  });
   connect(&runs, &RunModel::failed, summary_, &QLabel::setText);
   refill();
 }

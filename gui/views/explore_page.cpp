@@ -127,8 +127,9 @@ void ExplorePage::take(const std::vector<SweepRow>& rows, int of) {
 }
 
 void ExplorePage::show_rows() {
-  Categories recompute, offload;
+  Categories recompute, offload, schedule;
   for (const SweepRow& row : rows_) {
+    schedule.add(QString::fromStdString(row.schedule));
     recompute.add(QString::fromStdString(row.recompute));
     offload.add(QString::fromStdString(row.offload));
   }
@@ -141,6 +142,7 @@ void ExplorePage::show_rows() {
                 {tr("micro-batch")},
                 {tr("tensor")},
                 {tr("pipeline")},
+                {tr("schedule"), Unit::none, schedule.names},
                 {tr("peak device"), Unit::bytes, {}, capacity},
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
@@ -153,6 +155,7 @@ void ExplorePage::show_rows() {
          {static_cast<double>(row.stage), recompute.value(QString::fromStdString(row.recompute)),
           offload.value(QString::fromStdString(row.offload)), static_cast<double>(row.micro_batch),
           static_cast<double>(row.tensor), static_cast<double>(row.pipeline),
+          schedule.value(QString::fromStdString(row.schedule)),
           or_none(static_cast<double>(row.peak_device)), or_none(row.step_time),
           or_none(row.tokens_per_second)},
          row.fits});

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/pipeline/pipeline.h"
 #include "gui/theme.h"
+#include "gui/views/sweep_page.h"
 #include "scenarios/planner/variation.h"
 
 namespace zl::gui {
@@ -128,12 +129,25 @@ void MeshPanel::show_mesh() {
   updating_ = false;
 }
 
+// Layers of stages are a list themselves.
+bool MeshPanel::asks_for_list() {
+  for (std::size_t i = 0; i < kMeshKeys.size(); ++i) {
+    const QString values = text_of(rows_[i].editor), key = kMeshKeys[i];
+    if (!values.contains(',') || !SweepPage::takes(key)) continue;
+    show_mesh();
+    Q_EMIT list_typed(key, values);
+    return true;
+  }
+  return false;
+}
+
 void MeshPanel::commit() {
   const auto study = session_.study();
   if (updating_ || !study) return;
   const int entry = entry_of(*study, session_.document(), strategy_.toStdString());
   if (entry < 0) return;
   const auto at = static_cast<std::size_t>(entry);
+  if (asks_for_list()) return;
   if (texts() == mesh_of_entry(entries_of(session_).at(at))) return;
   try {
     const Document next = with_mesh(*study, session_.document(), entry, texts());

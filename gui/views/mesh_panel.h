@@ -25,6 +25,10 @@ class MeshPanel : public QGroupBox {
   // The strategy that the fields are of.
   const QString& strategy() const { return strategy_; }
 
+ Q_SIGNALS:
+  // A list was typed where one value belongs; the field is as it was.
+  void list_typed(const QString& key, const QString& values);
+
  private:
   struct Row {
     QLabel* label = nullptr;
@@ -34,6 +38,7 @@ class MeshPanel : public QGroupBox {
   QWidget* make_editor(const char* key);
   MeshTexts texts() const;
   void commit();
+  bool asks_for_list();
   void choose_strategy();
   void show_mesh();
   void show_error(const QString& message);

@@ -1,7 +1,5 @@
 #include "gui/views/plan_page.h"
 
-#include <QApplication>
-#include <QClipboard>
 #include <QComboBox>
 #include <QCoreApplication>
 #include <QEventLoop>
@@ -100,11 +98,8 @@ QWidget* PlanPage::make_answer() {
   add_->setToolTip(
       tr("Enter or double click in the table; every page shows it then, undo takes it "
          "back"));
-  copy_ = new QPushButton(tr("&Copy as command"));
-  copy_->setToolTip(tr("zerolab plan with the same question"));
   auto* bar = new QHBoxLayout;
-  bar->addStretch(1);
-  bar->addWidget(copy_);
+  bar->addWidget(make_exports(), 1);
   bar->addWidget(add_);
   auto* below = new QWidget;
   auto* column = new QVBoxLayout(below);
@@ -126,10 +121,6 @@ QWidget* PlanPage::make_answer() {
   connect(plot_, &ScatterPlot::activated, this, [this](int row) {
     const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
     view_->setCurrentIndex(sorted->mapFromSource(table_->index(row, 0)));
-  });
-  connect(copy_, &QPushButton::clicked, this, [this] {
-    QApplication::clipboard()->setText(command_);
-    show_state(tr("Copied: %1").arg(command_.section('\n', 0, 0)));
   });
   return splitter;
 }
@@ -191,6 +182,7 @@ void PlanPage::start() {
     plot_->set_data({});
     table_->set_table({});
     show_state(tr("Searching…"));
+    request_ = asked;
     finder_->start(std::move(asked));
   } catch (const Error& error) {
     show_state(error.what());
@@ -235,6 +227,8 @@ void PlanPage::show_buttons() {
   start_->setText(finder_->running() ? tr("Sto&p") : tr("Find &plans"));
   start_->setEnabled(finder_->running() || session_.error().isEmpty());
   copy_->setEnabled(plans_ != nullptr);
+  report_->setEnabled(has_plans());
+  launch_->setEnabled(selected() != nullptr);
   add_->setEnabled(has_row && asks_the_same(asked_, session_.document()));
 }
 

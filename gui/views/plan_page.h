@@ -8,6 +8,7 @@
 
 #include "gui/plan_finder.h"
 #include "gui/session.h"
+#include "scenarios/launch/launch.h"
 
 class QComboBox;
 class QLabel;
@@ -39,8 +40,16 @@ class PlanPage : public QWidget {
   void wait();
   // Adds the plan of a row of the table to the scenario.
   void add(int row);
+  // The plan of the selected row, else the best, and its runners-up as a page.
+  bool has_plans() const { return plans_ && !plans_->best.empty(); }
+  void save_report(const QString& file) const;
+  // The plan of the selected row as the software's configuration, or why there is none.
+  void copy_launch(LaunchSoftware software);
   // `zerolab plan` with the same question.
   const QString& command() const { return command_; }
+
+ Q_SIGNALS:
+  void report_wanted();
 
  private:
   QWidget* make_question();
@@ -49,6 +58,8 @@ class PlanPage : public QWidget {
   PlanRequest request() const;
   QString limits_text() const;
   void take(std::shared_ptr<const Plans> plans, bool is_all);
+  QWidget* make_exports();
+  const Plan* selected() const;
   void show_state(const QString& text);
   void show_buttons();
   void compare_scenarios();
@@ -58,10 +69,11 @@ class PlanPage : public QWidget {
   PlanFinder* finder_;
   std::shared_ptr<const Plans> plans_;
   Document asked_;  // the scenario of the plans
+  PlanRequest request_;
   QString command_;
   QLineEdit *batch_, *limits_;
   QComboBox* goal_;
-  QPushButton *start_, *add_, *copy_;
+  QPushButton *start_, *add_, *copy_, *report_, *launch_;
   QLabel* state_;
   ScatterPlot* plot_;
   TableModel* table_;

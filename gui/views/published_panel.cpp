@@ -11,14 +11,16 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "gui/models/run_model.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
 #include "scenarios/published/validate_tables.h"
 
 namespace zl::gui {
 
-PublishedPanel::PublishedPanel(QWidget* parent)
-    : QWidget(parent), background_(new Background(this)) {
+PublishedPanel::PublishedPanel(const RunModel& runs, QWidget* parent)
+    : QWidget(parent), database_(runs), background_(new Background(this)) {
   button_ = new QPushButton;
   quantity_ = new QComboBox;
   quantity_->addItems({tr("time of a step"), tr("memory of a device")});
@@ -66,7 +68,7 @@ void PublishedPanel::start() {
 
 void PublishedPanel::start(std::vector<PublishedRun> runs) {
   state_->setText(tr("Predicting %1 published runs…").arg(runs.size()));
-  auto found = std::make_shared<Validation>();
+  auto found = std::make_shared<StoredValidation>();
   found->runs = std::move(runs);
   background_->start([this, found](const Background::Link& link) -> Background::Deliver {
     const auto memory =
@@ -77,6 +79,7 @@ void PublishedPanel::start(std::vector<PublishedRun> runs) {
     return [this, found] {
       found_ = found;
       show_found();
+      keep();
     };
   });
   show_button();
@@ -94,6 +97,33 @@ std::vector<Judged> PublishedPanel::judge_times(std::span<const PublishedRun> ru
     link.deliver([this, text] { state_->setText(text); });
   }
   return all;
+}
+
+void PublishedPanel::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  load();
+}
+
+void PublishedPanel::load() {
+  if (running()) return;
+  try {
+    const auto stored = Store::open_any_version(database_.path()).published();
+    if (stored.empty()) return;
+    found_ = std::make_shared<const StoredValidation>(stored);
+    show_found();
+  } catch (const Error&) {
+    return;  // there is none yet, or the Runs page says what is wrong with it
+  }
+}
+
+void PublishedPanel::keep() {
+  try {
+    Store store = Store::open(database_.path(), Store::Mode::read_write);
+    store.keep_published(as_stored(found_->times, false));
+    store.keep_published(as_stored(found_->bytes, true));
+  } catch (const Error& error) {
+    state_->setText(error.what());
+  }
 }
 
 void PublishedPanel::show_found() {

@@ -1,5 +1,7 @@
-// Published runs of other software beside what is predicted of them: `zerolab validate`.
-// Ownership: owns its models and the thread that predicts. Threads: GUI thread.
+// Published runs of other software beside what is predicted of them: `zerolab validate`. What was
+// predicted is in the database of runs.
+// Ownership: owns its models and the thread that predicts; refers to the database's model. Threads:
+// GUI thread.
 #pragma once
 
 #include <QWidget>
@@ -8,7 +10,7 @@
 #include <vector>
 
 #include "gui/background.h"
-#include "scenarios/published/validate.h"
+#include "scenarios/report/published_section.h"
 
 class QComboBox;
 class QLabel;
@@ -16,13 +18,14 @@ class QPushButton;
 
 namespace zl::gui {
 
+class RunModel;
 class TableModel;
 
 class PublishedPanel : public QWidget {
   Q_OBJECT
 
  public:
-  explicit PublishedPanel(QWidget* parent = nullptr);
+  explicit PublishedPanel(const RunModel& runs, QWidget* parent = nullptr);
 
   QString state() const;
   QComboBox* quantity() const { return quantity_; }
@@ -32,22 +35,23 @@ class PublishedPanel : public QWidget {
   void start();
   void start(std::vector<PublishedRun> runs);
   bool running() const { return background_->running(); }
+  // What the database holds.
+  void load();
 
  private:
-  struct Validation {
-    std::vector<PublishedRun> runs;    // which the others refer to
-    std::vector<Judged> times, bytes;  // bytes of a device at its peak
-  };
   std::vector<Judged> judge_times(std::span<const PublishedRun> runs, const Background::Link& link);
+  void showEvent(QShowEvent* event) override;
+  void keep();
   void show_found();
   void show_button();
 
+  const RunModel& database_;
   Background* background_;
   QPushButton* button_;
   QComboBox* quantity_;
   QLabel* state_;
   TableModel *accuracy_, *runs_;
-  std::shared_ptr<const Validation> found_;
+  std::shared_ptr<const StoredValidation> found_;
 };
 
 }  // namespace zl::gui

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "gui/models/mesh_edit.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
 #include "results/run_tables.h"
@@ -24,7 +25,7 @@ struct SweptKey {
   const char* example;
 };
 
-// The order of `zerolab run`'s columns.
+// The order of `zerolab run`'s columns; then the mesh of every strategy.
 constexpr std::array kKeys = {SweptKey{"model", "Model", "llama3-8b, llama2-13b"},
                               SweptKey{"cluster", "Cluster", "8xh100, 8xa100-80"},
                               SweptKey{"run.ranks", "Ranks", "4, 8"},
@@ -32,7 +33,11 @@ constexpr std::array kKeys = {SweptKey{"model", "Model", "llama3-8b, llama2-13b"
                               SweptKey{"run.software", "Software", "torch-fsdp2"},
                               SweptKey{"run.sequence_length", "Sequence", "2k, 8k"},
                               SweptKey{"run.micro_batch", "Micro-batch", "1, 2, 4"},
-                              SweptKey{"run.gradient_accumulation", "Accumulation", "1, 4, 16"}};
+                              SweptKey{"run.gradient_accumulation", "Accumulation", "1, 4, 16"},
+                              SweptKey{"tensor", "Tensor", "1, 2, 4"},
+                              SweptKey{"pipeline", "Pipeline", "1, 2, 4"},
+                              SweptKey{"schedule", "Schedule", "1f1b, zb-h1"},
+                              SweptKey{"virtual_stages", "Virtual stages", "1, 2"}};
 constexpr int kColumns = 4;
 
 }  // namespace
@@ -95,11 +100,12 @@ void SweepPage::ask(const QString& key, const QString& values) {
 }
 
 void SweepPage::start() {
-  std::vector<GridAxis> axes;
+  std::vector<GridAxis> axes, of_mesh;
   for (const auto& [key, line] : fields_) {
     const QString text = line->text().trimmed();
     if (text.isEmpty()) continue;
-    axes.push_back({key.toStdString(), listed_values(text.toStdString())});
+    const bool cuts = std::ranges::find(kMeshKeys, key.toStdString()) != kMeshKeys.end();
+    (cuts ? of_mesh : axes).push_back({key.toStdString(), listed_values(text.toStdString())});
   }
   results_.clear();
   first_error_.clear();
@@ -107,12 +113,28 @@ void SweepPage::start() {
   waiting_.clear();
   try {
     for (Document& each : grid(session_.document(), axes)) waiting_.push_back(std::move(each));
+    for (const GridAxis& axis : of_mesh) cut(axis);
   } catch (const Error& error) {
+    waiting_.clear();
     state_->setText(error.what());
     return;
   }
   asked_ = static_cast<int>(waiting_.size());
   next();
+}
+
+// Each of the documents with each of the values.
+void SweepPage::cut(const GridAxis& axis) {
+  const auto study = session_.study();
+  if (!study) return;
+  check_combinations(axis, waiting_.size());
+  std::deque<Document> longer;
+  for (const Document& before : waiting_) {
+    for (const std::string& value : axis.values) {
+      longer.push_back(with_mesh_key(*study, before, axis.key, value));
+    }
+  }
+  waiting_ = std::move(longer);
 }
 
 void SweepPage::next() {

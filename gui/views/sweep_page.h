@@ -10,6 +10,7 @@
 
 #include "core/train/run_result.h"
 #include "gui/session.h"
+#include "scenarios/planner/grid.h"
 
 class QLabel;
 class QLineEdit;
@@ -37,6 +38,7 @@ class SweepPage : public QWidget {
   bool running() const { return !waiting_.empty(); }
 
  private:
+  void cut(const GridAxis& axis);
   void next();
   void take(const QString& error);
   void show_results();

@@ -23,7 +23,7 @@ struct ExportOptions {
 
 void write_perfetto(const std::vector<TimedTrace>& traces, const std::string& file) {
   std::vector<NamedTrace> named;
-  for (const TimedTrace& each : traces) named.push_back({each.name, &each.trace, each.passes});
+  for (const TimedTrace& each : traces) named.push_back(each.named());
   write_file(file, perfetto_json(named));
   log_info("wrote " + file + "; open it at https://ui.perfetto.dev");
 }

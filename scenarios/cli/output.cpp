@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -104,6 +105,14 @@ void name_units(Table& table) {
     const std::string text = in_unit(key, value);
     if (!text.empty()) row[1] = text;
   }
+}
+
+bool is_html_page(const std::string& option, const std::string& file) {
+  const std::string ending = std::filesystem::path(file).extension().string();
+  if (ending == ".html" || ending == ".htm") return true;
+  if (ending == ".md") return false;
+  throw Error(ErrorCode::usage,
+              option + ": \"" + shortened(file) + "\" ends neither in .html nor in .md");
 }
 
 void write_file(const std::string& path, std::string_view text) {

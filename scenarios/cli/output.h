@@ -30,6 +30,10 @@ Table leaves(const Json& object);
 // seconds, shares).
 void name_units(Table& table);
 
+// Whether a page is for a browser (.html, .htm) or Markdown (.md). Throws Error{usage} naming the
+// option for a file that ends otherwise.
+bool is_html_page(const std::string& option, const std::string& file);
+
 // Written whole or not at all.
 void write_file(const std::string& path, std::string_view text);
 

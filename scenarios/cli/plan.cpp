@@ -7,6 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "results/report_html.h"
+#include "results/report_markdown.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/notes.h"
 #include "scenarios/cli/output.h"
@@ -17,6 +19,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/launch/import_any.h"
 #include "scenarios/planner/plan_walk.h"
+#include "scenarios/report/plan_report.h"
 
 namespace zl::cli {
 namespace {
@@ -107,11 +110,24 @@ void check_question(const PlanOptions& options, const RobustnessQuestion& asked,
                 "--from: is the way from one configuration, as a table or JSON; give every option "
                 "one value, -o table, md, csv or json, and no --twin");
   }
+  if (!options.report.empty() && (questions > 1 || !options.from.empty())) {
+    throw Error(ErrorCode::usage,
+                "--report: is of one search; give every option one value, and no --from");
+  }
+  if (!options.report.empty()) is_html_page("--report", options.report);
   if (questions > 1 && output.is_file()) {
     throw Error(ErrorCode::usage, "-o " + options.format + " writes one plan, this asks for " +
                                       std::to_string(questions) +
                                       "; give one value of each option");
   }
+}
+
+void write_report(const PlanOptions& options, const PlanRequest& request, const Plans& plans,
+                  const TrainingBill& bill) {
+  const ReportPage page = plan_report(request, plans, bill, picked(plans, options.pick));
+  write_file(options.report,
+             is_html_page("--report", options.report) ? page_html(page) : page_markdown(page));
+  log_info("wrote " + options.report);
 }
 
 // The way from what runs today; the search's best beside its end.
@@ -149,6 +165,7 @@ int run(const PlanOptions& options) {
   if (plans.best.empty()) {
     throw Error(ErrorCode::infeasible, "no plan fits: " + plans.shortage);
   }
+  if (!options.report.empty()) write_report(options, request, plans, bill);
   if (output.is_file()) {
     print_launch(output, picked(plans, options.pick), request.scenario);
   } else {

@@ -118,11 +118,13 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       "--from", options.from,
       "What I run today: a strategy, a scenario with one, DeepSpeed's JSON, Megatron-LM's "
       "script or torchtitan's TOML; what to change first, and what each change gains");
+  app.add_option("--report", options.report,
+                 "Also a page, .html or .md: the plans, charts, and what each software is told");
   app.add_flag("--twin", options.twin,
                "Then train the best plan here, small, on CPU ranks, beside its own simulation");
   add_database_options(app, options.database);
   app.add_option("--pick", options.pick,
-                 "Which plan of the list -o SOFTWARE writes and --twin trains")
+                 "Which plan of the list -o SOFTWARE writes, --twin trains and --report shows")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100}))
       ->capture_default_str();
   add_format(

@@ -17,7 +17,7 @@ struct PlanOptions {
   bool twin = false;
   std::int64_t global_batch = 0, top = 10, pick = 1;
   std::string goal = "throughput", limits, format = "table";
-  std::string gpus, clusters, tokens, price, failures, stragglers, from;
+  std::string gpus, clusters, tokens, price, failures, stragglers, from, report;
 };
 
 void add_plan_options(CLI::App& app, PlanOptions& options);

@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "scenarios/cli/output.h"
-#include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
 
 namespace zl::cli {
@@ -51,13 +50,7 @@ void print_plans(const PlanRequest& request, const Plans& plans, const TrainingB
 void print_launch(const PlanOutput& output, const Plan& plan, const Scenario& scenario) {
   const Strategy& strategy = plan.strategy.strategy;
   if (output.is_strategy) return print(pretty(strategy_to_json(strategy)));
-  const std::string& software = scenario.run.software;
-  const LaunchFacts facts{.model = scenario.model,
-                          .ranks = scenario.run.ranks,
-                          .node_devices = scenario_cluster(scenario).node_devices,
-                          .sequence_length = scenario.run.sequence_length,
-                          .compiles = software.empty() || software.ends_with("-compile")};
-  const LaunchFile file = write_launch(*output.software, strategy, facts);
+  const LaunchFile file = write_launch(*output.software, strategy, launch_facts(scenario));
   for (const std::string& note : file.notes) log_warning(note);
   print(file.text);
 }

@@ -1,6 +1,5 @@
 // `zerolab report`: the database as one page.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "core/base/error.h"
@@ -31,12 +30,7 @@ bool wants_html(const ReportOptions& options) {
     throw Error(ErrorCode::usage,
                 "--format: \"" + options.format + "\" is not one of html, markdown");
   }
-  const std::string ending = std::filesystem::path(options.output).extension().string();
-  if (options.output.empty() || ending == ".md") return false;
-  if (ending == ".html" || ending == ".htm") return true;
-  throw Error(ErrorCode::usage, "--output: \"" + options.output +
-                                    "\" ends neither in .html nor in .md; say --format html or "
-                                    "--format markdown");
+  return !options.output.empty() && is_html_page("--output", options.output);
 }
 
 int report(const ReportOptions& options) {

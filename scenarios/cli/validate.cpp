@@ -11,6 +11,7 @@
 #include "scenarios/cli/output.h"
 #include "scenarios/cli/validate_meshes.h"
 #include "scenarios/published/validate_tables.h"
+#include "scenarios/report/published_section.h"
 
 namespace zl::cli {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 struct ValidateOptions {
   std::string file, software;
   bool meshes = false;
+  DatabaseOptions database;
   std::string format = "table";
 };
 
@@ -111,8 +113,15 @@ int validate(const ValidateOptions& options) {
   }
   const auto memory = std::stable_partition(
       runs.begin(), runs.end(), [](const PublishedRun& run) { return !is_memory(run); });
-  print(both_text(judge_published({runs.begin(), memory}, options.software),
-                  judge_published_memory({memory, runs.end()}, options.software), format));
+  const std::vector<Judged> times = judge_published({runs.begin(), memory}, options.software);
+  const std::vector<Judged> bytes = judge_published_memory({memory, runs.end()}, options.software);
+  print(both_text(times, bytes, format));
+  // Under another software than theirs they say nothing of how true its predictions are.
+  if (!options.database.off && options.software.empty()) {
+    Store store = Store::open(options.database.path(), Store::Mode::read_write);
+    store.keep_published(as_stored(times, false));
+    store.keep_published(as_stored(bytes, true));
+  }
   return 0;
 }
 
@@ -128,6 +137,9 @@ void add_validate(CLI::App& app, Action& action) {
                   "Predict all of them under this software; else under their own");
   sub->add_flag("--meshes", options->meshes,
                 "What the planner finds for the runs on 64 GPUs and more, beside what was chosen");
+  CLI::Option* file = sub->add_option("--db", options->database.file,
+                                      "Database that keeps what was predicted, for reports");
+  sub->add_flag("--no-db", options->database.off, "Do not store it")->excludes(file);
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return validate(*options); }; });

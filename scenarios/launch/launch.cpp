@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "scenarios/files/clusters.h"
 #include "scenarios/launch/accelerate_launch.h"
 #include "scenarios/launch/deepspeed_launch.h"
 #include "scenarios/launch/megatron.h"
@@ -41,6 +42,15 @@ std::string launch_software_names() {
   std::string names;
   for (const Writer& each : kWriters) names += (names.empty() ? "" : ", ") + std::string(each.name);
   return names;
+}
+
+LaunchFacts launch_facts(const Scenario& scenario) {
+  const std::string& software = scenario.run.software;
+  return {.model = scenario.model,
+          .ranks = scenario.run.ranks,
+          .node_devices = scenario_cluster(scenario).node_devices,
+          .sequence_length = scenario.run.sequence_length,
+          .compiles = software.empty() || software.ends_with("-compile")};
 }
 
 // What each software has no word for at all.

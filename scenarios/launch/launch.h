@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "scenarios/files/scenario.h"
 #include "scenarios/launch/launch_file.h"
 
 namespace zl {
@@ -22,6 +23,9 @@ inline constexpr int kLaunchSoftware = 5;
 const char* name_of(LaunchSoftware software);  // "torchtitan-python"
 std::optional<LaunchSoftware> launch_software(const std::string& name);
 std::string launch_software_names();  // "deepspeed, megatron, ..."
+
+// What a scenario's plans are launched with.
+LaunchFacts launch_facts(const Scenario& scenario);
 
 // Throws Error{invalid} naming everything of the plan that the software does not have, why, and
 // which --constrain leaves plans that it has.

@@ -18,16 +18,19 @@ std::vector<std::string> listed_values(std::string_view text) {
   return values;
 }
 
+void check_combinations(const GridAxis& axis, std::size_t before) {
+  if (before * axis.values.size() <= kMostCombinations) return;
+  throw Error(ErrorCode::usage, axis.key + ": more than " + std::to_string(kMostCombinations) +
+                                    " combinations of values; leave some out");
+}
+
 std::vector<Document> grid(const Document& document, const std::vector<GridAxis>& axes) {
   const bool own_ranks = std::any_of(axes.begin(), axes.end(),
                                      [](const GridAxis& axis) { return axis.key == "run.ranks"; });
   std::vector<Document> all{document};
   for (const GridAxis& axis : axes) {
     std::vector<Document> longer;
-    if (all.size() * axis.values.size() > kMostCombinations) {
-      throw Error(ErrorCode::usage, axis.key + ": more than " + std::to_string(kMostCombinations) +
-                                        " combinations of values; leave some out");
-    }
+    check_combinations(axis, all.size());
     for (const Document& before : all) {
       for (const std::string& value : axis.values) {
         Document next = before.with(axis.key, value);

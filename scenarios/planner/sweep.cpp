@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/pipeline/pipeline.h"
 #include "scenarios/files/strategy_file.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/evaluator.h"
@@ -49,6 +50,7 @@ SweepRow row_of(Variation variation, const StrategyStudy& judged) {
           strategy.micro_batch,
           strategy.tensor.ranks,
           strategy.pipeline.ranks,
+          strategy.pipeline.ranks > 1 ? name_of(strategy.pipeline.schedule) : "none",
           offload_text(strategy),
           judged.fits(),
           judged.result.peak_device.total(),
@@ -67,6 +69,8 @@ std::vector<Variation> sweep_variations(const Study& study, const StrategyStudy&
       study, strategy, {stage_axis(base), recompute_axis(base), batch_axis(base), offload});
   std::ranges::move(variations(study, strategy,
                                {stage_axis(base), recompute_axis(base), mesh_changes(study, base)}),
+                    std::back_inserter(all));
+  std::ranges::move(variations(study, strategy, {schedule_changes(study, base)}),
                     std::back_inserter(all));
   return all;
 }

@@ -17,7 +17,8 @@ struct SweepRow {
   std::string recompute;  // as the strategy file writes it
   std::int64_t micro_batch = 1;
   std::int64_t tensor = 1, pipeline = 1;
-  std::string offload;  // "none", "optimizer", "optimizer and weights"
+  std::string schedule;  // of the pipeline; "none": there is none
+  std::string offload;   // "none", "optimizer", "optimizer and weights"
   bool fits = true;
   std::int64_t peak_device = 0, reserved = 0;  // bytes of one rank: in use, must be there
   double step_time = 0;                        // seconds
@@ -25,8 +26,8 @@ struct SweepRow {
 };
 
 // Every combination that this build accepts: stages 0-3, recomputation none, auto and full, five
-// micro-batches from 1 up, nothing, the optimizer or also the weights on the host; and each mesh
-// with each stage and recomputation.
+// micro-batches from 1 up, nothing, the optimizer or also the weights on the host; each mesh with
+// each stage and recomputation; and each pipeline under each schedule.
 std::vector<Variation> sweep_variations(const Study& study, const StrategyStudy& strategy);
 
 // Judges the strategy as it is, then each variation, in this order; those that the scenario forbids

@@ -23,7 +23,7 @@ bool is_plain(const std::string& name) {
          catalog_has("strategies", stem);
 }
 
-// " + tp2 pp4", by the DeepSpeed form; empty: no mesh.
+// " + tp2 pp4 zb-h1", by the DeepSpeed form; empty: no mesh.
 std::string mesh_name(const Json& json) {
   const Json parallel = json["x-zerolab"].value("parallel", Json::object());
   std::string name;
@@ -31,6 +31,8 @@ std::string mesh_name(const Json& json) {
     const std::int64_t ranks = parallel.value(key, std::int64_t{1});
     if (ranks > 1) name += (name.empty() ? kPlus : " ") + std::string(tag) + std::to_string(ranks);
   }
+  const std::string schedule = parallel.value("schedule", "1f1b");
+  if (schedule != "1f1b") name += " " + schedule;
   return name;
 }
 
@@ -157,58 +159,6 @@ Change optimizer_and_weights_to_host() {
             json["zero_optimization"]["offload_optimizer"] = pinned_host();
             json["zero_optimization"]["offload_param"] = pinned_host();
           }};
-}
-
-namespace {
-
-void set_mesh(Json& json, std::int64_t tensor, std::int64_t pipeline) {
-  Json& parallel = json["x-zerolab"]["parallel"];
-  if (parallel.is_null()) parallel = Json::object();
-  if (pipeline != parallel.value("pipeline", std::int64_t{1})) parallel.erase("layers_per_stage");
-  parallel["tensor"] = tensor;
-  parallel["pipeline"] = pipeline;
-  if (tensor == 1) parallel.erase("sequence_parallel");
-  if (pipeline > 1) return;
-  for (const char* key : {"schedule", "virtual_stages"}) parallel.erase(key);
-}
-
-Change mesh_change(const Strategy& strategy, std::int64_t tensor, std::int64_t pipeline) {
-  const auto text = [](std::int64_t t, std::int64_t p) {
-    return "tp" + std::to_string(t) + " pp" + std::to_string(p);
-  };
-  const std::int64_t before = strategy.tensor.ranks * strategy.pipeline.ranks;
-  return {
-      text(tensor, pipeline),
-      arrow("mesh", text(strategy.tensor.ranks, strategy.pipeline.ranks), text(tensor, pipeline)),
-      [tensor, pipeline, before](Json& json) {
-        set_mesh(json, tensor, pipeline);
-        Json& micro_batches = json["gradient_accumulation_steps"];
-        micro_batches = micro_batches.get<std::int64_t>() * tensor * pipeline / before;
-      }};
-}
-
-}  // namespace
-
-Choices mesh_changes(const Study& study, const Strategy& strategy) {
-  // More stages make fewer combinations worth trying; more blocks of micro-batches in a step of a
-  // pipeline, which are recorded one by one, take seconds each to try.
-  constexpr std::int64_t kLongest = 16, kMostBlocks = 2048;
-  const std::int64_t ranks = study.scenario.run.ranks;
-  const std::int64_t node = std::min<std::int64_t>(ranks, study.cluster.node_devices);
-  const std::int64_t before = strategy.tensor.ranks * strategy.pipeline.ranks;
-  Choices changes;
-  for (std::int64_t tensor = 1; tensor <= node; tensor *= 2) {
-    const std::int64_t longest = std::min({ranks / tensor, study.scenario.model.layers, kLongest});
-    for (std::int64_t pipeline = 1; pipeline <= longest; pipeline *= 2) {
-      if (tensor == strategy.tensor.ranks && pipeline == strategy.pipeline.ranks) continue;
-      const std::int64_t micro_batches = strategy.gradient_accumulation * tensor * pipeline;
-      if (micro_batches % before != 0) continue;
-      const std::int64_t blocks = micro_batches / before * study.scenario.model.layers;
-      if (pipeline > 1 && blocks > kMostBlocks) continue;
-      changes.push_back(mesh_change(strategy, tensor, pipeline));
-    }
-  }
-  return changes;
 }
 
 std::vector<Variation> variations(const Study& study, const StrategyStudy& strategy,

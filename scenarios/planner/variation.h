@@ -38,6 +38,10 @@ Change optimizer_and_weights_to_host();
 // micro-batches more as there are ranks less over data, so that the global batch stays.
 Choices mesh_changes(const Study& study, const Strategy& strategy);
 
+// Those of its meshes that have a pipeline, the strategy's own too, each under every other schedule
+// worth trying; interleaved and V-shaped ones with two parts of the model on a rank.
+Choices schedule_changes(const Study& study, const Strategy& strategy);
+
 // Every combination of one choice from each axis that this build accepts, without the strategy
 // itself.
 std::vector<Variation> variations(const Study& study, const StrategyStudy& strategy,

@@ -15,6 +15,7 @@
 #include "results/checked_row.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/report/published_section.h"
 #include "scenarios/report/report_facts.h"
 #include "scenarios/report/report_step.h"
 #include "simulator/json/reading.h"
@@ -143,7 +144,7 @@ Simulated simulated_now(const StoredRun& run) {
     const Scenario scenario = scenario_from_json(run.configuration, run.summary.scenario_name);
     out.capacity = memory_budget(scenario, scenario_cluster(scenario));
     const Replay simulated = replay(scenario, scenario.strategies.at(0));
-    out.step = last_step(simulated);
+    out.step = last_step(scenario, simulated);
     out.needed = simulated.needed();
   } catch (const std::exception& error) {  // of another version, or on a cluster that is gone
     out.step.problem = error.what();
@@ -290,6 +291,9 @@ Report collect_report(Store& store, const std::string& database, const ReportFil
   const std::vector<std::string> names = distinct_names(facts_of_scenarios(firsts));
   for (std::size_t i = 0; i < families.size(); ++i) {
     report.scenarios.push_back(collect_scenario(names[i], std::move(families[i])));
+  }
+  if (filter.scenario.empty() && filter.strategies.empty()) {
+    report.published = published_section(store.published());
   }
   return report;
 }

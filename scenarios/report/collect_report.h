@@ -19,9 +19,9 @@ struct ReportFilter {
 
 // Damaged runs are passed over with a warning. Of every scenario the newest run of each strategy
 // and backend; a run that failed or was interrupted does not hide an earlier result. The scenario
-// that ran last comes first. Every row and every scenario has a name of its own. Throws
-// Error{invalid} for a filter that no stored run has, naming the nearest that one has, and when
-// nothing is stored at all.
+// that ran last comes first. Of the whole database also the published runs. Every row and every
+// scenario has a name of its own. Throws Error{invalid} for a filter that no stored run has, naming
+// the nearest that one has, and when nothing is stored at all.
 Report collect_report(Store& store, const std::string& database, const ReportFilter& filter);
 
 }  // namespace zl

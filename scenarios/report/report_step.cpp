@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/stream.h"
+#include "scenarios/run/explain_tables.h"
 #include "simulator/pipeline_work.h"
 
 namespace zl {
@@ -20,15 +21,16 @@ ChartLane stage_lane(const StageRun& run, std::int64_t begin, std::int64_t end) 
     const std::int64_t from = std::max(work.time.start, begin);
     const std::int64_t to = std::min(work.time.end, end);
     if (from >= to) continue;
-    lane.spans.push_back(
-        {seconds(from - begin), seconds(to - begin), static_cast<std::size_t>(work.kind)});
+    lane.spans.push_back({seconds(from - begin), seconds(to - begin),
+                          static_cast<std::size_t>(work.kind), sim::number_of(work)});
   }
   return lane;
 }
 
 }  // namespace
 
-ReportStep last_step(const Replay& replay) {
+ReportStep last_step(const Scenario& scenario, const Replay& replay) {
+  constexpr std::size_t kLongest = 8;
   const sim::Timeline& timeline = replay.timeline();
   const std::int64_t duration =
       timeline.steps.empty() ? timeline.total : timeline.steps.back().duration;
@@ -55,6 +57,10 @@ ReportStep last_step(const Replay& replay) {
     lanes[i].name = name_of(static_cast<StreamId>(i));
     step.lanes.push_back(std::move(lanes[i]));
   }
+  const Explanation why = explain(scenario, replay.recording, replay.result, timeline);
+  step.longest = step_table(why);
+  if (step.longest.rows.size() > kLongest) step.longest.rows.resize(kLongest);
+  step.levers = lever_table(why);
   return step;
 }
 

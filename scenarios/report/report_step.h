@@ -8,7 +8,7 @@
 namespace zl {
 
 // The last step, which stands for all later ones: of a pipeline a lane per stage, its spans the
-// passes of its micro-batches; then the streams that did something.
-ReportStep last_step(const Replay& replay);
+// passes of its micro-batches; then the streams that did something. And why it takes so long.
+ReportStep last_step(const Scenario& scenario, const Replay& replay);
 
 }  // namespace zl

@@ -67,6 +67,23 @@ std::vector<StagePass> passes_of(const StageRun& run) {
   return passes;
 }
 
+// Into traces in the order of `runs`: what goes along the pipeline from each to the others.
+void add_messages(const Recording& recording, std::span<const sim::Timeline> timelines,
+                  const std::vector<StageRun>& runs, std::vector<TimedTrace>& traces) {
+  const std::vector<sim::RankTrace> all = rank_traces(recording);
+  const auto place = [&](std::size_t trace) {
+    const auto is_of = [&](const StageRun& run) {
+      return &run.recording->trace == all[trace].trace;
+    };
+    return static_cast<int>(std::ranges::find_if(runs, is_of) - runs.begin());
+  };
+  for (const sim::Passage& passage : sim::passages(all, timelines)) {
+    const int from = place(passage.from), to = place(passage.to);
+    traces[static_cast<std::size_t>(from)].sent.push_back(
+        {to - from, passage.sent, passage.received});
+  }
+}
+
 }  // namespace
 
 std::vector<TimedTrace> timed_traces(const Recording& recording,
@@ -74,11 +91,13 @@ std::vector<TimedTrace> timed_traces(const Recording& recording,
                                      const std::string& name) {
   const bool is_pipeline = recording.strategy.pipeline.ranks > 1;
   std::vector<TimedTrace> traces;
-  for (const StageRun& run : stage_runs(recording, timelines)) {
+  const std::vector<StageRun> runs = stage_runs(recording, timelines);
+  for (const StageRun& run : runs) {
     traces.push_back({is_pipeline ? name + ", " + name_of(run) : name,
                       timed_trace(run.recording->trace, run.timeline->events),
                       is_pipeline ? passes_of(run) : std::vector<StagePass>{}});
   }
+  if (is_pipeline) add_messages(recording, timelines, runs, traces);
   return traces;
 }
 

@@ -36,6 +36,9 @@ struct TimedTrace {
   std::string name;
   Trace trace;
   std::vector<StagePass> passes = {};  // of a stage
+  std::vector<SentMessage> sent = {};  // to other stages
+
+  NamedTrace named() const { return {name, &trace, passes, sent}; }  // refers to this
 };
 
 // Of every stage of a priced recording, called NAME and what stage it is; without a pipeline NAME.

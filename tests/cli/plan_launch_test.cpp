@@ -1,4 +1,5 @@
 // `zerolab plan -o SOFTWARE` and `zerolab import megatron|torchtitan`, as a user types them.
+#include "core/base/files.h"
 #include "tests/cli/program.h"
 
 namespace zl::cli_test {
@@ -41,6 +42,25 @@ TEST(PlanLaunch, SaysWhatASoftwareLacksAndWhereThereIsNoPlan) {
                   "--pick: there is no plan 99");
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--device-memory", "256MiB"}), 4),
                   "no plan fits");
+}
+
+TEST(PlanLaunch, AReportHasThePlansAndHowToRunThem) {
+  const Home home;
+  const std::string limits = "zero=1,recompute=none", page = home.path("plan.md");
+  const Output found = zerolab(home, plan({limits, "--report", page}));
+  ASSERT_EQ(found.code, 0) << found.err;
+  const std::string text = read_file(page);
+  EXPECT_CONTAINS(text, "# Plan: gpt2-124m on 2xh100");
+  EXPECT_CONTAINS(text, "--use-distributed-optimizer");
+  EXPECT_CONTAINS(text, "zero\\>=2") << "accelerate does not have it, and what would do is said";
+  EXPECT_CONTAINS(text, "| sequences a step | 8 |");
+  const Output html = zerolab(home, plan({limits, "--pick", "2", "--report", home.path("p.html")}));
+  ASSERT_EQ(html.code, 0) << html.err;
+  EXPECT_CONTAINS(read_file(home.path("p.html")), "<svg");
+  EXPECT_CONTAINS(refused(home, plan({limits, "--report", "plan.pdf"}), 2),
+                  "ends neither in .html nor in .md");
+  EXPECT_CONTAINS(refused(home, plan({limits, "--gpus", "2,4", "--report", page}), 2),
+                  "--report: is of one search");
 }
 
 TEST(PlanLaunch, APriceHasAUnit) {

@@ -234,5 +234,42 @@ TEST(ReportCommand, BadDatabasesAndFilesAreOneError) {
   EXPECT_CONTAINS(refused(home, {"report", "--output", old}, 3), "newer");
 }
 
+// What `zerolab validate` predicted is in the database, and each run links to its source.
+TEST(ReportCommand, PublishedRunsStandBesideTheirPredictions) {
+  const Home home;
+  const std::string runs = home.file(
+      "runs.csv",
+      "id,source,link,gpu,n_gpus,layers,hidden,heads,vocab,seq,micro_batch,dp,zero_stage,precision,"
+      "software,measured_quantity,value,unit\n"
+      "ours,our cluster,https://example.org/a?b&c,H100,8,4,256,4,1000,128,4,8,2,bf16,torch-fsdp2,"
+      "iteration_time,0.02,s\n");
+  const Output validated = zerolab(home, {"validate", "--file", runs, "-o", "json"});
+  ASSERT_EQ(validated.code, 0) << validated.err;
+  const Json run = Json::parse(validated.out)["runs"][0];
+  ASSERT_EQ(zerolab(home, {"run", "tiny-gpt2", "--backend", "sim"}).code, 0);
+  const test::Element page = page_of(home, {});
+  const auto rows = test::table_rows(page, "Published runs: Time of a step, every run");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1][0].text, "ours");
+  EXPECT_EQ(number(rows, 1, "predicted"), run["predicted_seconds"]);
+  bool is_linked = false;
+  for (const test::Element* link : page.all("a")) {
+    is_linked = is_linked || link->attribute("href") == "https://example.org/a?b&c";
+  }
+  EXPECT_TRUE(is_linked);
+  // Of one scenario, of a database that keeps none, and under another software there are none.
+  EXPECT_TRUE(test::table_rows(page_of(home, {"--scenario", "tiny-gpt2"}),
+                               "Published runs: Time of a step, every run")
+                  .empty());
+  const std::string other = home.path("other.db");
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--no-db"}, {"--software", "torch-ddp", "--db", other}}) {
+    std::vector<std::string> command{"validate", "--file", runs};
+    command.insert(command.end(), more.begin(), more.end());
+    ASSERT_EQ(zerolab(home, command).code, 0);
+  }
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
 }  // namespace
 }  // namespace zl::cli_test

@@ -375,7 +375,7 @@ TEST(Journey, ASweepIsBrushedAndOneCombinationJoinsTheScenario) {
   page->wait();
   for (const auto& row : page->plot()->table().rows) {
     if (std::get<std::string>(row[0]) != added.name()) continue;
-    EXPECT_EQ(std::get<double>(row[7]), static_cast<double>(added.result.peak_device.total()));
+    EXPECT_EQ(std::get<double>(row[8]), static_cast<double>(added.result.peak_device.total()));
     return;
   }
   FAIL() << added.name() << " is not in the sweep any more";

@@ -3,8 +3,10 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QLineEdit>
+#include <QMenu>
 #include <QPushButton>
 
+#include "core/base/files.h"
 #include "gui/models/plan_data.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/scatter_plot.h"
@@ -60,6 +62,32 @@ TEST_F(PlanJourney, APlanIsOneClickFromEveryOtherPage) {
   desk.session.undo().undo();
   desk.session.wait();
   EXPECT_EQ(desk.session.study()->strategies.size(), 1U);
+}
+
+TEST_F(PlanJourney, APlanLeavesAsAReportAndAsConfigurations) {
+  EXPECT_FALSE(button(page, "Report…")->isEnabled()) << "nothing was found yet";
+  EXPECT_FALSE(button(page, "Copy for")->isEnabled());
+  page.batch()->setText("16");
+  page.limits()->setText("micro_batch=1,pipeline=1,tensor=1,zero=3");
+  find();
+  ASSERT_TRUE(page.has_plans()) << page.state().toStdString();
+  QMenu* launch = button(page, "Copy for")->menu();
+  for (QAction* each : launch->actions()) {
+    if (each->text() == "deepspeed") each->trigger();
+  }
+  const QString copied = QApplication::clipboard()->text();
+  EXPECT_TRUE(copied.contains("\"zero_optimization\"")) << copied.toStdString();
+  EXPECT_TRUE(page.state().startsWith("Copied for deepspeed.")) << page.state().toStdString();
+  // What a software does not have is said, and the clipboard stays.
+  page.copy_launch(LaunchSoftware::megatron);
+  EXPECT_TRUE(page.state().contains("megatron")) << page.state().toStdString();
+  EXPECT_EQ(QApplication::clipboard()->text(), copied);
+  page.save_report(QString::fromStdString(desk.path("plan.html")));
+  const std::string html = read_file(desk.path("plan.html"));
+  for (const char* part : {"Plan: llama3-8b on 8xh100", "How to run it", "zero_optimization",
+                           "Memory and throughput", "<svg"}) {
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  }
 }
 
 TEST_F(PlanJourney, WhatIsFoundIsWhatTheCommandLineFinds) {

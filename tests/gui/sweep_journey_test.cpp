@@ -2,6 +2,7 @@
 #include "gui/models/strategy_model.h"
 #include "gui/models/table_model.h"
 #include "gui/views/fit_page.h"
+#include "gui/views/mesh_panel.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/sweep_page.h"
 #include "tests/gui/helpers.h"
@@ -49,6 +50,45 @@ TEST(SweepJourney, AListInAFieldIsATableOfEveryCombination) {
   sweep.ask("run.gradient_accumulation", many.join(","));
   EXPECT_TRUE(sweep.state().contains("more than 1000 combinations"));
   EXPECT_FALSE(sweep.running());
+}
+
+// As `zerolab run --tensor 1,2 --pipeline 2`: of every strategy.
+TEST(SweepJourney, AListInTheMeshIsATableOfEveryMesh) {
+  const Document document = test::llama_on_a_node().with_strategies({"zero-1", "zero-3"});
+  test::Desk desk(document);
+  SweepPage& sweep = desk.window.sweep();
+  MeshPanel& mesh = test::form(desk.window).mesh();
+  auto* tensor = qobject_cast<QLineEdit*>(mesh.field("tensor"));
+  tensor->setFocus();
+  QTest::keyClicks(tensor, "2, 4");
+  QTest::keyClick(tensor, Qt::Key_Return);
+  EXPECT_TRUE(desk.window.view("sweep")->isVisible());
+  EXPECT_EQ(tensor->text(), "") << "as it was";
+  ASSERT_TRUE(test::eventually([&] { return !sweep.running(); }));
+  EXPECT_EQ(desk.session.document(), document);
+  const Table& table = sweep.table()->table();
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      all.push_back(std::get<std::string>(value(table, row, "strategy")));
+    }
+    return all;
+  };
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"zero-1+tp2", "zero-3+tp2", "zero-1+tp4", "zero-3+tp4"}));
+  sweep.field("tensor")->clear();
+  sweep.field("pipeline")->setText("2");
+  sweep.ask("schedule", "1f1b,zb-h1, zigzag");
+  ASSERT_TRUE(test::eventually([&] { return !sweep.running(); }));
+  EXPECT_EQ(names().size(), 4U);
+  EXPECT_TRUE(sweep.state().startsWith("3 combinations; 1 cannot be run: "))
+      << sweep.state().toStdString();
+  EXPECT_TRUE(sweep.state().contains("zigzag")) << sweep.state().toStdString();
+  // A list of layers is one value: it stays the panel's.
+  auto* layers = qobject_cast<QLineEdit*>(mesh.field("layers_per_stage"));
+  layers->setText("16,16");
+  Q_EMIT layers->editingFinished();
+  EXPECT_EQ(sweep.field("schedule")->text(), "1f1b,zb-h1, zigzag");
 }
 
 // What the command line calls memory and headroom: what the pool reserves decides.

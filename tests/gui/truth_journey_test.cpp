@@ -63,6 +63,7 @@ TEST(TruthJourney, TheCostOfAnOperationNamesItsLimit) {
     card[std::get<std::string>(row[0])] = std::get<std::string>(row[1]);
   }
   EXPECT_EQ(card["limited by"], longest.limit);
+  EXPECT_TRUE(card["at a rate of"].ends_with("FLOP/s")) << card["at a rate of"];
   EXPECT_TRUE(card["share of its peak"].ends_with(" %")) << card["share of its peak"];
 }
 
@@ -96,6 +97,16 @@ TEST(TruthJourney, PublishedRunsHaveTheFiguresOfTheCommandLine) {
   panel.quantity()->setCurrentIndex(1);
   const std::vector<Judged> held = judge_published_memory(bytes);
   expect_same(panel.runs(), judged_table(held, Unit::bytes));
+  // They are in the database: of the next window, and of a report.
+  Session session;
+  MainWindow next(session, {desk.path("runs.db"), ""});
+  next.show();
+  ASSERT_TRUE(next.show_view("accuracy"));
+  PublishedPanel& again = qobject_cast<AccuracyPage*>(next.view("accuracy"))->published();
+  again.load();
+  EXPECT_EQ(again.runs().rowCount(), std::ssize(judged_table(judged, Unit::seconds).rows));
+  EXPECT_EQ(again.accuracy().rowCount(),
+            std::ssize(accuracy_table(accuracy_by_software(judged), false).rows));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/pipeline/pipeline.h"
 #include "scenarios/planner/evaluator.h"
 #include "scenarios/planner/fit.h"
 #include "scenarios/planner/sweep.h"
@@ -79,10 +80,12 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
   std::set<int> stages;
   std::set<std::string> offloads;
   std::set<std::pair<std::int64_t, std::int64_t>> meshes;
+  std::set<std::string> schedules;
   for (const SweepRow& row : rows) {
     stages.insert(row.stage);
     offloads.insert(row.offload);
     meshes.emplace(row.tensor, row.pipeline);
+    schedules.insert(row.schedule);
     if (row.variation.changes.empty()) continue;
     const auto alone = Evaluator()
                            .evaluate(with_variation(*study, base, row.variation), test::kGoOn)
@@ -91,11 +94,15 @@ TEST(Sweep, EveryCombinationIsJudgedAsTheScenarioWouldBe) {
     EXPECT_EQ(alone.imported.strategy.zero.stage, row.stage);
     EXPECT_EQ(alone.imported.strategy.micro_batch, row.micro_batch);
     EXPECT_EQ(alone.result.step_time.median, row.step_time) << row.variation.name;
+    const PipelineConfig& pipeline = alone.imported.strategy.pipeline;
+    EXPECT_EQ(pipeline.ranks > 1 ? name_of(pipeline.schedule) : "none", row.schedule);
     EXPECT_EQ(alone.result.peak_device.total(), row.peak_device) << row.variation.name;
   }
   EXPECT_EQ(stages, (std::set{0, 1, 2, 3}));
   EXPECT_EQ(meshes, (std::set<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 2}, {2, 1}}));
   EXPECT_GE(offloads.size(), 2u);
+  EXPECT_EQ(schedules, (std::set<std::string>{"none", "1f1b", "zb-h1"}))
+      << "two layers: one for each of two stages";
 }
 
 TEST(Sweep, ACancelledOneEndsAtOnce) {

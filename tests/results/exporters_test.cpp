@@ -184,6 +184,35 @@ TEST(Perfetto, AStageHasATrackOfItsMicroBatches) {
   EXPECT_EQ(names, (std::vector<std::string>{"forward 0", "weight_gradient 3"}));
 }
 
+// The receive waits from 500 on for what is sent at 2000.
+TEST(Perfetto, MessagesAreArrowsBetweenProcesses) {
+  Trace first, second;
+  first.append(work(EventType::op, StreamId::compute, 1000, 2000));
+  first.append(work(EventType::message, StreamId::communication, 2000, 4000));
+  second.append(work(EventType::message, StreamId::communication, 500, 4000));
+  second.append(work(EventType::message, StreamId::communication, 4000, 5000));
+  first.append(work(EventType::message, StreamId::communication, 4500, 6000));
+  const SentMessage there[] = {{1, 1, 0}}, back[] = {{-1, 1, 2}};
+  const std::vector<NamedTrace> named{{"stage 0", &first, {}, there},
+                                      {"stage 1", &second, {}, back}};
+  const Json events = Json::parse(perfetto_json(named)).at("traceEvents");
+  const auto starts = of_type(events, "s"), ends = of_type(events, "f");
+  ASSERT_EQ(starts.size(), 2U);
+  ASSERT_EQ(ends.size(), 2U);
+  const int from[] = {1, 2}, to[] = {2, 1};
+  const double sent[] = {2.0, 4.0}, arrived[] = {2.0, 4.5};
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(starts[i]["id"], ends[i]["id"]);
+    EXPECT_EQ(starts[i]["pid"], from[i]);
+    EXPECT_EQ(ends[i]["pid"], to[i]);
+    EXPECT_EQ(starts[i]["ts"], sent[i]);
+    EXPECT_EQ(ends[i]["ts"], arrived[i]) << "within both slices";
+    EXPECT_EQ(ends[i]["bp"], "e");
+  }
+  EXPECT_NE(starts[0]["id"], starts[1]["id"]);
+  EXPECT_EQ(events.back()["ph"], "f") << "behind all slices";
+}
+
 TEST(MemorySnapshot, EveryStageIsADevice) {
   Trace first, second;
   first.append(block(EventType::allocate, 4096, 512, MemoryTag::gradient, 10));

@@ -162,6 +162,28 @@ TEST(Svg, ThousandsOfSpansStaySmall) {
   EXPECT_NE(root.all("path").at(0)->attribute("d").find("h620.00"), std::string::npos);
 }
 
+// Of two boxes the second is too narrow for its number.
+TEST(Svg, SpansSayTheirTextWhereThereIsRoom) {
+  LaneChart chart;
+  chart.text = {"t", "d"};
+  chart.duration = 1;
+  chart.series = {"forward"};
+  chart.lanes = {{"stage 0", {{0, 0.1, 0, "3"}, {0.1, 0.105, 0, "12·"}, {0.2, 0.3, 0}}}};
+  const Element root = XmlReader::read(svg_lanes(chart));
+  std::vector<double> edges;
+  for (const Element* line : root.all("line")) {
+    if (line->attribute("class") == "edge") edges.push_back(std::stod(line->attribute("x1")));
+  }
+  EXPECT_EQ(edges, (std::vector<double>{210, 272}));
+  int threes = 0, twelves = 0;
+  for (const Element* text : root.all("text")) {
+    threes += text->text == "3" && text->attribute("x") == "241.0" ? 1 : 0;
+    twelves += text->text == "12·" ? 1 : 0;
+  }
+  EXPECT_EQ(threes, 1);
+  EXPECT_EQ(twelves, 0);
+}
+
 // The area of a path of rectangles "Mx yhWvHh-Wz".
 double area(const std::string& path) {
   double sum = 0;

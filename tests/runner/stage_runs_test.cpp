@@ -85,6 +85,26 @@ TEST(TimedTraces, KeepTheRoundsThatWereRecordedOnce) {
   }
 }
 
+TEST(TimedTraces, SayWhatEachStageSendsTheOthers) {
+  const Priced run = priced(PipelineKind::one_f_one_b, 1);
+  const std::vector<TimedTrace> timed = timed_traces(run.recording, run.timelines, "timed");
+  std::size_t sent = 0;
+  for (std::size_t from = 0; from < timed.size(); ++from) {
+    for (const SentMessage& message : timed[from].sent) {
+      const std::size_t to = from + static_cast<std::size_t>(message.to);
+      const TraceEvent& send = timed[from].trace.events()[std::size_t(message.sent)];
+      const TraceEvent& receive = timed[to].trace.events()[std::size_t(message.received)];
+      EXPECT_EQ(send.type, EventType::message);
+      EXPECT_EQ(receive.type, EventType::message);
+      EXPECT_EQ(send.scope.micro, receive.scope.micro);
+      EXPECT_LE(send.timing.start_ns, receive.timing.end_ns);
+      ++sent;
+    }
+  }
+  EXPECT_EQ(sent, sim::passages(rank_traces(run.recording), run.timelines).size());
+  EXPECT_GE(sent, std::size_t{2 * (kRanks - 1) * kMicroBatches});
+}
+
 class StageRuns : public testing::TestWithParam<std::pair<PipelineKind, int>> {};
 
 TEST_P(StageRuns, WorkIsTheScheduleOneBoxAfterTheOther) {
