@@ -134,7 +134,8 @@ std::string recompute_of(const PublishedRun& run) {
 }
 
 void add_parallel(const PublishedRun& run, const RunShape& shape, Json& extension) {
-  if (shape.tensor * shape.pipeline == 1) return;
+  const bool two_copies = contains(run.row.at("notes"), "num-distributed-optimizer-instances 2");
+  if (shape.tensor * shape.pipeline == 1 && !two_copies) return;
   Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
   if (two_copies) parallel["replicate"] = 2;
   if (shape.chunks > 1) {
