@@ -104,6 +104,21 @@ QString ParallelPlot::text_of(std::size_t axis, double value) const {
   return categories[static_cast<std::size_t>(value)];
 }
 
+// A number loses digits after its point before it loses its unit.
+static QString fitting_text(const QFontMetricsF& metrics, QString text, double room) {
+  const qsizetype point = text.indexOf('.');
+  const qsizetype space = text.indexOf(' ', point);
+  const qsizetype end = space < 0 ? text.size() : space;
+  bool is_number = false;
+  const double number = text.left(end).toDouble(&is_number);
+  const QString unit = text.mid(end);
+  for (auto digits = end - point - 2; digits >= 0; --digits) {
+    if (point < 0 || !is_number || metrics.horizontalAdvance(text) <= room) break;
+    text = QString::number(number, 'f', static_cast<int>(digits)) + unit;
+  }
+  return metrics.elidedText(text, Qt::ElideRight, room);
+}
+
 double ParallelPlot::spacing(const QRectF& box) const {
   return box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
 }
@@ -177,7 +192,7 @@ void ParallelPlot::draw_axis(QPainter& painter, std::size_t axis, const QRectF& 
   const auto put = [&](double y, const QString& whole, const QColor& color, bool framed) {
     const double room =
         framed ? (alone ? 2 * apart - 16 : apart - 3) : (staggered ? 2 * apart : apart) - 3;
-    const QString text = metrics.elidedText(whole, Qt::ElideRight, room);
+    const QString text = fitting_text(metrics, whole, room);
     const double width = metrics.horizontalAdvance(text) + 4;
     const double left =
         std::clamp(x - width / 2, box.left() - 36, std::max(box.left(), box.right() + 36 - width));
@@ -276,7 +291,8 @@ void ParallelPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>
 
 QSize ParallelPlot::minimumSizeHint() const {
   const int between = std::max(0, static_cast<int>(data_.axes.size()) - 1);
-  return Plot::minimumSizeHint().expandedTo({kAxisRoom / 2 * between + 96, 0});
+  const int height = 14 * fontMetrics().height();  // of five names on an axis, and its captions
+  return Plot::minimumSizeHint().expandedTo({kAxisRoom / 2 * between + 96, height});
 }
 
 int ParallelPlot::axis_at(double x) const {

@@ -18,6 +18,8 @@
 
 namespace zl::gui {
 
+constexpr int kLeastRows = 4;  // of a table, below its header
+
 ChartPage::ChartPage(Plot* plot, QWidget* parent) : QWidget(parent), plot_(plot) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 4, 4, 4);
@@ -94,7 +96,9 @@ QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWid
   view->setWordWrap(false);
   view->setShowGrid(false);
   view->verticalHeader()->hide();
-  view->verticalHeader()->setDefaultSectionSize(view->fontMetrics().height() + 8);
+  const int row = view->fontMetrics().height() + 8;
+  view->verticalHeader()->setDefaultSectionSize(row);
+  view->setMinimumHeight((kLeastRows + 1) * row);  // a small window scrolls
   view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   view->horizontalHeader()->setResizeContentsPrecision(100);
   view->horizontalHeader()->setHighlightSections(false);

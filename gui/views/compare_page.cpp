@@ -12,6 +12,7 @@
 #include "gui/models/comparison.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/folding_row.h"
 #include "simulator/ratio.h"
 
 namespace zl::gui {
@@ -46,7 +47,7 @@ ComparePage::ComparePage(Session& session, RunModel& runs, QWidget* parent)
                            make_table_view(configuration_, tr("Configuration"), this)));
   causes->addWidget(titled(tr("Difference at the peaks"),
                            make_table_view(contributors_, tr("Contributors"), this)));
-  auto* lower = new QSplitter(Qt::Horizontal);
+  auto* lower = new FoldingSplitter;
   lower->addWidget(new ChartPage(memory_));
   lower->addWidget(causes);
   auto* splitter = new QSplitter(Qt::Vertical);

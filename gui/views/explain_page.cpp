@@ -2,7 +2,6 @@
 
 #include <QCoreApplication>
 #include <QEventLoop>
-#include <QHeaderView>
 #include <QLabel>
 #include <QSplitter>
 #include <QTableView>
@@ -11,6 +10,7 @@
 #include "gui/models/table_model.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/folding_row.h"
 #include "scenarios/run/explain_tables.h"
 
 namespace zl::gui {
@@ -40,16 +40,13 @@ QWidget* ExplainPage::make_tables() {
   software_ = new TableModel(this);
   levers_ = new TableModel(this);
   const auto table = [this](const QString& title, TableModel* model) {
-    QTableView* view = make_table_view(model, title, this);
-    constexpr int kLeastRows = 5;  // a small window scrolls
-    view->setMinimumHeight((kLeastRows + 1) * view->verticalHeader()->defaultSectionSize());
-    return titled(title, view);
+    return titled(title, make_table_view(model, title, this));
   };
   software_box_ = table(tr("The same under the software"), software_);
-  auto* small = new QSplitter(Qt::Horizontal);
+  auto* small = new FoldingSplitter;
   small->addWidget(table(tr("Parts of a step"), parts_));
   small->addWidget(table(tr("What twice as much would do"), levers_));
-  auto* held = new QSplitter(Qt::Horizontal);
+  auto* held = new FoldingSplitter;
   held->addWidget(table(tr("Held at the peak"), peak_));
   held->addWidget(software_box_);
   auto* all = new QSplitter(Qt::Vertical);

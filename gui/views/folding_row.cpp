@@ -48,4 +48,22 @@ void FoldingRow::fold() {
   updateGeometry();
 }
 
+QSize FoldingSplitter::minimumSizeHint() const {
+  int widest = 0;
+  for (int i = 0; i < count(); ++i) {
+    widest = std::max(widest, widget(i)->minimumSizeHint().width());
+  }
+  return {widest, QSplitter::minimumSizeHint().height()};
+}
+
+void FoldingSplitter::resizeEvent(QResizeEvent* event) {
+  constexpr int kNarrow = 300;
+  int needed = 0;
+  for (int i = 0; i < count(); ++i) {
+    needed += std::max(kNarrow, widget(i)->minimumSizeHint().width()) + handleWidth();
+  }
+  setOrientation(width() < needed ? Qt::Vertical : Qt::Horizontal);
+  QSplitter::resizeEvent(event);
+}
+
 }  // namespace zl::gui

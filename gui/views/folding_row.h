@@ -2,6 +2,7 @@
 // Ownership: owns the two. Threads: GUI thread.
 #pragma once
 
+#include <QSplitter>
 #include <QWidget>
 
 class QBoxLayout;
@@ -27,6 +28,19 @@ class FoldingRow : public QWidget {
   QWidget *pane_, *wide_;
   int width_;
   QBoxLayout* layout_;
+};
+
+// Its widgets side by side; one above the other where they would be narrow.
+class FoldingSplitter : public QSplitter {
+  Q_OBJECT
+
+ public:
+  explicit FoldingSplitter(QWidget* parent = nullptr) : QSplitter(Qt::Horizontal, parent) {}
+
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
 };
 
 }  // namespace zl::gui

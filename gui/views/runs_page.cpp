@@ -21,6 +21,7 @@
 #include "gui/plot/line_plot.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/folding_row.h"
 #include "scenarios/files/load_scenario.h"
 
 namespace zl::gui {
@@ -103,7 +104,7 @@ QWidget* RunsPage::make_charts() {
   parallel_ = new ParallelPlot(tr("The runs side by side"));
   parallel_->set_empty_text(tr("Every listed run is a line here."));
   parallel_->setToolTip(tr("Drag along an axis to select the runs in a range"));
-  auto* charts = new QSplitter(Qt::Horizontal);
+  auto* charts = new FoldingSplitter;
   charts->addWidget(new ChartPage(losses_));
   charts->addWidget(new ChartPage(parallel_));
   charts->setStretchFactor(0, 2);

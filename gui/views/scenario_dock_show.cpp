@@ -127,6 +127,7 @@ void ScenarioDock::show_effective_values() {
   hint("run.eval_every", tr("the end"));
   if (!study->strategies.empty()) {
     const Strategy& strategy = study->strategies.front().imported.strategy;
+    hint("run.precision", QString::fromStdString(study->strategies.front().result.precision));
     hint("run.micro_batch", QString::number(strategy.micro_batch));
     hint("run.gradient_accumulation", QString::number(strategy.gradient_accumulation));
   }

@@ -12,6 +12,7 @@
 #include "gui/models/timeline_data.h"
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/folding_row.h"
 #include "gui/views/trace_views.h"
 
 namespace zl::gui {
@@ -31,6 +32,7 @@ TimelinePage::TimelinePage(Session& session, QWidget* parent) : QWidget(parent),
 
 QWidget* TimelinePage::make_chart() {
   plot_ = new TimelinePlot(tr("Timeline"));
+  plot_->setMinimumHeight(18 * fontMetrics().height());  // lanes and the memory below them
   auto* chart = new ChartPage(plot_);
   strategy_ = new QComboBox;
   strategy_->setAccessibleName(tr("Strategy of the timeline"));
@@ -83,7 +85,7 @@ QWidget* TimelinePage::make_tables() {
   head->addWidget(by_);
   layout->addLayout(head);
   layout->addWidget(make_table_view(totals_, tr("Totals of the range"), this));
-  auto* tables = new QSplitter(Qt::Horizontal);
+  auto* tables = new FoldingSplitter;
   tables->addWidget(box);
   tables->addWidget(
       titled(tr("Cost of the operation you click"), make_table_view(card_, tr("Cost card"), this)));

@@ -14,7 +14,10 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/log.h"
+#include "core/base/nearest.h"
 #include "core/base/text.h"
+#include "results/run_tables.h"
 
 namespace zl::cli {
 namespace {
@@ -105,6 +108,15 @@ void name_units(Table& table) {
     const std::string text = in_unit(key, value);
     if (!text.empty()) row[1] = text;
   }
+}
+
+std::string fitted_text(Table table, Format format) {
+  if (format != Format::table) return render(table, format);
+  const Fitted shown = fitted(std::move(table), terminal_width());
+  if (!shown.left_out.empty()) {
+    log_info("left out at this width: " + join(shown.left_out, ", ") + "; -o wide");
+  }
+  return render(shown.table, format);
 }
 
 bool is_html_page(const std::string& option, const std::string& file) {

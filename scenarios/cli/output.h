@@ -30,6 +30,9 @@ Table leaves(const Json& object);
 // seconds, shares).
 void name_units(Table& table);
 
+// For people: the columns that the terminal shows, saying which are left out; of other formats all.
+std::string fitted_text(Table table, Format format);
+
 // Whether a page is for a browser (.html, .htm) or Markdown (.md). Throws Error{usage} naming the
 // option for a file that ends otherwise.
 bool is_html_page(const std::string& option, const std::string& file);

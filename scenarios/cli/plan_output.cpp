@@ -41,8 +41,12 @@ void print_plans(const PlanRequest& request, const Plans& plans, const TrainingB
     if (asked.is_asked()) json["over_weeks"] = Json::parse(render(robust, format));
     return print(pretty(json));
   }
-  std::string text = plans_text(plans, bill, format);
   const std::string gap = format == Format::md ? "\n" : "";
+  std::string text = fitted_text(plan_table(plans.best, bill), format);
+  if (format != Format::csv) {
+    text += "\nMemory and throughput, none better in both:\n" + gap +
+            fitted_text(plan_table(plans.frontier, bill), format);
+  }
   if (asked.is_asked()) text += "\nOver weeks:\n" + gap + render(robust, format);
   print(text);
 }

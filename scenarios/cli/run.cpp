@@ -105,11 +105,7 @@ std::string json_text(const std::vector<Finished>& all, const std::vector<std::s
 
 std::string table_text(const std::vector<RunResult>& results, Format format) {
   if (format != Format::table) return render(wide_table(results), format);
-  const Fitted shown = fitted(summary_table(results), terminal_width());
-  if (shown.left_out > 0) {
-    log_info(std::to_string(shown.left_out) + " columns are left out at this width; -o wide");
-  }
-  return render(shown.table, format);
+  return fitted_text(summary_table(results), format);
 }
 
 std::string tables_text(const std::vector<RunResult>& results, Format format) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/cli/output.h"
+
 namespace zl::cli {
 namespace {
 
@@ -25,22 +27,22 @@ std::string software_memory_text(const std::vector<NamedBytes>& all, Format form
   if (all.empty()) return "";
   Table table{{{"strategy", Align::left},
                {"software", Align::left},
+               {"fits", Align::left},
+               {"of the device", Align::right, Unit::bytes},
                {"in use", Align::right, Unit::bytes},
                {"error bar"},
-               {"of the device", Align::right, Unit::bytes},
-               {"fits", Align::left},
                {"at its peak in", Align::left}},
               {}};
   for (const NamedBytes& each : all) {
     const sim::HeldMemory& held = each.bytes.held;
-    table.rows.push_back({each.strategy, each.bytes.software, held.total(), bar_text(each.bytes),
-                          held.device, each.capacity > 0 ? Cell(fits_text(each)) : Cell(),
-                          held.when});
+    table.rows.push_back({each.strategy, each.bytes.software,
+                          each.capacity > 0 ? Cell(fits_text(each)) : Cell(), held.device,
+                          held.total(), bar_text(each.bytes), held.when});
   }
   const std::string gap = format == Format::md ? "\n" : "";
   return "\nMemory above is this core's, counted. What the software itself would hold is a "
          "prediction:\n" +
-         gap + render(table, format);
+         gap + fitted_text(std::move(table), format);
 }
 
 Json software_bytes_json(const SoftwareBytes& bytes) {

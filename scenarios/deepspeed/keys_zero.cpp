@@ -42,8 +42,8 @@ constexpr KeySpec kRows[] = {
     moot("zero_optimization.ignore_unused_parameters", boolean,
          "every parameter of these models gets a gradient"),
     applied("zero_optimization.sub_group_size", integer, "1000000000",
-            "what one update off the device covers")
-        .at_least(1)
+            "what one update off the device covers; 0: a parameter")
+        .at_least(0)
         .or_stage3(),
     fixed("zero_optimization.gather_16bit_weights_on_model_save", boolean, "false", quiet,
           "`zerolab train --save` writes whole weights")

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest.h"
+#include "scenarios/deepspeed/key_rows.h"
 
 namespace zl {
 namespace {
@@ -80,9 +81,36 @@ std::string value_error(const Json& value, const KeySpec& spec) {
   return range.empty() ? choice_error(value, spec) : range;
 }
 
+// DeepSpeed takes what it knows from the top of a file and passes over the rest. What is like a
+// name that it knows is a typing error.
+constexpr KeySpec kForeign =
+    rows::ignored("", "DeepSpeed reads no key of this name; comments have one that begins with _");
+
+bool is_foreign(const std::string& name) {
+  constexpr std::size_t kLongest = 64;
+  if (name.size() > kLongest) return false;
+  if (name.starts_with('_')) return true;
+  const std::string like = nearest(name, keys_under(""));
+  return edit_distance(lower(name), lower(like)) > 1 + name.size() / 4;
+}
+
 class Reader {
  public:
-  std::vector<GivenKey> take() { return std::move(keys_); }
+  // A file without any key of DeepSpeed's, or with a crowd of others, is none of its files.
+  std::vector<GivenKey> take() {
+    constexpr std::size_t kMostForeign = 16;
+    const bool is_ours =
+        foreign_.size() <= kMostForeign &&
+        std::ranges::any_of(keys_, [](const GivenKey& key) { return key.spec != nullptr; });
+    for (const auto& [name, value] : foreign_) {
+      if (is_ours) {
+        keys_.push_back({name, name, &kForeign, value});
+      } else {
+        reject_unknown(name, "", name);
+      }
+    }
+    return std::move(keys_);
+  }
 
   void read_object(const Json& object, const std::string& where) {
     for (const auto& [name, value] : object.items()) {
@@ -92,7 +120,11 @@ class Reader {
       if (spec != nullptr && !(value.is_object() && is_section(key))) {
         add_leaf(key, *spec, value);
       } else if (spec == nullptr && !is_section(key)) {
-        reject(key, "unknown key; the nearest known key is \"" + nearest_key(where, name) + "\"");
+        if (where.empty() && is_foreign(name)) {
+          foreign_.emplace_back(name, &value);
+        } else {
+          reject_unknown(key, where, name);
+        }
       } else {
         read_section(key, value);
       }
@@ -131,6 +163,10 @@ class Reader {
     keys_.push_back(std::move(given));
   }
 
+  void reject_unknown(const std::string& key, const std::string& where, const std::string& name) {
+    reject(key, "unknown key; the nearest known key is \"" + nearest_key(where, name) + "\"");
+  }
+
   void reject(const std::string& key, const std::string& why) {
     GivenKey given;
     given.key = given.path = key;
@@ -139,6 +175,7 @@ class Reader {
   }
 
   std::vector<GivenKey> keys_;
+  std::vector<std::pair<std::string, const Json*>> foreign_;
 };
 
 }  // namespace

@@ -90,17 +90,17 @@ Json plan_json(const Plan& plan, const TrainingBill& bill) {
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
   Table table{{{"plan"},
                {"mesh", Align::left},
-               {"schedule", Align::left},
                {"ZeRO", Align::left},
                {"recompute", Align::left},
-               {"micro-batch"},
-               {"peak memory", Align::right, Unit::bytes},
-               {"headroom", Align::right, Unit::bytes},
                {"step", Align::right, Unit::seconds},
+               {"tokens/s"},
+               {"headroom", Align::right, Unit::bytes},
+               {"MFU", Align::right, Unit::fraction},
+               {"peak memory", Align::right, Unit::bytes},
+               {"schedule", Align::left},
+               {"micro-batch"},
                {"from", Align::right, Unit::seconds},
                {"to", Align::right, Unit::seconds},
-               {"tokens/s"},
-               {"MFU", Align::right, Unit::fraction},
                {"exposed comm", Align::right, Unit::seconds},
                {"bubble", Align::right, Unit::seconds}},
               {}};
@@ -115,17 +115,17 @@ Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
     auto& row = table.rows.emplace_back();
     row = {++place,
            mesh_text(strategy, run.ranks),
-           schedule_text(strategy.pipeline),
            state_text(strategy),
            recompute_text(strategy.recompute),
-           strategy.micro_batch,
-           run.peak_device.total(),
-           capacity > 0 ? Cell(capacity - run.reserved_device) : Cell(),
            run.step_time.median,
+           std::round(run.tokens_per_second),
+           capacity > 0 ? Cell(capacity - run.reserved_device) : Cell(),
+           run.mfu > 0 ? Cell(run.mfu) : Cell(),
+           run.peak_device.total(),
+           schedule_text(strategy.pipeline),
+           strategy.micro_batch,
            run.step_time_low,
            run.step_time_high,
-           std::round(run.tokens_per_second),
-           run.mfu > 0 ? Cell(run.mfu) : Cell(),
            run.time.exposed_communication,
            run.time.bubble};
     add_bill(run, bill, row);
@@ -133,14 +133,6 @@ Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
     row.emplace_back(plan.why);
   }
   return table;
-}
-
-std::string plans_text(const Plans& plans, const TrainingBill& bill, Format format) {
-  std::string text = render(plan_table(plans.best, bill), format);
-  if (format == Format::csv) return text;
-  text += "\nMemory and throughput, none better in both:\n";
-  if (format == Format::md) text += "\n";
-  return text + render(plan_table(plans.frontier, bill), format);
 }
 
 Json plans_json(const Plans& plans, const TrainingBill& bill) {

@@ -26,7 +26,6 @@ void add_bill_columns(const TrainingBill& bill, Table& table);
 void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row);
 
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill);
-std::string plans_text(const Plans& plans, const TrainingBill& bill, Format format);
 Json plans_json(const Plans& plans, const TrainingBill& bill);
 Json plan_json(const Plan& plan, const TrainingBill& bill);
 // "tp8-pp4-zero-1: 12.3 s a step, 61 GB of 80 GB".

@@ -106,6 +106,7 @@ Choices schedule_changes(const Study& study, const Strategy& strategy) {
     for (const Scheduled& each : kSchedules) {
       // A mesh without a pipeline has none; the strategy's own comes with its mesh.
       if (size.pipeline == 1 || each.kind == strategy.pipeline.schedule) continue;
+      if (size.pipeline * each.chunks > study.scenario.model.layers) continue;
       changes.push_back(schedule_change(strategy, size, each));
     }
   }

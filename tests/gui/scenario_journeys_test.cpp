@@ -68,10 +68,14 @@ TEST(ScenarioJourney, TheFormSaysWhatRunsOnGpusWhereNobodyChose) {
   const auto* software = qobject_cast<QComboBox*>(form(desk.window).field("run.software"));
   ASSERT_NE(software, nullptr);
   EXPECT_EQ(software->lineEdit()->placeholderText(), "zerolab") << "this machine";
+  const auto* precision = qobject_cast<QComboBox*>(form(desk.window).field("run.precision"));
+  EXPECT_EQ(precision->lineEdit()->placeholderText(), "fp32");
   choose(desk.window, "cluster", "8xh100");
   desk.session.wait();
   EXPECT_EQ(software->currentText(), "");
   EXPECT_EQ(software->lineEdit()->placeholderText(), "torch-fsdp2-compile");
+  EXPECT_EQ(precision->currentText(), "");
+  EXPECT_EQ(precision->lineEdit()->placeholderText(), "bf16");
   EXPECT_EQ(desk.session.study()->strategies[0].result.setup.software, "torch-fsdp2-compile");
 }
 

@@ -3,9 +3,11 @@
 
 #include <QAbstractButton>
 #include <QFontMetricsF>
+#include <QHeaderView>
 #include <QLabel>
 #include <QScrollArea>
 #include <QScrollBar>
+#include <QTableView>
 
 #include "gui/plot/bar_plot.h"
 #include "gui/views/explain_page.h"
@@ -106,6 +108,12 @@ TEST(Window, AnswersFitASmallWindow) {
   desk.window.show_view("explain");
   static_cast<ExplainPage*>(desk.window.view("explain"))->wait();
   expect_no_scrolling("explain");
+  // What stands side by side in a wide window stands above each other, with rows to read.
+  for (auto* table : desk.window.view("explain")->findChildren<QTableView*>()) {
+    if (!table->isVisible()) continue;
+    EXPECT_GT(table->width(), 300) << table->accessibleName().toStdString();
+    EXPECT_GE(table->height(), 4 * table->verticalHeader()->defaultSectionSize());
+  }
 }
 
 }  // namespace

@@ -152,6 +152,20 @@ TEST(ImportDeepSpeed, UnknownKeysGetTheNearestKnownOne) {
   EXPECT_NO_THROW(import_text(with(R"("x-note": "mine", "zero_optimization": {"x-note": [1]})")));
 }
 
+// DeepSpeed passes over names that it does not know at the top of a file; not within its sections.
+TEST(ImportDeepSpeed, WhatDeepSpeedPassesOverHasNoEffect) {
+  const ImportedStrategy imported = import_text(
+      with(R"("_comment": "mine", "cuda_visible_devices": "0,1", "monitor_config": {"a": [1]})"));
+  for (const char* key : {"_comment", "cuda_visible_devices", "monitor_config"}) {
+    EXPECT_CONTAINS(effect(imported, key).why, "DeepSpeed reads no key of this name");
+  }
+  ASSERT_EQ(imported.warnings.size(), 1U);
+  EXPECT_CONTAINS(imported.warnings[0], "cuda_visible_devices");
+  EXPECT_CONTAINS(rejection(with(R"("zero_optimization": {"_comment": 1})")), "unknown key");
+  // A file without any of its keys is another one.
+  EXPECT_CONTAINS(rejection(R"({"colour": "red"})"), "strategy.colour: unknown key");
+}
+
 TEST(ImportDeepSpeed, AllRejectionsAreReportedAtOnce) {
   const std::string message =
       rejection(with(R"("gradient_cliping": 1, "fp17": {"enabled": true})"));
