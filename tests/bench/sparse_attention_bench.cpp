@@ -1,6 +1,7 @@
-// Attention over layouts of blocks beside dense causal attention of the same length, each iteration
-// one after the other: time over density x the dense time (1: a block costs what it costs in dense
-// attention), and the speed-up. And both directions of a sequence ten times as long beside dense.
+// A step of attention, forward and backward, over layouts of blocks beside dense causal attention
+// of the same length, one after the other: its time over density x the dense time (1: a block costs
+// what it costs in dense attention), of both directions and of each, and the speed-up. And a step
+// of a sequence ten times as long beside a dense one.
 // OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
 #include <cmath>
 #include <span>
@@ -16,6 +17,13 @@ namespace {
 
 using namespace zl;
 using zl::bench::Storage;
+
+struct Seconds {
+  double forward, backward;
+  double both() const { return forward + backward; }
+  double of_forward() const { return forward; }
+  double of_backward() const { return backward; }
+};
 
 struct SparseProblem {
   AttentionShape shape;
@@ -47,61 +55,57 @@ struct SparseProblem {
     const auto blocks = static_cast<double>(layout.rows.size());
     return static_cast<double>(layout.active()) / (blocks * (blocks + 1) / 2);
   }
-  // Seconds of one direction.
-  double time(const AttentionMask& seen, bool is_forward, int threads) const {
+  Seconds step(const AttentionMask& seen) const {
     const double scale = 1.0 / std::sqrt(static_cast<double>(shape.head_size));
-    const QkvViews views = packed_qkv(qkv.view, shape);
-    const AttentionForward forward{views, out.view, lse.view, shape, scale, {}, seen};
-    if (!is_forward) cpu::execute(forward, {threads});
-    const double begin = zl::bench::seconds(threads);
-    if (is_forward) {
-      cpu::execute(forward, {threads});
-    } else {
-      cpu::execute(AttentionBackward{dout.view,
-                                     out.view,
-                                     views,
-                                     lse.view,
-                                     packed_qkv(dqkv.view, shape),
-                                     delta.view,
-                                     shape,
-                                     scale,
-                                     {},
-                                     seen},
-                   {threads});
-    }
-    return zl::bench::seconds(threads) - begin;
+    const QkvViews views = packed_qkv(qkv.view, shape), gradients = packed_qkv(dqkv.view, shape);
+    const double begin = zl::bench::seconds(1);
+    cpu::execute(AttentionForward{views, out.view, lse.view, shape, scale, {}, seen}, {1});
+    const double middle = zl::bench::seconds(1);
+    cpu::execute(
+        AttentionBackward{
+            dout.view, out.view, views, lse.view, gradients, delta.view, shape, scale, {}, seen},
+        {1});
+    return {middle - begin, zl::bench::seconds(1) - middle};
   }
 };
 
-void add(const char* name, SparseAttentionConfig config, std::int64_t block, std::int64_t sequence,
-         DType type, int threads) {
-  config.block = block;
-  config.bidirectional = false;
-  for (const bool is_forward : {true, false}) {
-    const std::string full = std::string("sparse_attention_") +
-                             (is_forward ? "forward/" : "backward/") + name + "/" + name_of(type) +
-                             "/block:" + std::to_string(block) + "/t:" + std::to_string(sequence) +
-                             "/threads:" + std::to_string(threads);
-    const auto run = [=](benchmark::State& state) {
-      SparseProblem p({1, sequence, 4, 4, 64}, config, type);
-      std::vector<double> sparse, dense;
-      p.time(p.mask(), is_forward, threads);
-      for (auto _ : state) {
-        sparse.push_back(p.time(p.mask(), is_forward, threads));
-        dense.push_back(p.time({}, is_forward, threads));
-        state.SetIterationTime(sparse.back());
-      }
-      const double share = zl::bench::median(sparse) / zl::bench::median(dense);
-      state.counters["ms"] = 1e3 * zl::bench::median(sparse);
-      state.counters["density"] = p.density();
-      state.counters["speedup"] = 1 / share;
-      state.counters["over_density"] = share / p.density();
-    };
-    benchmark::RegisterBenchmark(full.c_str(), run)->UseManualTime()->Unit(benchmark::kMillisecond);
-  }
+using Part = double (Seconds::*)() const;
+
+double median_of(const std::vector<Seconds>& steps, Part part) {
+  std::vector<double> seconds;
+  for (const Seconds& each : steps) seconds.push_back((each.*part)());
+  return zl::bench::median(seconds);
 }
 
-// Both directions over a layout of blocks of 16 beside dense ones of a tenth of the sequence.
+void add(const char* name, SparseAttentionConfig config, std::int64_t block, std::int64_t sequence,
+         DType type) {
+  config.block = block;
+  config.bidirectional = false;
+  const std::string full = std::string("sparse_attention/") + name + "/" + name_of(type) +
+                           "/block:" + std::to_string(block) + "/t:" + std::to_string(sequence);
+  const auto run = [=](benchmark::State& state) {
+    SparseProblem p({1, sequence, 4, 4, 64}, config, type);
+    std::vector<Seconds> sparse, dense;
+    p.step(p.mask());
+    for (auto _ : state) {
+      sparse.push_back(p.step(p.mask()));
+      dense.push_back(p.step({}));
+      state.SetIterationTime(sparse.back().both());
+    }
+    const auto share = [&](Part part) { return median_of(sparse, part) / median_of(dense, part); };
+    state.counters["density"] = p.density();
+    state.counters["speedup"] = 1 / share(&Seconds::both);
+    state.counters["over_density"] = share(&Seconds::both) / p.density();
+    state.counters["forward_over_density"] = share(&Seconds::of_forward) / p.density();
+    state.counters["backward_over_density"] = share(&Seconds::of_backward) / p.density();
+  };
+  benchmark::RegisterBenchmark(full.c_str(), run)
+      ->UseManualTime()
+      ->Iterations(std::max<std::int64_t>(3, 32768 / sequence))
+      ->Unit(benchmark::kMillisecond);
+}
+
+// A layout of blocks of 16 beside dense attention to a tenth of the sequence.
 void add_ten_times(const char* name, SparseAttentionConfig config, DType type) {
   constexpr std::int64_t kDense = 4096;
   config.bidirectional = false;
@@ -110,18 +114,21 @@ void add_ten_times(const char* name, SparseAttentionConfig config, DType type) {
   const auto run = [=](benchmark::State& state) {
     SparseProblem p({1, 10 * kDense, 4, 4, 64}, config, type);
     const SparseProblem tenth({1, kDense, 4, 4, 64}, config, type);
-    std::vector<double> sparse, dense;
-    for (const bool is_forward : {true, false}) p.time(p.mask(), is_forward, 1);
+    std::vector<Seconds> sparse, dense;
+    p.step(p.mask());
     for (auto _ : state) {
-      sparse.push_back(p.time(p.mask(), true, 1) + p.time(p.mask(), false, 1));
-      dense.push_back(tenth.time({}, true, 1) + tenth.time({}, false, 1));
-      state.SetIterationTime(sparse.back());
+      sparse.push_back(p.step(p.mask()));
+      dense.push_back(tenth.step({}));
+      state.SetIterationTime(sparse.back().both());
     }
-    state.counters["ms"] = 1e3 * zl::bench::median(sparse);
-    state.counters["dense_tenth_ms"] = 1e3 * zl::bench::median(dense);
-    state.counters["of_dense_tenth"] = zl::bench::median(sparse) / zl::bench::median(dense);
+    const double of_tenth = median_of(dense, &Seconds::both);
+    state.counters["dense_tenth_ms"] = 1e3 * of_tenth;
+    state.counters["of_dense_tenth"] = median_of(sparse, &Seconds::both) / of_tenth;
   };
-  benchmark::RegisterBenchmark(full.c_str(), run)->UseManualTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark(full.c_str(), run)
+      ->UseManualTime()
+      ->Iterations(8)
+      ->Unit(benchmark::kMillisecond);
 }
 
 const int registered_layouts = [] {
@@ -134,10 +141,10 @@ const int registered_layouts = [] {
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const std::int64_t sequence : {1024, 4096, 16384}) {
       for (const std::int64_t block : {16, 64}) {
-        add("fixed", fixed, block, sequence, type, 1);
-        add("bslongformer", longformer, block, sequence, type, 1);
-        add("bigbird", bigbird, block, sequence, type, 1);
-        add("local", local, block, sequence, type, 1);
+        add("fixed", fixed, block, sequence, type);
+        add("bslongformer", longformer, block, sequence, type);
+        add("bigbird", bigbird, block, sequence, type);
+        add("local", local, block, sequence, type);
       }
     }
     add_ten_times("bslongformer", longformer, type);

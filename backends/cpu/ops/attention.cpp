@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_block_queries.h"
 #include "backends/cpu/ops/attention_tiles.h"
 #include "backends/cpu/ops/fast_math.h"
 #include "backends/cpu/ops/parallel.h"
@@ -46,14 +46,6 @@ class QueryTile {
   void run() {
     std::fill(maximum_, maximum_ + kTile, -std::numeric_limits<A>::infinity());
     std::fill(sum_, sum_ + kTile, A{0});
-    if (op_.mask.has_blocks()) {
-      fresh_ = (1u << kGranules) - 1;
-      each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) { add(group); });
-      for (std::int64_t r = 0; r < kGranules; ++r) {
-        if (is_fresh(r)) std::fill_n(out_ + r * kGranule * padded_, kGranule * padded_, A{0});
-      }
-      return finish();
-    }
     std::fill(out_, out_ + kTile * padded_, A{0});
     const TileKeys seen(band_, position_, queries_);
     for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
@@ -82,71 +74,11 @@ class QueryTile {
     multiply_block<A>({keys_, padded_, 1}, rows, queries_t_, width_, lanes_, scores_, false,
                       mask.diagonal ? Part::rows_to_column : Part::all);
     if (!mask.whole) apply(mask, keys, scores_);
-    update_softmax([&](std::int64_t, auto&& run) { run(0, keys); });
+    update_softmax(keys);
     if (op_.dropout.p > 0) drop(key, keys, scores_);
     // Rows of `lanes_` past `queries_` are computed and never stored.
     multiply_block<A>({scores_, 1, lanes_}, round_up(queries_, kTileRows), values_, keys, padded_,
                       out_, true, mask.diagonal ? Part::depth_to_row : Part::all);
-  }
-
-  // The keys of a group's granules, one after the other. What no query asks for is never written.
-  void add(const BlockGroup& group) {
-    const std::int64_t query_granules = round_up(queries_, kGranule) / kGranule;
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      load_granule(group, i);
-      const auto sees = [&](std::int64_t r) { return group.sees(i, r); };
-      each_run(query_granules, sees, [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t row = i * kGranule, lane = begin * kGranule;
-        multiply_part<A>({keys_ + row * padded_, padded_, 1}, kGranule, queries_t_ + lane, lanes_,
-                         width_, end * kGranule - lane, scores_ + row * lanes_ + lane, lanes_,
-                         false);
-      });
-    }
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      A* scores = scores_ + i * kGranule * lanes_;
-      const TileMask mask(band_, position_, queries_, group.key(i), kGranule);
-      if (!mask.whole) apply(mask, kGranule, scores);
-      hide_padding(group.key(i), scores);
-    }
-    update_softmax([&](std::int64_t lane, auto&& run) {
-      const auto seen = [&](std::int64_t i) { return group.sees(i, lane / kGranule); };
-      each_run(group.count, seen, [&](std::int64_t begin, std::int64_t end) {
-        run(begin * kGranule, end * kGranule);
-      });
-    });
-    for (std::int64_t i = 0; i < group.count && op_.dropout.p > 0; ++i) {
-      drop(group.key(i), kGranule, scores_ + i * kGranule * lanes_);
-    }
-    for (std::int64_t r = 0; r < query_granules; ++r) {
-      const auto sees = [&](std::int64_t i) { return group.sees(i, r); };
-      each_run(group.count, sees, [&](std::int64_t begin, std::int64_t end) {
-        const Part part = ends_on_diagonal(group.key(end - 1), r) ? Part::depth_to_row : Part::all;
-        multiply_part<A>({scores_ + begin * kGranule * lanes_ + r * kGranule, 1, lanes_}, kGranule,
-                         values_ + begin * kGranule * padded_, padded_, (end - begin) * kGranule,
-                         padded_, out_ + r * kGranule * padded_, padded_, !is_fresh(r), part);
-        fresh_ &= ~(1u << r);
-      });
-    }
-  }
-
-  bool is_fresh(std::int64_t r) const { return (fresh_ >> r & 1) != 0; }
-  bool ends_on_diagonal(std::int64_t key, std::int64_t r) const {
-    return band_.ahead == 0 && key == first_ + r * kGranule;
-  }
-
-  void load_granule(const BlockGroup& group, std::int64_t i) {
-    const std::int64_t row = batch_ * op_.shape.key_count() + group.key(i);
-    const std::int64_t at = i * kGranule * padded_;
-    load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                 keys_ + at);
-    load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                 values_ + at);
-  }
-
-  // Keys of a granule past the sequence's length.
-  void hide_padding(std::int64_t key, A* scores) {
-    const std::int64_t seen = std::clamp<std::int64_t>(band_.limit - key, 0, kGranule);
-    std::fill(scores + seen * lanes_, scores + kGranule * lanes_, kUnseen);
   }
 
   void apply(const TileMask& mask, std::int64_t keys, A* scores) {
@@ -157,37 +89,31 @@ class QueryTile {
     }
   }
 
-  // Scores become probabilities against the new maxima; earlier sums are rescaled. each_seen calls
-  // its second argument with (first key, end) for each run of rows of scores that count for the
-  // queries whose first lane is its first.
-  template <class EachSeen>
-  void update_softmax(const EachSeen& each_seen) {
+  // Scores of `keys` keys become probabilities against the new maxima; earlier sums are rescaled.
+  void update_softmax(std::int64_t keys) {
     const Vector<A> lowest = broadcast(std::numeric_limits<A>::lowest());  // where nothing is seen
     A keep[kTile];
     for (std::int64_t lane = 0; lane < lanes_; lane += kLanes<A>) {
+      A* column = scores_ + lane;
       const Vector<A> before = load_vector(maximum_ + lane);
       Vector<A> peak = before, sum = {};
-      const auto each_score = [&](auto&& visit) {
-        each_seen(lane, [&](std::int64_t first, std::int64_t last) {
-          for (A* row = scores_ + first * lanes_ + lane; first < last; ++first, row += lanes_) {
-            visit(row, load_vector(row));
-          }
-        });
-      };
-      each_score([&](A*, Vector<A> score) { peak = score > peak ? score : peak; });
+      for (std::int64_t k = 0; k < keys; ++k) {
+        const Vector<A> score = load_vector(column + k * lanes_);
+        peak = score > peak ? score : peak;
+      }
       peak = peak > lowest ? peak : lowest;
-      each_score([&](A* row, Vector<A> score) {
-        const Vector<A> probability = fast_exp(score - peak);
-        store_vector(row, probability);
+      for (std::int64_t k = 0; k < keys; ++k) {
+        const Vector<A> probability = fast_exp(load_vector(column + k * lanes_) - peak);
+        store_vector(column + k * lanes_, probability);
         sum += probability;
-      });
+      }
       const Vector<A> kept = fast_exp(before - peak);
       store_vector(keep + lane, kept);
       store_vector(sum_ + lane, load_vector(sum_ + lane) * kept + sum);
       store_vector(maximum_ + lane, peak);
     }
     for (std::int64_t q = 0; q < queries_; ++q) {
-      if (keep[q] == A{1} || is_fresh(q / kGranule)) continue;
+      if (keep[q] == A{1}) continue;
       A* __restrict out = out_ + q * padded_;
       for (std::int64_t d = 0; d < padded_; ++d) out[d] *= keep[q];
     }
@@ -216,25 +142,40 @@ class QueryTile {
   std::int64_t plane_, first_, position_, width_, padded_, queries_, lanes_, batch_, head_;
   std::int64_t kv_head_;
   KeyBand band_;
-  unsigned fresh_ = 0;  // a bit for each granule of out_ that nobody has written
   A *queries_t_, *keys_, *values_, *out_, *scores_, *factors_;
   A maximum_[kTile], sum_[kTile];
 };
 
+// One head after the other, while its keys are in the cache; where blocks are so few that those of
+// all heads are, one tile after the other, whose rows lie side by side in memory.
+template <class T>
+void run_blocks(const AttentionForward& op, const ExecContext& context, std::int64_t tiles) {
+  const std::int64_t heads = op.shape.heads, all = op.shape.batch * heads * tiles;
+  const bool by_tile = held_bytes<T>(op.mask, op.shape, 2) <= kCacheBytes;
+  const auto place = [&](std::int64_t i) {
+    const std::int64_t row = by_tile ? i / heads : i;
+    const std::int64_t plane = by_tile ? row / tiles * heads + i % heads : i / tiles;
+    return std::pair(plane, (tiles - 1 - row % tiles) * kTile);  // long rows first
+  };
+  const std::int64_t together = by_tile ? heads : 1;
+  parallel_tasks(context, all / together, [&](std::int64_t task) {
+    for (std::int64_t i = task * together; i < (task + 1) * together; ++i) {
+      const auto here = place(i), next = place(std::min(i + 1, all - 1));
+      BlockQueries<T>(op, here.first, here.second).run(next.first, next.second);
+    }
+  });
+}
+
 }  // namespace
 
 void execute(const AttentionForward& op, const ExecContext& context) {
-  const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile, heads = op.shape.heads;
+  const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile;
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
-    // One head after the other, while its keys are in the cache; where they are so few that those
-    // of all heads are, one tile after the other, whose rows lie side by side in memory.
-    const bool by_tile = op.mask.has_blocks() && held_bytes<T>(op.mask, op.shape, 2) <= kCacheBytes;
-    parallel_tasks(context, op.shape.batch * heads * tiles, [&](std::int64_t task) {
-      const std::int64_t row = by_tile ? task / heads : task;
-      const std::int64_t plane = by_tile ? row / tiles * heads + task % heads : task / tiles;
-      const std::int64_t tile = tiles - 1 - row % tiles;  // long rows first
-      QueryTile<T>(op, plane, tile * kTile).run();
+    if (op.mask.has_blocks()) return run_blocks<T>(op, context, tiles);
+    parallel_tasks(context, op.shape.batch * op.shape.heads * tiles, [&](std::int64_t task) {
+      const std::int64_t tile = tiles - 1 - task % tiles;  // long rows first
+      QueryTile<T>(op, task / tiles, tile * kTile).run();
     });
   });
 }

@@ -1,9 +1,11 @@
 // What the forward and the backward of attention over a layout of blocks share. A tile of 64
-// queries meets the granules (16 keys) of its entries four at a time; products leave out the parts
+// queries meets the granules (16 keys) of its entries some at a time; products leave out the parts
 // of 16 x 16 that no layout asks for, so that they cost nothing and what lies there touches
 // nothing. Ownership: nothing. Threads: pure functions of their arguments.
 #pragma once
 
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "backends/cpu/ops/attention_tiles.h"
@@ -13,8 +15,10 @@ namespace zl::cpu {
 
 inline constexpr std::int64_t kGranule = BlockTable::kGranule, kGranules = kTile / kGranule;
 static_assert(kTile == BlockTable::kTile);
+// So many entries of few blocks are met together: all that most tiles of such layouts have.
+inline constexpr std::int64_t kMostTogether = 12;
 
-// Up to kGranules entries of a tile of queries.
+// Entries of a tile of queries that are met together.
 struct BlockGroup {
   const std::int32_t* entry;
   std::int64_t count;
@@ -25,16 +29,43 @@ struct BlockGroup {
   }
 };
 
+// Whether entries begin with a tile of keys of which the tile of queries at `first` sees what it
+// sees of it in dense attention: that is a group of its own, so that a layout of all blocks has the
+// bits of dense attention.
+inline bool is_dense_tile(const std::int32_t* entry, std::int64_t count, bool causal,
+                          std::int64_t first, std::int64_t queries) {
+  const std::int64_t granule = BlockTable::granule(entry[0]);
+  if (count < kGranules || granule % kGranules != 0) return false;
+  const bool diagonal = causal && granule * kGranule == first;
+  const auto all = static_cast<std::int32_t>((1 << (queries / kGranule)) - 1);
+  for (std::int64_t i = 0; i < kGranules; ++i) {
+    const std::int32_t wanted = diagonal ? all >> i << i : all;
+    if (BlockTable::granule(entry[i]) != granule + i || BlockTable::bits(entry[i]) != wanted) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Calls f(BlockGroup) for all entries of the tile whose first query is `first`, of the op's head.
 template <class F>
 void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int64_t head,
                 std::int64_t first, F&& f) {
   const auto* words = mask.blocks.as<const std::int32_t>();
   const std::int64_t layout = mask.layouts == 1 ? 0 : head;
+  const std::int64_t queries = std::min(kTile, shape.sequence - first);
   const std::int32_t* start =
       words + layout * (BlockTable::tiles(shape.sequence) + 1) + first / kTile;
-  for (std::int64_t i = start[0]; i < start[1]; i += kGranules) {
-    f(BlockGroup{words + i, std::min(kGranules, start[1] - i)});
+  for (std::int64_t i = start[0]; i < start[1];) {
+    const std::int64_t left = start[1] - i;
+    std::int64_t count = 0;
+    while (count < std::min(kMostTogether, left) &&
+           !is_dense_tile(words + i + count, left - count, mask.is_causal(), first, queries)) {
+      ++count;
+    }
+    if (count == 0) count = kGranules;
+    f(BlockGroup{words + i, count});
+    i += count;
   }
 }
 
@@ -79,26 +110,65 @@ void each_run(std::int64_t count, const Seen& seen, F&& f) {
 }
 
 // c[rows, columns] (+)= a[rows, depth] b[depth, columns], rows and columns multiples of a granule
-// or of a padded width; b and c have rows of their own lengths. part: on the diagonal lies the last
-// granule of the depth (depth_to_row) or the first (depth_from_row), of a single granule of rows.
+// or of a padded width; b and c have rows of their own lengths. part: on the diagonal lies the
+// first granule of the depth (depth_from_row), of a single granule of rows.
 template <class A>
 void multiply_part(const LeftOperand<A>& a, std::int64_t rows, const A* b, std::int64_t b_stride,
                    std::int64_t depth, std::int64_t columns, A* c, std::int64_t c_stride,
                    bool accumulate, Part part = Part::all) {
-  static_assert(kGranule % kLanes<A> == 0 && kGranule % kTileRows == 0);
-  const auto tile = [&]<int kVectors>(std::int64_t i, std::int64_t j) {
+  static_assert(kGranule % kLanes<A> == 0 && kGranule % (2 * kTileRows) == 0);
+  const auto tile = [&]<int kRows, int kVectors>(std::int64_t i, std::int64_t j) {
     const std::int64_t from = part == Part::depth_from_row ? i : 0;
-    const std::int64_t to = part == Part::depth_to_row ? depth - kGranule + i + kTileRows : depth;
-    multiply_tile<A, kTileRows, kVectors>(
+    multiply_tile<A, kRows, kVectors>(
         {a.data + i * a.row_stride + from * a.k_stride, a.row_stride, a.k_stride},
-        b + from * b_stride + j, b_stride, to - from, c + i * c_stride + j, c_stride, accumulate);
+        b + from * b_stride + j, b_stride, depth - from, c + i * c_stride + j, c_stride,
+        accumulate);
   };
-  for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
-    const bool half = columns - j < kTileColumns<A>;
+  for (std::int64_t j = 0; j < columns;) {
+    if (columns - j < kTileColumns<A>) {  // twice the rows, so that as many sums are under way
+      for (std::int64_t i = 0; i < rows; i += 2 * kTileRows) {
+        tile.template operator()<2 * kTileRows, 1>(i, j);
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < rows; i += kTileRows) {
-      half ? tile.template operator()<1>(i, j) : tile.template operator()<2>(i, j);
+      tile.template operator()<kTileRows, 2>(i, j);
+    }
+    j += kTileColumns<A>;
+  }
+}
+
+// Two factors of a sum of products: 16 columns of the left one, 16 rows of the right one.
+template <class A>
+struct GranuleFactors {
+  const A *left, *right;
+};
+
+// c[kGranule, columns] (+)= the sum over all of left[kGranule, kGranule]^T right[kGranule,
+// columns], where left's rows are left_stride apart, the others' `columns`. diagonal: of the last
+// one's left, column i has the rows up to i.
+template <class A>
+void multiply_granules(std::span<const GranuleFactors<A>> all, std::int64_t left_stride,
+                       std::int64_t columns, bool diagonal, A* c, bool accumulate) {
+  for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
+    for (std::int64_t i = 0; i < kGranule; i += kTileRows) {
+      TileSums<A, kTileRows, 2> sums;
+      const auto add = [&](const GranuleFactors<A>& each, std::int64_t depth) {
+        sums.add({each.left + i, 1, left_stride}, each.right + j, columns, depth);
+      };
+      for (const GranuleFactors<A>& each : all.first(all.size() - 1)) add(each, kGranule);
+      add(all.back(), diagonal ? i + kTileRows : kGranule);
+      sums.store(c + i * columns + j, columns, accumulate);
     }
   }
+}
+
+// Where keys [0, kGranule) x queries [0, kGranule) of values[key][query] lie on the diagonal: those
+// of keys behind the query become `hidden`.
+template <class A>
+void hide_behind_diagonal(A* values, std::int64_t stride, A hidden) {
+#pragma GCC unroll 16
+  for (std::int64_t k = 1; k < kGranule; ++k) std::fill_n(values + k * stride, k, hidden);
 }
 
 }  // namespace zl::cpu

@@ -87,13 +87,16 @@ void load_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, st
 
 // Brings rows of one head nearer: they are a cache line or few, far from each other, which the
 // processor does not foresee.
-template <class T>
+enum class Prefetch { read, write };
+template <class T, Prefetch kFor = Prefetch::read>
 void prefetch_rows(const HeadColumns& head, std::int64_t row, std::int64_t count,
                    std::int64_t width) {
   constexpr std::int64_t kLine = 64 / sizeof(T);
   for (std::int64_t r = row; r < row + count; ++r) {
     const T* from = head.matrix.as<const T>() + r * head.row_width + head.first;
-    for (std::int64_t d = 0; d < width; d += kLine) __builtin_prefetch(from + d, 0, 2);
+    for (std::int64_t d = 0; d < width; d += kLine) {
+      __builtin_prefetch(from + d, kFor == Prefetch::write ? 1 : 0, 2);
+    }
   }
 }
 
@@ -103,7 +106,11 @@ void store_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, s
   for (std::int64_t r = 0; r < count; ++r) {
     T* __restrict to = head.matrix.as<T>() + (row + r) * head.row_width + head.first;
     const A* __restrict from = tile + r * stride;
-    for (std::int64_t d = 0; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
+    std::int64_t d = 0;
+    for (; d + kLanes<A> <= width; d += kLanes<A>) {
+      for (std::int64_t i = d; i < d + kLanes<A>; ++i) to[i] = narrow<T>(factor * from[i]);
+    }
+    for (; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
   }
 }
 

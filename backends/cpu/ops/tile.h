@@ -42,8 +42,41 @@ struct LeftOperand {
   std::int64_t row_stride, k_stride;
 };
 
-// c[Rows, Vectors * lanes] (+)= a[Rows, depth] b[depth, Vectors * lanes]; sums stay in registers.
-// Each element is summed in order of k, so a result does not depend on how a product is tiled.
+// Sums of Rows x (Vectors * lanes) that stay in registers. Each element is summed in order of k, so
+// a result does not depend on how a product is tiled.
+template <class A, int Rows, int Vectors>
+struct TileSums {
+  Vector<A> sum[Rows][Vectors] = {};
+
+  // += a[Rows, depth] b[depth, Vectors * lanes]
+  [[gnu::always_inline]] void add(const LeftOperand<A>& a, const A* b, std::int64_t b_stride,
+                                  std::int64_t depth) {
+    for (std::int64_t k = 0; k < depth; ++k) {
+      Vector<A> right[Vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) right[v] = load_vector(b + k * b_stride + v * kLanes<A>);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        const Vector<A> left = broadcast(a.data[r * a.row_stride + k * a.k_stride]);
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
+      }
+    }
+  }
+  // c[Rows, Vectors * lanes] (+)= the sums
+  [[gnu::always_inline]] void store(A* c, std::int64_t c_stride, bool accumulate) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        A* target = c + r * c_stride + v * kLanes<A>;
+        store_vector(target, accumulate ? load_vector(target) + sum[r][v] : sum[r][v]);
+      }
+    }
+  }
+};
+
+// c[Rows, Vectors * lanes] (+)= a[Rows, depth] b[depth, Vectors * lanes].
 template <class A, int Rows, int Vectors>
 [[gnu::always_inline]] inline void multiply_tile(const LeftOperand<A>& a, const A* b,
                                                  std::int64_t b_stride, std::int64_t depth, A* c,
@@ -51,26 +84,9 @@ template <class A, int Rows, int Vectors>
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) __builtin_prefetch(c + r * c_stride + v * kLanes<A>, 1);
   }
-  Vector<A> sum[Rows][Vectors] = {};
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Vector<A> right[Vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) right[v] = load_vector(b + k * b_stride + v * kLanes<A>);
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-      const Vector<A> left = broadcast(a.data[r * a.row_stride + k * a.k_stride]);
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
-      A* target = c + r * c_stride + v * kLanes<A>;
-      store_vector(target, accumulate ? load_vector(target) + sum[r][v] : sum[r][v]);
-    }
-  }
+  TileSums<A, Rows, Vectors> sums;
+  sums.add(a, b, b_stride, depth);
+  sums.store(c, c_stride, accumulate);
 }
 
 }  // namespace zl::cpu
