@@ -49,6 +49,19 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return best;
 }
 
+std::string nearest_divisors(std::int64_t size, std::int64_t value) {
+  std::int64_t below = 1, above = size;
+  for (std::int64_t one = 1; one <= size / one; ++one) {
+    if (size % one != 0) continue;
+    for (const std::int64_t each : {one, size / one}) {
+      if (each <= value) below = std::max(below, each);
+      if (each >= value) above = std::min(above, each);
+    }
+  }
+  if (below == above || value > size) return std::to_string(below);
+  return std::to_string(below) + " or " + std::to_string(above);
+}
+
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
   std::string text;
   for (const std::string& word : words) {

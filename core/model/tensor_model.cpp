@@ -4,15 +4,16 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 
 namespace zl {
 namespace {
 
-void require_divides(const char* what, std::int64_t size, std::int64_t ranks, const char* fix) {
+void require_divides(const char* what, std::int64_t size, std::int64_t ranks) {
   if (size % ranks == 0) return;
   throw Error(ErrorCode::invalid, "parallel.tensor: " + std::to_string(ranks) +
                                       " does not divide the model's " + std::to_string(size) + " " +
-                                      what + "; use " + fix);
+                                      what + "; use " + nearest_divisors(size, ranks));
 }
 
 }  // namespace
@@ -21,13 +22,13 @@ void check_tensor(const ModelConfig& model, const TensorConfig& config,
                   std::int64_t sequence_length) {
   const std::int64_t ranks = config.ranks;
   if (ranks == 1) return;
-  const char* fix = "a size that does";
-  require_divides("attention heads", model.heads, ranks, fix);
-  require_divides("MLP columns", model.ffn, ranks, fix);
+  require_divides("attention heads", model.heads, ranks);
+  require_divides("MLP columns", model.ffn, ranks);
   if (model.kv_heads % ranks != 0 && ranks % model.kv_heads != 0) {
     throw Error(ErrorCode::invalid, "parallel.tensor: " + std::to_string(ranks) +
                                         " is neither a divisor nor a multiple of the model's " +
-                                        std::to_string(model.kv_heads) + " kv heads");
+                                        std::to_string(model.kv_heads) + " kv heads; use " +
+                                        nearest_divisors(model.kv_heads, ranks));
   }
   if (config.sequence_parallel && sequence_length % ranks != 0) {
     throw Error(ErrorCode::invalid,

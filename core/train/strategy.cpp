@@ -1,6 +1,7 @@
 #include "core/train/strategy.h"
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 
 namespace zl {
 namespace {
@@ -28,13 +29,15 @@ Mesh mesh_of(const Strategy& strategy, int ranks) {
   if (replicas < 1 || data % replicas != 0) {
     throw Error(ErrorCode::invalid, "parallel.replicate: " + std::to_string(replicas) +
                                         " does not divide the " + std::to_string(data) +
-                                        " data-parallel ranks; use a number that does");
+                                        " data-parallel ranks; use " +
+                                        nearest_divisors(data, replicas));
   }
   const std::int64_t shard = data / replicas, secondary = strategy.zero.secondary_partition;
   if (secondary < 1 || shard % secondary != 0) {
     throw Error(ErrorCode::invalid, std::string(kSecondary) + std::to_string(secondary) +
                                         " does not divide the " + std::to_string(shard) +
-                                        " ranks that share the weights; use a number that does");
+                                        " ranks that share the weights; use " +
+                                        nearest_divisors(shard, secondary));
   }
   return {.tensor = static_cast<int>(tensor),
           .shard = static_cast<int>(shard),

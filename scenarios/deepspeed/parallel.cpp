@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "core/base/text.h"
 
 namespace zl {
@@ -117,13 +118,15 @@ std::int64_t build_replicas(Keys& keys, std::int64_t ranks) {
   std::int64_t replicas = keys.integer(own);
   const std::string data = " the " + std::to_string(ranks) + " data-parallel ranks";
   if (ranks % replicas != 0) {
-    keys.effects().reject(own, std::to_string(replicas) + " does not divide" + data);
+    keys.effects().reject(own, std::to_string(replicas) + " does not divide" + data + "; use " +
+                                   nearest_divisors(ranks, replicas));
     return 1;
   }
   const std::int64_t shard = keys.integer(mics);
   if (shard <= 0) return replicas;
   if (ranks % shard != 0) {
-    keys.effects().reject(mics, std::to_string(shard) + " does not divide" + data);
+    keys.effects().reject(mics, std::to_string(shard) + " does not divide" + data + "; use " +
+                                    nearest_divisors(ranks, shard));
     return 1;
   }
   if (keys.is_set(own) && replicas != ranks / shard) {
@@ -149,7 +152,8 @@ void check_secondary(Keys& keys, const Strategy& strategy, std::int64_t ranks) {
     keys.effects().reject(key, conflict.substr(conflict.find(": ") + 2));
   } else if (ranks % part != 0) {
     keys.effects().reject(key, std::to_string(part) + " does not divide the " +
-                                   std::to_string(ranks) + " data-parallel ranks");
+                                   std::to_string(ranks) + " data-parallel ranks; use " +
+                                   nearest_divisors(ranks, part));
   }
 }
 

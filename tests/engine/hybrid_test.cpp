@@ -102,12 +102,11 @@ TEST(Hybrid, SendsWhatTheClosedFormsSay) {
 
 TEST(Hybrid, ThatCannotBeIsRefusedWithTheFix) {
   EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), hybrid(3, 3)),
-            "parallel.replicate: 3 does not divide the 4 data-parallel ranks; use a number that "
-            "does");
+            "parallel.replicate: 3 does not divide the 4 data-parallel ranks; use 2 or 4");
   EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), hybrid(0, 2)),
             "parallel.replicate: copies of shards need ZeRO stage 1, 2 or 3, not 0");
   EXPECT_NE(mesh_refusal(2, tiny_gpt2(), hybrid(1, 4))
-                .find("4 does not divide the 2 data-parallel ranks"),
+                .find("4 does not divide the 2 data-parallel ranks; use 2"),
             std::string::npos);
 }
 

@@ -105,7 +105,7 @@ TEST(Secondary, SendsAndHoldsWhatTheClosedFormsSay) {
 TEST(Secondary, ThatCannotBeIsRefusedWithTheFix) {
   const std::string key = "zero_optimization.zero_hpz_partition_size: ";
   EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), parted(3)),
-            key + "3 does not divide the 4 ranks that share the weights; use a number that does");
+            key + "3 does not divide the 4 ranks that share the weights; use 2 or 4");
   Strategy low = parted(2);
   low.zero.stage = 2;
   EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), low), key + "needs stage 3, which gathers weights, not 2");

@@ -204,7 +204,7 @@ TEST(Tensor, ThatCannotBeIsRefusedWithTheFix) {
   expect(mesh_refusal(3, model, cut(small(0), 2)),
          "parallel: tensor 2 x pipeline 1 does not divide 3 ranks; use --ranks 2 or 4");
   expect(mesh_refusal(3, model, cut(small(0), 3)),
-         "parallel.tensor: 3 does not divide the model's 4 attention heads");
+         "parallel.tensor: 3 does not divide the model's 4 attention heads; use 2 or 4");
   ModelConfig odd = model;
   odd.ffn = 101;
   expect(mesh_refusal(2, odd, cut(small(0), 2)), "2 does not divide the model's 101 MLP columns");
@@ -213,7 +213,7 @@ TEST(Tensor, ThatCannotBeIsRefusedWithTheFix) {
   three.kv_heads = 3;
   three.head_size = 8;
   expect(mesh_refusal(2, three, cut(small(0), 2)),
-         "2 is neither a divisor nor a multiple of the model's 3 kv heads");
+         "2 is neither a divisor nor a multiple of the model's 3 kv heads; use 1 or 3");
   ModelConfig uneven = model;
   uneven.max_sequence = 23;
   expect(mesh_refusal(2, uneven, cut(small(0), 2, true)),

@@ -79,7 +79,8 @@ TEST(ImportParallel, ReadsASecondaryPartition) {
   EXPECT_EQ(mesh_of(s, 8), (Mesh{.shard = 8, .secondary = 4}));
   EXPECT_CONTAINS(
       rejection(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 3}})"),
-      "zero_optimization.zero_hpz_partition_size: 3 does not divide the 4 data-parallel ranks");
+      "zero_optimization.zero_hpz_partition_size: 3 does not divide the 4 data-parallel ranks; "
+      "use 2 or 4");
   EXPECT_CONTAINS(
       rejection(R"({"zero_optimization": {"stage": 2, "zero_hpz_partition_size": 2}})"),
       "zero_optimization.zero_hpz_partition_size: needs stage 3, which gathers weights, not 2");
@@ -121,9 +122,10 @@ TEST(ImportParallel, NamesWhatCannotBe) {
   EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
                   "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
                   "--ranks 8");
-  EXPECT_CONTAINS(rejection(R"({"zero_optimization": {"stage": 1},
+  EXPECT_CONTAINS(
+      rejection(R"({"zero_optimization": {"stage": 1},
                                 "x-zerolab": {"parallel": {"replicate": 3}}})"),
-                  "x-zerolab.parallel.replicate: 3 does not divide the 4 data-parallel ranks");
+      "x-zerolab.parallel.replicate: 3 does not divide the 4 data-parallel ranks; use 2 or 4");
   EXPECT_CONTAINS(rejection(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 3}})"),
                   "zero_optimization.mics_shard_size: 3 does not divide the 4 data-parallel ranks");
   EXPECT_CONTAINS(rejection(R"({"x-zerolab": {"parallel": {"replicate": 2}}})"),
