@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -136,6 +137,19 @@ void tell_of_layout(const SparseAttentionConfig& sparse, const std::string& mode
               "model did not learn to: expect a text that is worse than its loss");
 }
 
+// Learned positions end, and Generator refuses; rotary ones go on, to no good.
+void tell_of_length(const GenerationRequest& request) {
+  std::size_t longest = 0;
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
+  const auto length = static_cast<std::int64_t>(longest) + request.options.max_tokens;
+  const ModelConfig& model = request.model;
+  if (model.position == PositionKind::learned || length <= model.max_sequence) return;
+  log_warning(fmt::format(
+      "prompt ({} tokens) and output (--max-tokens {}) may be longer than the {} positions "
+      "(max_sequence) that {} is made for: rotary positions go on, but the model has not seen them",
+      longest, request.options.max_tokens, model.max_sequence, model.name));
+}
+
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
   const sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
@@ -168,6 +182,7 @@ int generate(const GenerateOptions& options) {
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
   tell_of_layout(request.sparse, options.model);
+  tell_of_length(request);
   if (predicted) return predict(options, speaker, request);
   request.weights = open_weights(speaker);
   const Runner runner;

@@ -180,6 +180,20 @@ TEST(Generate, APredictionHasTheMemoryOfTheRealOne) {
   EXPECT_GE(predicted["decode"]["high"], predicted["decode"]["seconds"]);
 }
 
+// Rotary positions have no end of their own.
+TEST(Generate, SaysThatATextIsLongerThanTheModelIsMadeFor) {
+  const Home home;
+  const auto said = [&](const std::string& prompt) {
+    const Output output = zerolab(home, {"generate", "--model", "llama-tiny", "--cluster", "h100",
+                                         "--prompt-tokens", prompt, "--max-tokens", "4"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.err;
+  };
+  EXPECT_NE(said("61").find("longer than the 64 positions (max_sequence) that llama-tiny"),
+            std::string::npos);
+  EXPECT_EQ(said("60").find("positions"), std::string::npos);
+}
+
 TEST(Generate, WhatCannotBeSaidIsNamed) {
   const Home home;
   const std::string folder = saved_model(home, "model");
