@@ -25,6 +25,13 @@ bool is_database(const std::string& path) {
   return std::string_view(head, 15) == "SQLite format 3";
 }
 
+// JSON begins with a brace, which comments may precede; what people write does not.
+bool is_prose(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos &&
+         std::string_view("{[/").find(text[begin]) == std::string_view::npos;
+}
+
 ImportedFile import_model(const std::string& path, const Document& current) {
   const ModelConfig model = load_model(path);
   // What was said for another model goes with it.
@@ -72,8 +79,16 @@ ImportedFile import_strategy(const std::string& path, const std::string& text,
 
 ImportedFile import_file(const std::string& file, const Document& current) {
   const std::string path = std::filesystem::absolute(file).string();
+  if (std::filesystem::is_directory(path)) return import_model(path, current);
   if (is_database(path)) return {ImportedFile::Kind::database, {}, "database " + path, {}};
   const std::string text = read_file(path);
+  if (const std::string kind = binary_kind(text); !kind.empty()) {
+    throw Error(ErrorCode::invalid, path + ": this is " + kind +
+                                        "; of a model drop the folder that has its config.json");
+  }
+  if (is_prose(text)) {
+    return {ImportedFile::Kind::data, current.with("run.data", path), "trains on " + path, {}};
+  }
   const Json json = parse_json(text, path);
   if (!json.is_object()) throw Error(ErrorCode::invalid, path + ": not a JSON object");
   const FileKind kind = file_kind(json);

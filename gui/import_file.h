@@ -12,7 +12,7 @@
 namespace zl::gui {
 
 struct ImportedFile {
-  enum class Kind : std::uint8_t { scenario, model, strategy, database };
+  enum class Kind : std::uint8_t { scenario, model, strategy, database, data };
   Kind kind = Kind::scenario;
   std::optional<Document> document;  // none: a database, or a file that was refused
   std::string message;               // what was done, or why nothing was
@@ -20,7 +20,8 @@ struct ImportedFile {
 };
 
 // A scenario replaces the document; a DeepSpeed file joins its strategies; a model file or Hugging
-// Face config.json becomes its model. Throws Error for what cannot be read or is none of them.
+// Face config.json becomes its model, as does a folder with one; a text what it trains on. Throws
+// Error for what cannot be read or is none of them.
 ImportedFile import_file(const std::string& path, const Document& current);
 
 // key, given, effective, status, why: every key of a strategy, unknown ones included.

@@ -93,6 +93,7 @@ class MainWindow : public QMainWindow {
   // Asks for a file, has `write` write it, and says what became of it.
   void save_file(const QString& title, const QString& name, const QString& filter,
                  const std::function<void(const QString&)>& write);
+  QString take_file(const QString& file);
   void export_report(bool stored);
   void export_plan();
   void build_export_menu(QMenu& menu);

@@ -138,4 +138,13 @@ std::vector<double> ticks(double from, double to, double step) {
   return all;
 }
 
+std::vector<double> axis_ticks(double from, double to, int most, Unit unit) {
+  constexpr int kMore = 3;
+  std::vector<double> all;
+  for (int count = most; all.size() < 2 && count <= most + kMore; ++count) {
+    all = ticks(from, to, tick_step(to - from, count, unit));
+  }
+  return all;
+}
+
 }  // namespace zl::gui

@@ -35,5 +35,7 @@ double tick_step(double maximum, int most, Unit unit);
 
 // The multiples of `step` from `from` to `to`; none where numbers have no such steps, or too many.
 std::vector<double> ticks(double from, double to, double step);
+// Those of an axis that has room for about `most`; one alone says nothing of the scale.
+std::vector<double> axis_ticks(double from, double to, int most, Unit unit);
 
 }  // namespace zl::gui

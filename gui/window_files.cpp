@@ -28,7 +28,10 @@ void MainWindow::follow_files() {
   if (!files.isEmpty()) watcher_.addPaths(files);
 }
 
-void MainWindow::open_file(const QString& file) {
+void MainWindow::open_file(const QString& file) { say(take_file(file)); }
+
+// What became of it.
+QString MainWindow::take_file(const QString& file) {
   try {
     const ImportedFile imported = import_file(file.toStdString(), session_.document());
     const QString message = QString::fromStdString(imported.message);
@@ -49,9 +52,9 @@ void MainWindow::open_file(const QString& file) {
       keys_title_->setText(tr("Keys of %1").arg(file));
       show_view("keys");
     }
-    say(message);
+    return message;
   } catch (const Error& error) {
-    say(error.what());
+    return error.what();
   }
 }
 
@@ -60,9 +63,11 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList said;
   for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) open_file(url.toLocalFile());
+    if (url.isLocalFile()) said << take_file(url.toLocalFile());
   }
+  say(said.join(" · "));
 }
 
 void MainWindow::remember(const QString& file) {

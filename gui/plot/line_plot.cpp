@@ -134,18 +134,16 @@ void LinePlot::draw_cursor(QPainter& painter, std::vector<Mark>& marks) const {
 }
 
 void LinePlot::draw_axes(QPainter& painter, const QRectF& area) {
-  const double y_step = tick_step(
-      y_max_ - y_min_, std::max(2, static_cast<int>(box_.height() / (2.5 * line_))), data_.y_unit);
-  for (const double y : ticks(y_min_, y_max_, y_step)) {
+  const int rows = std::max(2, static_cast<int>(box_.height() / (2.5 * line_)));
+  for (const double y : axis_ticks(y_min_, y_max_, rows, data_.y_unit)) {
     painter.setPen(grid(palette()));
     painter.drawLine(at(x_min_, y), at(x_max_, y));
     painter.setPen(faint(palette()));
     painter.drawText(QRectF(box_.left() - 208, at(0, y).y() - line_ / 2, 200, line_),
                      Qt::AlignRight | Qt::AlignVCenter, tick_text(y, data_.y_unit));
   }
-  const double x_step = tick_step(
-      x_max_ - x_min_, std::max(2, static_cast<int>(box_.width() / (5 * line_))), data_.x_unit);
-  for (const double x : ticks(x_min_, x_max_, x_step)) {
+  const int columns = std::max(2, static_cast<int>(box_.width() / (5 * line_)));
+  for (const double x : axis_ticks(x_min_, x_max_, columns, data_.x_unit)) {
     painter.setPen(grid(palette()));
     painter.drawLine(at(x, y_min_), at(x, y_max_));
     painter.setPen(faint(palette()));

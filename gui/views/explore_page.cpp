@@ -6,6 +6,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -100,6 +101,7 @@ void ExplorePage::start() {
   if (alone == swept_) return;
   swept_ = alone;
   rows_.clear();
+  tabled_.invalidate();
   show_rows();
   sweep_->start(asked_, varied->name());
 }
@@ -161,14 +163,21 @@ void ExplorePage::show_rows() {
          row.fits});
   }
   plot_->set_data(std::move(chart));
-  show_table(plot_->kept());
+  // A table that is made anew under the mouse loses the second click of two.
+  constexpr int kBetweenTables = 1000;  // milliseconds, while combinations come in
+  if (!sweep_->running() || !tabled_.isValid() || tabled_.elapsed() > kBetweenTables) {
+    show_table(plot_->kept());
+  }
   if (!rows_.empty() && !sweep_->running()) {
     state_->setText(tr("%1 of %2 combinations fit").arg(fitting).arg(rows_.size()));
   }
 }
 
-// Those that fit first, the fastest of them on top.
+// Those that fit first, the fastest of them on top. The one under the cursor stays under it.
 void ExplorePage::show_table(const std::vector<int>& kept) {
+  tabled_.start();
+  const int before = current_row(*view_);
+  const int chosen = before < 0 ? -1 : listed_.at(static_cast<std::size_t>(before));
   listed_ = kept;
   const auto row = [this](int i) -> const SweepRow& { return rows_[i]; };
   std::stable_sort(listed_.begin(), listed_.end(), [&](int a, int b) {
@@ -191,6 +200,11 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
                           changes.empty() ? tr("as it is").toStdString() : join(changes, ", ")});
   }
   table_->set_table(std::move(table));
+  const auto found = std::ranges::find(listed_, chosen);
+  if (chosen < 0 || found == listed_.end()) return;
+  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
+  const int now = static_cast<int>(found - listed_.begin());
+  view_->setCurrentIndex(sorted->mapFromSource(table_->index(now, 0)));
 }
 
 void ExplorePage::add(int row) {

@@ -2,6 +2,7 @@
 // Ownership: owns the sweep; refers to the session. Threads: GUI thread.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QWidget>
 
 #include "gui/session.h"
@@ -45,6 +46,7 @@ class ExplorePage : public QWidget {
   std::shared_ptr<const Study> asked_;
   std::string swept_;  // the scenario of the rows: the varied strategy alone
   std::vector<SweepRow> rows_;
+  QElapsedTimer tabled_;     // since the table was made
   std::vector<int> listed_;  // index into rows_ of each row of the table
   QComboBox* strategy_;
   QLabel* state_;

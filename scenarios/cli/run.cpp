@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -67,7 +68,7 @@ struct Finished {
   std::string scenario;
   Environment environment;
   std::vector<RunResult> results;
-  std::vector<std::optional<SoftwareBytes>> software;  // of each result, where it is known
+  std::vector<SoftwareBytesOrWhy> software;  // of each result
 };
 
 // Keys that other software's bytes are known of come last; else the text is as it was.
@@ -93,7 +94,8 @@ std::string json_text(const std::vector<Finished>& all, const std::vector<std::s
       for (std::size_t i = 0; i < each.results.size(); ++i) {
         if (each.results[i].backend != backend) continue;
         of_backend.push_back(each.results[i]);
-        software.push_back(each.software[i] ? &*each.software[i] : nullptr);
+        const auto& bytes = each.software[i].bytes;
+        software.push_back(bytes ? &*bytes : nullptr);
       }
       text +=
           (text.empty() ? "" : ",\n ") +
@@ -173,16 +175,33 @@ std::vector<RunResult> run_all(const Runner& runner, Experiment& experiment,
   return results;
 }
 
-std::vector<std::optional<SoftwareBytes>> software_of(const Scenario& scenario,
-                                                      const std::vector<RunResult>& results) {
-  std::vector<std::optional<SoftwareBytes>> all;
+std::vector<SoftwareBytesOrWhy> software_of(const Scenario& scenario,
+                                            const std::vector<RunResult>& results) {
+  std::vector<SoftwareBytesOrWhy> all;
   for (const RunResult& run : results) {
     const auto strategy = std::ranges::find_if(
         scenario.strategies, [&](const auto& each) { return each.strategy.name == run.strategy; });
     const bool known = run.predicted && strategy != scenario.strategies.end();
-    all.push_back(known ? software_bytes(scenario, strategy->strategy) : std::nullopt);
+    all.push_back(known ? software_bytes_or_why(scenario, strategy->strategy)
+                        : SoftwareBytesOrWhy{});
   }
   return all;
+}
+
+// A strategy that is missing in the table below would else seem forgotten.
+std::string unknown_bytes_text(const std::vector<Finished>& all) {
+  std::map<std::string, std::string> names;  // by reason
+  for (const Finished& each : all) {
+    for (std::size_t i = 0; i < each.results.size(); ++i) {
+      const std::string& why = each.software[i].why_not;
+      if (!why.empty()) names[why] += (names[why].empty() ? "" : ", ") + each.results[i].strategy;
+    }
+  }
+  std::string text;
+  for (const auto& [why, named] : names) {
+    text += "Not known of " + named + ": " + why + ".\n";
+  }
+  return text;
 }
 
 std::string software_bytes_text(const std::vector<Finished>& all, Format format) {
@@ -190,10 +209,12 @@ std::string software_bytes_text(const std::vector<Finished>& all, Format format)
   for (const Finished& each : all) {
     for (std::size_t i = 0; i < each.results.size(); ++i) {
       const RunResult& run = each.results[i];
-      if (each.software[i]) rows.push_back({run.strategy, run.device_capacity, *each.software[i]});
+      const auto& bytes = each.software[i].bytes;
+      if (bytes) rows.push_back({run.strategy, run.device_capacity, *bytes});
     }
   }
-  return software_memory_text(rows, format);
+  const std::string text = software_memory_text(rows, format);
+  return text.empty() ? text : text + unknown_bytes_text(all);
 }
 
 void print_results(const std::vector<Finished>& all, const std::vector<std::string>& backends,

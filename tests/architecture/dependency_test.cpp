@@ -61,9 +61,9 @@ const Floors kScenarioFloors{
     {"scenarios/weights",     // what models of other programs are, as files
      "scenarios/launch"},     // and how other programs are told to train them
     {"scenarios/run"},        // one strategy on one backend
-    {"scenarios/machine", "scenarios/report", "scenarios/planner",
-     "scenarios/published"},  // what many runs say
-    {"scenarios/cli"},        // the program
+    {"scenarios/machine", "scenarios/planner", "scenarios/published"},  // what many runs say
+    {"scenarios/report"},                                               // and pages of it
+    {"scenarios/cli"},                                                  // the program
 };
 
 struct Place {
@@ -298,7 +298,7 @@ TEST(Architecture, TheCheckSeesAnArrowThatPointsUp) {
   EXPECT_NE(violation({"scenarios/files/scenario.cpp", "scenarios/run/runner.h", true, false}), "");
   EXPECT_NE(violation({"scenarios/deepspeed/import.h", "scenarios/files/catalog.h", true, true}),
             "");
-  EXPECT_NE(violation({"scenarios/report/show.h", "scenarios/machine/calibrate.h", true, true}),
+  EXPECT_NE(violation({"scenarios/machine/calibrate.h", "scenarios/report/show.h", true, true}),
             "");
   EXPECT_NE(violation({"scenarios/run/runner.h", "scenarios/cli/options.h", true, true}), "");
   EXPECT_EQ(violation({"scenarios/report/show.cpp", "scenarios/run/runner.h", true, false}), "");

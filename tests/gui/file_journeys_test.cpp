@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <QDir>
+#include <QDropEvent>
+#include <QMimeData>
+#include <QStatusBar>
+#include <QUrl>
 
 #include "tests/gui/helpers.h"
 
@@ -53,6 +57,35 @@ TEST(FileJourney, AFileThatIsDroppedOnAFieldIsTheWindows) {
   for (const QLineEdit* field : fields) {
     EXPECT_FALSE(field->acceptDrops()) << field->accessibleName().toStdString();
   }
+}
+
+TEST(FileJourney, TextsFoldersAndWeightsAreKnownByWhatIsInThem) {
+  test::Desk desk(test::tiny_study());
+  const std::string text = desk.path("book"), weights = desk.path("w.json");
+  test::write_file(text, "In the beginning God created the heaven and the earth.\n");
+  test::write_file(weights, std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  QDir(desk.folder.path()).mkpath("model");
+  test::write_file(desk.path("model/config.json"),
+                   R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2,
+                       "n_positions": 128, "vocab_size": 300})");
+  const auto drop = [&](const QStringList& names) {
+    QMimeData data;
+    QList<QUrl> urls;
+    for (const QString& name : names) urls << QUrl::fromLocalFile(desk.folder.filePath(name));
+    data.setUrls(urls);
+    QDragEnterEvent enters(QPoint(), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&desk.window, &enters);
+    QDropEvent event(QPointF(), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&desk.window, &event);
+    desk.session.wait();
+    return desk.window.statusBar()->currentMessage();
+  };
+  const QString said = drop({"w.json", "book"});
+  EXPECT_TRUE(said.contains("this is a safetensors file")) << said.toStdString();
+  EXPECT_TRUE(said.contains("trains on ")) << "of both something is said: " << said.toStdString();
+  EXPECT_EQ(desk.session.document().get("run.data"), text);
+  drop({"model"});
+  EXPECT_EQ(desk.session.study()->scenario.model.hidden, 64);
 }
 
 TEST(FileJourney, TwoFilesOfOneNameLiveTogether) {

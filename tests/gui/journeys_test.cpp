@@ -362,7 +362,20 @@ TEST(Journey, ASweepIsBrushedAndOneCombinationJoinsTheScenario) {
   // Stages 0-3, three recomputations and five micro-batches without offload, and more with it.
   EXPECT_GT(all.size() + 1, 4u * 3 * 5);
   EXPECT_EQ(page->plot()->table().rows.size(), all.size() + 1) << "and the strategy as it is";
+  QTableView* view = nullptr;
+  for (auto* each : page->findChildren<QTableView*>()) {
+    if (each->accessibleName() == "Combinations") view = each;
+  }
+  ASSERT_NE(view, nullptr);
+  const auto changes = [&] {
+    return view->model()->index(view->currentIndex().row(), 5).data().toString();
+  };
+  int last = view->model()->rowCount() - 1;
+  while (!view->model()->index(last, 5).data().toString().contains("ZeRO stage 1 → 3")) --last;
+  view->setCurrentIndex(view->model()->index(last, 0));
+  const QString chosen = changes();
   page->plot()->brush(0, ParallelPlot::Range(2.5, 3.5));  // stage 3
+  EXPECT_EQ(changes(), chosen) << "what the cursor is on stays under it";
   const int rows = page->table()->rowCount();
   EXPECT_GT(rows, 0);
   EXPECT_LT(rows, static_cast<int>(all.size()));

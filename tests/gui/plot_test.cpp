@@ -180,6 +180,13 @@ TEST(Units, GibAndGbAndTicks) {
 }
 
 // Adding up steps would never reach the end of these.
+// A loss from 3.2 to 5.6 had "4" alone on its axis.
+TEST(Units, AnAxisHasTwoTicks) {
+  EXPECT_EQ(axis_ticks(3.2, 5.6, 2, Unit::none), (std::vector<double>{4, 5}));
+  EXPECT_EQ(axis_ticks(0, 10, 5, Unit::none), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_TRUE(axis_ticks(1, 1, 2, Unit::none).size() <= 1) << "no range, no scale";
+}
+
 TEST(Units, TicksEndWhereNumbersHaveNoSuchSteps) {
   EXPECT_EQ(ticks(0.1, 1, 0.25), (std::vector<double>{0.25, 0.5, 0.75, 1}));
   EXPECT_EQ(ticks(0, 0.3, 0.1).size(), 4u);

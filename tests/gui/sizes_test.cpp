@@ -72,6 +72,11 @@ void expect_marks_inside(const Plot& plot, const std::string& name) {
   }
 }
 
+// Charts ask for their height once they know their width, labels when an answer has come.
+void settle() {
+  for (int i = 0; i < 3; ++i) QCoreApplication::processEvents();
+}
+
 // Every page at three sizes: marks inside their chart, no label cut, nothing to scroll to sideways.
 TEST(Window, NothingIsClipped) {
   test::Desk desk(test::llama_on_a_node());
@@ -79,7 +84,7 @@ TEST(Window, NothingIsClipped) {
     desk.window.resize(size);
     for (const QString& view : MainWindow::view_names()) {
       ASSERT_TRUE(desk.window.show_view(view));
-      QCoreApplication::processEvents();  // charts ask for their height once they know their width
+      settle();
       desk.window.grab();
       const std::string name = QString("%1 at %2").arg(view).arg(size.width()).toStdString();
       for (const Plot* plot : desk.window.view(view)->findChildren<Plot*>()) {
@@ -97,7 +102,7 @@ TEST(Window, AnswersFitASmallWindow) {
   test::Desk desk(test::tiny_study());
   desk.window.resize(800, 600);
   const auto expect_no_scrolling = [&](const char* name) {
-    QCoreApplication::processEvents();
+    settle();
     const auto* area = qobject_cast<const QScrollArea*>(desk.window.pages().page(name));
     EXPECT_EQ(area->horizontalScrollBar()->maximum(), 0) << name;
     expect_whole(desk.window, name);
