@@ -45,7 +45,8 @@ void RoundFolding::fold(EventList& events, std::vector<Round>& rounds) {
   alike_ = alike ? alike_ + 1 : 0;
   droppable_ = alike ? droppable_ + 1 : 0;
   // Those that are compared are like each other, so equally long.
-  for (std::size_t count = 1; count <= droppable_ && 2 * count <= alike_ + 1; ++count) {
+  std::size_t count = alike ? look_back(events, rounds.back()) : 1;
+  for (; count <= droppable_ && 2 * count <= alike_ + 1; ++count) {
     if (!has_same_blocks(events, rounds[rounds.size() - count].first)) continue;
     return drop(count, events, rounds);
   }
@@ -89,6 +90,22 @@ bool RoundFolding::is_like_the_one_before(const EventList& events,
                       if (one == number_.end()) return a.id == b.id;
                       return two != number_.end() && one->second == two->second + records;
                     });
+}
+
+// In rounds, at least one; of a wait for what was recorded in the row.
+std::size_t RoundFolding::look_back(const EventList& events, const Round& newest) const {
+  std::int64_t records = 0;
+  for (std::size_t i = newest.first; i < newest.last; ++i) {
+    records += events[i].type == EventType::record ? 1 : 0;
+  }
+  std::int64_t farthest = 1;
+  const std::int64_t before = static_cast<std::int64_t>(number_.size()) - records;
+  for (std::size_t i = newest.first; records > 0 && i < newest.last; ++i) {
+    const auto found = number_.find(events[i].id);
+    if (events[i].type != EventType::wait || found == number_.end()) continue;
+    farthest = std::max(farthest, (before - found->second + records - 1) / records);
+  }
+  return static_cast<std::size_t>(farthest);
 }
 
 void RoundFolding::drop(std::size_t count, EventList& events, std::vector<Round>& rounds) {

@@ -23,7 +23,8 @@ class RoundFolding {
  public:
   // The newest round has ended, and its events may go. They do when the newest n rounds, all of
   // which may go, are the n before them again, with each block at its address: those came once
-  // more then.
+  // more then. n is at least how many rounds back they wait, so that a wait stays as far behind
+  // what it is for.
   void fold(EventList& events, std::vector<Round>& rounds);
   // The event that the trace holds in the place of `id`, of a round that went. It is known for as
   // many events as the trace's row of rounds has.
@@ -32,6 +33,7 @@ class RoundFolding {
  private:
   void number_records(const EventList& events, std::size_t first);
   bool is_like_the_one_before(const EventList& events, const std::vector<Round>& rounds) const;
+  std::size_t look_back(const EventList& events, const Round& newest) const;
   void drop(std::size_t count, EventList& events, std::vector<Round>& rounds);
 
   std::size_t rounds_ = 0;     // of the trace when one was last folded

@@ -1,5 +1,9 @@
 #include "core/train/executor.h"
 
+#include <algorithm>
+
+#include "core/train/rank_program.h"
+
 namespace zl {
 namespace {
 
@@ -22,9 +26,10 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
   }
 }
 
-// Whether the trace may count that round, of as many, with those before.
+// Whether the trace may count that round, of as many, with those before; the first ones do not wait
+// yet for what later ones wait for.
 bool may_fold(std::int64_t round, std::int64_t rounds, int held) {
-  return held > 0 && round >= held && round + 1 < rounds;
+  return held > 0 && round >= std::max(held, kSteadyRounds) && round + 1 < rounds;
 }
 
 // Tells the trace where the rounds of the body's steady part begin and end, before instruction

@@ -11,17 +11,17 @@
 namespace zl {
 namespace {
 
-// Appends rounds that free the block of the round before and wait for its record. Blocks lie at
-// `places` addresses in turn.
+// Appends rounds that free the block of the round before and wait for the record of `back` rounds
+// before. Blocks lie at `places` addresses in turn.
 class RowOfRounds {
  public:
-  explicit RowOfRounds(int places) : places_(places) {}
+  explicit RowOfRounds(int places, int back = 1) : places_(places), back_(back) {}
 
   void round(bool may_fold, std::int64_t width = 8) {
     trace.begin_round(may_fold);
     add({.type = EventType::allocate, .bytes_written = 64, .id = place(1)});
+    if (rounds_ >= back_) add({.type = EventType::wait, .id = kFirst + records_ - back_});
     if (rounds_ > 0) {
-      add({.type = EventType::wait, .id = kFirst + records_ - 1});
       add({.type = EventType::free, .bytes_written = 64, .id = place(0)});
     }
     add({.type = EventType::wait, .id = 0});  // as every round
@@ -46,13 +46,13 @@ class RowOfRounds {
   static constexpr std::int64_t kFirst = 100;
   std::int64_t place(int next) const { return 1000 + (rounds_ + next) % places_; }
 
-  int places_, rounds_ = 0;
+  int places_, back_, rounds_ = 0;
   std::int64_t records_ = 0;
 };
 
 // Of `rounds` rounds, the first `held` and the last of which may not fold.
-Trace step_of(int rounds, int held, int places = 2) {
-  RowOfRounds program(places);
+Trace step_of(int rounds, int held, int places = 2, int back = 1) {
+  RowOfRounds program(places, back);
   program.add({.type = EventType::record, .id = 0});
   for (int i = 0; i < rounds; ++i) program.round(i >= held && i + 1 < rounds);
   program.end();
@@ -83,6 +83,21 @@ TEST(RoundFolding, MoreRoundsAreNotMoreEvents) {
       EXPECT_EQ(folded.op_count(), all.op_count());
       EXPECT_EQ(folded.sequence_hash(), all.sequence_hash()) << places << ' ' << rounds;
       EXPECT_EQ(blocks_of(folded), blocks_of(all)) << places << ' ' << rounds;
+    }
+  }
+}
+
+// A buffer of several is free when the round that had it before is done with it.
+TEST(RoundFolding, AWaitStaysAsFarBehindWhatItIsFor) {
+  for (const int back : {2, 3, 5}) {
+    for (const int places : {1, 2, 3}) {
+      const std::size_t events = step_of(40, 6, places, back).events().size();
+      for (int rounds = 40; rounds < 60; ++rounds) {
+        const Trace folded = step_of(rounds, 6, places, back);
+        EXPECT_LE(folded.events().size(), events + 6 * static_cast<std::size_t>(back * places));
+        EXPECT_EQ(folded.sequence_hash(), step_of(rounds, rounds, places, back).sequence_hash())
+            << back << ' ' << places << ' ' << rounds;
+      }
     }
   }
 }
