@@ -144,7 +144,9 @@ void Evaluator::keep(const std::string& key, const Kept& known,
 // nothing of the others.
 StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStrategy& imported) {
   const DeviceProperties device = simulated_device(study.scenario, study.cluster);
-  const std::string key = key_of(study.scenario, imported, device);
+  // Recordings are the same under every software, what fits is not.
+  const std::string key =
+      key_of(study.scenario, imported, device) + scenario_software(study.scenario);
   Kept known = kept(key);
   if (!known.judged) {
     Judged judged = judge_strategy(study.scenario, imported, device);

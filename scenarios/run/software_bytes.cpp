@@ -70,7 +70,8 @@ HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolv
 std::string refusal_text(const Scenario& scenario, const HeldBySoftware& held,
                          std::int64_t capacity) {
   return scenario_software(scenario) + " would hold " + format_bytes(held.device) + " (" +
-         format_bytes(held.low) + " to " + format_bytes(held.high) + ") of a device of " +
+         format_bytes(held.low) + " to " + format_bytes(held.high) + "), " +
+         format_bytes(held.device - capacity) + " more than the device's " +
          format_bytes(capacity) + ", most of it in the " + held.when;
 }
 

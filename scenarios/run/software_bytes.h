@@ -39,8 +39,8 @@ SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strateg
 // The same of a strategy whose recomputation is decided.
 HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved);
 
-// "torch-fsdp2 would hold 92.10 GiB (88.00 GiB to 97.00 GiB) of a device of 80.00 GiB, most of it
-// in the backward of the loss".
+// "torch-fsdp2 would hold 92.10 GiB (88.00 GiB to 97.00 GiB), 12.10 GiB more than the
+// device's 80.00 GiB, most of it in the backward of the loss".
 std::string refusal_text(const Scenario& scenario, const HeldBySoftware& held,
                          std::int64_t capacity);
 
