@@ -180,6 +180,10 @@ std::vector<MetricDelta> compare(std::span<const RunResult> all_a,
   deltas.add_peak("peak_nvme_bytes", a.peak_nvme, b.peak_nvme);
   deltas.add("reserved_device_bytes", static_cast<double>(a.reserved_device),
              static_cast<double>(b.reserved_device), Worse::more);
+  if (a.software_held.is_known() && b.software_held.is_known()) {
+    deltas.add("software_device_bytes", static_cast<double>(a.software_held.device),
+               static_cast<double>(b.software_held.device), Worse::more);
+  }
   deltas.add("wire_bytes_per_step", static_cast<double>(a.wire_bytes_per_step),
              static_cast<double>(b.wire_bytes_per_step), Worse::more);
   deltas.add("skipped_steps", static_cast<double>(a.skipped_steps),

@@ -42,11 +42,6 @@ std::string best_text(const ReportScenario& scenario, bool predicted) {
                      format_bytes(smallest->result.peak_device.total()));
 }
 
-// Whether a run fitted is known of those that ran and of those that ran out of memory.
-bool judges_memory(const RunResult& run) {
-  return is_ok(run) || run.outcome == Outcome::out_of_memory;
-}
-
 }  // namespace
 
 std::string name_of(const ReportRun& run) {
@@ -159,6 +154,8 @@ ReportSection fits_section(const ReportScenario& scenario) {
                {"backend", Align::left},
                {"fits", Align::left},
                {"needs", Align::right, Unit::bytes},
+               {"at least", Align::right, Unit::bytes},
+               {"at most", Align::right, Unit::bytes},
                {"in use of it", Align::right, Unit::bytes},
                {"capacity", Align::right, Unit::bytes},
                {"headroom", Align::right, Unit::bytes},
@@ -166,15 +163,19 @@ ReportSection fits_section(const ReportScenario& scenario) {
               {}};
   for (const ReportRun& run : scenario.runs) {
     if (!judges_memory(run.result)) continue;
-    const bool fits = is_ok(run.result);
     const std::int64_t capacity = run.capacity > 0 ? run.capacity : scenario.capacity;
-    const std::int64_t needed = fits ? run.result.reserved_device : run.needed;
+    const HeldBySoftware& held = run.result.software_held;
+    const Fits answer = fits(run.result);
+    const bool known_only_here = is_ok(run.result) || held.is_known();
+    const std::int64_t needed = known_only_here ? bytes_that_must_fit(run.result) : run.needed;
+    const std::int64_t in_use = held.is_known()     ? held.in_use
+                                : is_ok(run.result) ? run.result.peak_device.total()
+                                                    : run.result.need.in_use;
     const bool known = needed > 0;
     table.rows.push_back(
-        {name_of(run), run.result.backend, std::string(fits ? "yes" : "NO"),
-         known ? Cell(needed) : Cell(),
-         fits ? Cell(run.result.peak_device.total()) : known_count(run.result.need.in_use),
-         capacity > 0 ? Cell(capacity) : Cell(),
+        {name_of(run), run.result.backend, std::string(answer == Fits::no ? "NO" : name_of(answer)),
+         known ? Cell(needed) : Cell(), known_count(held.low), known_count(held.high),
+         known_count(in_use), capacity > 0 ? Cell(capacity) : Cell(),
          known && capacity > 0 ? Cell(capacity - needed) : Cell(), run.result.message});
   }
   std::string text =
@@ -183,7 +184,9 @@ ReportSection fits_section(const ReportScenario& scenario) {
           : "Runs have the capacities that they were given; without one no limit is known.";
   text +=
       " A strategy needs what its memory pools reserve; what is reserved and not in use is lost to "
-      "fragmentation.";
+      "fragmentation. What other software than this core needs is a prediction: of its tensors, "
+      "what "
+      "its allocator reserves for them, context and libraries, with an error bar.";
   return {"What fits", {{"", text, "", without_empty_columns(std::move(table))}}};
 }
 

@@ -58,6 +58,11 @@ void visit_columns(Run& run, Visit&& visit) {
   visit("needed_reserved_bytes", run.need.reserved);
   visit("needed_host_bytes", run.need.host);
   visit("needed_nvme_bytes", run.need.nvme);
+  visit("software_in_use_bytes", run.software_held.in_use);
+  visit("software_device_bytes", run.software_held.device);
+  visit("software_low_bytes", run.software_held.low);
+  visit("software_high_bytes", run.software_held.high);
+  visit("software_peak_at", run.software_held.when);
   visit("wire_bytes_per_step", run.wire_bytes_per_step);
   visit("op_count", run.op_count);
   visit("op_sequence_hash", run.op_sequence_hash);

@@ -51,6 +51,16 @@ Json need_json(const RunResult& run) {
           {"nvme", need.nvme}};
 }
 
+// A prediction; null: not known, or the software is this core.
+Json software_held_json(const HeldBySoftware& held) {
+  if (!held.is_known()) return {};
+  return {{"in_use", held.in_use},
+          {"of_device", held.device},
+          {"of_device_low", held.low},
+          {"of_device_high", held.high},
+          {"when", held.when}};
+}
+
 // What was run, in every row: two rows that differ say in what.
 void add_setup(Json& object, const RunResult& run) {
   const RunSetup& setup = run.setup;
@@ -66,6 +76,8 @@ void add_setup(Json& object, const RunResult& run) {
   object["own_step_error"] = number_or_null(run.own_step_error);
   object["device_capacity_bytes"] = whole_or_null(run.device_capacity);
   object["needed_bytes"] = need_json(run);
+  object["fits"] = judges_memory(run) ? Json(name_of(fits(run))) : Json();
+  object["held_by_software"] = software_held_json(run.software_held);
 }
 
 Json communication_json(const std::vector<CollectiveTotals>& communication) {

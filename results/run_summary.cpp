@@ -63,9 +63,8 @@ struct Part {
   std::function<Cell(const RunResult&)> cell;
 };
 
-Cell fits(const RunResult& run) {
-  if (run.outcome == Outcome::ok) return std::string("yes");
-  return std::string(run.outcome == Outcome::out_of_memory ? "no" : name_of(run.outcome));
+Cell fits_or_why(const RunResult& run) {
+  return std::string(judges_memory(run) ? name_of(fits(run)) : name_of(run.outcome));
 }
 
 Cell last_loss(const RunResult& run) {
@@ -84,16 +83,12 @@ Cell error_bar(const RunResult& run) {
                      (run.step_time_high / median - 1) * 100);
 }
 
-// What decides: reserved bytes, those in use and the fragments between them.
-std::int64_t reserved(const RunResult& run) {
-  return run.need.reserved > 0 ? run.need.reserved : run.reserved_device;
-}
-
-Cell memory(const RunResult& run) { return known_count(reserved(run)); }
+Cell memory(const RunResult& run) { return known_count(bytes_that_must_fit(run)); }
 
 Cell headroom(const RunResult& run) {
-  if (run.device_capacity == 0 || reserved(run) == 0) return {};
-  return run.device_capacity - reserved(run);
+  const std::int64_t needed = bytes_that_must_fit(run);
+  if (run.device_capacity == 0 || needed == 0) return {};
+  return run.device_capacity - needed;
 }
 
 Cell held(const RunResult& run, std::int64_t bytes) {
@@ -117,8 +112,10 @@ std::vector<Part> essential_parts(Results results) {
     add(
         "backend", Unit::none, [](const RunResult& run) { return Cell(run.backend); }, Align::left);
   }
-  if (any(results, [](const RunResult& run) { return run.outcome != Outcome::ok; })) {
-    add("fits", Unit::none, fits, Align::left);
+  if (any(results, [](const RunResult& run) {
+        return run.outcome != Outcome::ok || fits(run) != Fits::yes;
+      })) {
+    add("fits", Unit::none, fits_or_why, Align::left);
   }
   if (any(results, [](const RunResult& run) { return !run.loss.empty(); })) {
     add("loss", Unit::none, last_loss);

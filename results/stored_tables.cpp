@@ -172,6 +172,14 @@ Table stored_run_table(const RunSummary& run, const RunResult& result, const Env
   add("tokens per second", positive(result.tokens_per_second));
   add("MFU", positive(result.mfu), Unit::fraction);
   add("peak device memory", known_count(result.peak_device.total()), Unit::bytes);
+  const HeldBySoftware& held = result.software_held;
+  if (held.is_known()) {
+    add("fits", std::string(name_of(fits(result))));
+    add("the software in use", held.in_use, Unit::bytes);
+    add("the software of the device", held.device, Unit::bytes);
+    add("at least", held.low, Unit::bytes);
+    add("at most", held.high, Unit::bytes);
+  }
   add("peak host memory", known_count(result.peak_host.total()), Unit::bytes);
   add("peak of files", known_count(result.peak_nvme.total()), Unit::bytes);
   add("sent by a rank in a step", known_count(result.wire_bytes_per_step), Unit::bytes);

@@ -110,6 +110,15 @@ std::string why_not_held(const ModelConfig& model, const Strategy& strategy,
   return "";
 }
 
+bool is_supported(const Strategy& strategy, const SoftwareMemory& software) {
+  const RecomputeMode mode = recomputes_first_blocks(strategy.recompute.mode)
+                                 ? RecomputeMode::full
+                                 : strategy.recompute.mode;
+  return !strategy.offload.any() &&
+         std::ranges::count(software.supported_stages, strategy.zero.stage) > 0 &&
+         std::ranges::count(software.supported_recompute, mode) > 0;
+}
+
 std::vector<HeldMemory> held_by_rank(const ModelConfig& model, const Strategy& strategy, int ranks,
                                      std::int64_t sequence, const SoftwareMemory& software) {
   if (const std::string why = why_not_held(model, strategy, software); !why.empty()) {

@@ -36,6 +36,9 @@ struct HeldMemory {
 std::string why_not_held(const ModelConfig& model, const Strategy& strategy,
                          const SoftwareMemory& software);
 
+// Whether published runs or counts of the framework's own tracker support it.
+bool is_supported(const Strategy& strategy, const SoftwareMemory& software);
+
 // Of the fullest rank; `sequence` in tokens. Throws Error{invalid} with why_not_held().
 HeldMemory held_memory(const ModelConfig& model, const Strategy& strategy, int ranks,
                        std::int64_t sequence, const SoftwareMemory& software);

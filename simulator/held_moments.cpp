@@ -47,7 +47,7 @@ HeldParts at_loss(const HeldProgram& p) {
 // The head's gradient beside that of the logits; cast to the weights' type; or added to that of the
 // parts before, not in place. A copy of the weights is no longer there in the latter two.
 std::int64_t head_scratch(const HeldProgram& p) {
-  const std::int64_t head = p.software.flat_gradients ? 0 : p.element.compute * p.head_parameters();
+  const std::int64_t head = p.element.compute * p.head_parameters();
   const std::int64_t cast = p.element.casts ? p.gradient * p.head_parameters() : 0;
   const std::int64_t summed = (p.element.casts ? 2 : 3) * head;
   return std::max(

@@ -10,6 +10,30 @@ const char* name_of(Outcome outcome) {
   return kNames[static_cast<std::size_t>(outcome)];
 }
 
+const char* name_of(Fits fits) {
+  constexpr const char* kNames[] = {"yes", "maybe", "no"};
+  return kNames[static_cast<std::size_t>(fits)];
+}
+
+Fits HeldBySoftware::within(std::int64_t capacity) const {
+  if (capacity == 0 || high <= capacity) return Fits::yes;
+  return low > capacity ? Fits::no : Fits::maybe;
+}
+
+bool judges_memory(const RunResult& run) {
+  return run.outcome == Outcome::ok || run.outcome == Outcome::out_of_memory;
+}
+
+Fits fits(const RunResult& run) {
+  if (run.outcome == Outcome::out_of_memory) return Fits::no;
+  return run.software_held.is_known() ? run.software_held.within(run.device_capacity) : Fits::yes;
+}
+
+std::int64_t bytes_that_must_fit(const RunResult& run) {
+  if (run.software_held.is_known()) return run.software_held.device;
+  return run.need.reserved > 0 ? run.need.reserved : run.reserved_device;
+}
+
 std::int64_t TaggedBytes::total() const {
   return std::accumulate(tag.begin(), tag.end(), std::int64_t{0});
 }

@@ -185,6 +185,7 @@ struct RunResult {
   std::int64_t reserved_device = 0, reserved_host = 0;
   std::int64_t device_capacity = 0;  // bytes that a rank may reserve of its device; 0: no limit
   MemoryNeed need;
+  HeldBySoftware software_held;  // of a prediction
   std::vector<CollectiveTotals> communication;
   std::int64_t wire_bytes_per_step = 0;
   TimeBreakdown time;
@@ -199,6 +200,14 @@ struct RunResult {
 
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
+
+// Whether the run tells if the memory is enough.
+bool judges_memory(const RunResult& run);
+// Whether the device's memory is enough: by what the software would hold itself, where that is
+// known; else as the run ended.
+Fits fits(const RunResult& run);
+// What decides of a run that fits or not: the same bytes, else what the pool reserves.
+std::int64_t bytes_that_must_fit(const RunResult& run);
 
 // The one with the lowest loss, the first of equals; null: there is none with a finite loss.
 const EvaluationPoint* best_of(const std::vector<EvaluationPoint>& evaluations);

@@ -86,6 +86,11 @@ constexpr std::size_t kName = 0, kFits = 1;
 
 Cell number(double value) { return std::isnan(value) ? Cell() : Cell(value); }
 
+std::string fits_text(const StrategyStudy& strategy) {
+  constexpr const char* kTexts[] = {"✓ yes", "? maybe", "✗ no"};
+  return kTexts[static_cast<std::size_t>(fits(strategy.result))];
+}
+
 std::string delta_name(const Metric& metric) { return std::string("Δ ") + metric.name; }
 
 }  // namespace
@@ -116,7 +121,7 @@ void StrategyModel::refill() {
   }
   const std::vector<StrategyStudy> none;
   for (const StrategyStudy& each : study ? study->strategies : none) {
-    std::vector<Cell> row{each.name(), std::string(each.fits() ? "✓ yes" : "✗ no")};
+    std::vector<Cell> row{each.name(), fits_text(each)};
     for (const Metric& metric : kMetrics) {
       const double value = metric.value(*study, each);
       row.push_back(number(value));
@@ -152,7 +157,7 @@ QVariant StrategyModel::color(std::size_t row, std::size_t column) const {
   const Cell& cell = table_.rows[row][column];
   const QPalette palette = QApplication::palette();
   if (column == kFits) {
-    const bool fits = std::get<std::string>(cell).starts_with("✓");
+    const bool fits = !std::get<std::string>(cell).starts_with("✗");
     return fits ? good(palette) : bad(palette);
   }
   const auto* value = std::get_if<double>(&cell);

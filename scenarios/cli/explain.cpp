@@ -53,9 +53,19 @@ Json explained_json(const Explanation& why) {
   return all;
 }
 
+// "Of a device of 80.00 GiB it takes 71.20 GiB (69.00 GiB to 73.50 GiB): it fits." Empty: no limit.
+std::string of_device_said(const HeldBySoftware& held, std::int64_t capacity) {
+  if (capacity == 0) return "";
+  constexpr const char* kAnswers[] = {"it fits", "it may fit", "it does not fit"};
+  return fmt::format("Of a device of {} it takes {} ({} to {}): {}.\n",
+                     readable(capacity, Unit::bytes), readable(held.device, Unit::bytes),
+                     readable(held.low, Unit::bytes), readable(held.high, Unit::bytes),
+                     kAnswers[static_cast<std::size_t>(held.within(capacity))]);
+}
+
 // The bytes above are this core's; these are the software's.
-std::string software_bytes_said(const SoftwareBytesOrWhy& software, Format format,
-                                std::int64_t top) {
+std::string software_bytes_said(const SoftwareBytesOrWhy& software, std::int64_t capacity,
+                                Format format, std::int64_t top) {
   if (!software.bytes) {
     const std::string& why = software.why_not;
     return why.empty() ? "" : "\nWhat that software itself would hold is not known: " + why + ".\n";
@@ -63,9 +73,11 @@ std::string software_bytes_said(const SoftwareBytesOrWhy& software, Format forma
   const SoftwareBytes& bytes = *software.bytes;
   const std::string text = fmt::format(
       "\nThese are bytes of this core, counted. {} itself would hold {}, 9 times out of 10 between "
-      "{} and {}, at its peak in the {}:\n\n",
+      "{} and {}, at its peak in the {}. {}\n",
       bytes.software, readable(bytes.held.total(), Unit::bytes),
-      readable(bytes.least(), Unit::bytes), readable(bytes.most(), Unit::bytes), bytes.held.when);
+      readable(bytes.least(), Unit::bytes), readable(bytes.most(), Unit::bytes), bytes.held.when,
+      of_device_said(bytes.of_device(), capacity) +
+          (bytes.is_supported ? "" : "No published run supports that, so the bar is wide.\n"));
   return text + render(cut(software_parts_table(bytes), top, format), format);
 }
 
@@ -80,7 +92,7 @@ std::string explained_text(const Explanation& why, Format format, std::int64_t t
   text +=
       render(parts_table(run), format) + "\n" + render(cut(step_table(why), top, format), format);
   text += "\n" + render(cut(peak_table(why), top, format), format);
-  text += software_bytes_said(why.software, format, top);
+  text += software_bytes_said(why.software, run.device_capacity, format, top);
   if (!why.levers.empty()) text += "\n" + render(lever_table(why), format);
   return text;
 }

@@ -13,12 +13,8 @@ std::string bar_text(const SoftwareBytes& bytes) {
   return fmt::format("{:+.0f} .. {:+.0f} %", (bytes.low - 1) * 100, (bytes.high - 1) * 100);
 }
 
-// "maybe": the bar lies across the capacity.
 std::string fits_text(const NamedBytes& each) {
-  const auto reserved = static_cast<double>(each.bytes.held.device);
-  const auto capacity = static_cast<double>(each.capacity);
-  if (reserved * each.bytes.high <= capacity) return "yes";
-  return reserved * each.bytes.low > capacity ? "no" : "maybe";
+  return name_of(each.bytes.of_device().within(each.capacity));
 }
 
 }  // namespace
@@ -31,17 +27,20 @@ std::string software_memory_text(const std::vector<NamedBytes>& all, Format form
                {"of the device", Align::right, Unit::bytes},
                {"in use", Align::right, Unit::bytes},
                {"error bar"},
+                {"supported", Align::left},
                {"at its peak in", Align::left}},
               {}};
   for (const NamedBytes& each : all) {
     const sim::HeldMemory& held = each.bytes.held;
     table.rows.push_back({each.strategy, each.bytes.software,
                           each.capacity > 0 ? Cell(fits_text(each)) : Cell(), held.device,
-                          held.total(), bar_text(each.bytes), held.when});
+                          held.total(), bar_text(each.bytes),
+                          std::string(each.bytes.is_supported ? "yes" : "by no published run"),
+                          held.when});
   }
   const std::string gap = format == Format::md ? "\n" : "";
-  return "\nMemory above is this core's, counted. What the software itself would hold is a "
-         "prediction:\n" +
+  return "\nWhat the software itself would hold, which decides whether it fits, is a prediction; "
+         "recorded bytes are this core's:\n" +
          gap + fitted_text(std::move(table), format);
 }
 
@@ -56,6 +55,7 @@ Json software_bytes_json(const SoftwareBytes& bytes) {
   object["high"] = bytes.most();
   object["of_device"] = bytes.held.device;
   object["when"] = bytes.held.when;
+  object["supported"] = bytes.is_supported;
   return object;
 }
 

@@ -11,6 +11,7 @@
 #include "scenarios/planner/shortage.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 namespace {
@@ -84,8 +85,16 @@ Evaluator::Judged Evaluator::judge_strategy(const Scenario& scenario,
   resolved.strategy = resolve_recompute(scenario, imported.strategy, device);
   Judged out{record(scenario, resolved, device), {}, {}};
   if (!out.recording) return out;
+  const HeldBySoftware held = held_by_software(scenario, resolved.strategy);
+  if (held.is_known() && held.within(device.memory) == Fits::no) {
+    out.need = {.in_use = held.in_use, .reserved = held.device};
+    out.refusal = refusal_text(scenario, held, device.memory);
+    return out;
+  }
+  DeviceProperties judged_by = device;  // a prediction judges the device, if there is one
+  if (held.is_known()) judged_by.memory = 0;
   const std::optional<bool> known =
-      foreseen(out.recording->books, device, scenario.run.host_memory);
+      foreseen(out.recording->books, judged_by, scenario.run.host_memory);
   if (known.value_or(false)) return out;
   Verdict verdict;
   if (!known) {
@@ -95,7 +104,7 @@ Evaluator::Judged Evaluator::judge_strategy(const Scenario& scenario,
     if (verdict.fits()) return {std::move(verdict.recording), {}, {}};
   }
   out.need = memory_need(*out.recording);
-  out.refusal = known ? shortage_text(*out.recording, device, scenario.run.host_memory, out.need)
+  out.refusal = known ? shortage_text(*out.recording, judged_by, scenario.run.host_memory, out.need)
                       : verdict.refusal;
   return out;
 }
@@ -135,7 +144,9 @@ void Evaluator::keep(const std::string& key, const Kept& known,
 // nothing of the others.
 StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStrategy& imported) {
   const DeviceProperties device = simulated_device(study.scenario, study.cluster);
-  const std::string key = key_of(study.scenario, imported, device);
+  // Recordings are the same under every software, what fits is not.
+  const std::string key =
+      key_of(study.scenario, imported, device) + scenario_software(study.scenario);
   Kept known = kept(key);
   if (!known.judged) {
     Judged judged = judge_strategy(study.scenario, imported, device);

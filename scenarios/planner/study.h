@@ -30,8 +30,9 @@ struct StrategyStudy {
   std::vector<StageRun> stages() const { return stage_runs(*recording, *timelines); }
   bool has_pipeline() const { return recording && recording->strategy.pipeline.ranks > 1; }
   bool fits() const { return result.outcome == Outcome::ok; }
-  // Device bytes of a rank that must be there: what its pool reserves.
-  std::int64_t reserved() const { return fits() ? result.reserved_device : result.need.reserved; }
+  // Device bytes of a rank that must be there: what the software would hold, where that is known,
+  // else what the pool reserves.
+  std::int64_t reserved() const { return bytes_that_must_fit(result); }
 };
 
 struct Study {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scenarios/files/clusters.h"
+#include "scenarios/run/judge.h"
 #include "scenarios/run/simulate.h"
 #include "simulator/cost/roofline.h"
 #include "simulator/memory_curve.h"
@@ -144,6 +145,7 @@ Explanation explain(const Scenario& scenario, const Recording& recording, RunRes
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   Explanation out;
   out.result = std::move(result);
+  out.result.device_capacity = simulated_device(scenario, cluster).memory;
   out.step = last_step(recording, timeline, cluster, scenario.model.layers);
   const auto curve = sim::memory_over_time(recording.trace, timeline.events, MemorySpace::device);
   if (const auto peak = sim::peak_point(curve); peak >= 0) {

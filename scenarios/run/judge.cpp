@@ -5,6 +5,7 @@
 
 #include "core/rank/pool.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/run/software_bytes.h"
 #include "simulator/allocations.h"
 
 namespace zl {
@@ -23,12 +24,21 @@ DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSp
   return device;
 }
 
-Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
+Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& limited,
               const ProgramOptions& options) {
+  DeviceProperties device = limited;
+  if (const HeldBySoftware held = held_by_software(scenario, strategy); held.is_known()) {
+    if (held.within(device.memory) == Fits::no) {
+      return {nullptr,
+              refusal_text(scenario, held, device.memory),
+              {.in_use = held.in_use, .reserved = held.device}};
+    }
+    device.memory = 0;
+  }
   try {
-    return {std::make_shared<Recording>(record_run(scenario, strategy, device, options)), {}};
+    return {std::make_shared<Recording>(record_run(scenario, strategy, device, options)), {}, {}};
   } catch (const OutOfMemory& refused) {
-    return {nullptr, refused.what()};
+    return {nullptr, refused.what(), {}};
   }
 }
 

@@ -1,4 +1,5 @@
-// Whether a strategy fits: the one judge of simulated runs, of searches and of the dashboard.
+// Whether a strategy fits: the one judge of simulated runs, of searches and of the dashboard. Where
+// it is known what the software itself would hold (software_bytes.h), that decides of the device.
 // Ownership: values; a recording is shared and immutable. Threads: pure functions.
 #pragma once
 
@@ -12,7 +13,8 @@ namespace zl {
 
 struct Verdict {
   std::shared_ptr<const Recording> recording;  // null: the strategy does not fit
-  std::string refusal;                         // then: what the pool says
+  std::string refusal;                         // then: what the pool says, or the prediction
+  MemoryNeed need = {};                        // of a prediction that refused
 
   bool fits() const { return recording != nullptr; }
 };
@@ -26,7 +28,8 @@ inline bool within_limit(std::int64_t bytes, std::int64_t limit) {
 DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSpec& cluster);
 
 // Records the strategy within device.memory, device.host_memory and options.host_memory (0: no
-// limit). It fits when no pool refuses; nothing else decides.
+// limit). It fits when no pool refuses and, under software of which that is known, when the bar of
+// its bytes does not lie above the memory of the device, which no pool judges then.
 Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
               const ProgramOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/run/judge.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 
@@ -16,6 +17,8 @@ Strategy resolve_recompute(const Scenario& scenario, Strategy strategy,
   if (!device.memory_is_host) recording.host_memory = 0;
   const auto fits = [&](std::int64_t blocks) {
     strategy.recompute.blocks = blocks;
+    const HeldBySoftware held = held_by_software(scenario, strategy);
+    if (held.is_known()) return held.within(device.memory) == Fits::yes;
     return judge(scenario, strategy, recording, options).fits();
   };
   // More recomputed blocks never need more memory: the fewest that fit by bisection.

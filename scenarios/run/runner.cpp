@@ -12,6 +12,7 @@
 #include "scenarios/run/replay.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/software_bytes.h"
 #include "simulator/world.h"
 
 namespace zl {
@@ -53,7 +54,12 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   const Verdict verdict = judge(scenario, strategy, simulated_device(scenario, cluster),
                                 recording_options(scenario, hooks));
-  if (!verdict.fits()) return out_of_memory(verdict.refusal);
+  if (!verdict.fits()) {
+    RunResult refused = out_of_memory(verdict.refusal);
+    refused.need = verdict.need;
+    refused.software_held = held_by_software(scenario, strategy);
+    return refused;
+  }
   RunResult result = price_run(scenario, *verdict.recording, cluster);
   if (!hooks.overflows.empty()) {
     result.warnings.push_back("recorded without the update of " + list_steps(hooks.overflows) +
@@ -126,7 +132,8 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   result.predicted = can.is_recording;
   result.device_capacity = capacity_of(planning_device(scenario, can));
   if (result.predicted) result.priced_from = price_basis(scenario_cluster(scenario));
-  if (result.outcome == Outcome::out_of_memory) add_need(scenario, imported, result);
+  const bool refused = result.outcome == Outcome::out_of_memory;
+  if (refused && result.need.reserved == 0) add_need(scenario, imported, result);
   write_origin(scenario, imported, backend, result);
   return result;
 }

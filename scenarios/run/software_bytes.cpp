@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/resolve_recompute.h"
@@ -17,21 +18,11 @@ std::int64_t times(double factor, std::int64_t bytes) {
   return std::llround(factor * static_cast<double>(bytes));
 }
 
-}  // namespace
-
-std::int64_t SoftwareBytes::least() const { return times(low, held.total()); }
-std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
-
-SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strategy& asked) {
+SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strategy) {
   const std::string name = scenario_software(scenario);
   if (name.empty() || name == kOwnSoftware) return {};
   const sim::Software software = load_software(name);
   if (!software.held) return {{}, "the profile " + software.name + " says nothing of it"};
-  Strategy strategy = asked;
-  if (strategy.recompute.mode == RecomputeMode::automatic && strategy.recompute.blocks == 0) {
-    strategy = resolve_recompute(scenario, strategy,
-                                 simulated_device(scenario, scenario_cluster(scenario)));
-  }
   if (std::string why = sim::why_not_held(scenario.model, strategy, *software.held); !why.empty()) {
     return {{}, std::move(why)};
   }
@@ -40,9 +31,48 @@ SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strateg
   bytes.ranks = sim::held_by_rank(scenario.model, strategy, ranks, scenario.run.sequence_length,
                                   *software.held);
   bytes.held = *std::ranges::max_element(bytes.ranks, {}, &sim::HeldMemory::device);
-  bytes.low = std::exp(-kBar * software.held->error);
-  bytes.high = std::exp(kBar * software.held->error);
+  bytes.is_supported = sim::is_supported(strategy, *software.held);
+  const double error = bytes.is_supported ? software.held->error : software.held->unsupported_error;
+  bytes.low = std::exp(-kBar * error);
+  bytes.high = std::exp(kBar * error);
   return {std::move(bytes), ""};
+}
+
+}  // namespace
+
+std::int64_t SoftwareBytes::least() const { return times(low, held.total()); }
+std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
+
+HeldBySoftware SoftwareBytes::of_device() const {
+  return {.in_use = held.total(),
+          .device = held.device,
+          .low = times(low, held.device),
+          .high = times(high, held.device),
+          .when = held.when};
+}
+
+SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strategy& asked) {
+  const std::string name = scenario_software(scenario);
+  if (name.empty() || name == kOwnSoftware) return {};
+  Strategy strategy = asked;
+  if (strategy.recompute.mode == RecomputeMode::automatic && strategy.recompute.blocks == 0) {
+    strategy = resolve_recompute(scenario, strategy,
+                                 simulated_device(scenario, scenario_cluster(scenario)));
+  }
+  return bytes_or_why(scenario, strategy);
+}
+
+HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved) {
+  const auto bytes = bytes_or_why(scenario, resolved).bytes;
+  return bytes ? bytes->of_device() : HeldBySoftware();
+}
+
+std::string refusal_text(const Scenario& scenario, const HeldBySoftware& held,
+                         std::int64_t capacity) {
+  return scenario_software(scenario) + " would hold " + format_bytes(held.device) + " (" +
+         format_bytes(held.low) + " to " + format_bytes(held.high) + "), " +
+         format_bytes(held.device - capacity) + " more than the device's " +
+         format_bytes(capacity) + ", most of it in the " + held.when;
 }
 
 std::optional<SoftwareBytes> software_bytes(const Scenario& scenario, const Strategy& strategy) {

@@ -17,10 +17,12 @@ struct SoftwareBytes {
   std::string software;
   sim::HeldMemory held;                // of the fullest rank
   std::vector<sim::HeldMemory> ranks;  // of the pipeline, all of them
+  bool is_supported = false;           // by published runs or counts; else the bar is wide
   double low = 0, high = 0;  // factors of what is held: the true one lies between, 9 times of 10
 
   std::int64_t least() const;  // bytes in use at the peak
   std::int64_t most() const;
+  HeldBySoftware of_device() const;
 };
 
 // Under the software that the scenario's simulated runs have. None: it is this core, its profile
@@ -33,5 +35,13 @@ struct SoftwareBytesOrWhy {
   std::string why_not;
 };
 SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strategy& strategy);
+
+// The same of a strategy whose recomputation is decided.
+HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved);
+
+// "torch-fsdp2 would hold 92.10 GiB (88.00 GiB to 97.00 GiB), 12.10 GiB more than the
+// device's 80.00 GiB, most of it in the backward of the loss".
+std::string refusal_text(const Scenario& scenario, const HeldBySoftware& held,
+                         std::int64_t capacity);
 
 }  // namespace zl

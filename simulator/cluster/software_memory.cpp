@@ -22,6 +22,38 @@ std::vector<int> read_stages(JsonObject& object) {
   return stages;
 }
 
+std::vector<RecomputeMode> read_recompute(JsonObject& object) {
+  const Json& list = object.at("recompute");
+  if (!list.is_array()) object.fail("recompute", "is not a list of none, selective, full");
+  std::vector<RecomputeMode> modes;
+  for (const Json& mode : list) {
+    if (mode == "none") {
+      modes.push_back(RecomputeMode::none);
+    } else if (mode == "selective") {
+      modes.push_back(RecomputeMode::selective);
+    } else if (mode == "full") {
+      modes.push_back(RecomputeMode::full);
+    } else {
+      object.fail("recompute", shown(mode) + " is not one of none, selective, full");
+    }
+  }
+  return modes;
+}
+
+// Either number is missing where there is nothing that it is of.
+void read_error(JsonObject object, SoftwareMemory& memory) {
+  memory.unsupported_error = object.positive("unsupported");
+  memory.error = memory.unsupported_error;
+  if (object.find("supported") != nullptr) {
+    JsonObject supported = object.object("supported");
+    memory.error = supported.positive("error");
+    memory.supported_stages = read_stages(supported);
+    memory.supported_recompute = read_recompute(supported);
+    supported.finish();
+  }
+  object.finish();
+}
+
 RmsNormKernels read_rms_norm(JsonObject& object) {
   const std::string text = object.text("rms_norm");
   if (text == "ops") return RmsNormKernels::ops;
@@ -86,7 +118,7 @@ SoftwareMemory parse_software_memory(JsonObject object) {
   read_block(object.object("block"), memory);
   read_logits(object.object("bytes_per_logit"), memory);
   read_device(object.object("device"), memory);
-  memory.error = object.positive("error");
+  read_error(object.object("error"), memory);
   object.finish();
   return memory;
 }

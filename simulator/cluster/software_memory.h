@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/recompute_config.h"
+
 namespace zl {
 class JsonObject;
 }
@@ -53,7 +55,10 @@ struct SoftwareMemory {
   std::int64_t workspace = 0;
   std::int64_t context = 0, library = 0;
   double reserve = 1;  // beside it for a step's gradients, wherever the peak is
-  double error = 0;    // relative, of peaks: one standard deviation
+  // Relative, of peaks: one standard deviation; of what published runs or counts support, and else.
+  double error = 0, unsupported_error = 0;
+  std::vector<int> supported_stages;  // of ZeRO
+  std::vector<RecomputeMode> supported_recompute;
 };
 
 // The section `memory` of a profile. Throws Error{invalid} naming the source and the key.

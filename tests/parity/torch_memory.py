@@ -49,11 +49,22 @@ class LayerNorm(nn.Module):
         return F.layer_norm(x, (x.shape[-1],), self.weight, self.bias, 1e-5)
 
 
+class Dropout(nn.Module):
+    """As on a GPU: a byte for each element stays."""
+
+    def __init__(self, share):
+        super().__init__()
+        self.share = share
+
+    def forward(self, x):
+        return torch.native_dropout(x, self.share, True)[0] if self.share > 0 else x
+
+
 class Gpt2Block(nn.Module):
-    def __init__(self, config, autocast):
+    def __init__(self, config, autocast, dropout):
         super().__init__()
         h, ffn = config["hidden"], config["ffn"]
-        self.heads = config["heads"]
+        self.heads, self.dropout = config["heads"], Dropout(dropout)
         self.norm1, self.norm2 = LayerNorm(h, autocast), LayerNorm(h, autocast)
         self.qkv, self.out = nn.Linear(h, 3 * h), nn.Linear(h, h)
         self.up, self.down = nn.Linear(h, ffn), nn.Linear(ffn, h)
@@ -63,8 +74,8 @@ class Gpt2Block(nn.Module):
         q, k, v = self.qkv(self.norm1(x)).split(h, dim=2)
         q, k, v = (t.view(batch, sequence, self.heads, -1).transpose(1, 2) for t in (q, k, v))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).contiguous().view(batch, sequence, h))
-        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+        x = x + self.dropout(self.out(y.transpose(1, 2).contiguous().view(batch, sequence, h)))
+        return x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh")))
 
 
 class RmsNorm(nn.Module):
@@ -86,7 +97,7 @@ def rotate(x, frequencies):
 
 
 class LlamaBlock(nn.Module):
-    def __init__(self, config, autocast):
+    def __init__(self, config, autocast, dropout):
         super().__init__()
         h, ffn = config["hidden"], config["ffn"]
         self.heads, self.kv_heads = config["heads"], config["kv_heads"]
@@ -136,16 +147,18 @@ def selective_contexts():
 
 
 class Model(nn.Module):
-    def __init__(self, config, autocast, recompute, sequence):
+    def __init__(self, config, autocast, recompute, sequence, dropout):
         super().__init__()
         self.config, self.recompute = config, recompute
+        self.dropout = Dropout(dropout)
         h, vocab = config["hidden"], config["vocab"]
         self.llama = config["family"] == "llama"
         block = LlamaBlock if self.llama else Gpt2Block
         self.tokens = nn.Embedding(vocab, h)
         if not self.llama:
             self.positions = nn.Embedding(sequence, h)
-        self.blocks = nn.ModuleList(block(config, autocast) for _ in range(config["layers"]))
+        self.blocks = nn.ModuleList(block(config, autocast, dropout)
+                                    for _ in range(config["layers"]))
         self.norm = RmsNorm(h) if self.llama else LayerNorm(h, autocast)
         self.head = nn.Linear(h, vocab, bias=False)
         if config.get("tied", not self.llama):
@@ -158,7 +171,7 @@ class Model(nn.Module):
             pairs = self.config["hidden"] // self.config["heads"] // 2
             arguments = [torch.ones(1, tokens.shape[1], 1, pairs, dtype=torch.complex64)]
         else:
-            x = x + self.positions(torch.arange(tokens.shape[1]))
+            x = self.dropout(x + self.positions(torch.arange(tokens.shape[1])))
         for block in self.blocks:
             if self.recompute == "full":
                 x = checkpoint(block, x, *arguments, use_reentrant=False,
@@ -210,7 +223,7 @@ def tracked(case, mesh):
     """The tracker's snapshot at the peak of the second step."""
     torch.set_default_dtype(torch.bfloat16 if case["precision"] == "pure" else torch.float32)
     model = Model(MODELS[case["model"]], case["precision"] == "autocast", case["recompute"],
-                  case["sequence"])
+                  case["sequence"], case["dropout"])
     if case["parallel"] == "fsdp2":
         model = shard(model, mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
@@ -242,11 +255,11 @@ def held(case):
 
 def cases():
     def case(model, parallel, sequence, micro_batch, recompute="none", precision=None, chunks=1,
-             accumulation=1, ranks=8):
+             accumulation=1, ranks=8, dropout=0):
         usual = "mixed" if parallel == "fsdp2" else "autocast"
         return dict(model=model, parallel=parallel, sequence=sequence, micro_batch=micro_batch,
                     recompute=recompute, precision=precision or usual, ranks=ranks, chunks=chunks,
-                    accumulation=accumulation)
+                    accumulation=accumulation, dropout=dropout)
 
     for micro_batch in (1, 8):
         yield case("gpt2-124m", "ddp", 1024, micro_batch)
@@ -279,6 +292,19 @@ def cases():
     yield case("llama3-8b", "fsdp2", 8192, 1, "selective", chunks=8, ranks=64)
     yield case("gpt2-1.5b", "ddp", 1024, 4, chunks=8)
     yield case("llama3.2-1b", "fsdp2", 2048, 4, chunks=16)
+    # What is left of the mixture.
+    yield case("gpt2-124m", "fsdp2", 1024, 8, ranks=4)
+    yield case("gpt2-124m", "ddp", 1024, 8, dropout=0.1)
+    yield case("gpt2-124m", "ddp", 1024, 8, "full", dropout=0.1, chunks=8)
+    yield case("gpt2-1.5b", "fsdp2", 2048, 4, dropout=0.1)
+    yield case("gpt2-1.5b", "ddp", 32768, 1, "full", chunks=32)
+    yield case("llama3.2-1b", "ddp", 2048, 2, precision="pure")
+    yield case("llama3.2-1b", "ddp", 1024, 2, "full", precision="pure", chunks=8)
+    yield case("llama3.2-1b", "fsdp2", 8192, 1, "selective", ranks=4)
+    yield case("llama3.2-1b", "fsdp2", 32768, 1, "selective", chunks=32)
+    yield case("llama3-8b", "ddp", 4096, 1, "full", precision="pure")
+    yield case("llama3-8b", "fsdp2", 32768, 1, "full", chunks=32, ranks=64)
+    yield case("llama3-8b", "fsdp2", 16384, 1, "none", ranks=16)
 
 
 # The categories of both trackers, in this project's words.

@@ -83,7 +83,8 @@ TEST(Evaluator, AgreesWithTheRunnerOnWhatToRecompute) {
       test::llama_on_a_node()
           .with_strategies({R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
               "train_micro_batch_size_per_gpu": 6, "x-zerolab": {"recompute": "auto"}})"})
-          .with("run.device_memory", "1TiB");
+          .with("run.device_memory", "1TiB")
+          .with("run.software", "zerolab");
   const auto study = evaluated(document);
   const StrategyStudy& strategy = study->strategies[0];
   ASSERT_TRUE(strategy.fits());
@@ -91,6 +92,20 @@ TEST(Evaluator, AgreesWithTheRunnerOnWhatToRecompute) {
   const RunResult run = Runner().run(study->scenario, strategy.imported, "sim");
   EXPECT_EQ(run.outcome, Outcome::ok) << run.message;
   EXPECT_EQ(run.step_time.median, strategy.result.step_time.median);
+}
+
+// The recording is kept, the verdict is another.
+TEST(Evaluator, AnotherSoftwareIsJudgedAnew) {
+  Evaluator evaluator;
+  const Document document = test::llama_on_a_node().with_strategies(
+      {R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
+           "train_micro_batch_size_per_gpu": 6, "x-zerolab": {"recompute": "full"}})"});
+  const auto own = evaluator.evaluate(document.with("run.software", "zerolab"), test::kGoOn);
+  EXPECT_TRUE(own->strategies[0].fits());
+  const auto other = evaluator.evaluate(document.with("run.software", "torch-fsdp2"), test::kGoOn);
+  EXPECT_EQ(other->recorded, 0);
+  EXPECT_FALSE(other->strategies[0].fits()) << "six sequences' logits in fp32 thrice";
+  EXPECT_EQ(other->strategies[0].reserved(), other->strategies[0].result.software_held.device);
 }
 
 TEST(Evaluator, AnotherClusterIsOnlyPricedAgain) {

@@ -85,6 +85,7 @@ inline RunResult a_full_run() {
   run.reserved_host = 8'000'000'000'003;
   run.device_capacity = 7'000'000'000'004;
   run.need = {.in_use = 81, .reserved = 82, .host = 83, .nvme = 84};
+  run.software_held = {.in_use = 85, .device = 87, .low = 86, .high = 88, .when = "backward"};
   run.communication = {{"reduce_scatter", "data", "shard", "threads", 40, 123456},
                        {"all_reduce", "control", "world", "nvlink", 20, 80}};
   run.wire_bytes_per_step = 987654321;

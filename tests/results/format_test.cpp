@@ -154,6 +154,9 @@ TEST(RunJson, Values) {
   EXPECT_EQ(result["time_breakdown_seconds"]["bubble"], 0.04);
   EXPECT_EQ(result["op_sequence_hash"], "fedcba9876543210");
   EXPECT_EQ(result["needed_bytes"]["device_fragmentation"], 1);
+  EXPECT_EQ(result["fits"], "no");
+  EXPECT_EQ(result["held_by_software"]["of_device_high"], 88);
+  EXPECT_TRUE(object["results"][1]["held_by_software"].is_null());
   EXPECT_EQ(result["model"], "gpt2-tiny");
   EXPECT_EQ(result["tokens_per_step"], 420);
   EXPECT_EQ(result["priced_from"], "data sheet");

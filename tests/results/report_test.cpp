@@ -24,6 +24,7 @@ RunResult measured(const std::string& strategy) {
   run.predicted = false;
   run.outcome = Outcome::ok;
   run.message.clear();
+  run.software_held = {};
   run.loss = {5.5, 4.25};
   run.step_time_low = run.step_time_high = 0;
   return run;
@@ -37,6 +38,11 @@ RunResult simulated(const std::string& strategy) {
   run.step_time_low = 0.24;
   run.step_time_high = 0.28;
   run.tokens_per_second = 11757.789;
+  run.software_held = {.in_use = 14LL << 40,
+                       .device = 16LL << 40,
+                       .low = 15LL << 40,
+                       .high = 17LL << 40,
+                       .when = "backward of the loss"};
   return run;
 }
 
@@ -131,6 +137,10 @@ TEST(Report, FitsTableSubtracts) {
   EXPECT_EQ(page.number("What fits", 0, "needs"), reserved) << "what the pools reserve decides";
   EXPECT_EQ(page.number("What fits", 0, "in use of it"), data.runs[0].peak_device.total());
   EXPECT_EQ(page.number("What fits", 0, "headroom"), (16LL << 40) - reserved);
+  EXPECT_EQ(page.cell("What fits", 1, "fits").text, "maybe") << "the bar lies across the capacity";
+  EXPECT_EQ(page.number("What fits", 1, "needs"), 16LL << 40) << "what the software would hold";
+  EXPECT_EQ(page.number("What fits", 1, "at most"), 17LL << 40);
+  EXPECT_EQ(page.number("What fits", 1, "in use of it"), 14LL << 40);
   EXPECT_EQ(page.cell("What fits", 2, "fits").text, "NO");
   EXPECT_EQ(page.number("What fits", 2, "needs"), 20LL << 40);
   EXPECT_EQ(page.number("What fits", 2, "headroom"), -(4LL << 40));

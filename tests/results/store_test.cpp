@@ -32,20 +32,25 @@ auto fields(const RunResult& run) {
                evaluations, best_before, tokens_per_second, step_time, step_time_low,
                step_time_high, own_step_error, priced_from, model_flops_per_step, mfu,
                mfu_convention, peak_device, peak_host, peak_nvme, reserved_device, reserved_host,
-               device_capacity, need, communication, wire_bytes_per_step, time, rank, stages,
-               labels, op_count, op_sequence_hash, warnings, setup] = run;
-  return std::tie(strategy, backend, predicted, precision, outcome, message, ranks, steps,
-                  first_step, run_id, loss, grad_norm, learning_rate, step_seconds, loss_scale,
-                  skipped_steps, evaluations, best_before, tokens_per_second, step_time,
-                  step_time_low, step_time_high, own_step_error, priced_from, model_flops_per_step,
-                  mfu, mfu_convention, peak_device, peak_host, peak_nvme, reserved_device,
-                  reserved_host, device_capacity, need, communication, wire_bytes_per_step, time,
-                  rank, stages, labels, op_count, op_sequence_hash, warnings, setup);
+               device_capacity, need, software_held, communication, wire_bytes_per_step, time, rank,
+               stages, labels, op_count, op_sequence_hash, warnings, setup] = run;
+  return std::tie(
+      strategy, backend, predicted, precision, outcome, message, ranks, steps, first_step, run_id,
+      loss, grad_norm, learning_rate, step_seconds, loss_scale, skipped_steps, evaluations,
+      best_before, tokens_per_second, step_time, step_time_low, step_time_high, own_step_error,
+      priced_from, model_flops_per_step, mfu, mfu_convention, peak_device, peak_host, peak_nvme,
+      reserved_device, reserved_host, device_capacity, need, software_held, communication,
+      wire_bytes_per_step, time, rank, stages, labels, op_count, op_sequence_hash, warnings, setup);
 }
 
 auto fields(const MemoryNeed& need) {
   const auto& [in_use, reserved, host, nvme] = need;
   return std::tie(in_use, reserved, host, nvme);
+}
+
+auto fields(const HeldBySoftware& held) {
+  const auto& [in_use, device, low, high, when] = held;
+  return std::tie(in_use, device, low, high, when);
 }
 
 auto fields(const LabelScores& labels) {

@@ -33,7 +33,8 @@ const Json& golden() {
 ModelConfig model_of(const Json& each) {
   const Json& shape = golden()["models"][each["model"].get<std::string>()];
   zl::Json model = {{"name", each["model"].get<std::string>()},
-                    {"max_sequence", each["sequence"].get<std::int64_t>()}};
+                    {"max_sequence", each["sequence"].get<std::int64_t>()},
+                    {"dropout", each.value("dropout", 0.0)}};
   for (const auto& [key, value] : shape.items()) {
     if (key == "tied") {
       model["tied_embeddings"] = value.get<bool>();

@@ -152,5 +152,15 @@ TEST(HeldParallel, TheFullestRankIsWhatMustFit) {
   EXPECT_EQ(ranks[static_cast<std::size_t>(fullest.rank)].device, fullest.device);
 }
 
+TEST(HeldParallel, WhatNoRunSupportsIsKnown) {
+  const SoftwareMemory memory = memory_of("megatron-core");
+  Strategy strategy = strategy_of(1);
+  EXPECT_TRUE(is_supported(strategy, memory));
+  strategy.recompute = {.mode = RecomputeMode::selective, .attention = true};
+  EXPECT_FALSE(is_supported(strategy, memory));
+  EXPECT_GT(memory.unsupported_error, 2 * memory.error);
+  EXPECT_FALSE(is_supported(strategy_of(2), memory_of("deepspeed")));
+}
+
 }  // namespace
 }  // namespace zl::sim
