@@ -24,7 +24,9 @@ constexpr std::array kSoftware = {Rule{"vTrain", "megatron-deepspeed-2021"},
                                   Rule{"Korthikanti", "megatron-deepspeed-2021"},
                                   Rule{"Narayanan", "megatron-deepspeed-2021"},
                                   Rule{"Zero Bubble", "megatron-deepspeed-2021"},
-                                  Rule{"microsoft/DeepSpeed", "megatron-deepspeed-2021"},
+                                  Rule{"1-bit Adam", "deepspeed-2020"},
+                                  Rule{"onebit-adam", "deepspeed-2020"},
+                                  Rule{"microsoft/DeepSpeed", "deepspeed-zero3-2022"},
                                   Rule{"SimuMax", "megatron-core"},
                                   Rule{"Megatron-LM", "megatron-core"},
                                   Rule{"torchtitan", "torch-fsdp2"},
@@ -61,6 +63,10 @@ std::string first_that_fits(const std::array<Rule, count>& rules, std::string_vi
 std::string software_of(const CsvRow& row) {
   if (!row.at("software").empty()) return row.at("software");
   const std::string software = first_that_fits(kSoftware, row.at("source"));
+  // Which Megatron had from DeepSpeed.
+  if (software == "megatron-deepspeed-2021" && row.at("zero_stage") == "3") {
+    return "deepspeed-zero3-2021";
+  }
   const bool compiled = has(row.at("notes"), "compile") || has(row.at("id"), "compile");
   return software == "torch-fsdp2" && compiled ? "torch-fsdp2-compile" : software;
 }
@@ -94,7 +100,20 @@ void check_unit(const CsvRow& row, const std::string& source) {
                   join(std::vector<std::string>(kUnits.begin(), kUnits.end()), ", "));
 }
 
+TimeKind kind_at(const CsvRow& row, const std::string& source) {
+  const std::string& text = row.at("kind");
+  // vTrain's times of one node, of which every step is an exact sum.
+  if (text.empty() && has(row.at("source"), "ground_truth_single")) return TimeKind::composed;
+  if (text.empty() || text == name_of(TimeKind::measured)) return TimeKind::measured;
+  if (text == name_of(TimeKind::composed)) return TimeKind::composed;
+  throw Error(ErrorCode::invalid, source + ":" + std::to_string(row.line) + ": kind: \"" +
+                                      shortened(text) +
+                                      "\" is neither measured nor composed (of timed operators)");
+}
+
 }  // namespace
+
+const char* name_of(TimeKind kind) { return kind == TimeKind::measured ? "measured" : "composed"; }
 
 std::vector<PublishedRun> read_published(std::string_view csv, const std::string& source) {
   std::vector<PublishedRun> runs;
@@ -105,6 +124,7 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
     PublishedRun run{.id = row.at("id"),
                      .source = row.at("source"),
                      .link = row.at("link"),
+                     .kind = kind_at(row, source),
                      .software = software_of(row),
                      .gpu = gpu_of(row),
                      .quantity = row.at("measured_quantity"),
