@@ -31,7 +31,9 @@ constexpr auto kOwnSoftware = "zerolab";
 
 bool is_own_on_a_data_sheet(const RunResult& run) {
   const std::string& software = run.setup.software;
-  return run.priced_from == "data sheet" && (software.empty() || software == kOwnSoftware);
+  const bool is_data_sheet =
+      run.priced_from == "data sheet" || run.priced_from == "no published run";
+  return is_data_sheet && (software.empty() || software == kOwnSoftware);
 }
 
 constexpr std::array kShared = {
@@ -215,6 +217,10 @@ std::string basis_line(Results results) {
   if (any(results, is_own_on_a_data_sheet)) {
     return "Times rest on data sheets, of this core's fused kernels: PyTorch takes longer "
            "(--software torch-fsdp2-compile).";
+  }
+  if (from("no published run")) {
+    return "Times rest on data sheets, and no published run of this software on such GPUs supports "
+           "them: the bars are wide (zerolab validate).";
   }
   if (from("data sheet")) return "Times rest on data sheets: no such machine was calibrated.";
   return "";

@@ -168,13 +168,28 @@ bool Scheduler::work(Issued& issued) {
     hold(start, *complete);
     start = std::max(start, *complete);
   }
-  const Price price = price_of(issued);
+  const Price price = with_deferred(event, price_of(issued));
   if (start > stream.busy_until) stream.busy_from = start;
   stream.busy_until = finish_work(event.stream, start, price.picoseconds);
   const std::int64_t end = std::max(stream.busy_until, start + price.link_picoseconds);
   end_work(issued, {start, end}, price);
   if (cluster_.compute_is_host && event.stream == kCompute) host_waits_for(stream);
   return true;
+}
+
+// Gradients that are reduced when all passes have ended: their time is the first work's of the
+// update. Rounds come often, and what they reduce is of each of them.
+Price Scheduler::with_deferred(const TraceEvent& event, Price price) {
+  const bool defers = cluster_.device.software.reduces_last && steady_ != nullptr;
+  if (!defers || event.stream != kCompute) return price;
+  const bool reduces = event.type == EventType::collective && event.scope.phase == Phase::reduce;
+  if (reduces && !again_) {
+    deferred_ += price.picoseconds;
+    price.picoseconds = 0;
+  } else if (event.scope.phase == Phase::optimizer) {
+    price.picoseconds += std::exchange(deferred_, 0);
+  }
+  return price;
 }
 
 // Engines of their own move messages: they neither slow the cores nor are slowed.

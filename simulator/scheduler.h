@@ -94,6 +94,7 @@ class Scheduler {
   std::int64_t delay_by_left_out();
   EventTime& time_of(std::size_t event);
   Price price_of(const Issued& issued);
+  Price with_deferred(const TraceEvent& event, Price price);
   bool is_host_held(const TraceEvent& event) const;
   void enter_step(const Scope& scope);
   void close_step();
@@ -136,6 +137,7 @@ class Scheduler {
   std::vector<std::vector<std::int64_t>> records_;
   std::vector<RoundTimes> round_times_;
   std::vector<std::optional<Price>> round_prices_;
+  std::int64_t deferred_ = 0;  // work of passes that the step's end waits for
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

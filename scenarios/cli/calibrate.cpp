@@ -117,7 +117,8 @@ Table left_out_table(const SoftwareFit& fit) {
   Table table{{{"left out", Align::left},
                {"runs"},
                {"mean error", Align::right, Unit::fraction},
-               {"bias", Align::right, Unit::fraction}},
+               {"bias", Align::right, Unit::fraction},
+               {"in the others' bar", Align::right, Unit::fraction}},
               {}};
   for (const LeftOut& each : fit.left_out) {
     double sum = 0, absolute = 0;
@@ -126,8 +127,8 @@ Table left_out_table(const SoftwareFit& fit) {
       absolute += std::abs(std::exp(-error) - 1);
     }
     const auto count = static_cast<double>(each.errors.size());
-    table.rows.push_back(
-        {each.group, static_cast<std::int64_t>(each.errors.size()), absolute / count, sum / count});
+    table.rows.push_back({each.group, static_cast<std::int64_t>(each.errors.size()),
+                          absolute / count, sum / count, each.inside});
   }
   return table;
 }
@@ -135,8 +136,8 @@ Table left_out_table(const SoftwareFit& fit) {
 int calibrate_software(const CalibrateOptions& options) {
   const Format format = parse_format(options.format);
   const sim::Software start = load_software(options.software);
-  FitOptions fitting{.keys = options.numbers.empty() ? start.fitted : options.numbers};
-  if (fitting.keys.empty()) {
+  const std::vector<std::string> keys = options.numbers.empty() ? start.fitted : options.numbers;
+  if (keys.empty()) {
     throw Error(ErrorCode::usage, "--numbers: " + start.name +
                                       " lists none that were fitted; name some, such as "
                                       "kernels.gemm,host.op_seconds");
@@ -144,8 +145,8 @@ int calibrate_software(const CalibrateOptions& options) {
   const std::vector<PublishedRun> runs =
       options.runs == "published" ? catalog_published()
                                   : read_published(read_file(options.runs), options.runs);
-  const SoftwareFit fit = fit_software(start, runs, fitting);
-  const std::string text = fitted_text(software_text(options.software), fit, fitting.keys);
+  const SoftwareFit fit = fit_software(start, runs, keys);
+  const std::string text = fitted_text(software_text(options.software), fit, keys);
   if (!options.output.empty()) write_file(options.output, text);
   if (format == Format::json) {
     print(text);

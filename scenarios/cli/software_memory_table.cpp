@@ -27,16 +27,15 @@ std::string software_memory_text(const std::vector<NamedBytes>& all, Format form
                {"of the device", Align::right, Unit::bytes},
                {"in use", Align::right, Unit::bytes},
                {"error bar"},
-                {"supported", Align::left},
+               {"supported", Align::left},
                {"at its peak in", Align::left}},
               {}};
   for (const NamedBytes& each : all) {
     const sim::HeldMemory& held = each.bytes.held;
-    table.rows.push_back({each.strategy, each.bytes.software,
-                          each.capacity > 0 ? Cell(fits_text(each)) : Cell(), held.device,
-                          held.total(), bar_text(each.bytes),
-                          std::string(each.bytes.is_supported ? "yes" : "by no published run"),
-                          held.when});
+    table.rows.push_back(
+        {each.strategy, each.bytes.software, each.capacity > 0 ? Cell(fits_text(each)) : Cell(),
+         held.device, held.total(), bar_text(each.bytes),
+         std::string(each.bytes.is_supported ? "yes" : "by no published run"), held.when});
   }
   const std::string gap = format == Format::md ? "\n" : "";
   return "\nWhat the software itself would hold, which decides whether it fits, is a prediction; "

@@ -27,8 +27,9 @@ Json accuracy_json(const Accuracy& accuracy) {
   Json worst = Json::array();
   for (const Judged* each : accuracy.worst) worst.push_back(each->run->id);
   return {{"source", accuracy.source.empty() ? Json() : Json(accuracy.source)},
-          {"software", accuracy.software},
-          {"gpu", accuracy.gpu},
+          {"software", accuracy.software.empty() ? Json() : Json(accuracy.software)},
+          {"gpu", accuracy.gpu.empty() ? Json() : Json(accuracy.gpu)},
+          {"kind", name_of(accuracy.kind)},
           {"runs", accuracy.rows},
           {"mape", accuracy.mape},
           {"bias", accuracy.bias},
@@ -44,7 +45,8 @@ Json judged_json(const Judged& each, const std::string& unit) {
               {"source", each.run->source},
               {"link", each.run->link.empty() ? Json() : Json(each.run->link)},
               {"software", each.run->software},
-              {"gpu", each.run->gpu}};
+              {"gpu", each.run->gpu},
+              {"kind", name_of(each.run->kind)}};
   if (!each.is_predicted()) {
     run["why_not"] = each.why_not;
     return run;
@@ -59,10 +61,15 @@ Json judged_json(const Judged& each, const std::string& unit) {
 }
 
 Json validation_json(const std::vector<Judged>& judged, const std::string& unit) {
-  Json all = {{"by_software", Json::array()},
+  Json all = {{"all", Json::array()},
+              {"by_software", Json::array()},
               {"by_source", Json::array()},
               {"not_predicted", Json::array()},
               {"runs", Json::array()}};
+  for (const TimeKind kind : {TimeKind::measured, TimeKind::composed}) {
+    const Accuracy each = accuracy_of_kind(judged, kind);
+    if (each.rows > 0) all["all"].push_back(accuracy_json(each));
+  }
   for (const Accuracy& each : accuracy_by_software(judged)) {
     all["by_software"].push_back(accuracy_json(each));
   }
@@ -81,8 +88,8 @@ std::string validation_text(const std::vector<Judged>& judged, Format format, Un
   if (format == Format::csv)
     return render(accuracy_table(accuracy_by_source(judged), true), format);
   const Table without = not_predicted_table(judged);
-  std::string text = render(accuracy_table(by_software, false), format) + "\n" +
-                     render(accuracy_table(accuracy_by_source(judged), true), format) +
+  std::string text = headline(judged) + "\n" + render(accuracy_table(by_software, false), format) +
+                     "\n" + render(accuracy_table(accuracy_by_source(judged), true), format) +
                      "\nThe worst five of each software and GPU:\n" +
                      render(worst_table(by_software, unit), format);
   if (!without.rows.empty()) text += "\n" + render(without, format);

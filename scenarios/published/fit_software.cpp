@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/published/record_published.h"
+#include "scenarios/published/fit_numbers.h"
 #include "scenarios/published/validate.h"
 #include "simulator/json/reading.h"
 
@@ -18,117 +18,57 @@ namespace {
 
 constexpr double kNineInTen = 1.645;
 
-struct Sample {
-  std::string group, source;
-  double seconds = 0, weight = 1;
-  sim::ClusterSpec cluster;  // without the software
-  RecordedRun run;
+struct Row {
+  const PublishedRun* run = nullptr;
+  Expressed expressed;
 };
 
-// Every so-manieth row of a source.
-std::vector<const PublishedRun*> chosen(const std::string& software,
-                                        std::span<const PublishedRun> runs, std::size_t most) {
-  std::map<std::string, std::vector<const PublishedRun*>> sources;
+// Steps that were measured, of that software, and that no peak forbids.
+std::vector<FitRun> record_all(const sim::Software& software, std::span<const PublishedRun> runs) {
+  std::vector<Row> rows;
   for (const PublishedRun& run : runs) {
-    if (run.software == software && express(run).seconds > 0) sources[run.source].push_back(&run);
+    if (run.software != software.name || run.kind != TimeKind::measured || is_memory(run)) continue;
+    Expressed expressed = express(run);
+    if (expressed.scenario) rows.push_back({&run, std::move(expressed)});
   }
-  std::vector<const PublishedRun*> all;
-  for (const auto& [source, rows] : sources) {
-    const std::size_t count = std::min(most, rows.size());
-    for (std::size_t i = 0; i < count; ++i) all.push_back(rows[i * rows.size() / count]);
-  }
-  return all;
-}
-
-std::vector<Sample> record_all(const std::vector<const PublishedRun*>& rows) {
-  std::vector<Sample> samples(rows.size());
+  std::vector<FitRun> recorded(rows.size());
   on_all_cores(rows.size(), [&](std::size_t i) {
-    Expressed expressed = express(*rows[i]);
-    Scenario plain = *expressed.scenario;
+    FitRun& run = recorded[i];
+    Scenario plain = *rows[i].expressed.scenario;
     plain.run.software = kOwnSoftware;
-    Sample& sample = samples[i];
-    sample.seconds = expressed.seconds;
-    sample.cluster = scenario_cluster(plain);
-    sample.source = rows[i]->source;
-    sample.run = record_published(std::move(*expressed.scenario));
+    run.seconds = rows[i].expressed.seconds;
+    run.cluster = scenario_cluster(plain);
+    run.source = rows[i].run->source;
+    const CsvRow& row = rows[i].run->row;
+    run.group = row.at("layers") + " layers of " + row.at("hidden") + ", tensor " + row.at("tp") +
+                ", " + row.at("n_gpus") + " GPUs";
+    try {
+      run.recorded = record_published(std::move(*rows[i].expressed.scenario));
+      const PricedStep step = price_published(run.recorded, with_software(run.cluster, software));
+      if (step.least > run.seconds) run.seconds = 0;
+    } catch (const Error&) {
+      run.seconds = 0;  // validate says why
+    }
   });
+  std::erase_if(recorded, [](const FitRun& run) { return run.seconds == 0; });
+  return recorded;
+}
+
+// A source of many rows counts for more than one of few, by the root of their number. Where GPUs
+// of a generation have several sources, these are the groups.
+void weigh_and_group(std::vector<FitRun>& runs) {
   std::map<std::string, double> counts;
-  for (const Sample& sample : samples) counts[sample.source] += 1;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    // A source of many rows counts for more than one of few, by the root of their number.
-    samples[i].weight = 1 / std::sqrt(counts[samples[i].source]);
-    samples[i].group = samples[i].source;
-    const CsvRow& row = rows[i]->row;
-    if (counts.size() == 1) {
-      samples[i].group = row.at("layers") + " layers of " + row.at("hidden") + ", tensor " +
-                         row.at("tp") + ", " + row.at("n_gpus") + " GPUs";
-    }
+  std::map<sim::Generation, std::set<std::string>> sources;
+  for (const FitRun& run : runs) {
+    counts[run.source] += 1;
+    sources[run.cluster.device.generation].insert(run.source);
   }
-  return samples;
-}
-
-using Samples = std::vector<const Sample*>;
-
-std::vector<double> errors_of(const sim::Software& software, const Samples& samples) {
-  std::vector<double> errors(samples.size());
-  on_all_cores(samples.size(), [&](std::size_t i) {
-    const RunResult result =
-        price_published(samples[i]->run, sim::with_software(samples[i]->cluster, software));
-    errors[i] = std::log(samples[i]->seconds / result.step_time.median);
-  });
-  return errors;
-}
-
-// Squares near 0, absolute errors far from it: a run that is of another kind than it seems pulls no
-// more than others. Numbers that no run tells stay where they began.
-double loss(sim::Software& software, const sim::Software& start, const Samples& samples,
-            const std::vector<std::string>& keys) {
-  constexpr double kFar = 0.12, kPrior = 0.35, kPriorWeight = 0.002;
-  const std::vector<double> errors = errors_of(software, samples);
-  double sum = 0, weights = 0;
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    const double far = errors[i] / kFar;
-    sum += samples[i]->weight * kFar * kFar * 2 * (std::sqrt(1 + far * far) - 1);
-    weights += samples[i]->weight;
+  for (FitRun& run : runs) {
+    run.weight = 1 / std::sqrt(counts[run.source]);
+    const sim::Generation generation = run.cluster.device.generation;
+    if (sources[generation].size() > 1) run.group = run.source;
+    run.group += std::string(", ") + name_of(generation);
   }
-  double prior = 0;
-  sim::Software before = start;
-  for (const std::string& key : keys) {
-    const double moved = std::log(number_of(software, key) / number_of(before, key)) / kPrior;
-    prior += kPriorWeight * moved * moved / static_cast<double>(keys.size());
-  }
-  return sum / weights + prior;
-}
-
-sim::FittedNumber range_of(const std::string& key) {
-  const auto& all = sim::fitted_numbers();
-  return *std::ranges::find_if(all, [&](const sim::FittedNumber& each) { return key == each.key; });
-}
-
-// One number after the other up or down, by ever smaller steps of its logarithm.
-sim::Software search(sim::Software software, const sim::Software& start, const Samples& samples,
-                     const std::vector<std::string>& keys, double first_step) {
-  constexpr double kLastStep = 0.015;
-  double best = loss(software, start, samples, keys);
-  for (double step = first_step; step > kLastStep;) {
-    bool moved = false;
-    for (const std::string& key : keys) {
-      const sim::FittedNumber range = range_of(key);
-      for (const double sign : {1.0, -1.0}) {
-        sim::Software tried = software;
-        double& number = number_of(tried, key);
-        number = std::clamp(number * std::exp(sign * step), range.least, range.most);
-        const double now = loss(tried, start, samples, keys);
-        if (now >= best) continue;
-        best = now;
-        software = tried;
-        moved = true;
-        break;
-      }
-    }
-    if (!moved) step /= 2;
-  }
-  return software;
 }
 
 double root_of(const std::vector<double>& errors) {
@@ -145,41 +85,67 @@ double bar_of(std::vector<double> errors) {
   return errors[static_cast<std::size_t>(std::ceil(0.9 * count)) - 1] / kNineInTen;
 }
 
-void leave_out(const std::vector<Sample>& samples, const std::vector<std::string>& keys,
-               const sim::Software& start, SoftwareFit& fit) {
-  std::set<std::string> groups;
-  for (const Sample& sample : samples) groups.insert(sample.group);
-  std::map<sim::Generation, std::vector<double>> by_generation;
-  for (const std::string& group : groups) {
-    Samples kept, left;
-    for (const Sample& sample : samples) (sample.group == group ? left : kept).push_back(&sample);
-    const sim::Software without =
-        kept.empty() ? start : search(fit.software, start, kept, keys, 0.12);
-    fit.left_out.push_back({group, errors_of(without, left)});
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      by_generation[left[i]->cluster.device.generation].push_back(fit.left_out.back().errors[i]);
-    }
+// Errors of all groups of a generation but one.
+std::vector<double> errors_beside(const std::vector<LeftOut>& all, const LeftOut* one,
+                                  sim::Generation generation) {
+  std::vector<double> errors;
+  for (const LeftOut& each : all) {
+    if (&each == one || each.generation != generation) continue;
+    errors.insert(errors.end(), each.errors.begin(), each.errors.end());
   }
-  for (const auto& [generation, errors] : by_generation) fit.bars[generation] = bar_of(errors);
+  return errors;
+}
+
+void find_bars(SoftwareFit& fit) {
+  constexpr std::size_t kLeastRows = 10;
+  for (LeftOut& each : fit.left_out) {
+    const std::vector<double> others = errors_beside(fit.left_out, &each, each.generation);
+    if (others.empty()) continue;
+    const double bar = kNineInTen * bar_of(others);
+    const auto inside =
+        std::ranges::count_if(each.errors, [&](double error) { return std::abs(error) <= bar; });
+    each.inside = static_cast<double>(inside) / static_cast<double>(each.errors.size());
+    const std::vector<double> all = errors_beside(fit.left_out, nullptr, each.generation);
+    if (all.size() >= kLeastRows) fit.bars[each.generation] = bar_of(all);
+  }
+}
+
+void leave_out(const sim::Software& prior, const FitRuns& all, const std::vector<std::string>& keys,
+               SoftwareFit& fit) {
+  std::map<std::string, FitRuns> groups;
+  for (const FitRun* run : all) groups[run->group].push_back(run);
+  const Linearized there = linearize(fit.software, all, keys);
+  for (const auto& [group, left] : groups) {
+    const sim::Software without =
+        groups.size() == 1 ? prior : fit_without(group, prior, fit.software, there, all);
+    fit.left_out.push_back(
+        {group, left.front()->cluster.device.generation, errors_of(without, left), 0});
+  }
 }
 
 }  // namespace
 
-SoftwareFit fit_software(const sim::Software& start, std::span<const PublishedRun> runs,
-                         const FitOptions& options) {
-  const auto rows = chosen(start.name, runs, options.most_rows);
-  if (rows.empty()) {
-    throw Error(ErrorCode::invalid, "calibrate: no run of \"" + start.name +
+SoftwareFit fit_software(const sim::Software& profile, std::span<const PublishedRun> runs,
+                         const std::vector<std::string>& keys) {
+  std::vector<FitRun> recorded = record_all(profile, runs);
+  if (recorded.empty()) {
+    throw Error(ErrorCode::invalid, "calibrate: no run of \"" + profile.name +
                                         "\" can be expressed; zerolab validate says why");
   }
-  const std::vector<Sample> samples = record_all(rows);
-  Samples all;
-  for (const Sample& sample : samples) all.push_back(&sample);
+  weigh_and_group(recorded);
+  FitRuns all;
+  for (const FitRun& run : recorded) all.push_back(&run);
+  sim::Software prior = profile;
+  for (const std::string& key : keys) {
+    const auto found = profile.priors.find(key);
+    if (found != profile.priors.end()) number_of(prior, key) = found->second;
+  }
   SoftwareFit fit;
-  fit.rows = rows.size();
-  fit.software = search(start, start, all, options.keys, 0.25);
+  fit.rows = recorded.size();
+  fit.software = fit_numbers(prior, all, keys);
   fit.error = root_of(errors_of(fit.software, all));
-  leave_out(samples, options.keys, start, fit);
+  leave_out(prior, all, keys, fit);
+  find_bars(fit);
   return fit;
 }
 

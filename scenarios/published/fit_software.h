@@ -13,15 +13,13 @@
 
 namespace zl {
 
-struct FitOptions {
-  std::vector<std::string> keys;  // of sim::fitted_numbers(); empty: those that the profile lists
-  std::size_t most_rows = 60;     // of each source, evenly taken
-};
-
-// What was left out: one source at a time; of one source, one shape of model at a time.
+// What was left out: one source at a time; of GPUs of which there is one source, one shape of model
+// and mesh at a time.
 struct LeftOut {
   std::string group;
+  sim::Generation generation = sim::Generation::unknown;
   std::vector<double> errors;  // ln(measured / predicted), of the fit without them
+  double inside = 0;           // share of them in the bar that the other groups' errors give
 };
 
 struct SoftwareFit {
@@ -32,10 +30,12 @@ struct SoftwareFit {
   std::map<sim::Generation, double> bars;  // relative error whose 90 % bar holds 9 of 10 left out
 };
 
-// The runs of that software among `runs`; others are passed over. Throws Error{invalid} where there
-// are none.
-SoftwareFit fit_software(const sim::Software& start, std::span<const PublishedRun> runs,
-                         const FitOptions& options);
+// `keys`: of sim::fitted_numbers(). Of the measured steps among `runs` that ran this software;
+// others, and steps put together from operators, are passed over. A fit begins at the profile's
+// priors, where it has some, and numbers that no run tells stay there. Each run is recorded once.
+// Throws Error{invalid} where there are none.
+SoftwareFit fit_software(const sim::Software& profile, std::span<const PublishedRun> runs,
+                         const std::vector<std::string>& keys);
 
 // The profile's text with the fitted numbers, errors and keys in it.
 std::string fitted_text(const std::string& profile, const SoftwareFit& fit,

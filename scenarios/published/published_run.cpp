@@ -24,7 +24,9 @@ constexpr std::array kSoftware = {Rule{"vTrain", "megatron-deepspeed-2021"},
                                   Rule{"Korthikanti", "megatron-deepspeed-2021"},
                                   Rule{"Narayanan", "megatron-deepspeed-2021"},
                                   Rule{"Zero Bubble", "megatron-deepspeed-2021"},
-                                  Rule{"microsoft/DeepSpeed", "megatron-deepspeed-2021"},
+                                  Rule{"1-bit Adam", "deepspeed-2020"},
+                                  Rule{"onebit-adam", "deepspeed-2020"},
+                                  Rule{"microsoft/DeepSpeed", "deepspeed-zero3-2022"},
                                   Rule{"SimuMax", "megatron-core"},
                                   Rule{"Megatron-LM", "megatron-core"},
                                   Rule{"torchtitan", "torch-fsdp2"},
@@ -64,6 +66,10 @@ std::string software_of(const CsvRow& row) {
   const bool unfused = has(row.at("notes"), "attention-backend unfused") ||
                        has(row.at("notes"), "transformer-impl local");
   if (software == "megatron-core" && unfused) return "megatron-core-unfused";
+  // Which Megatron had from DeepSpeed.
+  if (software == "megatron-deepspeed-2021" && row.at("zero_stage") == "3") {
+    return "deepspeed-zero3-2021";
+  }
   const bool compiled = has(row.at("notes"), "compile") || has(row.at("id"), "compile");
   return software == "torch-fsdp2" && compiled ? "torch-fsdp2-compile" : software;
 }
@@ -97,7 +103,20 @@ void check_unit(const CsvRow& row, const std::string& source) {
                   join(std::vector<std::string>(kUnits.begin(), kUnits.end()), ", "));
 }
 
+TimeKind kind_at(const CsvRow& row, const std::string& source) {
+  const std::string& text = row.at("kind");
+  // vTrain's times of one node, of which every step is an exact sum.
+  if (text.empty() && has(row.at("source"), "ground_truth_single")) return TimeKind::composed;
+  if (text.empty() || text == name_of(TimeKind::measured)) return TimeKind::measured;
+  if (text == name_of(TimeKind::composed)) return TimeKind::composed;
+  throw Error(ErrorCode::invalid, source + ":" + std::to_string(row.line) + ": kind: \"" +
+                                      shortened(text) +
+                                      "\" is neither measured nor composed (of timed operators)");
+}
+
 }  // namespace
+
+const char* name_of(TimeKind kind) { return kind == TimeKind::measured ? "measured" : "composed"; }
 
 std::vector<PublishedRun> read_published(std::string_view csv, const std::string& source) {
   std::vector<PublishedRun> runs;
@@ -108,6 +127,7 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
     PublishedRun run{.id = row.at("id"),
                      .source = row.at("source"),
                      .link = row.at("link"),
+                     .kind = kind_at(row, source),
                      .software = software_of(row),
                      .gpu = gpu_of(row),
                      .quantity = row.at("measured_quantity"),

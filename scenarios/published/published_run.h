@@ -2,6 +2,7 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +13,15 @@
 
 namespace zl {
 
+// Where a time is from: a step that was timed, or operators that were timed one by one and added up
+// to a step, which no queue and no end of a step is in.
+enum class TimeKind : std::uint8_t { measured, composed };
+const char* name_of(TimeKind kind);
+
 // One measurement. What a table of published runs leaves out is empty, and 0 where it is a number.
 struct PublishedRun {
   std::string id, source, link;
+  TimeKind kind = TimeKind::measured;
   std::string software, gpu;  // as the catalogue calls them; empty: neither said nor known
   std::string quantity, unit;
   double value = 0;
@@ -24,8 +31,9 @@ struct PublishedRun {
 // Columns as ground truth has them: id, source, gpu, n_gpus, model, layers, hidden, heads,
 // kv_heads, ffn, vocab, seq, global_batch, micro_batch, tp, pp, dp, vpp, seq_parallel, zero_stage,
 // offload, recompute, precision, optimizer, measured_quantity, value, unit; `software` where the
-// source does not tell it, `link` to the source. Throws Error{invalid} naming source, line, column
-// and value: a column that is missing, a value that is no number, a unit that is unknown.
+// source does not tell it, `link` to the source, `kind` where a time is not measured. Throws
+// Error{invalid} naming source, line, column and value: a column that is missing, a value that is
+// no number, a unit or a kind that is unknown.
 std::vector<PublishedRun> read_published(std::string_view csv, const std::string& source);
 
 // All tables of the catalogue.

@@ -1,14 +1,16 @@
 #include "scenarios/published/record_published.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/judge.h"
+#include "scenarios/run/measure.h"
 #include "scenarios/run/resolve_recompute.h"
 
 namespace zl {
 
-RecordedRun record_published(Scenario scenario) {
+RecordedRun record_published(Scenario scenario, TimeKind kind) {
   const sim::ClusterSpec cluster = scenario_cluster(scenario);
   DeviceProperties device = simulated_device(scenario, cluster);
   const Strategy strategy =
@@ -17,11 +19,20 @@ RecordedRun record_published(Scenario scenario) {
   ProgramOptions options = program_options(scenario);
   options.device_memory = options.host_memory = 0;
   Recording recording = record_run(scenario, strategy, device, options);
-  return {std::move(scenario), std::move(recording)};
+  return {std::move(scenario), std::move(recording), kind};
 }
 
-RunResult price_published(const RecordedRun& run, const sim::ClusterSpec& cluster) {
-  return price_run(run.scenario, run.recording, cluster);
+PricedStep price_published(const RecordedRun& run, const sim::ClusterSpec& cluster) {
+  const std::vector<sim::Timeline> ranks = sim::price(
+      rank_traces(run.recording), run.kind == TimeKind::composed ? timed_apart(cluster) : cluster);
+  RunResult times;
+  times.step_seconds.resize(run.recording.stand_ins.size());
+  write_predicted_times(ranks.front(), run.recording.stand_ins, times);
+  PricedStep step{times.step_time.median, times.step_time_low, times.step_time_high, 0};
+  for (const sim::Timeline& rank : ranks) {
+    step.least = std::max(step.least, static_cast<double>(rank.steps.back().least) * 1e-12);
+  }
+  return step;
 }
 
 }  // namespace zl

@@ -23,11 +23,15 @@ Judged judge(const PublishedRun& run, const std::string& software) {
   if (expressed.bytes > 0) return judged;
   judged.measured = expressed.seconds;
   try {
-    const RecordedRun recorded = record_published(std::move(*expressed.scenario));
-    const RunResult result = price_published(recorded, scenario_cluster(recorded.scenario));
-    judged.predicted = result.step_time.median;
-    judged.low = result.step_time_low;
-    judged.high = result.step_time_high;
+    const RecordedRun recorded = record_published(std::move(*expressed.scenario), run.kind);
+    const PricedStep step = price_published(recorded, scenario_cluster(recorded.scenario));
+    judged.predicted = step.seconds;
+    judged.low = step.low;
+    judged.high = step.high;
+    judged.least = step.least;
+    if (judged.is_impossible()) {
+      judged.why_not = "faster than the peak of the GPU that it names";
+    }
   } catch (const Error& error) {
     judged.why_not = error.what();
   }
@@ -97,7 +101,8 @@ std::vector<Accuracy> grouped(std::span<const Judged> judged, const KeyOf& key_o
   for (const Judged& each : judged) {
     if (!each.is_predicted()) continue;
     const Accuracy key = key_of(each);
-    const std::string text = key.source + '\n' + key.software + '\n' + key.gpu;
+    const std::string text =
+        key.source + '\n' + key.software + '\n' + key.gpu + '\n' + name_of(each.run->kind);
     const auto [place, is_new] = places.try_emplace(text, groups.size());
     if (is_new) groups.push_back({key, {}});
     groups[place->second].second.push_back(&each);
@@ -108,6 +113,7 @@ std::vector<Accuracy> grouped(std::span<const Judged> judged, const KeyOf& key_o
     accuracy.source = key.source;
     accuracy.software = key.software;
     accuracy.gpu = key.gpu;
+    accuracy.kind = members.front()->run->kind;
     all.push_back(std::move(accuracy));
   }
   return all;
@@ -156,6 +162,16 @@ Accuracy accuracy_of(std::span<const Judged* const> judged) {
                            [](const Judged* each) { return std::abs(each->error()); });
   out.worst.resize(std::min<std::size_t>(5, out.worst.size()));
   return out;
+}
+
+Accuracy accuracy_of_kind(std::span<const Judged> judged, TimeKind kind) {
+  std::vector<const Judged*> members;
+  for (const Judged& each : judged) {
+    if (each.is_predicted() && each.run->kind == kind) members.push_back(&each);
+  }
+  Accuracy accuracy = accuracy_of(members);
+  accuracy.kind = kind;
+  return accuracy;
 }
 
 std::vector<Accuracy> accuracy_by_source(std::span<const Judged> judged) {

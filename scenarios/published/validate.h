@@ -15,9 +15,12 @@ struct Judged {
   const PublishedRun* run = nullptr;
   // Seconds of a step, or bytes of a device; the error bar.
   double measured = 0, predicted = 0, low = 0, high = 0;
+  double least = 0;     // no GPU of the stated peak rates is faster; 0: not known
   std::string why_not;  // not expressed or not predicted
 
-  bool is_predicted() const { return predicted > 0; }
+  bool is_predicted() const { return predicted > 0 && !is_impossible(); }
+  // What is published is faster than the peak of the GPU that is named.
+  bool is_impossible() const { return measured < least; }
   double error() const { return predicted / measured - 1; }
   bool is_inside() const { return low <= measured && measured <= high; }
 };
@@ -34,6 +37,7 @@ std::vector<Judged> judge_published_memory(std::span<const PublishedRun> runs,
 
 struct Accuracy {
   std::string source, software, gpu;
+  TimeKind kind = TimeKind::measured;
   std::int64_t rows = 0;
   double mape = 0, bias = 0, p95 = 0;  // of predicted over measured, less one
   double rank_correlation = 0;         // Spearman's; 0 below 3 rows
@@ -43,7 +47,9 @@ struct Accuracy {
 
 // Of what was predicted, all together. rows 0: nothing was.
 Accuracy accuracy_of(std::span<const Judged* const> judged);
-// By source, software and GPU, in the order of the runs; and by software and GPU.
+// All of one kind; `software` and `gpu` are empty.
+Accuracy accuracy_of_kind(std::span<const Judged> judged, TimeKind kind);
+// By source, software, GPU and kind, in the order of the runs; and by software, GPU and kind.
 std::vector<Accuracy> accuracy_by_source(std::span<const Judged> judged);
 std::vector<Accuracy> accuracy_by_software(std::span<const Judged> judged);
 

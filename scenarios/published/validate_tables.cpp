@@ -9,6 +9,7 @@ namespace zl {
 Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
   Table table{{{"software", Align::left},
                {"GPU", Align::left},
+               {"kind", Align::left},
                {"runs"},
                {"mean error", Align::right, Unit::fraction},
                {"bias", Align::right, Unit::fraction},
@@ -20,6 +21,7 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
   for (const Accuracy& each : all) {
     std::vector<Cell> row = {each.software,
                              each.gpu,
+                             std::string(name_of(each.kind)),
                              each.rows,
                              each.mape,
                              each.bias,
@@ -30,6 +32,20 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+std::string headline(std::span<const Judged> judged) {
+  std::string text;
+  for (const TimeKind kind : {TimeKind::measured, TimeKind::composed}) {
+    const Accuracy all = accuracy_of_kind(judged, kind);
+    if (all.rows == 0) continue;
+    const auto percent = [](double value) { return readable(value, Unit::fraction); };
+    text += std::to_string(all.rows) +
+            (kind == TimeKind::measured ? " measured" : " composed of timed operators") +
+            ": mean error " + percent(all.mape) + ", bias " + percent(all.bias) + ", p95 " +
+            percent(all.p95) + ", inside their bars " + percent(all.inside) + "\n";
+  }
+  return text;
 }
 
 Table worst_table(std::span<const Accuracy> all, Unit unit) {

@@ -15,6 +15,8 @@ namespace zl {
 
 // How true the predictions are, a row for each of `all`.
 Table accuracy_table(std::span<const Accuracy> all, bool with_source);
+// Of all that was measured, and of all steps composed of timed operators: a line each.
+std::string headline(std::span<const Judged> judged);
 // The worst of each; `unit`: seconds or bytes.
 Table worst_table(std::span<const Accuracy> all, Unit unit);
 // Why runs were not predicted, the reason of most runs first, with how many have it.

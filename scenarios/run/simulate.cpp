@@ -191,7 +191,8 @@ const char* price_basis(const sim::ClusterSpec& cluster) {
     const bool as_many = cluster.calibration->nearest(cluster.devices).ranks == cluster.devices;
     return as_many ? "calibration" : "other ranks";
   }
-  return cluster.shared_cores > 0 ? "guess" : "data sheet";
+  if (cluster.shared_cores > 0) return "guess";
+  return cluster.is_supported ? "data sheet" : "no published run";
 }
 
 }  // namespace zl

@@ -56,6 +56,7 @@ struct ClusterSpec {
   // Relative root mean square error of step times; 0: what the prices' spreads add up to. A
   // calibration and a stack bring their own.
   double step_error = kUncalibratedStepError;
+  bool is_supported = true;               // by published runs, of that software on such devices
   double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
   std::optional<Calibration> calibration;
 

@@ -83,6 +83,9 @@ void read_host(JsonObject object, Software& software) {
   if (object.find("collective_seconds") != nullptr) {
     software.kernels.collective_host_seconds = object.number("collective_seconds");
   }
+  if (object.find("message_seconds") != nullptr) {
+    software.kernels.message_host_seconds = object.number("message_seconds");
+  }
   object.finish();
 }
 
@@ -95,6 +98,8 @@ void read_communication(JsonObject object, Software& software) {
   }
   software.kernels.gather_copies = object.number("gather_copies", 0.0);
   software.kernels.scatter_copies = object.number("scatter_copies", 0.0);
+  software.kernels.adapters = object.number("adapters", 0.0);
+  software.kernels.reduces_last = object.boolean("reduces_last", false);
   object.finish();
 }
 
@@ -122,6 +127,18 @@ void read_fitted(JsonObject& object, Software& software) {
   }
 }
 
+void read_priors(JsonObject object, Software& software) {
+  for (const FittedNumber& number : fitted_numbers()) {
+    if (object.find(number.key) == nullptr) continue;
+    const double value = object.positive(number.key);
+    if (value < number.least || value > number.most) {
+      object.fail(number.key, "is outside what public benchmarks show");
+    }
+    software.priors[number.key] = value;
+  }
+  object.finish();
+}
+
 }  // namespace
 
 const char* name_of(AttentionKernel kernel) {
@@ -139,15 +156,17 @@ AttentionKernel Software::attention_on(Generation generation) const {
 // norms); the host from 1 us (C++) to 150 us (checkpointing in Python); links as nccl-tests.
 const std::vector<FittedNumber>& fitted_numbers() {
   static const std::vector<FittedNumber> numbers = {
-      {"kernels.gemm", 0.6, 1},
+      {"kernels.gemm", 0.8, 1},
       {"kernels.memory", 0.5, 1},
       {"kernels.reduction", 0.3, 1},
       {"kernels.attention.rate", 0.6, 1},
       {"host.op_seconds", 1e-6, 1.5e-4},
       {"host.step_seconds", 1e-4, 0.1},
       {"host.collective_seconds", 1e-6, 2e-3},
+      {"host.message_seconds", 1e-6, 5e-3},
       {"communication.intra", 0.5, 1},
       {"communication.inter", 0.3, 1},
+      {"communication.adapters", 0.5, 8},
       {"communication.collective_seconds", 1e-6, 3e-4},
       {"communication.overlap_loss", 0.02, 1}};
   return numbers;
@@ -161,8 +180,10 @@ double& number_of(Software& software, std::string_view key) {
   if (key == "host.op_seconds") return software.op_seconds;
   if (key == "host.step_seconds") return software.step_seconds;
   if (key == "host.collective_seconds") return software.kernels.collective_host_seconds;
+  if (key == "host.message_seconds") return software.kernels.message_host_seconds;
   if (key == "communication.intra") return software.intra;
   if (key == "communication.inter") return software.inter;
+  if (key == "communication.adapters") return software.kernels.adapters;
   if (key == "communication.collective_seconds") return software.collective_seconds;
   if (key == "communication.overlap_loss") return software.overlap_loss;
   throw Error(ErrorCode::invalid, "software: \"" + std::string(key) + "\" is not fitted");
@@ -184,6 +205,7 @@ Software parse_software(std::string_view json, const std::string& source) {
   }
   read_errors(object.object("step_error"), software);
   read_fitted(object, software);
+  if (object.find("priors") != nullptr) read_priors(object.object("priors"), software);
   object.finish();
   return software;
 }
@@ -212,7 +234,14 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software) {
   cluster.step_seconds = software.step_seconds;
   if (software.overlap_loss >= 0) cluster.overlap_loss = software.overlap_loss;
   const auto error = software.step_errors.find(device.generation);
+  cluster.is_supported = error != software.step_errors.end();
   cluster.step_error = error == software.step_errors.end() ? software.step_error : error->second;
+  return cluster;
+}
+
+ClusterSpec timed_apart(ClusterSpec cluster) {
+  cluster.device.software.timed_apart = true;
+  cluster.step_seconds = 0;
   return cluster;
 }
 

@@ -34,6 +34,7 @@ struct Software {
   double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
   std::map<Generation, double> step_errors;  // of generations that published runs support
   std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs
+  std::map<std::string, double> priors;      // what benchmarks say of these: where a fit begins
 
   AttentionKernel attention_on(Generation generation) const;
   // Do published runs support what it says of such GPUs?
@@ -46,6 +47,10 @@ Software parse_software(std::string_view json, const std::string& source);
 // The cluster's devices under that software. Throws Error{invalid} for a cluster that was measured
 // (its calibration holds the software already) or whose processors are the host's.
 ClusterSpec with_software(ClusterSpec cluster, const Software& software);
+
+// As steps are that were put together from operators timed one by one: no queue hides the host, and
+// nothing stands for the end of a step.
+ClusterSpec timed_apart(ClusterSpec cluster);
 
 // A number of a profile that may be fitted: its key, and the range that public benchmarks leave.
 struct FittedNumber {

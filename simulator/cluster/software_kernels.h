@@ -39,8 +39,17 @@ struct SoftwareKernels {
   double reduction = 1;  // share of the memory's rate that sums over rows reach (norms backward)
   std::array<OpWork, kOpKinds> ops{};
   double collective_host_seconds = -1;  // to issue one; below 0: as any op
+  double message_host_seconds = -1;     // likewise an exchange of messages between stages
   // Bytes moved on the device for one byte of what is gathered and what is reduced and scattered.
   double gather_copies = 0, scatter_copies = 0;
+  // Of a node that a ring between nodes uses at most; 0: those of all its ranks.
+  double adapters = 0;
+  // Ranks of a pipeline reduce their gradients when all passes have ended, and not after their own
+  // last one, for which the stage before waits.
+  bool reduces_last = false;
+  // Operators are timed one by one: each lasts at least as long as the host takes to issue it, and
+  // the host issues the next when it has ended.
+  bool timed_apart = false;
 
   bool operator==(const SoftwareKernels&) const = default;
 };

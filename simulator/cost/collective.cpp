@@ -74,7 +74,10 @@ Placement place(int ranks, int stride, int node_devices) {
 
 double ring_rate(const Placement& placement, const ClusterSpec& cluster) {
   if (placement.nodes == 1) return cluster.intra.rate();
-  return std::min(cluster.intra.rate(), cluster.inter.rate() * placement.smallest);
+  const double most = cluster.device.software.adapters;
+  const double adapters =
+      most > 0 ? std::min<double>(placement.smallest, most) : placement.smallest;
+  return std::min(cluster.intra.rate(), cluster.inter.rate() * adapters);
 }
 
 double collective_seconds(const TraceEvent& event, const ClusterSpec& cluster) {

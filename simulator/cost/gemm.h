@@ -9,11 +9,17 @@
 
 namespace zl::sim {
 
-// The fastest of six tile sizes; multiprocessors = 0: the rate alone. Against measured GEMMs (bf16,
-// three layouts; SimuMax configs/system of MooreThreads, one efficiency per device): mean absolute
-// error 3.8 % on 183 A100-PCIe shapes (a constant: 6.7 %), 10.4 % on 514 B200 shapes (a constant:
-// 12.3 %).
+// What kernels lose, fitted to the tables of two GPUs; tests/simulator/gemm_test.cpp says how it
+// fares on products that were left out of the fit.
+struct GemmForm {
+  double extra_k = 170;        // to fill and drain a tile's pipeline costs as much as this many k
+  double half_tile = 0.7;      // speed of a tile of half the size, which reads its operands again
+  double wave_rounding = 0.5;  // a last wave that is not full costs this part of a full one
+};
+
+// The fastest of six tile sizes, and of parts of k that multiprocessors without a tile compute;
+// multiprocessors = 0: the rate alone.
 double gemm_seconds(std::int64_t m, std::int64_t n, std::int64_t k, const ComputeRate& rate,
-                    int multiprocessors);
+                    int multiprocessors, const GemmForm& form = {});
 
 }  // namespace zl::sim

@@ -52,9 +52,16 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
 }
 
 std::int64_t CostModel::issue_picoseconds(const TraceEvent& event) const {
+  return cluster_.device.software.timed_apart ? 0 : host_picoseconds(event);
+}
+
+std::int64_t CostModel::host_picoseconds(const TraceEvent& event) const {
   const SoftwareKernels& software = cluster_.device.software;
   if (event.type == EventType::collective && software.collective_host_seconds >= 0) {
     return picoseconds(software.collective_host_seconds);
+  }
+  if (event.type == EventType::message && software.message_host_seconds >= 0) {
+    return picoseconds(software.message_host_seconds);
   }
   if (event.type != EventType::op) return issue_;
   return static_cast<std::int64_t>(static_cast<double>(issue_) * software.ops[event.kind].kernels);
@@ -75,6 +82,9 @@ double CostModel::copies_seconds(const TraceEvent& event) const {
 
 Price CostModel::price(const TraceEvent& event) const {
   Price price = unlimited(event);
+  if (cluster_.device.software.timed_apart) {
+    price.picoseconds = std::max(price.picoseconds, host_picoseconds(event));
+  }
   const bool sends = event.type == EventType::collective || event.type == EventType::message;
   if (sends && cluster_.link_bandwidth > 0) {
     price.link_picoseconds =

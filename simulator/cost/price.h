@@ -34,6 +34,7 @@ class CostModel {
   double overlap_loss() const { return overlap_loss_; }
 
  private:
+  std::int64_t host_picoseconds(const TraceEvent& event) const;
   Price unlimited(const TraceEvent& event) const;  // by link_bandwidth
   bool is_fitted_route(std::uint8_t route) const;
   Price route(const TraceEvent& event, double units, double sharing) const;

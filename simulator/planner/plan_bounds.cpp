@@ -281,6 +281,7 @@ PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& wor
   }
   times.gathered = zero == 3 ? gather : 0;
   times.last = last - reduces;
+  if (cut.stages > 1 && cluster_.device.software.reduces_last) times.last = 0;
   return times;
 }
 

@@ -247,6 +247,19 @@ TEST(BadInput, RunsToValidateNameTheirColumnsAndUnits) {
   refuses(head + "a,llm.c,a100-80,8,2,64,2,64,1,iteration_time,fast,ms\n",
           "value: \"fast\" is no number above 0");
   refuses(head + "a,\"llm.c,a100-80\n", "a quote that does not end");
+  const std::string row = "a,llm.c,a100-80,8,2,64,2,64,1,iteration_time,1,ms";
+  std::string kinds = head;
+  kinds.insert(kinds.size() - 1, ",kind");
+  refuses(kinds + row + ",guessed\n", "kind: \"guessed\" is neither measured nor composed");
+  // A run is not lost for a software that nobody knows: its name is in the message.
+  const std::string file = home.file("runs.csv", head + row + "\n");
+  EXPECT_CONTAINS(refused(home, {"validate", "--file", file, "--software", "llm.d"}, 3), "llm.c");
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--runs", file, "--software", "llm.d"}, 3), "llm.c");
+  EXPECT_CONTAINS(
+      refused(home,
+              {"calibrate", "--runs", file, "--software", "deepspeed", "--numbers", "kernels.gemm"},
+              3),
+      "no run of \"deepspeed\"");
 }
 
 TEST(BadInput, TimesBeyondTheRangeOfPicoseconds) {

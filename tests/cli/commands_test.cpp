@@ -315,9 +315,19 @@ TEST(Commands, WhatTimesRestOnIsInEveryResult) {
   const std::vector<std::string> local{"run", "tiny-gpt2", "--backend", "sim", "--no-db"};
   EXPECT_CONTAINS(zerolab(home, local).out, "Times are guesses: this machine is not calibrated");
   EXPECT_EQ(json_of(home, local)["results"][0]["priced_from"], "guess");
-  EXPECT_EQ(json_of(home, {"run", "gpt2-124m", "--cluster", "h200", "--strategy", "zero-0",
-                           "--no-db"})["results"][0]["priced_from"],
+  const std::vector<std::string> sheet{"run",        "gpt2-124m", "--cluster", "a100-80",
+                                       "--strategy", "zero-0",    "--no-db",   "--software"};
+  const auto with = [&](const std::string& software) {
+    std::vector<std::string> line = sheet;
+    line.push_back(software);
+    return line;
+  };
+  EXPECT_EQ(json_of(home, with("megatron-deepspeed-2021"))["results"][0]["priced_from"],
             "data sheet");
+  // Of a profile that no published run on such GPUs supports.
+  EXPECT_EQ(json_of(home, with("torch-ddp"))["results"][0]["priced_from"], "no published run");
+  EXPECT_CONTAINS(zerolab(home, with("torch-ddp")).out,
+                  "no published run of this software on such GPUs");
 }
 
 TEST(Commands, QuietLeavesOnlyData) {

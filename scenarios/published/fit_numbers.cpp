@@ -1,0 +1,247 @@
+#include "scenarios/published/fit_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/threads/all_cores.h"
+
+namespace zl {
+namespace {
+
+constexpr double kFar = 0.12;  // errors above weigh as absolute ones
+constexpr double kPriorWeight = 0.0005;
+
+bool is_of_host(const std::string& key) { return key.starts_with("host."); }
+
+// Of a logarithm: benchmarks say what kernels and links reach, and little of others' processors.
+double prior_width(const std::string& key) {
+  if (is_of_host(key)) return 1.0;
+  return key == "communication.overlap_loss" || key == "communication.adapters" ? 0.5 : 0.15;
+}
+
+const sim::FittedNumber& range_of(const std::string& key) {
+  const auto& all = sim::fitted_numbers();
+  return *std::ranges::find_if(all, [&](const sim::FittedNumber& each) { return key == each.key; });
+}
+
+double logarithm(sim::Software software, const std::string& key) {
+  return std::log(number_of(software, key));
+}
+
+// By exp(step), within its range; the step that was possible.
+double move(sim::Software& software, const std::string& key, double step) {
+  const sim::FittedNumber& range = range_of(key);
+  double& number = number_of(software, key);
+  const double before = number;
+  number = std::clamp(number * std::exp(step), range.least, range.most);
+  return std::log(number / before);
+}
+
+// The solution of a small symmetric system, by elimination; rows of zeros give zeros.
+std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const std::size_t size = b.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    std::size_t pivot = i;
+    for (std::size_t row = i + 1; row < size; ++row) {
+      if (std::abs(a[row][i]) > std::abs(a[pivot][i])) pivot = row;
+    }
+    std::swap(a[i], a[pivot]);
+    std::swap(b[i], b[pivot]);
+    if (a[i][i] == 0) continue;
+    for (std::size_t row = i + 1; row < size; ++row) {
+      const double factor = a[row][i] / a[i][i];
+      for (std::size_t column = i; column < size; ++column) a[row][column] -= factor * a[i][column];
+      b[row] -= factor * b[i];
+    }
+  }
+  std::vector<double> x(size);
+  for (std::size_t i = size; i-- > 0;) {
+    double sum = b[i];
+    for (std::size_t column = i + 1; column < size; ++column) sum -= a[i][column] * x[column];
+    x[i] = a[i][i] == 0 ? 0 : sum / a[i][i];
+  }
+  return x;
+}
+
+// What one fit is about: the runs and what each weighs.
+struct Target {
+  const sim::Software& prior;
+  const FitRuns& runs;
+  const std::vector<std::string>& keys;
+  std::vector<double> weights;  // by run; 0: left out
+};
+
+Target target(const sim::Software& prior, const FitRuns& runs, const std::vector<std::string>& keys,
+              const std::string* left_out) {
+  Target all{prior, runs, keys, {}};
+  double sum = 0;
+  for (const FitRun* run : runs) {
+    all.weights.push_back(left_out != nullptr && run->group == *left_out ? 0 : run->weight);
+    sum += all.weights.back();
+  }
+  for (double& weight : all.weights) weight /= std::max(sum, 1e-300);
+  return all;
+}
+
+double prior_strength(const Target& target, const std::string& key) {
+  const double width = prior_width(key);
+  return kPriorWeight / (width * width * static_cast<double>(target.keys.size()));
+}
+
+double loss(const Target& target, const sim::Software& software,
+            const std::vector<double>& errors) {
+  double sum = 0;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double far = errors[i] / kFar;
+    sum += target.weights[i] * kFar * kFar * 2 * (std::sqrt(1 + far * far) - 1);
+  }
+  for (const std::string& key : target.keys) {
+    const double moved = logarithm(software, key) - logarithm(target.prior, key);
+    sum += prior_strength(target, key) * moved * moved;
+  }
+  return sum;
+}
+
+// The step of each logarithm that the slopes say is best.
+std::vector<double> best_step(const Target& target, const sim::Software& software,
+                              const std::vector<double>& errors, const Linearized& there) {
+  const std::size_t count = target.keys.size();
+  std::vector<std::vector<double>> a(count, std::vector<double>(count));
+  std::vector<double> b(count);
+  for (std::size_t run = 0; run < errors.size(); ++run) {
+    const double far = errors[run] / kFar;
+    const double weight = target.weights[run] / std::sqrt(1 + far * far);
+    if (weight == 0) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      b[i] -= weight * there.slopes[i][run] * errors[run];
+      for (std::size_t j = 0; j < count; ++j) {
+        a[i][j] += weight * there.slopes[i][run] * there.slopes[j][run];
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& key = target.keys[i];
+    a[i][i] += prior_strength(target, key);
+    b[i] += prior_strength(target, key) * (logarithm(target.prior, key) - logarithm(software, key));
+  }
+  // A number that would leave its range stays, and the others are found again.
+  std::vector<double> step = solve(a, b);
+  for (std::size_t i = 0; i < count; ++i) {
+    sim::Software tried = software;
+    const double possible = move(tried, target.keys[i], step[i]);
+    if (std::abs(possible - step[i]) < 1e-9) continue;
+    for (std::size_t j = 0; j < count; ++j) {
+      b[j] -= a[j][i] * possible;
+      a[i][j] = a[j][i] = 0;
+    }
+    a[i][i] = 1;
+    b[i] = possible;
+    step = solve(a, b);
+  }
+  return step;
+}
+
+sim::Software moved(sim::Software software, const std::vector<std::string>& keys,
+                    const std::vector<double>& step, double share) {
+  constexpr double kLongest = 0.7;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    move(software, keys[i], std::clamp(share * step[i], -kLongest, kLongest));
+  }
+  return software;
+}
+
+struct Point {
+  sim::Software software;
+  std::vector<double> errors;
+  double loss = 0;
+};
+
+// One step, shortened until it helps; whether any did.
+bool improve(const Target& target, const Linearized& there, Point& at) {
+  const std::vector<double> step = best_step(target, at.software, at.errors, there);
+  for (double share = 1; share > 0.2; share /= 2) {
+    Point tried{moved(at.software, target.keys, step, share), {}, 0};
+    tried.errors = errors_of(tried.software, target.runs);
+    tried.loss = loss(target, tried.software, tried.errors);
+    if (tried.loss >= at.loss) continue;
+    constexpr double kEnough = 1e-3;
+    const bool helps = at.loss - tried.loss > kEnough * at.loss;
+    at = std::move(tried);
+    return helps;
+  }
+  return false;
+}
+
+// Far steps of the host's numbers, one after the other: where the host is no limit, slopes say
+// nothing of what it would be like if it were.
+void scan(const Target& target, Point& at) {
+  for (const std::string& key : target.keys) {
+    if (!is_of_host(key)) continue;
+    for (const double step : {-1.4, -0.7, 0.7, 1.4, 2.1}) {
+      Point tried{at.software, {}, 0};
+      number_of(tried.software, key) = std::exp(logarithm(target.prior, key));
+      move(tried.software, key, step);
+      tried.errors = errors_of(tried.software, target.runs);
+      tried.loss = loss(target, tried.software, tried.errors);
+      if (tried.loss < at.loss) at = std::move(tried);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs) {
+  std::vector<double> errors(runs.size());
+  on_all_cores(runs.size(), [&](std::size_t i) {
+    const FitRun& run = *runs[i];
+    const PricedStep step = price_published(run.recorded, with_software(run.cluster, software));
+    errors[i] = std::log(run.seconds / step.seconds);
+  });
+  return errors;
+}
+
+Linearized linearize(const sim::Software& software, const FitRuns& runs,
+                     const std::vector<std::string>& keys) {
+  constexpr double kStep = 0.05;
+  const std::vector<double> here = errors_of(software, runs);
+  Linearized there{keys, {}};
+  for (const std::string& key : keys) {
+    sim::Software tried = software;
+    double step = move(tried, key, kStep);
+    if (step < kStep / 2) {
+      tried = software;
+      step = move(tried, key, -kStep);
+    }
+    std::vector<double> slopes = errors_of(tried, runs);
+    for (std::size_t i = 0; i < slopes.size(); ++i) slopes[i] = (slopes[i] - here[i]) / step;
+    there.slopes.push_back(std::move(slopes));
+  }
+  return there;
+}
+
+sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
+                          const std::vector<std::string>& keys) {
+  constexpr int kMostSteps = 12;
+  const Target all = target(prior, runs, keys, nullptr);
+  Point at{prior, errors_of(prior, runs), 0};
+  at.loss = loss(all, at.software, at.errors);
+  scan(all, at);
+  for (int step = 0; step < kMostSteps; ++step) {
+    if (!improve(all, linearize(at.software, runs, keys), at)) break;
+  }
+  return at.software;
+}
+
+sim::Software fit_without(const std::string& group, const sim::Software& prior,
+                          const sim::Software& fitted, const Linearized& there,
+                          const FitRuns& runs) {
+  constexpr int kMostSteps = 5;
+  const Target kept = target(prior, runs, there.keys, &group);
+  Point at{fitted, errors_of(fitted, runs), 0};
+  at.loss = loss(kept, at.software, at.errors);
+  for (int step = 0; step < kMostSteps && improve(kept, there, at); ++step) {
+  }
+  return at.software;
+}
+
+}  // namespace zl

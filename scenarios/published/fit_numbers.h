@@ -1,0 +1,43 @@
+// Numbers of a profile that make predictions of recorded runs come out as they were measured.
+// Ownership: a FitRun holds its recording. Threads: functions use all cores and block.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scenarios/published/record_published.h"
+#include "simulator/cluster/software.h"
+
+namespace zl {
+
+struct FitRun {
+  std::string group, source;
+  double seconds = 0, weight = 1;
+  sim::ClusterSpec cluster;  // without the software
+  RecordedRun recorded;
+};
+using FitRuns = std::vector<const FitRun*>;
+
+// ln(measured / predicted) of each.
+std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs);
+
+// How the errors change with the logarithm of each number, there.
+struct Linearized {
+  std::vector<std::string> keys;
+  std::vector<std::vector<double>> slopes;  // by key, by run
+};
+Linearized linearize(const sim::Software& software, const FitRuns& runs,
+                     const std::vector<std::string>& keys);
+
+// Gauss-Newton on logarithms. A run that is far off pulls like an absolute error, not like a
+// square; numbers are pulled weakly towards those of `prior`, and stay in their ranges.
+sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
+                          const std::vector<std::string>& keys);
+
+// From a fit of all runs, with its slopes, to one without those of one group.
+sim::Software fit_without(const std::string& group, const sim::Software& prior,
+                          const sim::Software& fitted, const Linearized& there,
+                          const FitRuns& runs);
+
+}  // namespace zl
