@@ -172,16 +172,22 @@ void PlanProfiles::prepare(const std::vector<ProfileKey>& keys) {
   for (std::size_t i = 0; i < missing.size(); ++i) profiles_[missing[i]] = std::move(made[i]);
 }
 
+sim::SteadyCount PlanProfiles::steady_count_of(const sim::PlanPoint& point,
+                                               const sim::PlanSpace::Division& division) const {
+  return sim::steady_count(space_.schedules[point.schedule], division.micro_batches,
+                           space_.pipeline[point.pipeline]);
+}
+
 PlanProfiles::FormKey PlanProfiles::form_key(const sim::PlanPoint& point,
-                                             std::int64_t micro_batches) const {
-  return {space_.pipeline[point.pipeline], space_.chunks[point.chunks], micro_batches,
-          space_.schedules[point.schedule]};
+                                             const sim::PlanSpace::Division& division) const {
+  return {space_.pipeline[point.pipeline], space_.chunks[point.chunks],
+          steady_count_of(point, division).micro_batches, space_.schedules[point.schedule]};
 }
 
 void PlanProfiles::prepare_forms(const std::vector<DividedPoint>& points) {
   std::vector<FormKey> missing;
   for (const auto& [point, division] : points) {
-    const FormKey key = form_key(point, division.micro_batches);
+    const FormKey key = form_key(point, division);
     if (key.pipeline > 1 && !forms_.contains(key)) missing.push_back(key);
   }
   std::ranges::sort(missing);
@@ -230,12 +236,13 @@ std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& p
   if (pipeline == 1) {
     return sim::closed_form(mixed, scenario_.model.layers / group, division.micro_batches);
   }
-  const auto form = forms_.find(form_key(point, division.micro_batches));
+  const auto form = forms_.find(form_key(point, division));
   if (form == forms_.end()) return std::nullopt;
   std::vector<std::int64_t> layers = form->second->layers;
   for (std::int64_t& each : layers) each /= group;
-  sim::ClosedForm found = sim::closed_form(mixed, form->second->form, layers,
-                                           message_time(profiles->message, pipeline));
+  sim::ClosedForm found =
+      sim::closed_form(mixed, form->second->form, layers, message_time(profiles->message, pipeline),
+                       steady_count_of(point, division).left_out);
   // Gathers reach into the next micro-batch, and buckets of several stages mix on their way to the
   // host.
   const Strategy& state = space_.states[point.state];
@@ -266,11 +273,12 @@ std::optional<std::int64_t> PlanProfiles::fewest_blocks(const sim::PlanPoint& po
   return low;
 }
 
-const sim::PipelineForm* PlanProfiles::form_of(const sim::PlanPoint& point,
-                                               const sim::PlanSpace::Division& division) const {
-  if (space_.pipeline[point.pipeline] == 1) return nullptr;
-  const auto found = forms_.find(form_key(point, division.micro_batches));
-  return found == forms_.end() ? nullptr : &found->second->form;
+PlanProfiles::FormOf PlanProfiles::form_of(const sim::PlanPoint& point,
+                                           const sim::PlanSpace::Division& division) const {
+  if (space_.pipeline[point.pipeline] == 1) return {};
+  const auto found = forms_.find(form_key(point, division));
+  if (found == forms_.end()) return {};
+  return {&found->second->form, steady_count_of(point, division).left_out};
 }
 
 }  // namespace zl

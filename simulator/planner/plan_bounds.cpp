@@ -345,16 +345,17 @@ double PlanBounds::least_time(const Cut& cut, const LayerWork& work) const {
 }
 
 std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& point,
-                                 const PlanSpace::Division& division, const LayerWork& work) const {
+                                 const PlanSpace::Division& division, const LayerWork& work,
+                                 std::int64_t left_out) const {
   const Cut cut = cut_of(point, division);
   const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
   const bool halves = splits_backward(cut.schedule);
-  std::vector<PassCosts> costs;
+  std::vector<StageCosts> costs;
   for (std::int64_t stage = 0; stage < cut.stages; ++stage) {
     const PassTimes passes = passes_of(cut, work, stage);
-    PassCosts own{};
+    StageCosts own;
     const auto set = [&](StagePass pass, double time, double sent) {
-      own[static_cast<std::size_t>(pass)] = {whole(time), whole(sent)};
+      own.passes[static_cast<std::size_t>(pass)] = {whole(time), whole(sent)};
     };
     const double gathered = passes.gathered, reduced = passes.reduced, last = passes.last;
     set(StagePass::forward, passes.forward, gathered);
@@ -367,7 +368,7 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
     set(StagePass::last_whole_backward, passes.input + passes.weight + last, reduced);
     costs.push_back(own);
   }
-  return form.makespan(costs, whole(cut.message)) + whole(beside_pipeline(cut, work));
+  return form.makespan(costs, whole(cut.message), left_out) + whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim

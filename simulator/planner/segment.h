@@ -37,6 +37,7 @@ inline Segment repeated(const Segment& each, std::int64_t count) {
 struct LayerSeries {
   Segment single;                              // a stage of one layer, whole
   Segment before, first, middle, last, after;  // of more
+  Segment single_tail, tail;                   // of these, in their last unit
   std::int64_t several = 4;                    // layers that `last` and `after` were taken from
   std::int64_t growth = 0;  // picoseconds a layer, of what is sent at the end for all of them
 
@@ -45,6 +46,7 @@ struct LayerSeries {
     const Segment begin = then(before, first), end = then(last, after);
     return grown(then(then(begin, repeated(middle, layers - 2)), end), layers);
   }
+  const Segment& tail_of(std::int64_t layers) const { return layers <= 1 ? single_tail : tail; }
   Segment grown(Segment all, std::int64_t layers) const {
     all.time += (layers - several) * growth;
     all.sent += (layers - several) * growth;

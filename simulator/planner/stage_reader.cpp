@@ -1,0 +1,291 @@
+#include "simulator/planner/stage_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/base/stream.h"
+#include "core/device/device.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::int32_t kProfiledStep = 2;
+constexpr int kNoUnit = -1, kUnknownUnit = -2;  // of units
+
+enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
+
+bool is_ids(const TraceEvent& event) {
+  constexpr std::string_view kIds[] = {"tokens", "targets", "segments", "lengths"};
+  return std::ranges::find(kIds, std::string_view(event.what)) != std::end(kIds);
+}
+
+bool is_nested(Phase phase) {
+  return phase == Phase::recompute || phase == Phase::gather || phase == Phase::reduce;
+}
+
+ReadKind kind_of(const Scope& scope, ReadKind before) {
+  if (scope.micro < 0) return ReadKind::step;
+  if (is_nested(scope.phase)) return before;
+  if (scope.phase == Phase::forward) return ReadKind::forward;
+  if (scope.phase == Phase::backward) return ReadKind::backward;
+  return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
+}
+
+// Reads a trace event by event.
+class StageReader {
+ public:
+  explicit StageReader(const RecordedStage& stage) : stage_(stage) {}
+
+  StageFacts read() {
+    const Trace& trace = *stage_.trace.trace;
+    std::size_t index = 0;
+    for (const TraceEvent& event : trace.events()) {
+      const EventTime time = stage_.timeline->events[index++];
+      follow(event, time);
+      if (event.scope.step < kProfiledStep) {
+        before(event);
+      } else if (event.scope.step == kProfiledStep) {
+        begin();
+        during(event, time);
+      }
+    }
+    begin();
+    end_pass();
+    for (const std::size_t direction : {0, 1}) {
+      const auto lead = gathered_[direction].find(first_unit_[direction]);
+      if (lead != gathered_[direction].end()) facts_.leads[direction] = lead->second;
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  // How far each stream has come, and what an event that is recorded there stands for.
+  void follow(const TraceEvent& event, EventTime time) {
+    std::int64_t& end = stream_end_[event.stream];
+    if (takes_time(event)) end = std::max(end, time.end);
+    if (event.type == EventType::record) recorded_[event.id] = end;
+    if (event.type != EventType::wait) return;
+    const auto found = recorded_.find(event.id);
+    if (found != recorded_.end()) end = std::max(end, found->second);
+  }
+
+  static bool computes(const TraceEvent& event) {
+    return event.stream == static_cast<std::uint8_t>(StreamId::compute);
+  }
+
+  static std::int64_t change_of(const TraceEvent& event) {
+    if (event.space != MemorySpace::device) return 0;
+    if (event.type == EventType::allocate) return event.bytes_written;
+    return event.type == EventType::free ? -event.bytes_written : 0;
+  }
+
+  void before(const TraceEvent& event) {
+    held_ += change_of(event);
+    const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
+    if (is_pass && computes(event)) {
+      facts_.passes_before_end = std::max(facts_.passes_before_end, stream_end_[event.stream]);
+    }
+    if (event.scope.step == 0) facts_.before_all = std::max(facts_.before_all, held_);
+    if (event.type != EventType::allocate || event.scope.step != 0 || !is_ids(event)) return;
+    if (event.space != MemorySpace::device) return;
+    facts_.slot_bytes += event.bytes_written;
+    facts_.slots += std::strcmp(event.what, "tokens") == 0 ? 1 : 0;
+  }
+
+  void begin() {
+    if (begun_) return;
+    begun_ = true;
+    facts_.held = held_;
+  }
+
+  void during(const TraceEvent& event, EventTime time) {
+    const std::int64_t change = change_of(event);
+    held_ += change;
+    const ReadKind kind = kind_of(event.scope, kind_);
+    if (kind == ReadKind::message || kind == ReadKind::step) {
+      if (change < 0) moves_window(event, change);
+      end_pass();
+      kind_ = kind;
+      if (kind == ReadKind::message) facts_.message = std::max(facts_.message, change);
+      if (kind == ReadKind::step) {
+        facts_.step_end_peak = std::max(facts_.step_end_peak, held_ - facts_.held);
+      }
+      return;
+    }
+    if (kind != kind_ || event.scope.micro != micro_) begin_pass(kind, event.scope.micro);
+    enter_unit(event.scope);
+    add(event, time, change);
+  }
+
+  void begin_pass(ReadKind kind, int micro) {
+    end_pass();
+    kind_ = kind;
+    micro_ = micro;
+    computed_ = std::nullopt;
+    pieces_.push_back({});
+    unit_ = -1;
+    lead_unit_ = ahead_.empty() ? kUnknownUnit : kNoUnit;
+    worked_ = false;
+    if (kind == ReadKind::weight) return;  // comes to no weights
+    for (const auto& [address, bytes] : ahead_) {
+      in_window_.insert(address);
+      window_ += bytes;
+    }
+    ahead_.clear();
+  }
+
+  // What is gathered or reduced in between belongs to the unit that it comes in.
+  void enter_unit(const Scope& scope) {
+    if (scope.unit < 0 || scope.phase == Phase::gather || scope.phase == Phase::reduce) return;
+    if (unit_ < 0 && kind_ != ReadKind::weight) first_unit_[direction()] = scope.unit;
+    unit_ = scope.unit;
+    const int unit = group_of(scope.unit);
+    if (pieces_.back().unit == unit) return;
+    if (pieces_.back().unit < 0) {
+      pieces_.back().unit = unit;
+    } else {
+      pieces_.push_back({unit, {}});
+    }
+  }
+
+  bool is_staged() const { return stage_.place != StagePlace::whole; }
+
+  // Of a pass in a pipeline what it waits for at its begin is no part of it: what it takes, and its
+  // first weights.
+  bool is_lead(const TraceEvent& event) {
+    if (!is_staged() || worked_ || event.scope.phase != Phase::gather) return false;
+    if (lead_unit_ == kUnknownUnit) lead_unit_ = event.scope.unit;
+    return event.scope.unit == lead_unit_;
+  }
+
+  std::size_t direction() const { return kind_ == ReadKind::forward ? 1 : 0; }
+
+  // Weights that the pass after this one comes to first.
+  bool is_ahead(const Scope& scope) const {
+    if (scope.phase != Phase::gather || scope.unit < 0 || unit_ < 0) return false;
+    if (kind_ == ReadKind::forward) return scope.unit < unit_;
+    return kind_ == ReadKind::backward && group_of(scope.unit) > group_of(unit_);
+  }
+
+  // Of weights on their way, whichever pass takes them.
+  void add_gather(const TraceEvent& event, EventTime time, std::int64_t change) {
+    if (event.scope.phase != Phase::gather || event.scope.unit < 0) return;
+    const bool turns =
+        is_ahead(event.scope) && kind_ == ReadKind::forward && event.scope.unit != first_unit_[1];
+    Lead& lead = gathered_[turns ? 0 : direction()][event.scope.unit];
+    if (change > 0) lead = {.bytes = change, .time = 0};
+    if (takes_time(event)) lead.time += time.end - time.start;
+  }
+
+  // The embedding stays unit 0.
+  int group_of(int unit) const {
+    return unit == 0 ? 0 : 1 + (unit - 1) / static_cast<int>(stage_.group);
+  }
+
+  void add(const TraceEvent& event, EventTime time, std::int64_t change) {
+    add_gather(event, time, change);
+    if (is_ahead(event.scope)) {
+      if (change > 0) ahead_[event.id] = change;
+      return;
+    }
+    Segment& own = pieces_.back().segment;
+    if (!moves_window(event, change)) own.net += change;
+    own.peak = std::max(own.peak, own.net + window_);
+    if (computes(event) && event.type == EventType::wait && computed_) {
+      const std::int64_t from = std::exchange(*computed_, std::max(*computed_, end_of_compute()));
+      if (worked_ || !is_staged()) own.time += *computed_ - from;
+    }
+    if (!takes_time(event)) return;
+    if (computes(event)) {
+      const std::int64_t from = computed_.value_or(time.start);
+      computed_ = std::max(from, time.end);
+      own.time += *computed_ - from;
+      worked_ = worked_ || event.scope.unit >= 0;
+      facts_.passes_begin = std::min(facts_.passes_begin, time.start);
+    } else if (event.stream == static_cast<std::uint8_t>(StreamId::communication) &&
+               !is_lead(event)) {
+      own.sent += time.end - time.start;
+      const bool copies = event.type == EventType::collective &&
+                          event.axis == static_cast<std::uint8_t>(Axis::replicate);
+      if (copies) own.once += time.end - time.start;
+    }
+  }
+
+  std::int64_t end_of_compute() const {
+    return stream_end_[static_cast<std::size_t>(StreamId::compute)];
+  }
+
+  // Gathered weights and buckets of gradients are there once, however many micro-batches are on
+  // their way.
+  bool moves_window(const TraceEvent& event, std::int64_t change) {
+    if (change > 0) {
+      const auto tag = static_cast<MemoryTag>(event.kind);
+      if (tag != MemoryTag::parameter && tag != MemoryTag::communication) return false;
+      in_window_.insert(event.id);
+    } else if (change == 0 || ahead_.erase(event.id) > 0) {
+      return change != 0;
+    } else if (in_window_.erase(event.id) == 0) {
+      return false;
+    }
+    window_ += change;
+    return true;
+  }
+
+  // Later micro-batches stand for those before, the first and the last for themselves.
+  void end_pass() {
+    if (pieces_.empty()) return;
+    const auto keep = [&](StagePass pass) {
+      facts_.passes[static_cast<std::size_t>(pass)] = pieces_;
+    };
+    PassPieces* const usual = [&] {
+      const StagePass pass = kind_ == ReadKind::forward    ? StagePass::forward
+                             : kind_ == ReadKind::backward ? StagePass::backward
+                                                           : StagePass::weight;
+      return &facts_.passes[static_cast<std::size_t>(pass)];
+    }();
+    if (kind_ == ReadKind::forward) {
+      if (micro_ == 0) keep(StagePass::first_forward);
+      *usual = pieces_;
+    } else {
+      // The newest is the last so far; the one before it is a usual one.
+      const StagePass last =
+          kind_ == ReadKind::backward ? StagePass::last_backward : StagePass::last_weight;
+      PassPieces& newest = facts_.passes[static_cast<std::size_t>(last)];
+      *usual = newest.empty() ? pieces_ : newest;
+      newest = pieces_;
+    }
+    pieces_.clear();
+    micro_ = -1;
+    kind_ = ReadKind::step;
+  }
+
+  const RecordedStage& stage_;
+  StageFacts facts_;
+  std::int64_t held_ = 0;
+  std::array<std::int64_t, kStreams> stream_end_{};
+  std::map<std::int64_t, std::int64_t> recorded_;  // by event id
+  std::set<std::int64_t> in_window_;               // addresses
+  std::int64_t window_ = 0;
+  std::map<std::int64_t, std::int64_t> ahead_;   // bytes by address
+  std::array<std::map<int, Lead>, 2> gathered_;  // by unit; as StageWeights
+  std::array<int, 2> first_unit_{-1, -1};        // of a pass, likewise
+  int unit_ = -1;                                // that the pass has come to
+  int lead_unit_ = kNoUnit;                      // whose weights it asked for first
+  bool worked_ = false;                          // in a unit
+  bool begun_ = false;
+  ReadKind kind_ = ReadKind::step;
+  int micro_ = -1;
+  std::optional<std::int64_t> computed_;
+  PassPieces pieces_;
+};
+
+}  // namespace
+
+StageFacts read_stage(const RecordedStage& stage) { return StageReader(stage).read(); }
+
+}  // namespace zl::sim
