@@ -106,6 +106,12 @@ class StageReader {
   void during(const TraceEvent& event, EventTime time) {
     const std::int64_t change = change_of(event);
     held_ += change;
+    // Weights may be asked for before a pass says what it is.
+    const bool is_between = kind_ == ReadKind::message || kind_ == ReadKind::step;
+    if (is_between && event.scope.micro >= 0 && is_nested(event.scope.phase)) {
+      asked_.push_back({event, time, change});
+      return;
+    }
     const ReadKind kind = kind_of(event.scope, kind_);
     if (kind == ReadKind::message || kind == ReadKind::step) {
       if (change < 0) moves_window(event, change);
@@ -118,6 +124,7 @@ class StageReader {
       return;
     }
     if (kind != kind_ || event.scope.micro != micro_) begin_pass(kind, event.scope.micro);
+    for (const Asked& each : std::exchange(asked_, {})) add(each.event, each.time, each.change);
     enter_unit(event.scope);
     add(event, time, change);
   }
@@ -264,11 +271,18 @@ class StageReader {
     kind_ = ReadKind::step;
   }
 
+  struct Asked {
+    TraceEvent event;
+    EventTime time;
+    std::int64_t change = 0;
+  };
+
   const RecordedStage& stage_;
   StageFacts facts_;
   std::int64_t held_ = 0;
   std::array<std::int64_t, kStreams> stream_end_{};
   std::map<std::int64_t, std::int64_t> recorded_;  // by event id
+  std::vector<Asked> asked_;                       // for the pass to come
   std::set<std::int64_t> in_window_;               // addresses
   std::int64_t window_ = 0;
   std::map<std::int64_t, std::int64_t> ahead_;   // bytes by address
