@@ -210,14 +210,16 @@ const sim::StageProfiles* PlanProfiles::find(const ProfileKey& key) const {
   return found == profiles_.end() ? nullptr : found->second.get();
 }
 
-// Picoseconds of a message, over all hops.
-std::int64_t PlanProfiles::message_time(std::int64_t bytes, std::int64_t pipeline) const {
+// Picoseconds of a message from each rank of a pipeline to the next, from the last to the first.
+std::vector<std::int64_t> PlanProfiles::hops_of(std::int64_t bytes, std::int64_t pipeline) const {
   const auto stride = static_cast<int>(space_.ranks / pipeline);
-  double seconds = 0;
-  for (int hop = 0; hop + 1 < static_cast<int>(pipeline); ++hop) {
-    seconds += sim::message_seconds(bytes, hop * stride, (hop + 1) * stride, cluster_);
+  std::vector<std::int64_t> hops;
+  for (int hop = 0; hop < static_cast<int>(pipeline); ++hop) {
+    const int next = (hop + 1) % static_cast<int>(pipeline);
+    const double seconds = sim::message_seconds(bytes, hop * stride, next * stride, cluster_);
+    hops.push_back(static_cast<std::int64_t>(1e12 * seconds));
   }
-  return static_cast<std::int64_t>(1e12 * seconds / static_cast<double>(pipeline - 1));
+  return hops;
 }
 
 std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& point,
@@ -241,7 +243,7 @@ std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& p
   std::vector<std::int64_t> layers = form->second->layers;
   for (std::int64_t& each : layers) each /= group;
   sim::ClosedForm found =
-      sim::closed_form(mixed, form->second->form, layers, message_time(profiles->message, pipeline),
+      sim::closed_form(mixed, form->second->form, layers, hops_of(profiles->message, pipeline),
                        steady_count_of(point, division).left_out);
   // Gathers reach into the next micro-batch, and buckets of several stages mix on their way to the
   // host.

@@ -83,7 +83,7 @@ class PlanProfiles {
   sim::SteadyCount steady_count_of(const sim::PlanPoint& point,
                                    const sim::PlanSpace::Division& division) const;
   FormKey form_key(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
-  std::int64_t message_time(std::int64_t bytes, std::int64_t pipeline) const;
+  std::vector<std::int64_t> hops_of(std::int64_t bytes, std::int64_t pipeline) const;
   bool is_automatic(const sim::PlanPoint& point) const;
   std::uint16_t number_of(const RecomputeConfig& recompute) const;
   sim::StageProfiles make(const ProfileKey& key) const;

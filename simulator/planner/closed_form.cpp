@@ -176,8 +176,8 @@ ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
 }
 
 ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
-                       const std::vector<std::int64_t>& layers, std::int64_t message,
-                       std::int64_t left_out) {
+                       const std::vector<std::int64_t>& layers,
+                       const std::vector<std::int64_t>& hops, std::int64_t left_out) {
   const StageProfiles& profiles = mixed.all;
   std::vector<Stage> stages;
   std::vector<StageCosts> costs;
@@ -197,7 +197,7 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
     for (const int stage : rank.stages) own += layers[static_cast<std::size_t>(stage)];
     most_layers = std::max(most_layers, own);
   }
-  result.time = form.makespan(costs, message, left_out) + profiles.between_steps.of(most_layers);
+  result.time = form.makespan(costs, hops, left_out) + profiles.between_steps.of(most_layers);
   return result;
 }
 

@@ -44,11 +44,11 @@ class PipelineForm {
   };
   std::span<const Rank> ranks() const { return ranks_; }
 
-  // Picoseconds from the first pass to the end of the last, of so many more micro-batches. costs:
-  // of each stage; message: between two ranks.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::int64_t message,
+  // Picoseconds from the first pass to the end of the last, of so many more micro-batches. costs
+  // and hops: as PipelineOrder::makespan.
+  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
                         std::int64_t left_out) const {
-    return order_.makespan(costs, message, left_out);
+    return order_.makespan(costs, hops, left_out);
   }
 
  private:

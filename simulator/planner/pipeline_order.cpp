@@ -87,6 +87,12 @@ class PipelineOrder::Maker {
     return true;
   }
 
+  // Of neighbours the lower; the last and the first are neighbours of a third kind.
+  std::uint16_t hop_of(int rank, int peer) const {
+    const int low = std::min(rank, peer), high = std::max(rank, peer);
+    return static_cast<std::uint16_t>(high - low == 1 ? low : high);
+  }
+
   bool add_message(const Instruction& each, Step step) {
     const bool forward = is_forward_message(each.kind);
     const std::size_t own = at(step.stage, each.micro);
@@ -99,6 +105,7 @@ class PipelineOrder::Maker {
     } else if (is_send(each.kind)) {
       step.kind = Kind::send;
       step.need = (forward ? forward_ : gradient_)[own];
+      step.hop = hop_of(step.rank, pipeline_.rank_of(step.stage + (forward ? 1 : -1)));
       sent[own] = add(step);
     } else {
       step.kind = Kind::release;
@@ -186,7 +193,8 @@ void PipelineOrder::bring(const Step& step, std::span<const StageCosts> costs, R
 }
 
 // What is left out takes as long each as those of the steady part.
-std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs, std::int64_t message,
+std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs,
+                                     std::span<const std::int64_t> hops,
                                      std::int64_t left_out) const {
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks(ranks_);
@@ -201,7 +209,7 @@ std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs, std::int
         if (step.next.stage >= 0) bring(step, costs, rank);
         break;
       case Kind::send:
-        end[i] = rank.sent = std::max(rank.sent, need) + message;
+        end[i] = rank.sent = std::max(rank.sent, need) + hops[step.hop];
         break;
       case Kind::receive:  // its memory was in use until now
         end[i] = rank.sent = std::max({rank.sent, rank.computed, need});

@@ -30,8 +30,9 @@ class PipelineOrder {
   explicit PipelineOrder(const PipelinePlan& plan);
 
   // Picoseconds from the first pass to the end of the last, if the pipeline had `left_out` more
-  // micro-batches in its steady part. costs: of each stage; message: from rank to rank.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::int64_t message,
+  // micro-batches in its steady part. costs: of each stage. hops: of a message from each rank to
+  // the next, from the last to the first.
+  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
                         std::int64_t left_out) const;
 
  private:
@@ -39,7 +40,7 @@ class PipelineOrder {
   struct Step {
     Kind kind = Kind::work;
     StagePass pass = StagePass::forward;
-    std::uint16_t rank = 0, stage = 0;
+    std::uint16_t rank = 0, stage = 0, hop = 0;
     std::int32_t need = -1;  // an earlier step: what is sent, what was sent, what arrives
     NextPass next;           // that comes to weights, of its rank
     bool visits = false;     // comes to weights itself

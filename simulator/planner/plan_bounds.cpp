@@ -368,7 +368,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
     set(StagePass::last_whole_backward, passes.input + passes.weight + last, reduced);
     costs.push_back(own);
   }
-  return form.makespan(costs, whole(cut.message), left_out) + whole(beside_pipeline(cut, work));
+  const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p), whole(cut.message));
+  return form.makespan(costs, hops, left_out) + whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim
