@@ -161,7 +161,7 @@ class PipelineOrder::Maker {
 PipelineOrder::PipelineOrder(const PipelinePlan& plan) { Maker(plan, *this).make(); }
 
 struct PipelineOrder::Rank {
-  std::int64_t computed = 0, sent = 0;  // how far its streams are
+  std::int64_t computed = 0, sent = 0, host = 0;  // how far its streams are
   std::int64_t brought = -1;  // when the next pass's weights are there; none: not yet asked
 };
 
@@ -181,6 +181,9 @@ void PipelineOrder::run(const Step& step, const StageCosts& costs, std::int64_t 
   }
   if (cost.sent > 0) rank.sent = std::max(rank.sent, start) + cost.sent;
   rank.computed = start + cost.time;
+  if (cost.host == 0) return;
+  rank.host = std::max(rank.host, start) + cost.host;
+  rank.computed = std::max(rank.computed, rank.host);
 }
 
 // Weights of the next pass, after what the last unit's own gather and sums have to send.

@@ -14,6 +14,7 @@ struct Segment {
   std::int64_t time = 0;  // picoseconds of the compute stream, waits within included
   std::int64_t sent = 0;  // picoseconds that the communication stream runs collectives
   std::int64_t once = 0;  // of these, over the copies of hybrid sharding
+  std::int64_t host = 0;  // picoseconds that gradients take to the host and there, one by one
 
   // How long it takes where it comes over and over: the slower of the two streams.
   std::int64_t duration() const { return std::max(time, sent); }
@@ -22,15 +23,17 @@ struct Segment {
 
 // One after the other.
 inline Segment then(const Segment& a, const Segment& b) {
-  return {a.net + b.net, std::max(a.peak, a.net + b.peak), a.time + b.time, a.sent + b.sent,
-          a.once + b.once};
+  return {a.net + b.net,   std::max(a.peak, a.net + b.peak),
+          a.time + b.time, a.sent + b.sent,
+          a.once + b.once, a.host + b.host};
 }
 
 // `count` times in a row.
 inline Segment repeated(const Segment& each, std::int64_t count) {
   if (count <= 0) return {};
-  return {count * each.net, each.peak + std::max<std::int64_t>(0, (count - 1) * each.net),
-          count * each.time, count * each.sent, count * each.once};
+  return {count * each.net,  each.peak + std::max<std::int64_t>(0, (count - 1) * each.net),
+          count * each.time, count * each.sent,
+          count * each.once, count * each.host};
 }
 
 // A pass of a micro-batch through a stage of any number of layers: those in the middle are alike.

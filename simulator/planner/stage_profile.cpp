@@ -33,9 +33,10 @@ bool fill_series(const PassPieces& pieces, int first_block, LayerSeries& series)
   series.middle = blocks[1];
   series.middle.time = (blocks[1].time + blocks[2].time) / 2;
   series.middle.sent = (blocks[1].sent + blocks[2].sent) / 2;
+  series.middle.host = (blocks[1].host + blocks[2].host) / 2;
   series.last = blocks[3];
   series.several = kProfiledLayers;
-  series.tail = pieces.back().segment;
+  series.tail = pieces.back().tail;
   return blocks[1].holds_as(blocks[2]);
 }
 
@@ -79,7 +80,7 @@ bool fill_profile(const StageFacts& one, const StageFacts& more, StagePlace plac
   for (std::size_t pass = 0; pass < kStagePasses; ++pass) {
     LayerSeries& series = profile.passes[pass];
     series.single = whole_of(one.passes[pass]);
-    if (!one.passes[pass].empty()) series.single_tail = one.passes[pass].back().segment;
+    if (!one.passes[pass].empty()) series.single_tail = one.passes[pass].back().tail;
     exact = fill_series(more.passes[pass], first_block_of(place, kProfiledLayers), series) && exact;
     // A backward comes to its first block last.
     series.growth = (once_at_end(more.passes[pass], first_block_of(place, kProfiledLayers)) -

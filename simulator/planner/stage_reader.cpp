@@ -43,6 +43,9 @@ class StageReader {
 
   StageFacts read() {
     const Trace& trace = *stage_.trace.trace;
+    for (const TraceEvent& event : trace.events()) {
+      on_host_ = on_host_ || (event.scope.micro >= 0 && runs_on(event, StreamId::host));
+    }
     std::size_t index = 0;
     for (const TraceEvent& event : trace.events()) {
       const EventTime time = stage_.timeline->events[index++];
@@ -74,9 +77,10 @@ class StageReader {
     if (found != recorded_.end()) end = std::max(end, found->second);
   }
 
-  static bool computes(const TraceEvent& event) {
-    return event.stream == static_cast<std::uint8_t>(StreamId::compute);
+  static bool runs_on(const TraceEvent& event, StreamId stream) {
+    return event.stream == static_cast<std::uint8_t>(stream);
   }
+  static bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
 
   static std::int64_t change_of(const TraceEvent& event) {
     if (event.space != MemorySpace::device) return 0;
@@ -150,6 +154,7 @@ class StageReader {
   void enter_unit(const Scope& scope) {
     if (scope.unit < 0 || scope.phase == Phase::gather || scope.phase == Phase::reduce) return;
     if (unit_ < 0 && kind_ != ReadKind::weight) first_unit_[direction()] = scope.unit;
+    if (unit_ >= 0 && scope.unit != unit_) pieces_.back().tail = {};
     unit_ = scope.unit;
     const int unit = group_of(scope.unit);
     if (pieces_.back().unit == unit) return;
@@ -200,27 +205,36 @@ class StageReader {
       if (change > 0) ahead_[event.id] = change;
       return;
     }
-    Segment& own = pieces_.back().segment;
-    if (!moves_window(event, change)) own.net += change;
-    own.peak = std::max(own.peak, own.net + window_);
+    Segment more{.net = moves_window(event, change) ? 0 : change};
     if (computes(event) && event.type == EventType::wait && computed_) {
       const std::int64_t from = std::exchange(*computed_, std::max(*computed_, end_of_compute()));
-      if (worked_ || !is_staged()) own.time += *computed_ - from;
+      if (!is_staged() || (worked_ && !on_host_)) more.time = *computed_ - from;
     }
-    if (!takes_time(event)) return;
+    if (takes_time(event)) add_time(event, time, more);
+    for (Segment* const into : {&pieces_.back().segment, &pieces_.back().tail}) {
+      *into = then(*into, more);
+      into->peak = std::max(into->peak, into->net + window_);
+    }
+  }
+
+  // What goes to the host is waited for there: of a pipeline's passes the work alone.
+  void add_time(const TraceEvent& event, EventTime time, Segment& more) {
+    const std::int64_t took = time.end - time.start;
     if (computes(event)) {
       const std::int64_t from = computed_.value_or(time.start);
       computed_ = std::max(from, time.end);
-      own.time += *computed_ - from;
+      more.time = *computed_ - (is_staged() && on_host_ ? std::max(from, time.start) : from);
       worked_ = worked_ || event.scope.unit >= 0;
       facts_.passes_begin = std::min(facts_.passes_begin, time.start);
-    } else if (event.stream == static_cast<std::uint8_t>(StreamId::communication) &&
-               !is_lead(event)) {
-      own.sent += time.end - time.start;
-      const bool copies = event.type == EventType::collective &&
-                          event.axis == static_cast<std::uint8_t>(Axis::replicate);
-      if (copies) own.once += time.end - time.start;
+      return;
     }
+    if (runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host)) more.host = took;
+    const bool fetches = is_staged() && runs_on(event, StreamId::copy_in);
+    if ((!fetches && !runs_on(event, StreamId::communication)) || is_lead(event)) return;
+    more.sent = took;
+    const bool copies = event.type == EventType::collective &&
+                        event.axis == static_cast<std::uint8_t>(Axis::replicate);
+    if (copies) more.once = took;
   }
 
   std::int64_t end_of_compute() const {
@@ -292,6 +306,7 @@ class StageReader {
   int lead_unit_ = kNoUnit;                      // whose weights it asked for first
   bool worked_ = false;                          // in a unit
   bool begun_ = false;
+  bool on_host_ = false;  // micro-batches add up gradients there
   ReadKind kind_ = ReadKind::step;
   int micro_ = -1;
   std::optional<std::int64_t> computed_;

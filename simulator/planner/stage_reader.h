@@ -12,7 +12,7 @@ namespace zl::sim {
 
 struct UnitPiece {
   int unit = -1;
-  Segment segment;
+  Segment segment, tail;  // the latter of its last unit alone, where it has several
 };
 using PassPieces = std::vector<UnitPiece>;
 
