@@ -12,9 +12,6 @@ namespace {
 
 // Bounds that one core works out at a time.
 constexpr std::size_t kAtOnce = 4096;
-// What a closed form that is not exact may say too much of memory: 27 % was seen, of GPT-3 175B
-// under ZeRO-3 with everything on the host, in a pipeline of two; too little: 0.6 %.
-constexpr double kFormMemoryError = 0.3;
 
 template <class T>
 std::uint16_t count_of(const std::vector<T>& values) {
@@ -108,9 +105,8 @@ ProfileKey plain_key(const sim::PlanSpace& space, const sim::PlanPoint& point,
 
 }  // namespace
 
-bool may_fit(const sim::ClosedForm& form, std::int64_t budget) {
-  const double doubt = form.is_exact ? 1 : 1 + kFormMemoryError;
-  return budget == 0 || static_cast<double>(form.memory) <= doubt * static_cast<double>(budget);
+bool fits(const sim::ClosedForm& form, std::int64_t budget) {
+  return budget == 0 || form.memory <= budget;
 }
 
 void PlanBounder::prepare_works(const std::vector<PlanCandidate>& candidates) {

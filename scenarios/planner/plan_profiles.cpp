@@ -39,7 +39,7 @@ struct ShortRun {
 // A cluster of one node as one that takes `ranks`, each with the share of the host that it had.
 sim::ClusterSpec with_node_of(sim::ClusterSpec cluster, std::int64_t ranks) {
   const double wider = static_cast<double>(ranks) / cluster.node_devices;
-  cluster.node_devices = static_cast<int>(ranks);
+  cluster.devices = cluster.node_devices = static_cast<int>(ranks);
   cluster.host_memory = static_cast<std::int64_t>(wider * static_cast<double>(cluster.host_memory));
   cluster.host_memory_bandwidth *= wider;
   cluster.storage.bandwidth *= wider;
@@ -245,12 +245,11 @@ std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& p
   sim::ClosedForm found =
       sim::closed_form(mixed, form->second->form, layers, hops_of(profiles->message, pipeline),
                        steady_count_of(point, division).left_out);
-  // Gathers reach into the next micro-batch, and buckets of several stages mix on their way to the
-  // host.
-  const Strategy& state = space_.states[point.state];
-  const bool is_near = state.zero.stage == 3 || (state.zero.stage == 2 && state.offload.any() &&
-                                                 space_.chunks[point.chunks] > 1);
-  found.is_exact = found.is_exact && !is_near;
+  // The weights of one unit are brought ahead, and none stay: the catalogue's ZeRO-3.
+  const ZeroConfig& zero = space_.states[point.state].zero;
+  const bool is_plain =
+      zero.overlap_comm && zero.prefetch_bucket_size > 0 && zero.max_reuse_distance == 0;
+  found.is_exact = found.is_exact && (zero.stage < 3 || is_plain);
   return found;
 }
 

@@ -208,7 +208,7 @@ class PlanWalk {
       change.blocks = *blocks;
     }
     change.form = *profiles_.closed_form(point, division, change.blocks);
-    if (!may_fit(change.form, budget_)) return std::nullopt;
+    if (!fits(change.form, budget_)) return std::nullopt;
     return change;
   }
 

@@ -221,6 +221,7 @@ class StageReader {
   void add_time(const TraceEvent& event, EventTime time, Segment& more) {
     const std::int64_t took = time.end - time.start;
     if (computes(event)) {
+      if (!computed_) pass_start_ = time.start;
       const std::int64_t from = computed_.value_or(time.start);
       computed_ = std::max(from, time.end);
       more.time = *computed_ - (is_staged() && on_host_ ? std::max(from, time.start) : from);
@@ -228,7 +229,11 @@ class StageReader {
       facts_.passes_begin = std::min(facts_.passes_begin, time.start);
       return;
     }
-    if (runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host)) more.host = took;
+    if (computed_ && (runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host))) {
+      host_until_ = std::max(host_until_, pass_start_);
+      more.host = std::max<std::int64_t>(0, time.end - host_until_);
+      host_until_ += more.host;
+    }
     const bool fetches = is_staged() && runs_on(event, StreamId::copy_in);
     if ((!fetches && !runs_on(event, StreamId::communication)) || is_lead(event)) return;
     more.sent = took;
@@ -306,6 +311,7 @@ class StageReader {
   int lead_unit_ = kNoUnit;                      // whose weights it asked for first
   bool worked_ = false;                          // in a unit
   bool begun_ = false;
+  std::int64_t pass_start_ = 0, host_until_ = 0;
   bool on_host_ = false;  // micro-batches add up gradients there
   ReadKind kind_ = ReadKind::step;
   int micro_ = -1;
