@@ -71,7 +71,8 @@ StageCosts costs_of(const Stage& stage) {
   StageCosts costs{.passes = {}, .weights = stage.weights};
   for (std::size_t i = 0; i < kStagePasses; ++i) {
     const Pass& pass = stage.passes[i];
-    costs.passes[i] = {pass.all.duration(), pass.all.sent, pass.end.time, pass.all.host};
+    costs.passes[i] = {pass.all.duration(), pass.all.sent, pass.end.time, pass.all.host,
+                       pass.all.late};
   }
   return costs;
 }

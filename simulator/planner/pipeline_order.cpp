@@ -183,7 +183,7 @@ void PipelineOrder::run(const Step& step, const StageCosts& costs, std::int64_t 
   rank.computed = start + cost.time;
   if (cost.host == 0) return;
   rank.host = std::max(rank.host, start) + cost.host;
-  rank.computed = std::max(rank.computed, rank.host);
+  rank.computed = std::max(rank.computed, rank.host - cost.late);
 }
 
 // Weights of the next pass, after what the last unit's own gather and sums have to send.

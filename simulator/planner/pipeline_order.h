@@ -18,7 +18,8 @@ namespace zl::sim {
 // Picoseconds of a pass of one stage, of the communication stream in it, of its last unit, and of
 // the host for its gradients.
 struct PassCost {
-  std::int64_t time = 0, sent = 0, end = 0, host = 0;
+  std::int64_t time = 0, sent = 0, end = 0;
+  std::int64_t host = 0, late = 0;  // as Segment
 };
 struct StageCosts {
   std::array<PassCost, kStagePasses> passes{};

@@ -64,6 +64,7 @@ class PlanBounds {
   double reduce_time(const Cut& cut, double parameters) const;
   double copies_time(const Cut& cut, double parameters) const;
   double gather_time(const Cut& cut, double parameters) const;
+  double host_time(const Cut& cut, double parameters) const;
   double update_time(const Cut& cut, double parameters) const;
 
   const ModelConfig& model_;

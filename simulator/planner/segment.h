@@ -15,6 +15,7 @@ struct Segment {
   std::int64_t sent = 0;  // picoseconds that the communication stream runs collectives
   std::int64_t once = 0;  // of these, over the copies of hybrid sharding
   std::int64_t host = 0;  // picoseconds that gradients take to the host and there, one by one
+  std::int64_t late = 0;  // of these, after the end of the compute stream
 
   // How long it takes where it comes over and over: the slower of the two streams.
   std::int64_t duration() const { return std::max(time, sent); }
@@ -25,7 +26,8 @@ struct Segment {
 inline Segment then(const Segment& a, const Segment& b) {
   return {a.net + b.net,   std::max(a.peak, a.net + b.peak),
           a.time + b.time, a.sent + b.sent,
-          a.once + b.once, a.host + b.host};
+          a.once + b.once, a.host + b.host,
+          b.late};
 }
 
 // `count` times in a row.
@@ -33,7 +35,8 @@ inline Segment repeated(const Segment& each, std::int64_t count) {
   if (count <= 0) return {};
   return {count * each.net,  each.peak + std::max<std::int64_t>(0, (count - 1) * each.net),
           count * each.time, count * each.sent,
-          count * each.once, count * each.host};
+          count * each.once, count * each.host,
+          each.late};
 }
 
 // A pass of a micro-batch through a stage of any number of layers: those in the middle are alike.

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <set>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/stream.h"
@@ -265,6 +266,9 @@ class StageReader {
   // Later micro-batches stand for those before, the first and the last for themselves.
   void end_pass() {
     if (pieces_.empty()) return;
+    if (computed_) {
+      pieces_.back().segment.late = std::max<std::int64_t>(0, host_until_ - *computed_);
+    }
     const auto keep = [&](StagePass pass) {
       facts_.passes[static_cast<std::size_t>(pass)] = pieces_;
     };
@@ -300,9 +304,9 @@ class StageReader {
   StageFacts facts_;
   std::int64_t held_ = 0;
   std::array<std::int64_t, kStreams> stream_end_{};
-  std::map<std::int64_t, std::int64_t> recorded_;  // by event id
-  std::vector<Asked> asked_;                       // for the pass to come
-  std::set<std::int64_t> in_window_;               // addresses
+  std::unordered_map<std::int64_t, std::int64_t> recorded_;  // by event id
+  std::vector<Asked> asked_;                                 // for the pass to come
+  std::unordered_set<std::int64_t> in_window_;               // addresses
   std::int64_t window_ = 0;
   std::map<std::int64_t, std::int64_t> ahead_;   // bytes by address
   std::array<std::map<int, Lead>, 2> gathered_;  // by unit; as StageWeights
