@@ -45,6 +45,7 @@ void ShardedGradients::make_shards() {
 void ShardedGradients::begin_micro_batch(bool first, bool last) {
   first_ = first;
   last_ = last;
+  added_begin_ = added_end_ = 0;
 }
 
 bool ShardedGradients::needs_own_buffer(int parameter) const {
@@ -127,6 +128,7 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
       items.push_back({padded, chunks.back().view, false});
     } else {
       items.push_back({padded, owned(p), !first_});
+      add_range(partition_.slot(p));
     }
     padded = {};
   }
@@ -164,14 +166,21 @@ void ShardedGradients::end_micro_batch() {
     flush(buckets_.begin());
   }
   retire(0);
-  if (last_ && !shards_.view.empty()) average_shards();
+  if (last_ && added_end_ > added_begin_) average_shards();
 }
 
-// Once a step, what all its micro-batches have added up.
+void ShardedGradients::add_range(const Partition::Slot& slot) {
+  const bool is_first = added_end_ == added_begin_;
+  const std::int64_t end = slot.shard_offset + slot.chunk;
+  added_begin_ = is_first ? slot.shard_offset : std::min(added_begin_, slot.shard_offset);
+  added_end_ = std::max(added_end_, end);
+}
+
+// Once a step, what all micro-batches have added up of a stage: those of others come with theirs.
 void ShardedGradients::average_shards() {
   const StreamId stream = reducer_.stream();
   if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
-  reducer_.average_replicas(stream, {shards_.view});
+  reducer_.average_replicas(stream, {shards_.view.flat(added_begin_, added_end_ - added_begin_)});
   if (stream != StreamId::compute) context_.wait(StreamId::compute, context_.record(stream));
 }
 

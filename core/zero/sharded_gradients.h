@@ -48,6 +48,7 @@ class ShardedGradients : public GradientStore {
   void flush(std::list<Bucket>::iterator bucket);
   void retire(std::size_t keep);
   void make_shards();
+  void add_range(const Partition::Slot& slot);
   void average_shards();
 
   RankContext& context_;
@@ -61,6 +62,8 @@ class ShardedGradients : public GradientStore {
   std::list<Bucket> buckets_;
   std::deque<InFlight> in_flight_;
   bool first_ = true, last_ = true;  // micro-batch of the step
+  // Of the device's shards, what this micro-batch has added to: a stage's of several.
+  std::int64_t added_begin_ = 0, added_end_ = 0;
 };
 
 }  // namespace zl

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/launch/foreign_keys.h"
+#include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/megatron.h"
 #include "scenarios/launch/megatron_arguments.h"
 #include "scenarios/launch/megatron_keys.h"
@@ -202,12 +203,37 @@ class MegatronReader {
     optimizer.epsilon = keys_.number("--adam-eps").value_or(1e-8);
     optimizer.weight_decay = keys_.number("--weight-decay").value_or(0.01);
     out_.gradient_clipping = keys_.number("--clip-grad").value_or(1);
-    if (keys_.text("--lr-decay-style").value_or("linear") != "constant") {
-      keys_.warn(
-          "--lr-decay-style: the learning rate stays constant here; add a scheduler to the "
-          "strategy to train with one");
-    }
+    read_rates();
     read_offload();
+  }
+
+  // Steps that are stated in samples or not at all leave the rate constant.
+  void read_rates() {
+    const std::string style = keys_.text("--lr-decay-style").value_or("linear");
+    const auto run = keys_.integer("--train-iters", 0);
+    const std::int64_t steps = keys_.integer("--lr-decay-iters", 0).value_or(run.value_or(0));
+    const double share = keys_.number("--lr-warmup-fraction").value_or(0);
+    LearningRates rates{.first = keys_.number("--lr-warmup-init").value_or(0),
+                        .most = out_.optimizer.lr,
+                        .last = keys_.number("--min-lr").value_or(0),
+                        .steps = steps};
+    rates.warmup = keys_.integer("--lr-warmup-iters", 0)
+                       .value_or(std::llround(share * static_cast<double>(steps)));
+    if (style == "linear") rates.way = LearningRates::Way::line;
+    if (style == "cosine") rates.way = LearningRates::Way::cosine;
+    const bool is_known = style == "constant" || style == "linear" || style == "cosine";
+    const auto schedule = is_known ? schedule_of(rates) : std::nullopt;
+    if (schedule) {
+      out_.schedule = *schedule;
+      return;
+    }
+    keys_.warn("--lr-decay-style: " + style +
+               (is_known
+                    ? " without --lr-decay-iters or --train-iters, or to a --min-lr that is not "
+                      "--lr-warmup-init"
+                    : "") +
+               ": the learning rate stays constant here; add a scheduler to the strategy to train "
+               "with one");
   }
 
   void read_offload() {

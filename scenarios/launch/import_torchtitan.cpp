@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/own_keys.h"
 #include "scenarios/launch/toml_document.h"
 #include "scenarios/launch/torchtitan.h"
@@ -230,13 +232,33 @@ class TorchtitanReader {
     optimizer.epsilon = keys_.number("optimizer.eps").value_or(1e-8);
     optimizer.weight_decay = keys_.number("optimizer.weight_decay").value_or(0.1);
     out_.gradient_clipping = keys_.number(kTraining + "max_norm").value_or(1);
-    const bool rises = keys_.integer("lr_scheduler.warmup_steps", 0).value_or(200) > 0;
-    const bool falls = keys_.number("lr_scheduler.decay_ratio").value_or(1) > 0;
-    if (rises || falls) {
-      keys_.warn(
-          "lr_scheduler: the learning rate stays constant here; add a scheduler to the "
-          "strategy to train with one");
+    read_rates();
+  }
+
+  // After the warm-up down to the last step, unless decay_ratio leaves a level part between.
+  void read_rates() {
+    const std::string at = "lr_scheduler.";
+    LearningRates rates{.most = out_.optimizer.lr};
+    rates.warmup = keys_.integer(at + "warmup_steps", 0).value_or(200);
+    const auto steps = keys_.integer("training.steps", 1).value_or(10'000);
+    rates.steps = keys_.integer(at + "total_steps", 1).value_or(steps);
+    const auto ratio = keys_.number(at + "decay_ratio");
+    const std::string type =
+        keys_.one_of(at + "decay_type", "linear|sqrt|cosine").value_or("linear");
+    rates.last = rates.most * keys_.number(at + "min_lr_factor").value_or(0);
+    const auto whole = static_cast<double>(rates.steps);
+    const bool falls = !ratio || *ratio > 0;
+    const bool stays = falls && ratio && std::llround(*ratio * whole) < rates.steps - rates.warmup;
+    if (falls) rates.way = type == "cosine" ? LearningRates::Way::cosine : LearningRates::Way::line;
+    const auto schedule = stays || type == "sqrt" ? std::nullopt : schedule_of(rates);
+    if (schedule) {
+      out_.schedule = *schedule;
+      return;
     }
+    keys_.warn(
+        "lr_scheduler: the learning rate stays constant here, which has no level part before it "
+        "falls, no root and no min_lr_factor of a line; add a scheduler to the strategy to train "
+        "with one");
   }
 
   void read_offload() {

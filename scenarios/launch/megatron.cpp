@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/own_keys.h"
 
 namespace zl {
@@ -68,10 +69,10 @@ void check_optimizer(const Strategy& strategy, Obstacles& obstacles) {
   if (kind != OptimizerKind::adamw && kind != OptimizerKind::sgd) {
     obstacles.add("the optimizer", "Megatron-LM has AdamW and SGD of those that zerolab has");
   }
-  if (strategy.schedule.kind != ScheduleKind::constant) {
+  if (!learning_rates_of(strategy.schedule, strategy.optimizer)) {
     obstacles.add("scheduler",
-                  "a plan has a constant learning rate; give --lr-decay-style and the "
-                  "steps to the script instead");
+                  "Megatron-LM's rates rise in a line, then stay, fall in a line or a cosine; give "
+                  "WarmupLR, WarmupDecayLR or WarmupCosineLR with warmup_type linear");
   }
 }
 
@@ -137,6 +138,20 @@ void add_precision(const Strategy& strategy, Lines& out) {
   out.push_back(argument("--hysteresis", scaler.hysteresis));
 }
 
+void add_rates(const LearningRates& rates, Lines& out) {
+  using enum LearningRates::Way;
+  const char* const style = rates.way == level  ? "constant"
+                            : rates.way == line ? "linear"
+                                                : "cosine";
+  out.push_back(argument("--lr", rates.most));
+  out.push_back(std::string("--lr-decay-style ") + style);
+  if (rates.warmup > 0) out.push_back(argument("--lr-warmup-iters", rates.warmup));
+  if (rates.first > 0) out.push_back(argument("--lr-warmup-init", rates.first));
+  if (rates.way == level) return;
+  out.push_back(argument("--lr-decay-iters", rates.steps));
+  out.push_back(argument("--min-lr", rates.last));
+}
+
 void add_optimizer(const Strategy& strategy, Lines& out) {
   const OptimizerConfig& optimizer = strategy.optimizer;
   if (optimizer.kind == OptimizerKind::sgd) {
@@ -148,8 +163,7 @@ void add_optimizer(const Strategy& strategy, Lines& out) {
     out.push_back(argument("--adam-beta2", optimizer.beta2));
     out.push_back(argument("--adam-eps", optimizer.epsilon));
   }
-  out.push_back(argument("--lr", optimizer.lr));
-  out.emplace_back("--lr-decay-style constant");
+  add_rates(*learning_rates_of(strategy.schedule, optimizer), out);
   out.push_back(argument("--weight-decay", optimizer.weight_decay));
   out.push_back(argument("--clip-grad", strategy.gradient_clipping));
   if (!strategy.offload.any()) return;

@@ -16,7 +16,9 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "--recompute-method --recompute-num-layers --recompute-modules --recompute-activations "
      "--bf16 --fp16 --grad-reduce-in-bf16 --accumulate-allreduce-grads-in-fp32 --loss-scale "
      "--initial-loss-scale --min-loss-scale --loss-scale-window --hysteresis --optimizer "
-     "--sgd-momentum --adam-beta1 --adam-beta2 --adam-eps --lr --lr-decay-style --weight-decay "
+     "--sgd-momentum --adam-beta1 --adam-beta2 --adam-eps --lr --lr-decay-style --lr-decay-iters "
+     "--lr-warmup-iters "
+     "--lr-warmup-fraction --lr-warmup-init --min-lr --weight-decay "
      "--clip-grad --optimizer-cpu-offload --optimizer-offload-fraction "
      "--use-precision-aware-optimizer --use-custom-fsdp --nproc-per-node --nnodes",
      ""},
@@ -38,13 +40,13 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "--data-path --split --exit-interval --exit-duration-in-mins",
      "of the run, which its own options say"},
     {Fate::moot,
-     "--lr-wsd-decay-style --lr-decay-iters --lr-decay-samples --lr-wsd-decay-iters "
-     "--lr-wsd-decay-samples --lr-warmup-fraction --lr-warmup-iters --lr-warmup-samples "
-     "--lr-warmup-init --override-opt_param-scheduler --override-opt-param-scheduler "
+     "--lr-wsd-decay-style --lr-decay-samples --lr-wsd-decay-iters "
+     "--lr-wsd-decay-samples --lr-warmup-samples "
+     "--override-opt_param-scheduler --override-opt-param-scheduler "
      "--use-checkpoint-opt_param-scheduler --use-checkpoint-opt-param-scheduler "
-     "--start-weight-decay --end-weight-decay --weight-decay-incr-style --warmup --min-lr "
+     "--start-weight-decay --end-weight-decay --weight-decay-incr-style --warmup "
      "--decoupled-lr --decoupled-min-lr",
-     "the learning rate stays constant; add a scheduler to the strategy"},
+     "the learning rate does not follow it; add a scheduler to the strategy"},
     {Fate::moot,
      "--attention-backend --transformer-impl --use-mcore-models --use-flash-attn "
      "--no-masked-softmax-fusion --no-bias-gelu-fusion --no-bias-swiglu-fusion "

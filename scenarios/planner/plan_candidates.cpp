@@ -5,15 +5,13 @@
 
 #include "core/base/error.h"
 #include "core/threads/all_cores.h"
+#include "scenarios/planner/software_limits.h"
 
 namespace zl {
 namespace {
 
 // Bounds that one core works out at a time.
 constexpr std::size_t kAtOnce = 4096;
-// What a closed form that is not exact may say too much of memory: 27 % was seen, of GPT-3 175B
-// under ZeRO-3 with everything on the host, in a pipeline of two; too little: 0.6 %.
-constexpr double kFormMemoryError = 0.3;
 
 template <class T>
 std::uint16_t count_of(const std::vector<T>& values) {
@@ -26,7 +24,8 @@ class PlanLister {
   PlanLister(const PlanRequest& request, const sim::PlanSpace& space)
       : request_(request),
         space_(space),
-        rules_(request.scenario.model, space, request.scenario.run.sequence_length) {}
+        rules_(request.scenario.model, space, request.scenario.run.sequence_length),
+        software_(request.scenario.run.software, request.scenario.model, space) {}
 
   std::vector<PlanCandidate> list() {
     sim::PlanPoint point;
@@ -62,7 +61,9 @@ class PlanLister {
       if (!division || !is_within(request_.limits, space_, point, *division)) continue;
       for (point.state = 0; point.state < count_of(space_.states); ++point.state) {
         for (point.recompute = 0; point.recompute < count_of(space_.recompute); ++point.recompute) {
-          if (rules_.allows(point, *division)) found_.push_back({point, *division, {}});
+          if (software_.allow(point, *division) && rules_.allows(point, *division)) {
+            found_.push_back({point, *division, {}});
+          }
         }
       }
     }
@@ -71,10 +72,20 @@ class PlanLister {
   const PlanRequest& request_;
   const sim::PlanSpace& space_;
   sim::PlanRules rules_;
+  const SoftwareLimits software_;
   std::vector<PlanCandidate> found_;
 };
 
 [[noreturn]] void refuse_batch(const PlanRequest& request, const sim::PlanSpace& space) {
+  const std::string& software = request.scenario.run.software;
+  if (SoftwareLimits(software, request.scenario.model, space).any()) {
+    throw Error(ErrorCode::invalid,
+                "--software " + software + ": of the plans that divide " +
+                    std::to_string(request.global_batch) + " sequences over " +
+                    std::to_string(space.ranks) +
+                    " ranks within the limits it can be told none; leave it out, widen "
+                    "--constrain, or take another --global-batch");
+  }
   throw Error(ErrorCode::invalid,
               "--global-batch: " + std::to_string(request.global_batch) +
                   " sequences cannot be divided over any mesh of " + std::to_string(space.ranks) +
@@ -94,9 +105,8 @@ ProfileKey plain_key(const sim::PlanSpace& space, const sim::PlanPoint& point,
 
 }  // namespace
 
-bool may_fit(const sim::ClosedForm& form, std::int64_t budget) {
-  const double doubt = form.is_exact ? 1 : 1 + kFormMemoryError;
-  return budget == 0 || static_cast<double>(form.memory) <= doubt * static_cast<double>(budget);
+bool fits(const sim::ClosedForm& form, std::int64_t budget) {
+  return budget == 0 || form.memory <= budget;
 }
 
 void PlanBounder::prepare_works(const std::vector<PlanCandidate>& candidates) {
@@ -157,10 +167,11 @@ void PlanBounder::bound_one(PlanCandidate& each, std::int64_t budget) const {
 }
 
 std::int64_t PlanBounder::time_of(const PlanCandidate& each) const {
-  const sim::PipelineForm* form = profiles_.form_of(each.point, each.division);
+  const auto [form, left_out] = profiles_.form_of(each.point, each.division);
   if (form == nullptr) return each.least.time;
   const sim::LayerWork work = work_of(each, fewest_layers(each.point) + 1);
-  return std::max(each.least.time, bounds_.time_by(*form, each.point, each.division, work));
+  return std::max(each.least.time,
+                  bounds_.time_by(*form, each.point, each.division, work, left_out));
 }
 
 // Of a stage; the first ones may have one more.

@@ -26,8 +26,8 @@ inline std::int64_t goal_value(PlanGoal goal, const sim::ClosedForm& form) {
   return goal == PlanGoal::memory ? form.memory : form.time;
 }
 
-// Whether its recording may fit: what is not exact may say too much. budget: 0: no limit.
-bool may_fit(const sim::ClosedForm& form, std::int64_t budget);
+// budget: 0: no limit.
+bool fits(const sim::ClosedForm& form, std::int64_t budget);
 
 // By the profiles of plain data-parallel runs: what a rank computes at least.
 class PlanBounder {

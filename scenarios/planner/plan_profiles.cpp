@@ -39,7 +39,7 @@ struct ShortRun {
 // A cluster of one node as one that takes `ranks`, each with the share of the host that it had.
 sim::ClusterSpec with_node_of(sim::ClusterSpec cluster, std::int64_t ranks) {
   const double wider = static_cast<double>(ranks) / cluster.node_devices;
-  cluster.node_devices = static_cast<int>(ranks);
+  cluster.devices = cluster.node_devices = static_cast<int>(ranks);
   cluster.host_memory = static_cast<std::int64_t>(wider * static_cast<double>(cluster.host_memory));
   cluster.host_memory_bandwidth *= wider;
   cluster.storage.bandwidth *= wider;
@@ -172,16 +172,22 @@ void PlanProfiles::prepare(const std::vector<ProfileKey>& keys) {
   for (std::size_t i = 0; i < missing.size(); ++i) profiles_[missing[i]] = std::move(made[i]);
 }
 
+sim::SteadyCount PlanProfiles::steady_count_of(const sim::PlanPoint& point,
+                                               const sim::PlanSpace::Division& division) const {
+  return sim::steady_count(space_.schedules[point.schedule], division.micro_batches,
+                           space_.pipeline[point.pipeline]);
+}
+
 PlanProfiles::FormKey PlanProfiles::form_key(const sim::PlanPoint& point,
-                                             std::int64_t micro_batches) const {
-  return {space_.pipeline[point.pipeline], space_.chunks[point.chunks], micro_batches,
-          space_.schedules[point.schedule]};
+                                             const sim::PlanSpace::Division& division) const {
+  return {space_.pipeline[point.pipeline], space_.chunks[point.chunks],
+          steady_count_of(point, division).micro_batches, space_.schedules[point.schedule]};
 }
 
 void PlanProfiles::prepare_forms(const std::vector<DividedPoint>& points) {
   std::vector<FormKey> missing;
   for (const auto& [point, division] : points) {
-    const FormKey key = form_key(point, division.micro_batches);
+    const FormKey key = form_key(point, division);
     if (key.pipeline > 1 && !forms_.contains(key)) missing.push_back(key);
   }
   std::ranges::sort(missing);
@@ -204,14 +210,16 @@ const sim::StageProfiles* PlanProfiles::find(const ProfileKey& key) const {
   return found == profiles_.end() ? nullptr : found->second.get();
 }
 
-// Picoseconds of a message, over all hops.
-std::int64_t PlanProfiles::message_time(std::int64_t bytes, std::int64_t pipeline) const {
+// Picoseconds of a message from each rank of a pipeline to the next, from the last to the first.
+std::vector<std::int64_t> PlanProfiles::hops_of(std::int64_t bytes, std::int64_t pipeline) const {
   const auto stride = static_cast<int>(space_.ranks / pipeline);
-  double seconds = 0;
-  for (int hop = 0; hop + 1 < static_cast<int>(pipeline); ++hop) {
-    seconds += sim::message_seconds(bytes, hop * stride, (hop + 1) * stride, cluster_);
+  std::vector<std::int64_t> hops;
+  for (int hop = 0; hop < static_cast<int>(pipeline); ++hop) {
+    const int next = (hop + 1) % static_cast<int>(pipeline);
+    const double seconds = sim::message_seconds(bytes, hop * stride, next * stride, cluster_);
+    hops.push_back(static_cast<std::int64_t>(1e12 * seconds));
   }
-  return static_cast<std::int64_t>(1e12 * seconds / static_cast<double>(pipeline - 1));
+  return hops;
 }
 
 std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& point,
@@ -230,18 +238,18 @@ std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& p
   if (pipeline == 1) {
     return sim::closed_form(mixed, scenario_.model.layers / group, division.micro_batches);
   }
-  const auto form = forms_.find(form_key(point, division.micro_batches));
+  const auto form = forms_.find(form_key(point, division));
   if (form == forms_.end()) return std::nullopt;
   std::vector<std::int64_t> layers = form->second->layers;
   for (std::int64_t& each : layers) each /= group;
-  sim::ClosedForm found = sim::closed_form(mixed, form->second->form, layers,
-                                           message_time(profiles->message, pipeline));
-  // Gathers reach into the next micro-batch, and buckets of several stages mix on their way to the
-  // host.
-  const Strategy& state = space_.states[point.state];
-  const bool is_near = state.zero.stage == 3 || (state.zero.stage == 2 && state.offload.any() &&
-                                                 space_.chunks[point.chunks] > 1);
-  found.is_exact = found.is_exact && !is_near;
+  sim::ClosedForm found =
+      sim::closed_form(mixed, form->second->form, layers, hops_of(profiles->message, pipeline),
+                       steady_count_of(point, division).left_out);
+  // The weights of one unit are brought ahead, and none stay: the catalogue's ZeRO-3.
+  const ZeroConfig& zero = space_.states[point.state].zero;
+  const bool is_plain =
+      zero.overlap_comm && zero.prefetch_bucket_size > 0 && zero.max_reuse_distance == 0;
+  found.is_exact = found.is_exact && (zero.stage < 3 || is_plain);
   return found;
 }
 
@@ -266,11 +274,12 @@ std::optional<std::int64_t> PlanProfiles::fewest_blocks(const sim::PlanPoint& po
   return low;
 }
 
-const sim::PipelineForm* PlanProfiles::form_of(const sim::PlanPoint& point,
-                                               const sim::PlanSpace::Division& division) const {
-  if (space_.pipeline[point.pipeline] == 1) return nullptr;
-  const auto found = forms_.find(form_key(point, division.micro_batches));
-  return found == forms_.end() ? nullptr : &found->second->form;
+PlanProfiles::FormOf PlanProfiles::form_of(const sim::PlanPoint& point,
+                                           const sim::PlanSpace::Division& division) const {
+  if (space_.pipeline[point.pipeline] == 1) return {};
+  const auto found = forms_.find(form_key(point, division));
+  if (found == forms_.end()) return {};
+  return {&found->second->form, steady_count_of(point, division).left_out};
 }
 
 }  // namespace zl

@@ -60,14 +60,17 @@ class PlanProfiles {
   std::array<std::uint16_t, 2> parts_of_automatic() const;
   // Layers that are recomputed together.
   std::int64_t group_of(std::uint16_t recompute) const;
-  // Prepared ones only; null: the point has no pipeline.
-  const sim::PipelineForm* form_of(const sim::PlanPoint& point,
-                                   const sim::PlanSpace::Division& division) const;
+  // Prepared ones only; null: the point has no pipeline. left_out: as PipelineForm::makespan.
+  struct FormOf {
+    const sim::PipelineForm* form = nullptr;
+    std::int64_t left_out = 0;
+  };
+  FormOf form_of(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
   std::int64_t count() const { return static_cast<std::int64_t>(profiles_.size()); }
 
  private:
   struct FormKey {
-    std::int64_t pipeline = 1, chunks = 1, micro_batches = 1;
+    std::int64_t pipeline = 1, chunks = 1, micro_batches = 1;  // the form's own
     PipelineKind schedule{};
     auto operator<=>(const FormKey&) const = default;  // NOLINT: likewise
   };
@@ -77,8 +80,10 @@ class PlanProfiles {
   };
   ProfileKey key_of(const sim::PlanPoint& point, const sim::PlanSpace::Division& division,
                     std::uint16_t recompute) const;
-  FormKey form_key(const sim::PlanPoint& point, std::int64_t micro_batches) const;
-  std::int64_t message_time(std::int64_t bytes, std::int64_t pipeline) const;
+  sim::SteadyCount steady_count_of(const sim::PlanPoint& point,
+                                   const sim::PlanSpace::Division& division) const;
+  FormKey form_key(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
+  std::vector<std::int64_t> hops_of(std::int64_t bytes, std::int64_t pipeline) const;
   bool is_automatic(const sim::PlanPoint& point) const;
   std::uint16_t number_of(const RecomputeConfig& recompute) const;
   sim::StageProfiles make(const ProfileKey& key) const;

@@ -133,7 +133,7 @@ std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidat
 
 void PlanSearch::keep(const Judged& judged) {
   ++plans_.counts.judged;
-  if (!may_fit(judged.form, budget_)) return;
+  if (!fits(judged.form, budget_)) return;
   ++plans_.counts.fitting;
   const Strategy& state = space_.states[judged.candidate.point.state];
   if (state.zero.stage == 1 && !state.offload.any() && judged.form.is_exact) {
@@ -182,8 +182,12 @@ double PlanSearch::foreseen_value(const Judged& each) const {
   return request_.goal == PlanGoal::memory ? value : value * 1e-12;
 }
 
-double PlanSearch::doubt(const Judged& each) {
-  return each.form.is_exact ? kFormError : kNearFormError;
+// Of pipelines that gather, reduce or copy for every micro-batch, times are near.
+double PlanSearch::doubt(const Judged& each) const {
+  const Strategy& state = space_.states[each.candidate.point.state];
+  const bool is_near = space_.pipeline[each.candidate.point.pipeline] > 1 &&
+                       (state.zero.stage >= 2 || state.offload.any());
+  return is_near ? kNearFormError : kFormError;
 }
 
 // In the order of the closed forms, until enough are there and none to come is the best, should its

@@ -32,7 +32,7 @@ class PlanSearch {
   std::size_t wanted() const;
   std::int64_t worst_kept() const;
   double value_of(const RunResult& result) const;
-  static double doubt(const Judged& each);
+  double doubt(const Judged& each) const;
   double foreseen_value(const Judged& each) const;
 
   std::vector<Judged> judge(std::span<const PlanCandidate> some);

@@ -10,6 +10,7 @@
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_candidates.h"
 #include "scenarios/planner/recorded_plan.h"
+#include "scenarios/planner/software_limits.h"
 #include "scenarios/planner/why.h"
 
 namespace zl {
@@ -126,6 +127,7 @@ class PlanWalk {
         around_(space_around(request, start.strategy)),
         space_(around_.first),
         rules_(scenario_.model, space_, scenario_.run.sequence_length),
+        software_(scenario_.run.software, scenario_.model, space_),
         profiles_(scenario_, cluster_, space_) {}
 
   std::vector<WalkStep> walk(const ImportedStrategy& start, const std::atomic<bool>* cancelled) {
@@ -176,6 +178,7 @@ class PlanWalk {
   bool can_run(const sim::PlanPoint& point) {
     const auto division = space_.division(point);
     return division && sim::is_canonical(space_, point) && rules_.allows(point, *division) &&
+           software_.allow(point, *division) &&
            is_within(request_.limits, space_, point, *division);
   }
 
@@ -205,7 +208,7 @@ class PlanWalk {
       change.blocks = *blocks;
     }
     change.form = *profiles_.closed_form(point, division, change.blocks);
-    if (!may_fit(change.form, budget_)) return std::nullopt;
+    if (!fits(change.form, budget_)) return std::nullopt;
     return change;
   }
 
@@ -248,6 +251,7 @@ class PlanWalk {
   const std::pair<sim::PlanSpace, sim::PlanPoint> around_;
   const sim::PlanSpace& space_;
   sim::PlanRules rules_;
+  const SoftwareLimits software_;
   PlanProfiles profiles_;
 };
 

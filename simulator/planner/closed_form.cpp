@@ -2,15 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace zl::sim {
 namespace {
 
-using Passes = std::array<Segment, kStagePasses>;
+// A pass, and what of it is of its last unit.
+struct Pass {
+  Segment all, end;
 
-const Segment& pass_at(const Passes& passes, StagePass pass) {
-  return passes[static_cast<std::size_t>(pass)];
-}
+  // With weights of the pass after, which are brought in its last unit.
+  std::int64_t peak(std::int64_t brought) const {
+    return std::max(all.peak, all.net - end.net + end.peak + brought);
+  }
+};
+
+struct Stage {
+  std::array<Pass, kStagePasses> passes;
+  StageWeights weights;
+
+  const Segment& of(StagePass pass) const { return passes[static_cast<std::size_t>(pass)].all; }
+};
 
 bool is_forward(std::size_t pass) {
   const auto which = static_cast<StagePass>(pass);
@@ -18,31 +30,32 @@ bool is_forward(std::size_t pass) {
 }
 
 // Backwards come to the first layers last.
-Segment mixed_pass(const MixedProfiles& mixed, StagePlace place, std::size_t pass,
-                   std::int64_t layers, std::int64_t freed) {
+Pass mixed_pass(const MixedProfiles& mixed, StagePlace place, std::size_t pass, std::int64_t layers,
+                std::int64_t freed) {
   const LayerSeries& kept = mixed.all.of(place).passes[pass];
-  if (mixed.again == nullptr) return kept.of(layers);
+  if (mixed.again == nullptr) return {kept.of(layers), kept.tail_of(layers)};
   const LayerSeries& again = mixed.again->of(place).passes[pass];
-  return is_forward(pass) ? sim::mixed(again, mixed.blocks, kept, layers, freed)
-                          : sim::mixed(kept, layers - mixed.blocks, again, layers);
+  if (is_forward(pass)) {
+    return {sim::mixed(again, mixed.blocks, kept, layers, freed), kept.tail_of(layers)};
+  }
+  return {sim::mixed(kept, layers - mixed.blocks, again, layers), again.tail_of(layers)};
 }
 
 // A block that is recomputed hands on what the next one frees; one that is not keeps it. What a
 // micro-batch takes it gives back: what is left over is that.
-Passes passes_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
-  Passes passes;
+Stage stage_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
+  Stage stage{.passes = {}, .weights = mixed.all.weights_of(place, layers)};
   const auto fill = [&](std::size_t pass, std::int64_t freed) {
-    passes[pass] = mixed_pass(mixed, place, pass, layers, freed);
+    stage.passes[pass] = mixed_pass(mixed, place, pass, layers, freed);
   };
   for (std::size_t i = 0; i < kStagePasses; ++i) fill(i, 0);
-  if (mixed.again == nullptr) return passes;
-  const std::int64_t freed = pass_at(passes, StagePass::forward).net +
-                             pass_at(passes, StagePass::backward).net +
-                             pass_at(passes, StagePass::weight).net;
+  if (mixed.again == nullptr) return stage;
+  const std::int64_t freed = stage.of(StagePass::forward).net + stage.of(StagePass::backward).net +
+                             stage.of(StagePass::weight).net;
   for (std::size_t i = 0; i < kStagePasses; ++i) {
     if (is_forward(i)) fill(i, freed);
   }
-  return passes;
+  return stage;
 }
 
 bool is_exact(const MixedProfiles& mixed) {
@@ -54,17 +67,20 @@ StagePlace place_of(std::size_t stage, std::size_t stages) {
   return stage + 1 == stages ? StagePlace::last : StagePlace::middle;
 }
 
-PassCosts costs_of(const Passes& passes) {
-  PassCosts costs;
-  for (std::size_t i = 0; i < kStagePasses; ++i) costs[i] = {passes[i].duration(), passes[i].sent};
+StageCosts costs_of(const Stage& stage) {
+  StageCosts costs{.passes = {}, .weights = stage.weights};
+  for (std::size_t i = 0; i < kStagePasses; ++i) {
+    const Pass& pass = stage.passes[i];
+    costs.passes[i] = {pass.all.duration(), pass.all.sent, pass.end.time, pass.all.host,
+                       pass.all.late};
+  }
   return costs;
 }
 
 // What the first pass of a step waits for, and the last has to reduce.
-std::int64_t ends_of(const Passes& passes) {
+std::int64_t ends_of(const Stage& stage) {
   const auto more = [&](StagePass special, StagePass usual) {
-    return std::max<std::int64_t>(
-        0, pass_at(passes, special).duration() - pass_at(passes, usual).duration());
+    return std::max<std::int64_t>(0, stage.of(special).duration() - stage.of(usual).duration());
   };
   return more(StagePass::first_forward, StagePass::forward) +
          more(StagePass::last_backward, StagePass::backward);
@@ -74,8 +90,8 @@ std::int64_t ends_of(const Passes& passes) {
 class RankMemory {
  public:
   RankMemory(const StageProfiles& profiles, const PipelineForm::Rank& rank,
-             const std::vector<Passes>& passes, const std::vector<std::int64_t>& layers)
-      : profiles_(profiles), rank_(rank), passes_(passes), layers_(layers) {}
+             const std::vector<Stage>& stages, const std::vector<std::int64_t>& layers)
+      : profiles_(profiles), rank_(rank), stages_(stages), layers_(layers) {}
 
   std::int64_t peak() const {
     std::int64_t most = step_end_peak();
@@ -87,14 +103,24 @@ class RankMemory {
   std::int64_t peak_of(const HeldMoment& moment) const {
     std::int64_t bytes = moment.messages * profiles_.message;
     for (std::size_t chunk = 0; chunk < rank_.stages.size(); ++chunk) {
-      const Passes& own = passes_[stage(chunk)];
+      const Stage& own = stages_[stage(chunk)];
       const std::int32_t* counts = &rank_.counts[moment.held + 2 * chunk];
-      const std::int64_t forward = pass_at(own, StagePass::forward).net;
-      bytes += counts[0] * forward + counts[1] * (forward + pass_at(own, StagePass::backward).net);
+      const std::int64_t forward = own.of(StagePass::forward).net;
+      bytes += counts[0] * forward + counts[1] * (forward + own.of(StagePass::backward).net);
     }
-    if (!moment.is_pass) return bytes;
-    return bytes +
-           pass_at(passes_[stage(static_cast<std::size_t>(moment.chunk))], moment.pass).peak;
+    const std::int64_t brought = bytes_of(moment.next);
+    if (!moment.is_pass) return bytes + brought;
+    const Stage& own = stages_[stage(static_cast<std::size_t>(moment.chunk))];
+    const Pass& pass = own.passes[static_cast<std::size_t>(moment.pass)];
+    const bool waits = moment.pass == StagePass::weight || moment.pass == StagePass::last_weight;
+    return bytes + (waits ? pass.all.peak + brought : pass.peak(brought));
+  }
+
+  // Weights that are here for the pass to come.
+  std::int64_t bytes_of(const NextPass& next) const {
+    if (next.stage < 0) return 0;
+    const StageWeights& weights = stages_[static_cast<std::size_t>(next.stage)].weights;
+    return next.is_brought(weights) ? next.lead(weights).bytes : 0;
   }
 
   // The ends of the model bring what a middle stage does not have.
@@ -102,7 +128,7 @@ class RankMemory {
     const PerLayer& middle = profiles_.of(StagePlace::middle).*what;
     std::int64_t bytes = middle.base;
     for (std::size_t chunk = 0; chunk < rank_.stages.size(); ++chunk) {
-      const StageProfile& own = profiles_.of(place_of(stage(chunk), passes_.size()));
+      const StageProfile& own = profiles_.of(place_of(stage(chunk), stages_.size()));
       bytes += (own.*what).of(layers_[stage(chunk)]) - middle.base;
       bytes += rank_.in_flight[chunk] * own.slot;
     }
@@ -112,7 +138,7 @@ class RankMemory {
   std::int64_t step_end_peak() const {
     std::int64_t bytes = 0;
     for (std::size_t chunk = 0; chunk < rank_.stages.size(); ++chunk) {
-      const StageProfile& own = profiles_.of(place_of(stage(chunk), passes_.size()));
+      const StageProfile& own = profiles_.of(place_of(stage(chunk), stages_.size()));
       bytes = std::max(bytes, own.step_end_peak.of(layers_[stage(chunk)]));
     }
     return bytes;
@@ -124,7 +150,7 @@ class RankMemory {
 
   const StageProfiles& profiles_;
   const PipelineForm::Rank& rank_;
-  const std::vector<Passes>& passes_;
+  const std::vector<Stage>& stages_;
   const std::vector<std::int64_t>& layers_;
 };
 
@@ -134,44 +160,45 @@ ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
                        std::int64_t micro_batches) {
   const StageProfiles& profiles = mixed.all;
   const StageProfile& profile = profiles.of(StagePlace::whole);
-  const Passes passes = passes_of(mixed, StagePlace::whole, layers);
-  const std::int64_t kept = pass_at(passes, StagePass::forward).net;
-  std::int64_t most = std::max({pass_at(passes, StagePass::forward).peak,
-                                kept + pass_at(passes, StagePass::last_backward).peak,
-                                profile.step_end_peak.of(layers)});
-  if (micro_batches > 1) most = std::max(most, kept + pass_at(passes, StagePass::backward).peak);
+  const Stage stage = stage_of(mixed, StagePlace::whole, layers);
+  const std::int64_t kept = stage.of(StagePass::forward).net;
+  std::int64_t most =
+      std::max({stage.of(StagePass::forward).peak, kept + stage.of(StagePass::last_backward).peak,
+                profile.step_end_peak.of(layers)});
+  if (micro_batches > 1) most = std::max(most, kept + stage.of(StagePass::backward).peak);
   ClosedForm form;
   form.memory =
       profile.slot + std::max(profile.held.of(layers) + most, profile.before_all.of(layers));
-  form.time = micro_batches * (pass_at(passes, StagePass::forward).duration() +
-                               pass_at(passes, StagePass::backward).duration()) +
-              ends_of(passes) + profiles.between_steps.of(layers);
+  form.time = micro_batches * (stage.of(StagePass::forward).duration() +
+                               stage.of(StagePass::backward).duration()) +
+              ends_of(stage) + profiles.between_steps.of(layers);
   form.is_exact = is_exact(mixed);
   return form;
 }
 
 ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
-                       const std::vector<std::int64_t>& layers, std::int64_t message) {
+                       const std::vector<std::int64_t>& layers,
+                       const std::vector<std::int64_t>& hops, std::int64_t left_out) {
   const StageProfiles& profiles = mixed.all;
-  std::vector<Passes> passes;
-  std::vector<PassCosts> costs;
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    const StagePlace place = place_of(stage, layers.size());
+  std::vector<Stage> stages;
+  std::vector<StageCosts> costs;
+  for (std::size_t index = 0; index < layers.size(); ++index) {
+    const StagePlace place = place_of(index, layers.size());
     // Stages in the middle differ by their number of layers only.
     const bool same =
-        stage > 1 && place == StagePlace::middle && layers[stage] == layers[stage - 1];
-    passes.push_back(same ? passes.back() : passes_of(mixed, place, layers[stage]));
-    costs.push_back(costs_of(passes.back()));
+        index > 1 && place == StagePlace::middle && layers[index] == layers[index - 1];
+    stages.push_back(same ? stages.back() : stage_of(mixed, place, layers[index]));
+    costs.push_back(costs_of(stages.back()));
   }
   ClosedForm result{.is_exact = is_exact(mixed)};
   std::int64_t most_layers = 0;  // of a rank
   for (const PipelineForm::Rank& rank : form.ranks()) {
-    result.memory = std::max(result.memory, RankMemory(profiles, rank, passes, layers).peak());
+    result.memory = std::max(result.memory, RankMemory(profiles, rank, stages, layers).peak());
     std::int64_t own = 0;
     for (const int stage : rank.stages) own += layers[static_cast<std::size_t>(stage)];
     most_layers = std::max(most_layers, own);
   }
-  result.time = form.makespan(costs, message) + profiles.between_steps.of(most_layers);
+  result.time = form.makespan(costs, hops, left_out) + profiles.between_steps.of(most_layers);
   return result;
 }
 

@@ -19,9 +19,17 @@ struct HeldMoment {
   bool is_pass = true;  // else: of messages only
   int chunk = 0;
   std::int32_t messages = 0;
+  NextPass next;         // that comes to weights, after the pass or where it stands between two
   std::size_t held = 0;  // where its counts begin in PipelineForm::Rank::counts: two a chunk,
                          // forwards without a backward, and input gradients without a weight's
 };
+
+// The micro-batches of a step that its form is made of, and how many more it stands for: beyond a
+// few rounds a schedule repeats itself, so that steps of many lengths share one form.
+struct SteadyCount {
+  std::int64_t micro_batches = 1, left_out = 0;
+};
+SteadyCount steady_count(PipelineKind kind, std::int64_t micro_batches, std::int64_t ranks);
 
 class PipelineForm {
  public:
@@ -36,17 +44,17 @@ class PipelineForm {
   };
   std::span<const Rank> ranks() const { return ranks_; }
 
-  // Picoseconds from the first pass to the end of the last. costs: of each stage; message: between
-  // two ranks.
-  std::int64_t makespan(std::span<const PassCosts> costs, std::int64_t message) const {
-    return order_.makespan(costs, message, left_out_);
+  // Picoseconds from the first pass to the end of the last, of so many more micro-batches. costs
+  // and hops: as PipelineOrder::makespan.
+  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
+                        std::int64_t left_out) const {
+    return order_.makespan(costs, hops, left_out);
   }
 
  private:
-  PipelineForm(const PipelinePlan& plan, std::int64_t left_out);
+  explicit PipelineForm(const PipelinePlan& plan);
 
-  PipelineOrder order_;        // of no more micro-batches than it takes to repeat itself
-  std::int64_t left_out_ = 0;  // micro-batches more
+  PipelineOrder order_;
   std::vector<Rank> ranks_;
 };
 

@@ -18,6 +18,9 @@ bool is_receive(InstructionKind kind) {
 bool is_release(InstructionKind kind) {
   return kind == InstructionKind::release_stream || kind == InstructionKind::release_gradient;
 }
+bool is_forward(StagePass pass) {
+  return pass == StagePass::forward || pass == StagePass::first_forward;
+}
 bool is_forward_message(InstructionKind kind) {
   return kind == InstructionKind::send_stream || kind == InstructionKind::receive_stream ||
          kind == InstructionKind::release_stream;
@@ -32,7 +35,8 @@ class PipelineOrder::Maker {
         pipeline_(plan.pipeline),
         into_(into),
         micros_(static_cast<std::size_t>(pipeline_.shape.micro_batches)),
-        next_(plan.schedules.size(), 0) {
+        next_(plan.schedules.size(), 0),
+        visited_(plan.schedules.size(), kNone) {
     for (std::vector<std::int32_t>* steps :
          {&forward_, &gradient_, &sent_[0], &sent_[1], &received_[0], &received_[1]}) {
       steps->assign(static_cast<std::size_t>(pipeline_.stages()) * micros_, kNone);
@@ -83,6 +87,12 @@ class PipelineOrder::Maker {
     return true;
   }
 
+  // Of neighbours the lower; the last and the first are neighbours of a third kind.
+  std::uint16_t hop_of(int rank, int peer) const {
+    const int low = std::min(rank, peer), high = std::max(rank, peer);
+    return static_cast<std::uint16_t>(high - low == 1 ? low : high);
+  }
+
   bool add_message(const Instruction& each, Step step) {
     const bool forward = is_forward_message(each.kind);
     const std::size_t own = at(step.stage, each.micro);
@@ -95,6 +105,7 @@ class PipelineOrder::Maker {
     } else if (is_send(each.kind)) {
       step.kind = Kind::send;
       step.need = (forward ? forward_ : gradient_)[own];
+      step.hop = hop_of(step.rank, pipeline_.rank_of(step.stage + (forward ? 1 : -1)));
       sent[own] = add(step);
     } else {
       step.kind = Kind::release;
@@ -112,9 +123,21 @@ class PipelineOrder::Maker {
     step.pass = first ? StagePass::first_forward : pass;
     const bool is_weight = pass == StagePass::weight || pass == StagePass::last_weight;
     if (!is_weight) step.need = received_[forward ? 1 : 0][own];
+    step.visits = !is_weight;
     const std::int32_t index = add(step);
+    if (!is_weight) follow_visit(step, forward, index);
     if (forward) forward_[own] = index;
     if (!forward && !is_weight) gradient_[own] = index;
+  }
+
+  // Tells the pass before it, of its rank, what comes.
+  void follow_visit(const Step& step, bool forward, std::int32_t index) {
+    std::int32_t& before = visited_[step.rank];
+    if (before != kNone) {
+      Step& last = into_.steps_[static_cast<std::size_t>(before)];
+      last.next = next_pass(last.stage, is_forward(last.pass), step.stage, forward);
+    }
+    before = index;
   }
 
   std::int32_t add(const Step& step) {
@@ -126,7 +149,8 @@ class PipelineOrder::Maker {
   const Pipeline& pipeline_;
   PipelineOrder& into_;
   std::size_t micros_;
-  std::vector<std::size_t> next_;  // [rank], of its list
+  std::vector<std::size_t> next_;      // [rank], of its list
+  std::vector<std::int32_t> visited_;  // [rank], its last step that came to weights
   std::vector<PassReader> passes_;
   // Of each stage and micro-batch, the steps that do so: messages back [0] and forward [1].
   std::vector<std::int32_t> forward_, gradient_;
@@ -136,34 +160,70 @@ class PipelineOrder::Maker {
 
 PipelineOrder::PipelineOrder(const PipelinePlan& plan) { Maker(plan, *this).make(); }
 
+struct PipelineOrder::Rank {
+  std::int64_t computed = 0, sent = 0, host = 0;  // how far its streams are
+  std::int64_t brought = -1;  // when the next pass's weights are there; none: not yet asked
+};
+
+// A pass begins when what it takes and its first weights are there. What it brings for the next
+// begins with its last unit.
+void PipelineOrder::run(const Step& step, const StageCosts& costs, std::int64_t need, Rank& rank) {
+  const PassCost& cost = costs.passes[static_cast<std::size_t>(step.pass)];
+  std::int64_t start = std::max(rank.computed, need);
+  if (step.visits) {
+    const Lead& lead = costs.weights.leads[is_forward(step.pass) ? 1 : 0];
+    if (rank.brought >= 0) {
+      start = std::max(start, rank.brought);
+    } else if (lead.time > 0) {
+      start = rank.sent = std::max(rank.sent, start) + lead.time;
+    }
+    rank.brought = -1;
+  }
+  if (cost.sent > 0) rank.sent = std::max(rank.sent, start) + cost.sent;
+  rank.computed = start + cost.time;
+  if (cost.host == 0) return;
+  rank.host = std::max(rank.host, start) + cost.host;
+  rank.computed = std::max(rank.computed, rank.host - cost.late);
+}
+
+// Weights of the next pass, after what the last unit's own gather and sums have to send.
+void PipelineOrder::bring(const Step& step, std::span<const StageCosts> costs, Rank& rank) {
+  const StageWeights& weights = costs[static_cast<std::size_t>(step.next.stage)].weights;
+  const Lead& lead = step.next.lead(weights);
+  if (lead.time == 0 || !step.next.is_brought(weights)) return;
+  const PassCost& cost = costs[step.stage].passes[static_cast<std::size_t>(step.pass)];
+  rank.brought = rank.sent = std::max(rank.sent, rank.computed - cost.end) + lead.time;
+}
+
 // What is left out takes as long each as those of the steady part.
-std::int64_t PipelineOrder::makespan(std::span<const PassCosts> costs, std::int64_t message,
+std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs,
+                                     std::span<const std::int64_t> hops,
                                      std::int64_t left_out) const {
-  std::vector<std::int64_t> end(steps_.size()), computed(ranks_, 0), sent(ranks_, 0);
+  std::vector<std::int64_t> end(steps_.size());
+  std::vector<Rank> ranks(ranks_);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
-    std::int64_t &compute = computed[step.rank], &send = sent[step.rank];
+    Rank& rank = ranks[step.rank];
     const std::int64_t need = step.need < 0 ? 0 : end[static_cast<std::size_t>(step.need)];
     switch (step.kind) {
-      case Kind::work: {
-        const PassCost& cost = costs[step.stage][static_cast<std::size_t>(step.pass)];
-        const std::int64_t start = std::max(compute, need);
-        if (cost.sent > 0) send = std::max(send, start) + cost.sent;
-        end[i] = compute = start + cost.time;
+      case Kind::work:
+        run(step, costs[step.stage], need, rank);
+        end[i] = rank.computed;
+        if (step.next.stage >= 0) bring(step, costs, rank);
         break;
-      }
       case Kind::send:
-        end[i] = send = std::max(send, need) + message;
+        end[i] = rank.sent = std::max(rank.sent, need) + hops[step.hop];
         break;
       case Kind::receive:  // its memory was in use until now
-        end[i] = send = std::max({send, compute, need});
+        end[i] = rank.sent = std::max({rank.sent, rank.computed, need});
         break;
       case Kind::release:
-        end[i] = compute = std::max(compute, need);
+        end[i] = rank.computed = std::max(rank.computed, need);
         break;
     }
   }
-  const std::int64_t few = *std::ranges::max_element(computed);
+  std::int64_t few = 0;
+  for (const Rank& rank : ranks) few = std::max(few, rank.computed);
   if (left_out == 0 || after_ < 0) return few;
   const std::int64_t round =
       end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];

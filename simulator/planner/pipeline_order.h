@@ -10,15 +10,21 @@
 #include <vector>
 
 #include "core/pipeline/pipeline_plan.h"
+#include "simulator/planner/next_pass.h"
 #include "simulator/planner/pass_reader.h"
 
 namespace zl::sim {
 
-// Picoseconds of a pass of one stage, and of the communication stream in it.
+// Picoseconds of a pass of one stage, of the communication stream in it, of its last unit, and of
+// the host for its gradients.
 struct PassCost {
-  std::int64_t time = 0, sent = 0;
+  std::int64_t time = 0, sent = 0, end = 0;
+  std::int64_t host = 0, late = 0;  // as Segment
 };
-using PassCosts = std::array<PassCost, kStagePasses>;
+struct StageCosts {
+  std::array<PassCost, kStagePasses> passes{};
+  StageWeights weights;
+};
 
 class PipelineOrder {
  public:
@@ -26,8 +32,9 @@ class PipelineOrder {
   explicit PipelineOrder(const PipelinePlan& plan);
 
   // Picoseconds from the first pass to the end of the last, if the pipeline had `left_out` more
-  // micro-batches in its steady part. costs: of each stage; message: from rank to rank.
-  std::int64_t makespan(std::span<const PassCosts> costs, std::int64_t message,
+  // micro-batches in its steady part. costs: of each stage. hops: of a message from each rank to
+  // the next, from the last to the first.
+  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
                         std::int64_t left_out) const;
 
  private:
@@ -35,9 +42,14 @@ class PipelineOrder {
   struct Step {
     Kind kind = Kind::work;
     StagePass pass = StagePass::forward;
-    std::uint16_t rank = 0, stage = 0;
+    std::uint16_t rank = 0, stage = 0, hop = 0;
     std::int32_t need = -1;  // an earlier step: what is sent, what was sent, what arrives
+    NextPass next;           // that comes to weights, of its rank
+    bool visits = false;     // comes to weights itself
   };
+  struct Rank;
+  static void run(const Step& step, const StageCosts& costs, std::int64_t need, Rank& rank);
+  static void bring(const Step& step, std::span<const StageCosts> costs, Rank& rank);
   class Maker;
 
   std::vector<Step> steps_;

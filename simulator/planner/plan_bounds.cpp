@@ -19,6 +19,8 @@ constexpr double kWeightShare = 1.1;
 
 // Adam reads a gradient, both moments and the master weight, and writes the latter three.
 constexpr double kUpdateBytes = 28;
+// A sum reads both and writes one.
+constexpr double kSumAccesses = 3;
 
 double parameters_of_unit(const ParameterTable& table, int unit) {
   double sum = 0;
@@ -233,6 +235,18 @@ double PlanBounds::gather_time(const Cut& cut, double parameters) const {
                          cluster_);
 }
 
+// What a micro-batch's gradients take to the host, and there where they are added up.
+double PlanBounds::host_time(const Cut& cut, double parameters) const {
+  const OffloadConfig& offload = cut.state.offload;
+  if (cut.state.zero.stage < 2 || offload.optimizer == Tier::device || offload.ratio < 1) return 0;
+  const double bytes =
+      bytes_of(cut.state.precision.grad_accum_dtype) * parameters / (cut.t * cut.shard);
+  const int sharing = std::min(cluster_.devices, cluster_.node_devices);
+  const double added =
+      cut.m > 1 ? kSumAccesses * bytes * sharing / cluster_.host_memory_bandwidth : 0;
+  return kPicoseconds * std::max(bytes / cluster_.host.rate(), added);
+}
+
 double PlanBounds::update_time(const Cut& cut, double parameters) const {
   const double own = parameters / (cut.t * (cut.state.zero.stage == 0 ? 1 : cut.shard));
   const bool on_host = cut.state.offload.optimizer != Tier::device;
@@ -279,6 +293,7 @@ PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& wor
     reduces = std::max(reduces, sent);
     times.reduced = sent;
   }
+  reduces = std::max(reduces, host_time(cut, layers * block_ + ends));
   times.gathered = zero == 3 ? gather : 0;
   times.last = last - reduces;
   if (cut.stages > 1 && cluster_.device.software.reduces_last) times.last = 0;
@@ -346,16 +361,17 @@ double PlanBounds::least_time(const Cut& cut, const LayerWork& work) const {
 }
 
 std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& point,
-                                 const PlanSpace::Division& division, const LayerWork& work) const {
+                                 const PlanSpace::Division& division, const LayerWork& work,
+                                 std::int64_t left_out) const {
   const Cut cut = cut_of(point, division);
   const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
   const bool halves = splits_backward(cut.schedule);
-  std::vector<PassCosts> costs;
+  std::vector<StageCosts> costs;
   for (std::int64_t stage = 0; stage < cut.stages; ++stage) {
     const PassTimes passes = passes_of(cut, work, stage);
-    PassCosts own{};
+    StageCosts own;
     const auto set = [&](StagePass pass, double time, double sent) {
-      own[static_cast<std::size_t>(pass)] = {whole(time), whole(sent)};
+      own.passes[static_cast<std::size_t>(pass)] = {whole(time), whole(sent)};
     };
     const double gathered = passes.gathered, reduced = passes.reduced, last = passes.last;
     set(StagePass::forward, passes.forward, gathered);
@@ -368,7 +384,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
     set(StagePass::last_whole_backward, passes.input + passes.weight + last, reduced);
     costs.push_back(own);
   }
-  return form.makespan(costs, whole(cut.message)) + whole(beside_pipeline(cut, work));
+  const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p), whole(cut.message));
+  return form.makespan(costs, hops, left_out) + whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim

@@ -40,8 +40,10 @@ class PlanBounds {
   PlanBound of(const PlanPoint& point, const PlanSpace::Division& division,
                const LayerWork& work) const;
   // The time by the recurrence of the point's pipeline: a sharper bound, of some microseconds.
+  // left_out: as makespan().
   std::int64_t time_by(const PipelineForm& form, const PlanPoint& point,
-                       const PlanSpace::Division& division, const LayerWork& work) const;
+                       const PlanSpace::Division& division, const LayerWork& work,
+                       std::int64_t left_out) const;
 
  private:
   struct Cut;
@@ -62,6 +64,7 @@ class PlanBounds {
   double reduce_time(const Cut& cut, double parameters) const;
   double copies_time(const Cut& cut, double parameters) const;
   double gather_time(const Cut& cut, double parameters) const;
+  double host_time(const Cut& cut, double parameters) const;
   double update_time(const Cut& cut, double parameters) const;
 
   const ModelConfig& model_;

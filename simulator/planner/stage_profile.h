@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "simulator/planner/next_pass.h"
 #include "simulator/planner/segment.h"
 #include "simulator/timeline.h"
 
@@ -48,11 +49,13 @@ struct PerLayer {
 };
 
 struct StageProfile {
+  // Without what is brought for the pass after.
   std::array<LayerSeries, kStagePasses> passes;
-  PerLayer held;           // device bytes between the steps, without places for ids
-  PerLayer before_all;     // the most before the first step
-  std::int64_t slot = 0;   // ids of one micro-batch on its way
-  PerLayer step_end_peak;  // device bytes more than `held`, in what a step does for all of it
+  std::array<Lead, 2> leads;  // as StageWeights
+  PerLayer held;              // device bytes between the steps, without places for ids
+  PerLayer before_all;        // the most before the first step
+  std::int64_t slot = 0;      // ids of one micro-batch on its way
+  PerLayer step_end_peak;     // device bytes more than `held`, in what a step does for all of it
 
   Segment pass(StagePass which, std::int64_t layers) const {
     return passes[static_cast<std::size_t>(which)].of(layers);
@@ -63,6 +66,7 @@ struct StageProfile {
 struct StageProfiles {
   std::array<StageProfile, kStagePlaces> at;
   std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
+  std::int64_t group = 1;    // layers that each of the profiles' stands for
   // Picoseconds from the last pass of all ranks to the first of the next step, by the layers of a
   // rank.
   PerLayer between_steps;
@@ -71,6 +75,7 @@ struct StageProfiles {
   bool is_exact = true;
 
   const StageProfile& of(StagePlace place) const { return at[static_cast<std::size_t>(place)]; }
+  StageWeights weights_of(StagePlace place, std::int64_t layers) const;
   // Whole backwards as in a recording that halves none.
   void take_whole_backwards(const StageProfiles& whole);
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/base/error.h"
@@ -16,6 +17,7 @@
 #include "scenarios/launch/toml_document.h"
 #include "scenarios/launch/torchtitan.h"
 #include "scenarios/planner/plan_request.h"
+#include "scenarios/planner/software_limits.h"
 
 namespace zl {
 namespace {
@@ -33,17 +35,23 @@ class Launch : public ::testing::Test {
     return request;
   }
 
-  static std::vector<Strategy> plans(const PlanRequest& request) {
-    const sim::PlanSpace space = plan_space(request);
+  struct Planned {
+    sim::PlanPoint point;
+    sim::PlanSpace::Division division;
+    Strategy strategy;
+  };
+
+  static std::vector<Planned> plans(const PlanRequest& request, const sim::PlanSpace& space) {
     sim::PlanRules rules(request.scenario.model, space, request.scenario.run.sequence_length);
-    std::vector<Strategy> all;
+    std::vector<Planned> all;
     for (std::int64_t i = 0; i < space.size(); ++i) {
       const sim::PlanPoint point = space.at(i);
       const auto division = space.division(point);
       if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division))
         continue;
       const RecomputeMode recompute = space.recompute[point.recompute].mode;
-      all.push_back(space.strategy(point, recompute == RecomputeMode::automatic ? 3 : 0));
+      all.push_back(
+          {point, *division, space.strategy(point, recompute == RecomputeMode::automatic ? 3 : 0)});
     }
     return all;
   }
@@ -69,23 +77,30 @@ struct Counted {
   std::int64_t written = 0, refused = 0;
 };
 
-// All that a software can say comes back as it was, the whole struct; the others are refused.
+// All that a software can say comes back as it was, the whole struct; the others are refused, and
+// they are what --software leaves out of a search.
 TEST_F(Launch, RoundTripsLoseNothing) {
   const PlanRequest asked = request();
   const LaunchFacts known = facts(asked);
-  const std::vector<Strategy> all = plans(asked);
+  const sim::PlanSpace space = plan_space(asked);
+  const std::vector<Planned> all = plans(asked, space);
   ASSERT_GT(all.size(), 5000U);
-  for (const auto& [software, least] :
-       {std::pair{LaunchSoftware::deepspeed, 40}, std::pair{LaunchSoftware::megatron, 500},
-        std::pair{LaunchSoftware::torchtitan, 200}}) {
+  for (const auto& [software, profile, least] :
+       {std::tuple{LaunchSoftware::deepspeed, "deepspeed", 40},
+        std::tuple{LaunchSoftware::megatron, "megatron-core", 500},
+        std::tuple{LaunchSoftware::torchtitan, "torch-fsdp2", 200}}) {
     if (software == LaunchSoftware::torchtitan && !has_toml()) continue;
     Counted counted;
-    for (const Strategy& strategy : all) {
+    const SoftwareLimits limits(profile, known.model, space);
+    for (const auto& [point, division, strategy] : all) {
+      const bool is_allowed = limits.allow(point, division);
       std::string text;
       try {
         text = write_launch(software, strategy, known).text;
+        ASSERT_TRUE(is_allowed) << text;
       } catch (const Error& error) {
         ASSERT_EQ(error.code(), ErrorCode::invalid) << error.what();
+        ASSERT_FALSE(is_allowed) << error.what();
         ++counted.refused;
         continue;
       }

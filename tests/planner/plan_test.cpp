@@ -1,4 +1,4 @@
-// The planner: closed forms beside recordings, its answer beside that of trying everything.
+// The planner: its answer beside that of trying everything.
 #include "scenarios/planner/plan.h"
 
 #include <gtest/gtest.h>
@@ -15,126 +15,13 @@
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
-#include "scenarios/planner/plan_candidates.h"
-#include "scenarios/planner/plan_profiles.h"
 #include "scenarios/run/judge.h"
-#include "scenarios/run/simulate.h"
+#include "tests/planner/requests.h"
 
 namespace zl {
 namespace {
 
-// A model whose layers are heavy enough to be a GPU's work.
-PlanRequest small_request(std::int64_t ranks, std::int64_t layers, std::int64_t global_batch) {
-  ScenarioOverrides overrides;
-  overrides.cluster = std::to_string(ranks) + "xh100";
-  overrides.sequence_length = 1024;
-  overrides.steps = 3;
-  overrides.software = "zerolab";  // the device is what takes the time
-  PlanRequest request;
-  request.scenario = plan_scenario("gpt2-774m", overrides);
-  request.scenario.model.layers = layers;
-  request.global_batch = global_batch;
-  request.top = 3;
-  return request;
-}
-
-struct Compared {
-  double memory = 0, time = 0;         // closed form over recording
-  double bound = 0, memory_bound = 0;  // likewise of the closed form
-  bool is_exact = false, sends_often = false;
-  std::string name;
-};
-
-bool sends_for_each_micro_batch(const Strategy& strategy) {
-  return strategy.pipeline.ranks > 1 && (strategy.zero.stage >= 2 || strategy.offload.any());
-}
-
-// Of automatic recomputation some number.
-std::int64_t blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
-                       const sim::PlanPoint& point, std::int64_t index) {
-  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return 0;
-  const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
-  return 1 + index % (request.scenario.model.layers / stages - 1);
-}
-
-// What a search does with one point, beside its recording without limits.
-std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace& space,
-                                const sim::ClusterSpec& cluster, PlanProfiles& profiles,
-                                std::int64_t index, sim::PlanRules& rules) {
-  const sim::PlanPoint point = space.at(index);
-  const auto division = space.division(point);
-  if (!sim::is_canonical(space, point) || !division || !rules.allows(point, *division)) {
-    return std::nullopt;
-  }
-  profiles.prepare(std::vector<DividedPoint>{{point, *division}});
-  const std::int64_t blocks = blocks_of(request, space, point, index);
-  const sim::ClosedForm form = *profiles.closed_form(point, *division, blocks);
-  DeviceProperties device = sim::device_properties(cluster);
-  device.memory = device.host_memory = 0;
-  const Strategy strategy = space.strategy(point, blocks);
-  const Recording recording =
-      record_run(request.scenario, strategy, device, program_options(request.scenario));
-  const RunResult result = price_run(request.scenario, recording, cluster);
-  Compared found;
-  found.memory = static_cast<double>(form.memory) / static_cast<double>(result.peak_device.total());
-  found.time = static_cast<double>(form.time) * 1e-12 / result.step_time.median;
-  found.is_exact = form.is_exact;
-  found.sends_often = sends_for_each_micro_batch(strategy);
-  std::vector<PlanCandidate> alone{{point, *division, {}}};
-  PlanBounder bounder(request.scenario, cluster, space, profiles);
-  bounder.bound(alone, form.memory);
-  found.bound = static_cast<double>(bounder.time_of(alone[0])) / static_cast<double>(form.time);
-  found.memory_bound =
-      static_cast<double>(alone[0].least.memory) / static_cast<double>(form.memory);
-  found.name =
-      "zero-" + std::to_string(strategy.zero.stage) + " tp" +
-      std::to_string(strategy.tensor.ranks) + (strategy.tensor.sequence_parallel ? "sp" : "") +
-      " pp" + std::to_string(strategy.pipeline.ranks) + " x" +
-      std::to_string(strategy.pipeline.virtual_stages) + " " + name_of(strategy.pipeline.schedule) +
-      " copies " + std::to_string(strategy.zero.replicas) + " micro " +
-      std::to_string(strategy.micro_batch) + " of " +
-      std::to_string(strategy.gradient_accumulation) + " recompute " +
-      recompute_text(strategy.recompute) + (strategy.offload.any() ? " offload" : "");
-  return found;
-}
-
-std::vector<Compared> compare_random(const PlanRequest& request, std::size_t count, unsigned seed) {
-  const sim::ClusterSpec cluster = scenario_cluster(request.scenario);
-  const sim::PlanSpace space = plan_space(request);
-  PlanProfiles profiles(request.scenario, cluster, space);
-  sim::PlanRules rules(request.scenario.model, space, request.scenario.run.sequence_length);
-  std::mt19937_64 random(seed);
-  std::vector<Compared> all;
-  while (all.size() < count) {
-    const auto index =
-        static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.size()));
-    if (auto found = compare(request, space, cluster, profiles, index, rules)) {
-      all.push_back(std::move(*found));
-    }
-  }
-  return all;
-}
-
-// Memory to the byte, and time: within 1 % at the median; what sends the gradients or weights of
-// several stages for every micro-batch comes near only.
-TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
-  std::vector<double> errors;
-  for (const std::int64_t layers : {8, 12}) {
-    const auto compared = compare_random(small_request(8, layers, 48), 60, 7);
-    for (const Compared& each : compared) {
-      if (each.is_exact) {
-        EXPECT_EQ(each.memory, 1.0) << each.name;
-      }
-      EXPECT_LE(each.bound, 1.01) << each.name;
-      EXPECT_LE(each.memory_bound, 1.0) << each.name;
-      if (!each.sends_often) errors.push_back(std::abs(each.time - 1));
-    }
-  }
-  std::ranges::sort(errors);
-  ASSERT_GT(errors.size(), 30U);
-  EXPECT_LT(errors[errors.size() / 2], 0.01);
-  EXPECT_LT(errors[errors.size() * 9 / 10], 0.08);
-}
+using test::small_request;
 
 // Records and prices every combination; the fastest that fits.
 double fastest_by_force(const PlanRequest& request) {

@@ -1,0 +1,330 @@
+#include "simulator/planner/stage_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/stream.h"
+#include "core/device/device.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr std::int32_t kProfiledStep = 2;
+constexpr int kNoUnit = -1, kUnknownUnit = -2;  // of units
+
+enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
+
+bool is_ids(const TraceEvent& event) {
+  constexpr std::string_view kIds[] = {"tokens", "targets", "segments", "lengths"};
+  return std::ranges::find(kIds, std::string_view(event.what)) != std::end(kIds);
+}
+
+bool is_nested(Phase phase) {
+  return phase == Phase::recompute || phase == Phase::gather || phase == Phase::reduce;
+}
+
+ReadKind kind_of(const Scope& scope, ReadKind before) {
+  if (scope.micro < 0) return ReadKind::step;
+  if (is_nested(scope.phase)) return before;
+  if (scope.phase == Phase::forward) return ReadKind::forward;
+  if (scope.phase == Phase::backward) return ReadKind::backward;
+  return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
+}
+
+// Reads a trace event by event.
+class StageReader {
+ public:
+  explicit StageReader(const RecordedStage& stage) : stage_(stage) {}
+
+  StageFacts read() {
+    const Trace& trace = *stage_.trace.trace;
+    for (const TraceEvent& event : trace.events()) {
+      on_host_ = on_host_ || (event.scope.micro >= 0 && runs_on(event, StreamId::host));
+    }
+    std::size_t index = 0;
+    for (const TraceEvent& event : trace.events()) {
+      const EventTime time = stage_.timeline->events[index++];
+      follow(event, time);
+      if (event.scope.step < kProfiledStep) {
+        before(event);
+      } else if (event.scope.step == kProfiledStep) {
+        begin();
+        during(event, time);
+      }
+    }
+    begin();
+    end_pass();
+    for (const std::size_t direction : {0, 1}) {
+      const auto lead = gathered_[direction].find(first_unit_[direction]);
+      if (lead != gathered_[direction].end()) facts_.leads[direction] = lead->second;
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  // How far each stream has come, and what an event that is recorded there stands for.
+  void follow(const TraceEvent& event, EventTime time) {
+    std::int64_t& end = stream_end_[event.stream];
+    if (takes_time(event)) end = std::max(end, time.end);
+    if (event.type == EventType::record) recorded_[event.id] = end;
+    if (event.type != EventType::wait) return;
+    const auto found = recorded_.find(event.id);
+    if (found != recorded_.end()) end = std::max(end, found->second);
+  }
+
+  static bool runs_on(const TraceEvent& event, StreamId stream) {
+    return event.stream == static_cast<std::uint8_t>(stream);
+  }
+  static bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
+
+  static std::int64_t change_of(const TraceEvent& event) {
+    if (event.space != MemorySpace::device) return 0;
+    if (event.type == EventType::allocate) return event.bytes_written;
+    return event.type == EventType::free ? -event.bytes_written : 0;
+  }
+
+  void before(const TraceEvent& event) {
+    held_ += change_of(event);
+    const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
+    if (is_pass && computes(event)) {
+      facts_.passes_before_end = std::max(facts_.passes_before_end, stream_end_[event.stream]);
+    }
+    if (event.scope.step == 0) facts_.before_all = std::max(facts_.before_all, held_);
+    if (event.type != EventType::allocate || event.scope.step != 0 || !is_ids(event)) return;
+    if (event.space != MemorySpace::device) return;
+    facts_.slot_bytes += event.bytes_written;
+    facts_.slots += std::strcmp(event.what, "tokens") == 0 ? 1 : 0;
+  }
+
+  void begin() {
+    if (begun_) return;
+    begun_ = true;
+    facts_.held = held_;
+  }
+
+  void during(const TraceEvent& event, EventTime time) {
+    const std::int64_t change = change_of(event);
+    held_ += change;
+    // Weights may be asked for before a pass says what it is.
+    const bool is_between = kind_ == ReadKind::message || kind_ == ReadKind::step;
+    if (is_between && event.scope.micro >= 0 && is_nested(event.scope.phase)) {
+      asked_.push_back({event, time, change});
+      return;
+    }
+    const ReadKind kind = kind_of(event.scope, kind_);
+    if (kind == ReadKind::message || kind == ReadKind::step) {
+      if (change < 0) moves_window(event, change);
+      end_pass();
+      kind_ = kind;
+      if (kind == ReadKind::message) facts_.message = std::max(facts_.message, change);
+      if (kind == ReadKind::step) {
+        facts_.step_end_peak = std::max(facts_.step_end_peak, held_ - facts_.held);
+      }
+      return;
+    }
+    if (kind != kind_ || event.scope.micro != micro_) begin_pass(kind, event.scope.micro);
+    for (const Asked& each : std::exchange(asked_, {})) add(each.event, each.time, each.change);
+    enter_unit(event.scope);
+    add(event, time, change);
+  }
+
+  void begin_pass(ReadKind kind, int micro) {
+    end_pass();
+    kind_ = kind;
+    micro_ = micro;
+    computed_ = std::nullopt;
+    pieces_.push_back({});
+    unit_ = -1;
+    lead_unit_ = ahead_.empty() ? kUnknownUnit : kNoUnit;
+    worked_ = false;
+    if (kind == ReadKind::weight) return;  // comes to no weights
+    for (const auto& [address, bytes] : ahead_) {
+      in_window_.insert(address);
+      window_ += bytes;
+    }
+    ahead_.clear();
+  }
+
+  // What is gathered or reduced in between belongs to the unit that it comes in.
+  void enter_unit(const Scope& scope) {
+    if (scope.unit < 0 || scope.phase == Phase::gather || scope.phase == Phase::reduce) return;
+    if (unit_ < 0 && kind_ != ReadKind::weight) first_unit_[direction()] = scope.unit;
+    if (unit_ >= 0 && scope.unit != unit_) pieces_.back().tail = {};
+    unit_ = scope.unit;
+    const int unit = group_of(scope.unit);
+    if (pieces_.back().unit == unit) return;
+    if (pieces_.back().unit < 0) {
+      pieces_.back().unit = unit;
+    } else {
+      pieces_.push_back({unit, {}});
+    }
+  }
+
+  bool is_staged() const { return stage_.place != StagePlace::whole; }
+
+  // Of a pass in a pipeline what it waits for at its begin is no part of it: what it takes, and its
+  // first weights.
+  bool is_lead(const TraceEvent& event) {
+    if (!is_staged() || worked_ || event.scope.phase != Phase::gather) return false;
+    if (lead_unit_ == kUnknownUnit) lead_unit_ = event.scope.unit;
+    return event.scope.unit == lead_unit_;
+  }
+
+  std::size_t direction() const { return kind_ == ReadKind::forward ? 1 : 0; }
+
+  // Weights that the pass after this one comes to first.
+  bool is_ahead(const Scope& scope) const {
+    if (scope.phase != Phase::gather || scope.unit < 0 || unit_ < 0) return false;
+    if (kind_ == ReadKind::forward) return scope.unit < unit_;
+    return kind_ == ReadKind::backward && group_of(scope.unit) > group_of(unit_);
+  }
+
+  // Of weights on their way, whichever pass takes them.
+  void add_gather(const TraceEvent& event, EventTime time, std::int64_t change) {
+    if (event.scope.phase != Phase::gather || event.scope.unit < 0) return;
+    const bool turns =
+        is_ahead(event.scope) && kind_ == ReadKind::forward && event.scope.unit != first_unit_[1];
+    Lead& lead = gathered_[turns ? 0 : direction()][event.scope.unit];
+    if (change > 0) lead = {.bytes = change, .time = 0};
+    if (takes_time(event)) lead.time += time.end - time.start;
+  }
+
+  // The embedding stays unit 0.
+  int group_of(int unit) const {
+    return unit == 0 ? 0 : 1 + (unit - 1) / static_cast<int>(stage_.group);
+  }
+
+  void add(const TraceEvent& event, EventTime time, std::int64_t change) {
+    add_gather(event, time, change);
+    if (is_ahead(event.scope)) {
+      if (change > 0) ahead_[event.id] = change;
+      return;
+    }
+    Segment more{.net = moves_window(event, change) ? 0 : change};
+    if (computes(event) && event.type == EventType::wait && computed_) {
+      const std::int64_t from = std::exchange(*computed_, std::max(*computed_, end_of_compute()));
+      if (!is_staged() || (worked_ && !on_host_)) more.time = *computed_ - from;
+    }
+    if (takes_time(event)) add_time(event, time, more);
+    for (Segment* const into : {&pieces_.back().segment, &pieces_.back().tail}) {
+      *into = then(*into, more);
+      into->peak = std::max(into->peak, into->net + window_);
+    }
+  }
+
+  // What goes to the host is waited for there: of a pipeline's passes the work alone.
+  void add_time(const TraceEvent& event, EventTime time, Segment& more) {
+    const std::int64_t took = time.end - time.start;
+    if (computes(event)) {
+      if (!computed_) pass_start_ = time.start;
+      const std::int64_t from = computed_.value_or(time.start);
+      computed_ = std::max(from, time.end);
+      more.time = *computed_ - (is_staged() && on_host_ ? std::max(from, time.start) : from);
+      worked_ = worked_ || event.scope.unit >= 0;
+      facts_.passes_begin = std::min(facts_.passes_begin, time.start);
+      return;
+    }
+    if (computed_ && (runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host))) {
+      host_until_ = std::max(host_until_, pass_start_);
+      more.host = std::max<std::int64_t>(0, time.end - host_until_);
+      host_until_ += more.host;
+    }
+    const bool fetches = is_staged() && runs_on(event, StreamId::copy_in);
+    if ((!fetches && !runs_on(event, StreamId::communication)) || is_lead(event)) return;
+    more.sent = took;
+    const bool copies = event.type == EventType::collective &&
+                        event.axis == static_cast<std::uint8_t>(Axis::replicate);
+    if (copies) more.once = took;
+  }
+
+  std::int64_t end_of_compute() const {
+    return stream_end_[static_cast<std::size_t>(StreamId::compute)];
+  }
+
+  // Gathered weights and buckets of gradients are there once, however many micro-batches are on
+  // their way.
+  bool moves_window(const TraceEvent& event, std::int64_t change) {
+    if (change > 0) {
+      const auto tag = static_cast<MemoryTag>(event.kind);
+      if (tag != MemoryTag::parameter && tag != MemoryTag::communication) return false;
+      in_window_.insert(event.id);
+    } else if (change == 0 || ahead_.erase(event.id) > 0) {
+      return change != 0;
+    } else if (in_window_.erase(event.id) == 0) {
+      return false;
+    }
+    window_ += change;
+    return true;
+  }
+
+  // Later micro-batches stand for those before, the first and the last for themselves.
+  void end_pass() {
+    if (pieces_.empty()) return;
+    if (computed_) {
+      pieces_.back().segment.late = std::max<std::int64_t>(0, host_until_ - *computed_);
+    }
+    const auto keep = [&](StagePass pass) {
+      facts_.passes[static_cast<std::size_t>(pass)] = pieces_;
+    };
+    PassPieces* const usual = [&] {
+      const StagePass pass = kind_ == ReadKind::forward    ? StagePass::forward
+                             : kind_ == ReadKind::backward ? StagePass::backward
+                                                           : StagePass::weight;
+      return &facts_.passes[static_cast<std::size_t>(pass)];
+    }();
+    if (kind_ == ReadKind::forward) {
+      if (micro_ == 0) keep(StagePass::first_forward);
+      *usual = pieces_;
+    } else {
+      // The newest is the last so far; the one before it is a usual one.
+      const StagePass last =
+          kind_ == ReadKind::backward ? StagePass::last_backward : StagePass::last_weight;
+      PassPieces& newest = facts_.passes[static_cast<std::size_t>(last)];
+      *usual = newest.empty() ? pieces_ : newest;
+      newest = pieces_;
+    }
+    pieces_.clear();
+    micro_ = -1;
+    kind_ = ReadKind::step;
+  }
+
+  struct Asked {
+    TraceEvent event;
+    EventTime time;
+    std::int64_t change = 0;
+  };
+
+  const RecordedStage& stage_;
+  StageFacts facts_;
+  std::int64_t held_ = 0;
+  std::array<std::int64_t, kStreams> stream_end_{};
+  std::unordered_map<std::int64_t, std::int64_t> recorded_;  // by event id
+  std::vector<Asked> asked_;                                 // for the pass to come
+  std::unordered_set<std::int64_t> in_window_;               // addresses
+  std::int64_t window_ = 0;
+  std::map<std::int64_t, std::int64_t> ahead_;   // bytes by address
+  std::array<std::map<int, Lead>, 2> gathered_;  // by unit; as StageWeights
+  std::array<int, 2> first_unit_{-1, -1};        // of a pass, likewise
+  int unit_ = -1;                                // that the pass has come to
+  int lead_unit_ = kNoUnit;                      // whose weights it asked for first
+  bool worked_ = false;                          // in a unit
+  bool begun_ = false;
+  std::int64_t pass_start_ = 0, host_until_ = 0;
+  bool on_host_ = false;  // micro-batches add up gradients there
+  ReadKind kind_ = ReadKind::step;
+  int micro_ = -1;
+  std::optional<std::int64_t> computed_;
+  PassPieces pieces_;
+};
+
+}  // namespace
+
+StageFacts read_stage(const RecordedStage& stage) { return StageReader(stage).read(); }
+
+}  // namespace zl::sim

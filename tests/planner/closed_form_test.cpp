@@ -1,0 +1,139 @@
+// Closed forms beside the recordings of random plans: bytes, seconds, bounds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "scenarios/files/clusters.h"
+#include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/plan_candidates.h"
+#include "scenarios/planner/plan_profiles.h"
+#include "scenarios/run/simulate.h"
+#include "tests/planner/requests.h"
+
+namespace zl {
+namespace {
+
+using test::small_request;
+
+struct Compared {
+  double memory = 0, time = 0;         // closed form over recording
+  double bound = 0, memory_bound = 0;  // likewise of the closed form
+  bool is_exact = false;
+  bool is_near = false;  // a pipeline that adds up gradients on the host
+  std::string name;
+};
+
+// Of automatic recomputation some number.
+std::int64_t blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
+                       const sim::PlanPoint& point, std::int64_t index) {
+  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return 0;
+  const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+  return 1 + index % (request.scenario.model.layers / stages - 1);
+}
+
+// What a search does with one point, beside its recording without limits.
+std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace& space,
+                                const sim::ClusterSpec& cluster, PlanProfiles& profiles,
+                                std::int64_t index, sim::PlanRules& rules) {
+  const sim::PlanPoint point = space.at(index);
+  const auto division = space.division(point);
+  if (!sim::is_canonical(space, point) || !division || !rules.allows(point, *division)) {
+    return std::nullopt;
+  }
+  profiles.prepare(std::vector<DividedPoint>{{point, *division}});
+  const std::int64_t blocks = blocks_of(request, space, point, index);
+  const sim::ClosedForm form = *profiles.closed_form(point, *division, blocks);
+  DeviceProperties device = sim::device_properties(cluster);
+  device.memory = device.host_memory = 0;
+  const Strategy strategy = space.strategy(point, blocks);
+  const Recording recording =
+      record_run(request.scenario, strategy, device, program_options(request.scenario));
+  const RunResult result = price_run(request.scenario, recording, cluster);
+  Compared found;
+  found.memory = static_cast<double>(form.memory) / static_cast<double>(result.peak_device.total());
+  found.time = static_cast<double>(form.time) * 1e-12 / result.step_time.median;
+  found.is_exact = form.is_exact;
+  found.is_near = strategy.pipeline.ranks > 1 && strategy.offload.any();
+  std::vector<PlanCandidate> alone{{point, *division, {}}};
+  PlanBounder bounder(request.scenario, cluster, space, profiles);
+  bounder.bound(alone, form.memory);
+  found.bound = static_cast<double>(bounder.time_of(alone[0])) / static_cast<double>(form.time);
+  found.memory_bound =
+      static_cast<double>(alone[0].least.memory) / static_cast<double>(form.memory);
+  found.name =
+      "zero-" + std::to_string(strategy.zero.stage) + " tp" +
+      std::to_string(strategy.tensor.ranks) + (strategy.tensor.sequence_parallel ? "sp" : "") +
+      " pp" + std::to_string(strategy.pipeline.ranks) + " x" +
+      std::to_string(strategy.pipeline.virtual_stages) + " " + name_of(strategy.pipeline.schedule) +
+      " copies " + std::to_string(strategy.zero.replicas) + " micro " +
+      std::to_string(strategy.micro_batch) + " of " +
+      std::to_string(strategy.gradient_accumulation) + " recompute " +
+      recompute_text(strategy.recompute) + (strategy.offload.any() ? " offload" : "");
+  return found;
+}
+
+std::vector<Compared> compare_random(const PlanRequest& request, std::size_t count, unsigned seed) {
+  const sim::ClusterSpec cluster = scenario_cluster(request.scenario);
+  const sim::PlanSpace space = plan_space(request);
+  PlanProfiles profiles(request.scenario, cluster, space);
+  sim::PlanRules rules(request.scenario.model, space, request.scenario.run.sequence_length);
+  std::mt19937_64 random(seed);
+  std::vector<Compared> all;
+  while (all.size() < count) {
+    const auto index =
+        static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.size()));
+    if (auto found = compare(request, space, cluster, profiles, index, rules)) {
+      all.push_back(std::move(*found));
+    }
+  }
+  return all;
+}
+
+// ZL_RANDOM_PLANS: so many in all, each printed with what its closed form says.
+std::size_t plans_of_each(std::size_t requests, std::size_t usual) {
+  const char* const wanted = std::getenv("ZL_RANDOM_PLANS");
+  if (wanted == nullptr) return usual;
+  return (static_cast<std::size_t>(std::atoll(wanted)) + requests - 1) / requests;
+}
+
+double at_share(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
+  const std::vector<PlanRequest> requests{small_request(8, 8, 48), small_request(8, 12, 48),
+                                          small_request(16, 16, 64)};
+  const std::size_t count = plans_of_each(requests.size(), 40);
+  std::vector<double> errors, near_errors;
+  for (const PlanRequest& request : requests) {
+    for (const Compared& each : compare_random(request, count, 7)) {
+      EXPECT_EQ(each.memory, 1.0) << each.name;
+      EXPECT_LE(each.bound, 1.01) << each.name;
+      EXPECT_LE(each.memory_bound, 1.0) << each.name;
+      (each.is_near ? near_errors : errors).push_back(std::abs(each.time - 1));
+      if (std::getenv("ZL_RANDOM_PLANS") == nullptr) continue;
+      std::printf("PLAN %.5f %.5f %d %s\n", each.memory, each.time, each.is_exact ? 1 : 0,
+                  each.name.c_str());
+    }
+  }
+  std::ranges::sort(errors);
+  std::ranges::sort(near_errors);
+  std::printf(
+      "%zu plans, time off by: median %.2f %%, nine in ten %.2f %%, 99 in 100 %.2f %%, "
+      "worst %.2f %%\n",
+      errors.size(), 100 * at_share(errors, 0.5), 100 * at_share(errors, 0.9),
+      100 * at_share(errors, 0.99), 100 * errors.back());
+  EXPECT_LT(at_share(errors, 0.5), 0.01);
+  EXPECT_LT(at_share(errors, 0.9), 0.05);
+  EXPECT_LT(near_errors.back(), 0.4);
+}
+
+}  // namespace
+}  // namespace zl
