@@ -292,9 +292,8 @@ Report collect_report(Store& store, const std::string& database, const ReportFil
   for (std::size_t i = 0; i < families.size(); ++i) {
     report.scenarios.push_back(collect_scenario(names[i], std::move(families[i])));
   }
-  if (filter.scenario.empty() && filter.strategies.empty()) {
-    report.published = published_section(store.published());
-  }
+  const bool is_whole = filter.scenario.empty() && filter.strategies.empty();
+  if (is_whole) report.published = published_section(store.published());
   return report;
 }
 

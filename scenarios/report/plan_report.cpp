@@ -76,7 +76,8 @@ ReportSection launch_section(const PlanRequest& request, const Plan& plan) {
     ReportPart part{.heading = name_of(software), .text = {}, .svg = {}, .table = {}};
     try {
       const LaunchFile file = write_launch(software, strategy, launch_facts(request.scenario));
-      for (const std::string& note : file.notes) part.text += (part.text.empty() ? "" : "; ") + note;
+      for (const std::string& note : file.notes)
+        part.text += (part.text.empty() ? "" : "; ") + note;
       part.code = file.text;
     } catch (const Error& error) {
       part.text = error.what();
