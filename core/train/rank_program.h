@@ -66,7 +66,7 @@ struct ProgramOptions {
 };
 
 inline constexpr std::int64_t kSteadySteps = 4;
-inline constexpr int kSteadyRounds = 4;
+inline constexpr int kSteadyRounds = 5;  // buffers of weights in files go around until then
 // Micro-batches of an executed step whose events are held and timed, beside the last.
 inline constexpr int kTimedRounds = 16;
 // Of a pipeline's ranks, for fold(): enough for a picture of what goes on.

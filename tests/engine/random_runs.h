@@ -109,7 +109,7 @@ inline Strategy random_strategy(Draw& draw) {
       OptimizerKind::onebit_adam, OptimizerKind::zero_one_adam, OptimizerKind::onebit_lamb});
   s.optimizer.onebit.freeze_step = draw.of({1, 2});
   s.micro_batch = draw.of({1, 1, 2, 3});
-  s.gradient_accumulation = draw.of({1, 1, 2, 3, 7});
+  s.gradient_accumulation = draw.of({1, 1, 2, 3, 12});
   s.gradient_clipping = draw.one_in(2) ? 1.0 : 0.0;
   if (draw.one_in(3)) s.precision.communication_dtype = s.precision.compute_dtype;
   s.loss_scaler.initial_scale_power = draw.of({8, 16, 20});
