@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -152,8 +153,10 @@ void tell_of_length(const GenerationRequest& request) {
 
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
-  const sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
-  if (request.ranks > cluster.devices) {
+  sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
+  if (cluster.compute_is_host) {  // as many ranks as there are to be
+    cluster = sim::with_devices(std::move(cluster), request.ranks);
+  } else if (request.ranks > cluster.devices) {
     throw Error(ErrorCode::usage, "--ranks: " + std::to_string(request.ranks) +
                                       " are more than the " + std::to_string(cluster.devices) +
                                       " devices of --cluster " + speaker.scenario.cluster);

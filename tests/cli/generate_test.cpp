@@ -164,20 +164,22 @@ TEST(Generate, PrintsThePromptAndWhatFollows) {
 TEST(Generate, APredictionHasTheMemoryOfTheRealOne) {
   const Home home;
   const std::string folder = saved_model(home, "model");
-  const auto run = [&](const std::string& backend) {
-    const Output output =
-        zerolab(home, {"generate", "--model", folder, "--prompt", "In the beginning",
-                       "--max-tokens", "8", "--ignore-end", "--backend", backend, "-o", "json"});
-    EXPECT_EQ(output.code, 0) << output.err;
-    return nlohmann::json::parse(output.out);
-  };
-  const nlohmann::json real = run("cpu"), predicted = run("sim");
-  for (const char* key : {"peak_device_bytes", "kv_cache_bytes", "reserved_bytes", "weight_bytes",
-                          "prompt_tokens", "output_tokens", "decoded_tokens"}) {
-    EXPECT_EQ(real[key], predicted[key]) << key;
+  for (const char* ranks : {"1", "2"}) {
+    const auto run = [&](const std::string& backend) {
+      const Output output = zerolab(
+          home, {"generate", "--model", folder, "--prompt", "In the beginning", "--max-tokens", "8",
+                 "--ignore-end", "--ranks", ranks, "--backend", backend, "-o", "json"});
+      EXPECT_EQ(output.code, 0) << output.err;
+      return nlohmann::json::parse(output.out);
+    };
+    const nlohmann::json real = run("cpu"), predicted = run("sim");
+    for (const char* key : {"peak_device_bytes", "kv_cache_bytes", "reserved_bytes", "weight_bytes",
+                            "prompt_tokens", "output_tokens", "decoded_tokens"}) {
+      EXPECT_EQ(real[key], predicted[key]) << key << ", ranks " << ranks;
+    }
+    EXPECT_GT(predicted["first_token"]["seconds"], 0);
+    EXPECT_GE(predicted["decode"]["high"], predicted["decode"]["seconds"]);
   }
-  EXPECT_GT(predicted["first_token"]["seconds"], 0);
-  EXPECT_GE(predicted["decode"]["high"], predicted["decode"]["seconds"]);
 }
 
 // Rotary positions have no end of their own.
