@@ -13,6 +13,7 @@
 
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/fit_software.h"
+#include "scenarios/published/record_published.h"
 #include "scenarios/published/validate.h"
 #include "scenarios/published/validate_tables.h"
 
@@ -152,6 +153,30 @@ TEST(Published, ASourceLeftOutIsWithinWhatTheOthersGive) {
     }
     EXPECT_GE(within / all, 0.85) << software;
   }
+}
+
+// Four stages of eight copies each, with gradients of several buckets: where they are reduced
+// within the last passes, every stage waits for those behind it.
+TEST(Published, PipelinesThatReduceLastDoNotWaitForEachOthersGradients) {
+  const auto seconds = [](const char* gpus, bool reduces_last) {
+    const std::vector<PublishedRun> runs = read_published(
+        std::string("id,source,software,gpu,gpus_per_node,n_gpus,layers,hidden,heads,seq,"
+                    "global_batch,micro_batch,pp,precision,measured_quantity,value,unit\n"
+                    "x,x,megatron-deepspeed-2021,a100-80,4,") +
+            gpus + ",16,8192,64,2048," + std::to_string(std::stoi(gpus) * 2) +
+            ",1,4,fp16,iteration_time,1000,s\n",
+        "runs.csv");
+    Scenario scenario = *express(runs[0]).scenario;
+    Scenario plain = scenario;
+    plain.run.software = kOwnSoftware;
+    sim::Software software = load_software(runs[0].software);
+    software.kernels.reduces_last = reduces_last;
+    return price_published(record_published(std::move(scenario)),
+                           with_software(scenario_cluster(plain), software))
+        .seconds;
+  };
+  EXPECT_LT(1.05 * seconds("32", true), seconds("32", false));
+  EXPECT_NEAR(seconds("4", true) / seconds("4", false), 1, 0.02) << "nothing is reduced";
 }
 
 // A step of a GPT of 7 billion parameters on so many GPUs, as many tokens a GPU whatever the
