@@ -13,6 +13,7 @@
 
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/fit_software.h"
+#include "scenarios/published/record_published.h"
 #include "scenarios/published/validate.h"
 #include "scenarios/published/validate_tables.h"
 
@@ -156,6 +157,70 @@ TEST(Published, ASourceLeftOutIsWithinWhatTheOthersGive) {
       }
     }
     EXPECT_GE(within / all, 0.85) << software;
+  }
+}
+
+// Four stages of eight copies each, with gradients of several buckets: where they are reduced
+// within the last passes, every stage waits for those behind it.
+TEST(Published, PipelinesThatReduceLastDoNotWaitForEachOthersGradients) {
+  const auto seconds = [](const char* gpus, bool reduces_last) {
+    const std::vector<PublishedRun> runs = read_published(
+        std::string("id,source,software,gpu,gpus_per_node,n_gpus,layers,hidden,heads,seq,"
+                    "global_batch,micro_batch,pp,precision,measured_quantity,value,unit\n"
+                    "x,x,megatron-deepspeed-2021,a100-80,4,") +
+            gpus + ",16,8192,64,2048," + std::to_string(std::stoi(gpus) * 2) +
+            ",1,4,fp16,iteration_time,1000,s\n",
+        "runs.csv");
+    Scenario scenario = *express(runs[0]).scenario;
+    Scenario plain = scenario;
+    plain.run.software = kOwnSoftware;
+    sim::Software software = load_software(runs[0].software);
+    software.kernels.reduces_last = reduces_last;
+    return price_published(record_published(std::move(scenario)),
+                           with_software(scenario_cluster(plain), software))
+        .seconds;
+  };
+  EXPECT_LT(1.05 * seconds("32", true), seconds("32", false));
+  EXPECT_NEAR(seconds("4", true) / seconds("4", false), 1, 0.02) << "nothing is reduced";
+}
+
+// A step of a GPT of 7 billion parameters on so many GPUs, as many tokens a GPU whatever the
+// sequence.
+std::vector<double> seconds_of(const std::string& software, const std::string& gpu,
+                               const std::vector<std::pair<int, int>>& sequence_and_gpus) {
+  std::string text =
+      "id,source,software,gpu,gpus_per_node,n_gpus,layers,hidden,heads,seq,micro_batch,zero_stage,"
+      "recompute,precision,measured_quantity,value,unit\n";
+  for (const auto& [sequence, gpus] : sequence_and_gpus) {
+    text += "x,x," + software + "," + gpu + ",8," + std::to_string(gpus) + ",32,4096,32," +
+            std::to_string(sequence) + "," + std::to_string(65536 / sequence) +
+            ",3,full,bf16,iteration_time,1000,s\n";
+  }
+  const std::vector<PublishedRun> runs = read_published(text, "runs.csv");
+  std::vector<double> seconds;
+  for (const Judged& each : judge_published(runs)) seconds.push_back(each.predicted);
+  return seconds;
+}
+
+// Of runs that nobody has published: from 512 to 65,536 tokens a longer sequence takes longer, and
+// no more than its attention; from 8 to 512 GPUs of a fast network a step hardly changes; nothing
+// is faster than the best products of its GPU.
+TEST(Published, PredictionsAreSmoothInSequenceAndGpus) {
+  for (const char* software : {"torch-fsdp1-2023", "torch-fsdp2-compile"}) {
+    for (const char* gpu : {"a100-80", "h100"}) {
+      const std::vector<double> by_sequence =
+          seconds_of(software, gpu, {{512, 8}, {2048, 8}, {8192, 8}, {32768, 8}, {65536, 8}});
+      for (std::size_t i = 1; i < by_sequence.size(); ++i) {
+        EXPECT_GT(by_sequence[i], by_sequence[i - 1]) << software << gpu << i;
+        EXPECT_LT(by_sequence[i], 3 * by_sequence[i - 1]) << software << gpu << i;
+      }
+      const std::vector<double> by_gpus =
+          seconds_of(software, gpu, {{2048, 8}, {2048, 32}, {2048, 128}, {2048, 512}});
+      for (const double seconds : by_gpus) EXPECT_NEAR(seconds / by_gpus[0], 1, 0.05) << software;
+      const sim::ComputeRate rate = load_cluster(gpu).device.rate(DType::bf16);
+      const double flops = 8.0 * 6.4e9 * 65536;  // recomputed
+      EXPECT_LT(flops / by_sequence[0], rate.peak * rate.efficiency) << software << gpu;
+    }
   }
 }
 

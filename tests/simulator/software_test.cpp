@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/ops/op.h"
 #include "simulator/cost/attention_curves.h"
+#include "simulator/cost/collective.h"
 #include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 #include "tests/simulator/trace_builder.h"
@@ -140,6 +141,32 @@ TEST(Software, TheHostIssuesOpsAndEndsStepsMoreSlowly) {
   EXPECT_EQ(model.issue_picoseconds(event), 18 * kMillisecond) << "nine kernels";
   event.type = EventType::collective;
   EXPECT_EQ(model.issue_picoseconds(event), 7 * kMillisecond);
+}
+
+// Two nodes of eight: eight adapters a node, or as many as the software keeps busy.
+TEST(Software, ARingUsesTheAdaptersThatItsSoftwareKeepsBusy) {
+  ClusterSpec cluster = plain_cluster(16);
+  cluster.node_devices = 8;
+  cluster.intra.bandwidth = 1e15;
+  const Placement both = place(16, 1, 8);
+  EXPECT_DOUBLE_EQ(ring_rate(both, cluster), 8 * cluster.inter.rate());
+  cluster.device.software.adapters = 1.5;
+  EXPECT_DOUBLE_EQ(ring_rate(both, cluster), 1.5 * cluster.inter.rate());
+  EXPECT_DOUBLE_EQ(ring_rate(place(8, 1, 8), cluster), cluster.intra.rate()) << "within a node";
+}
+
+TEST(Software, OperatorsTimedApartWaitForTheHostEach) {
+  TraceBuilder trace;
+  for (int i = 0; i < 3; ++i) trace.op(kMain, 0.001);
+  const ClusterSpec cluster =
+      timed_apart(with_software(plain_cluster(), parse_software(kText, "half.json")));
+  EXPECT_EQ(price(trace.trace, cluster).total, 6 * kMillisecond) << "and no end of the step";
+  TraceEvent message;
+  message.type = EventType::message;
+  Software slow = parse_software(kText, "half.json");
+  slow.kernels.message_host_seconds = 3e-3;
+  const ClusterSpec pipeline = with_software(plain_cluster(), slow);
+  EXPECT_EQ(CostModel(pipeline).issue_picoseconds(message), 3 * kMillisecond);
 }
 
 TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
