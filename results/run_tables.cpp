@@ -26,30 +26,15 @@ Table flat_table(std::span<const RunResult> results) {
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
     table.columns.push_back({std::string(name_of(static_cast<MemoryTag>(i))) + "_bytes"});
   }
-  for (const char* name : {"wire_bytes_per_step",
-                           "host_bytes",
-                           "nvme_bytes",
-                           "reserved_bytes",
-                           "needed_reserved_bytes",
-                           "needed_in_use_bytes",
-                           "needed_host_bytes",
-                           "needed_nvme_bytes",
-                           "device_capacity_bytes",
-                           "fits",
-                           "software_in_use_bytes",
-                           "software_device_bytes",
-                           "software_low_bytes",
-                           "software_high_bytes",
-                           "model",
-                           "cluster",
-                           "software",
-                           "precision",
-                           "sequence_length",
-                           "micro_batch",
-                           "gradient_accumulation",
-                           "tokens_per_step",
-                           "data",
-                           "priced_from"}) {
+  for (const char* name :
+       {"wire_bytes_per_step", "host_bytes", "nvme_bytes", "reserved_bytes",
+        "needed_reserved_bytes", "needed_in_use_bytes", "needed_host_bytes", "needed_nvme_bytes",
+        "device_capacity_bytes", "model", "cluster", "software", "precision", "sequence_length",
+        "micro_batch", "gradient_accumulation", "tokens_per_step", "data", "priced_from"}) {
+    table.columns.push_back({name});
+  }
+  for (const char* name : {"fits", "software_in_use_bytes", "software_device_bytes",
+                           "software_low_bytes", "software_high_bytes"}) {
     table.columns.push_back({name});
   }
   for (const RunResult& run : results) {
@@ -81,11 +66,6 @@ Table flat_table(std::span<const RunResult> results) {
       row.push_back(needs ? Cell(need) : Cell());
     }
     row.push_back(known_count(run.device_capacity));
-    row.push_back(judges_memory(run) ? Cell(std::string(name_of(fits(run)))) : Cell());
-    const HeldBySoftware& held = run.software_held;
-    for (const std::int64_t count : {held.in_use, held.device, held.low, held.high}) {
-      row.push_back(known_count(count));
-    }
     for (const std::string* text :
          {&setup.model, &setup.cluster, &setup.software, &run.precision}) {
       row.push_back(known_text(*text));
@@ -96,6 +76,11 @@ Table flat_table(std::span<const RunResult> results) {
     }
     row.push_back(known_text(setup.data));
     row.push_back(known_text(run.priced_from));
+    row.push_back(judges_memory(run) ? Cell(std::string(name_of(fits(run)))) : Cell());
+    const HeldBySoftware& held = run.software_held;
+    for (const std::int64_t count : {held.in_use, held.device, held.low, held.high}) {
+      row.push_back(known_count(count));
+    }
   }
   return table;
 }

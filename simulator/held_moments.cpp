@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/ops/kinds.h"
+
 namespace zl::sim {
 namespace {
 
@@ -16,6 +18,23 @@ HeldParts before_backward(const HeldProgram& p) {
                      p.element.compute * p.head_parameters()});
   }
   add_gathered(p, 1, parts);
+  add_gradients(p, 0, parts);
+  return parts;
+}
+
+// The last block's MLP goes forward: of blocks that are computed again, too, the 16-bit copies stay
+// until autocast ends.
+HeldParts at_forward(const HeldProgram& p) {
+  HeldParts parts = state_parts(p);
+  add_kept(p, p.layers, false, parts);
+  std::int64_t again = 0;
+  for (std::int64_t layer = 0; layer < p.layers; ++layer) again += p.is_again(layer) ? 1 : 0;
+  parts.push_back({MemoryTag::activation, "16-bit copies of recomputed blocks",
+                   again * p.element.compute * p.block_matrices()});
+  const std::int64_t width = is_gated(p.model.activation) ? 3 : 2;
+  const std::int64_t stream = (2 * p.element.stream + p.element.compute) * p.model.hidden;
+  parts.push_back({MemoryTag::activation, "forward of the MLP",
+                   (stream + width * p.element.compute * p.model.ffn) * p.tokens});
   add_gradients(p, 0, parts);
   return parts;
 }
@@ -166,6 +185,8 @@ HeldParts at_step(const HeldProgram& p) {
 }  // namespace
 
 void backward_moments(const HeldProgram& p, std::int64_t first_layer, const TakeMoment& take) {
+  const bool recomputes = p.strategy.recompute.mode != RecomputeMode::none;
+  if (p.element.casts && recomputes) take("forward of the last block", at_forward(p));
   if (p.has_head) {
     take("backward of the loss", at_loss(p));
     take("backward of the head", at_head(p));

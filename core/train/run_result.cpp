@@ -31,7 +31,8 @@ Fits fits(const RunResult& run) {
 
 std::int64_t bytes_that_must_fit(const RunResult& run) {
   if (run.software_held.is_known()) return run.software_held.device;
-  return run.need.reserved > 0 ? run.need.reserved : run.reserved_device;
+  const bool needed_more = run.outcome != Outcome::ok && run.need.reserved > 0;
+  return needed_more ? run.need.reserved : run.reserved_device;
 }
 
 std::int64_t TaggedBytes::total() const {

@@ -120,9 +120,10 @@ std::string reason(const RunResult& result) {
   if (need.empty() || result.outcome != Outcome::out_of_memory) {
     return std::string(name_of(result.outcome)) + ": " + result.message;
   }
-  log_debug(result.strategy + " on " + result.backend + ": " + result.message);
   const std::string of =
       result.device_capacity > 0 ? " into " + format_bytes(result.device_capacity) : std::string();
+  if (result.software_held.is_known()) return "does not fit" + of + ": " + result.message;
+  log_debug(result.strategy + " on " + result.backend + ": " + result.message);
   return "does not fit" + of + ": it " + need;
 }
 

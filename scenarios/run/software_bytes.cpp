@@ -46,7 +46,8 @@ std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
 HeldBySoftware SoftwareBytes::of_device() const {
   return {.in_use = held.total(),
           .device = held.device,
-          .low = times(low, held.device),
+          // Without what the allocator reserves beside them, which it can give back.
+          .low = times(low, held.total()) + held.device - held.reserved,
           .high = times(high, held.device),
           .when = held.when};
 }

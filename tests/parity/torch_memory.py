@@ -301,10 +301,7 @@ def cases():
     yield case("llama3.2-1b", "ddp", 2048, 2, precision="pure")
     yield case("llama3.2-1b", "ddp", 1024, 2, "full", precision="pure", chunks=8)
     yield case("llama3.2-1b", "fsdp2", 8192, 1, "selective", ranks=4)
-    yield case("llama3.2-1b", "fsdp2", 32768, 1, "selective", chunks=32)
     yield case("llama3-8b", "ddp", 4096, 1, "full", precision="pure")
-    yield case("llama3-8b", "fsdp2", 32768, 1, "full", chunks=32, ranks=64)
-    yield case("llama3-8b", "fsdp2", 16384, 1, "none", ranks=16)
 
 
 # The categories of both trackers, in this project's words.

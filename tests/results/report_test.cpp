@@ -38,6 +38,7 @@ RunResult simulated(const std::string& strategy) {
   run.step_time_low = 0.24;
   run.step_time_high = 0.28;
   run.tokens_per_second = 11757.789;
+  run.device_capacity = 16LL << 40;
   run.software_held = {.in_use = 14LL << 40,
                        .device = 16LL << 40,
                        .low = 15LL << 40,
