@@ -70,7 +70,7 @@ constexpr std::array<SoftwareLimits::Abilities, 8> kAbilities{{
      .recomputes = Recomputes::megatron},
     {.software = "megatron-deepspeed-2021",
      .has_tensor = true,
-     .states = stages({0, 1}),
+     .states = stages({0, 1, 2, 3}),
      .piped_states = stages({0, 1}),
      .schedules = Schedules::megatron,
      .recomputes = Recomputes::megatron_2021},

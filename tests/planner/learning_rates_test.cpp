@@ -1,0 +1,105 @@
+// Learning rates over a training in launch files, and what --software leaves of a search.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/error.h"
+#include "scenarios/files/strategy_file.h"
+#include "scenarios/launch/launch.h"
+#include "scenarios/launch/learning_rates.h"
+#include "scenarios/launch/megatron.h"
+#include "scenarios/launch/toml_document.h"
+#include "scenarios/launch/torchtitan.h"
+#include "scenarios/planner/plan.h"
+#include "tests/planner/requests.h"
+
+namespace zl {
+namespace {
+
+ScheduleConfig read_script(const std::string& rates) {
+  return import_megatron("--micro-batch-size 1 --lr 4e-4 " + rates, "a.sh", {.infer_ranks = true})
+      .strategy.schedule;
+}
+
+TEST(LearningRates, OfMegatronsScriptsAreSchedules) {
+  const ScheduleConfig cosine = read_script(
+      "--lr-decay-style cosine --lr-decay-iters 1000 --lr-warmup-iters 100 --min-lr 4e-5");
+  EXPECT_EQ(cosine.kind, ScheduleKind::warmup_cosine_lr);
+  EXPECT_EQ(cosine.total_num_steps, 1000);
+  EXPECT_EQ(cosine.warmup_num_steps, 100);
+  EXPECT_FALSE(cosine.warmup_log);
+  EXPECT_DOUBLE_EQ(cosine.cos_min_ratio, 0.1);
+  const ScheduleConfig line = read_script("--train-iters 500 --lr-warmup-fraction 0.1");
+  EXPECT_EQ(line.kind, ScheduleKind::warmup_decay_lr) << "linear is the default";
+  EXPECT_EQ(line.warmup_num_steps, 50);
+  EXPECT_EQ(line.total_num_steps, 500);
+  EXPECT_EQ(read_script("--lr-decay-style constant").kind, ScheduleKind::constant);
+  const ImportedStrategy unknown =
+      import_megatron("--micro-batch-size 1 --lr-decay-style WSD", "a.sh", {.infer_ranks = true});
+  EXPECT_EQ(unknown.strategy.schedule.kind, ScheduleKind::constant);
+  ASSERT_FALSE(unknown.warnings.empty());
+  EXPECT_NE(unknown.warnings.front().find("stays constant"), std::string::npos);
+}
+
+TEST(LearningRates, OfTorchtitanAreSchedules) {
+  if (!has_toml()) GTEST_SKIP() << "this build has no toml++";
+  const auto read = [](const std::string& toml) {
+    return import_torchtitan("[activation_checkpoint]\nmode = \"none\"\n" + toml, "c.toml",
+                             {.infer_ranks = true})
+        .strategy.schedule;
+  };
+  const ScheduleConfig line = read("[training]\nsteps = 1000\n[lr_scheduler]\nwarmup_steps = 20\n");
+  EXPECT_EQ(line.kind, ScheduleKind::warmup_decay_lr);
+  EXPECT_EQ(line.total_num_steps, 1000);
+  const ScheduleConfig cosine =
+      read("[lr_scheduler]\ndecay_type = \"cosine\"\nmin_lr_factor = 0.1\ntotal_steps = 300\n");
+  EXPECT_EQ(cosine.kind, ScheduleKind::warmup_cosine_lr);
+  EXPECT_EQ(cosine.total_num_steps, 300);
+  EXPECT_DOUBLE_EQ(cosine.cos_min_ratio, 0.1);
+  EXPECT_EQ(read("[lr_scheduler]\ndecay_ratio = 0.5\n").kind, ScheduleKind::constant)
+      << "a level part first";
+}
+
+TEST(LearningRates, ComeBackFromAScript) {
+  const PlanRequest request = test::small_request(8, 8, 64);
+  const LaunchFacts facts{
+      .model = request.scenario.model, .ranks = 8, .node_devices = 8, .sequence_length = 1024};
+  Strategy strategy =
+      load_strategy(
+          "zero-1",
+          {.ranks = 8, .precision = DType::bf16, .micro_batch = 1, .gradient_accumulation = 8})
+          .strategy;
+  const double peak = strategy.optimizer.lr;
+  for (const LearningRates& rates :
+       {LearningRates{.most = peak, .warmup = 30},
+        LearningRates{.way = LearningRates::Way::line, .most = peak, .warmup = 30, .steps = 400},
+        LearningRates{.way = LearningRates::Way::cosine,
+        .most = peak,
+        .last = 0.25 * peak,
+        .warmup = 30,
+        .steps = 400}}) {
+    strategy.schedule = *schedule_of(rates);
+    const std::string text = write_launch(LaunchSoftware::megatron, strategy, facts).text;
+    const ImportedStrategy back =
+        import_megatron(text, "a.sh", {.model = &facts.model, .infer_ranks = true});
+    EXPECT_TRUE(back.strategy.schedule == strategy.schedule) << text;
+  }
+  strategy.schedule.warmup_log = true;
+  EXPECT_THROW(write_launch(LaunchSoftware::megatron, strategy, facts), Error);
+}
+
+TEST(Software, LimitsAPlanToWhatItCanDo) {
+  PlanRequest request = test::small_request(8, 8, 32);
+  request.scenario.run.software = "deepspeed";
+  const Plans plans = find_plans(request);
+  ASSERT_FALSE(plans.best.empty());
+  for (const Plan& plan : plans.best) {
+    EXPECT_EQ(plan.strategy.strategy.tensor.ranks, 1);
+    EXPECT_EQ(plan.strategy.strategy.pipeline.ranks, 1);
+  }
+  request.limits = parse_limits("tensor=2");
+  EXPECT_THROW(find_plans(request), Error);
+}
+
+}  // namespace
+}  // namespace zl
