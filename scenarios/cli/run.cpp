@@ -20,6 +20,7 @@
 #include "scenarios/cli/software_memory_table.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/stored_run.h"
+#include "scenarios/run/strategy_bytes.h"
 
 namespace zl::cli {
 namespace {

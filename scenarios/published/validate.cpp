@@ -9,7 +9,7 @@
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/record_published.h"
-#include "scenarios/run/software_bytes.h"
+#include "scenarios/run/strategy_bytes.h"
 
 namespace zl {
 namespace {

@@ -9,6 +9,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/strategy_bytes.h"
 #include "simulator/cost/roofline.h"
 #include "simulator/memory_curve.h"
 

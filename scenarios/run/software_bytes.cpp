@@ -6,8 +6,6 @@
 
 #include "core/base/bytes.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/run/judge.h"
-#include "scenarios/run/resolve_recompute.h"
 
 namespace zl {
 namespace {
@@ -16,6 +14,20 @@ constexpr double kBar = 1.64;  // standard deviations: 9 in 10
 
 std::int64_t times(double factor, std::int64_t bytes) {
   return std::llround(factor * static_cast<double>(bytes));
+}
+
+}  // namespace
+
+std::int64_t SoftwareBytes::least() const { return times(low, held.total()); }
+std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
+
+HeldBySoftware SoftwareBytes::of_device() const {
+  return {.in_use = held.total(),
+          .device = held.device,
+          // Without what the allocator reserves beside them, which it can give back.
+          .low = times(low, held.total()) + held.device - held.reserved,
+          .high = times(high, held.device),
+          .when = held.when};
 }
 
 SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strategy) {
@@ -38,31 +50,6 @@ SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strate
   return {std::move(bytes), ""};
 }
 
-}  // namespace
-
-std::int64_t SoftwareBytes::least() const { return times(low, held.total()); }
-std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
-
-HeldBySoftware SoftwareBytes::of_device() const {
-  return {.in_use = held.total(),
-          .device = held.device,
-          // Without what the allocator reserves beside them, which it can give back.
-          .low = times(low, held.total()) + held.device - held.reserved,
-          .high = times(high, held.device),
-          .when = held.when};
-}
-
-SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strategy& asked) {
-  const std::string name = scenario_software(scenario);
-  if (name.empty() || name == kOwnSoftware) return {};
-  Strategy strategy = asked;
-  if (strategy.recompute.mode == RecomputeMode::automatic && strategy.recompute.blocks == 0) {
-    strategy = resolve_recompute(scenario, strategy,
-                                 simulated_device(scenario, scenario_cluster(scenario)));
-  }
-  return bytes_or_why(scenario, strategy);
-}
-
 HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved) {
   const auto bytes = bytes_or_why(scenario, resolved).bytes;
   return bytes ? bytes->of_device() : HeldBySoftware();
@@ -74,10 +61,6 @@ std::string refusal_text(const Scenario& scenario, const HeldBySoftware& held,
          format_bytes(held.low) + " to " + format_bytes(held.high) + "), " +
          format_bytes(held.device - capacity) + " more than the device's " +
          format_bytes(capacity) + ", most of it in the " + held.when;
-}
-
-std::optional<SoftwareBytes> software_bytes(const Scenario& scenario, const Strategy& strategy) {
-  return software_bytes_or_why(scenario, strategy).bytes;
 }
 
 }  // namespace zl

@@ -25,18 +25,17 @@ struct SoftwareBytes {
   HeldBySoftware of_device() const;
 };
 
-// Under the software that the scenario's simulated runs have. None: it is this core, its profile
-// says nothing of memory, or the closed form does not hold for the strategy.
-std::optional<SoftwareBytes> software_bytes(const Scenario& scenario, const Strategy& strategy);
-
-// The same, or why there is none, in words; both empty: it is this core.
+// Or why there is none, in words; both empty: it is this core.
 struct SoftwareBytesOrWhy {
   std::optional<SoftwareBytes> bytes;
   std::string why_not;
 };
-SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strategy& strategy);
+// Of a strategy whose recomputation is decided, under the software that the scenario's simulated
+// runs have. None: it is this core, its profile says nothing of memory, or the closed form does not
+// hold for the strategy.
+SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& resolved);
 
-// The same of a strategy whose recomputation is decided.
+// The same in short.
 HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved);
 
 // "torch-fsdp2 would hold 92.10 GiB (88.00 GiB to 97.00 GiB), 12.10 GiB more than the
