@@ -33,8 +33,7 @@ double positive(double value) { return value > 0 ? value : kNone; }
 // Every number but the name and the verdict.
 constexpr Metric kMetrics[] = {
     {"headroom", Unit::bytes, false, true,
-     "Device memory of one rank beside what its pool reserves; of what does not fit, what is "
-     "missing",
+     "Device memory of one rank beside what must fit; of what does not fit, what is missing",
      [](const Study& study, const StrategyStudy& s) {
        if (study.budget <= 0) return kNone;
        return static_cast<double>(study.budget - s.reserved());
@@ -44,7 +43,8 @@ constexpr Metric kMetrics[] = {
        return static_cast<double>(s.result.peak_device.total());
      }},
     {"reserved", Unit::bytes, false, false,
-     "What the pool of one rank reserves for that, in whole slabs: this must fit",
+     "What must fit: what the software would hold of a device, where that is known; else what the "
+     "pool of one rank reserves, in whole slabs",
      [](const Study&, const StrategyStudy& s) { return static_cast<double>(s.reserved()); }},
     {"host", Unit::bytes, false, false, "Highest host memory of one rank",
      [](const Study&, const StrategyStudy& s) {

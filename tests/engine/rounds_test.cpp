@@ -117,7 +117,7 @@ TEST(HeldRounds, MoreMicroBatchesAreNotMoreEventsOfAnExecutedRun) {
 TEST(HeldRounds, TheirEventsAreTimedAndTheLastRounds) {
   Strategy s = strategy(2);
   s.gradient_accumulation = 12;
-  const Trace trace = run_cpu(2, tiny_gpt2(), s, holding(4, 2)).trace;
+  const Trace trace = run_cpu(2, tiny_gpt2(), s, holding(kSteadyRounds, 2)).trace;
   std::set<std::size_t> folded;
   for (const Round& round : trace.rounds()) {
     for (std::size_t i = round.first; i < round.last; ++i) {
@@ -128,7 +128,7 @@ TEST(HeldRounds, TheirEventsAreTimedAndTheLastRounds) {
     }
     if (round.count > 1) folded.insert(static_cast<std::size_t>(round.count));
   }
-  EXPECT_EQ(folded, (std::set<std::size_t>{8}));
+  EXPECT_EQ(folded, (std::set<std::size_t>{12 - kSteadyRounds}));
 }
 
 // What differs among the micro-batches of a step is seen: the hash is not of a round's length

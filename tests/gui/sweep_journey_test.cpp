@@ -91,13 +91,15 @@ TEST(SweepJourney, AListInTheMeshIsATableOfEveryMesh) {
   EXPECT_EQ(sweep.field("schedule")->text(), "1f1b,zb-h1, zigzag");
 }
 
-// What the command line calls memory and headroom: what the pool reserves decides.
-TEST(SweepJourney, HeadroomIsOfReservedBytesInEveryTable) {
+// What the command line calls headroom: the bytes that decide are what the software would hold.
+TEST(SweepJourney, HeadroomIsOfTheBytesThatDecideInEveryTable) {
   test::Desk desk(test::llama_on_a_node());
   const Study& study = *desk.session.study();
   const StrategyStudy& three = *study.find("zero-3");
-  EXPECT_GT(three.reserved(), three.result.peak_device.total()) << "fragmentation";
-  const auto left = static_cast<double>(study.budget - three.result.reserved_device);
+  EXPECT_GT(three.result.reserved_device, three.result.peak_device.total()) << "fragmentation";
+  EXPECT_EQ(three.reserved(), three.result.software_held.device);
+  EXPECT_GT(three.reserved(), three.result.software_held.in_use);
+  const auto left = static_cast<double>(study.budget - three.reserved());
   const QAbstractItemModel& model = desk.window.strategies().model();
   int column = 0;
   while (model.headerData(column, Qt::Horizontal, Qt::DisplayRole) != "headroom") ++column;
@@ -108,7 +110,7 @@ TEST(SweepJourney, HeadroomIsOfReservedBytesInEveryTable) {
   bool found = false;
   for (const auto& row : fit->table()->table().rows) {
     found |= row[1] == Cell(std::string("ZeRO stage 0 → 3")) &&
-             row.back() == Cell(study.budget - three.result.reserved_device);
+             row.back() == Cell(study.budget - three.reserved());
   }
   EXPECT_TRUE(found);
 }

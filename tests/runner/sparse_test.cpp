@@ -11,7 +11,7 @@
 namespace zl {
 namespace {
 
-// Step times of the study's strategies.
+// Step times of the study's strategies; 0 of what the device cannot hold.
 std::map<std::string, double> step_times(std::int64_t sequence, const std::string& software) {
   ScenarioOverrides overrides;
   overrides.sequence_length = sequence;
@@ -20,7 +20,7 @@ std::map<std::string, double> step_times(std::int64_t sequence, const std::strin
   std::map<std::string, double> seconds;
   for (const ImportedStrategy& strategy : scenario.strategies) {
     const RunResult run = Runner().run(scenario, strategy, "sim");
-    EXPECT_EQ(run.outcome, Outcome::ok) << run.message;
+    EXPECT_TRUE(run.outcome == Outcome::ok || run.outcome == Outcome::out_of_memory);
     seconds[strategy.strategy.name] = run.step_time.median;
   }
   return seconds;
@@ -42,12 +42,19 @@ TEST(SparseOnGpus, IsAsFastAsPublished) {
   EXPECT_LT(before, 6.1 * 1.3);
 }
 
-// Four times the blocks and tokens for four times the length; dense attention takes nearly 16.
+// Four times the blocks and tokens for four times the length; dense attention takes nearly 16, or
+// is what software that keeps scores, or whole logits, cannot hold.
 TEST(SparseOnGpus, GrowsWithTheBlocksThatExist) {
-  for (const char* software : {"", "megatron-deepspeed-2021"}) {
+  for (const char* software : {"zerolab", "", "megatron-deepspeed-2021"}) {
     auto shorter = step_times(16384, software), longer = step_times(65536, software);
+    EXPECT_GT(shorter["dense"], 0) << software;
+    EXPECT_GT(longer["bigbird"], 0) << software;
     EXPECT_LT(longer["bigbird"], 4.1 * shorter["bigbird"]) << software;
-    EXPECT_GT(longer["dense"], 10 * shorter["dense"]) << software;
+    if (std::string(software) == "zerolab") {
+      EXPECT_GT(longer["dense"], 10 * shorter["dense"]);
+    } else {
+      EXPECT_EQ(longer["dense"], 0) << software;
+    }
   }
 }
 
