@@ -221,12 +221,12 @@ Linearized linearize(const sim::Software& software, const FitRuns& runs,
 
 sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
                           const std::vector<std::string>& keys) {
-  constexpr int kMostSteps = 12;
+  constexpr int kMostIterations = 12;
   const Target all = target(prior, runs, keys, nullptr);
   Point at{prior, errors_of(prior, runs), 0};
   at.loss = loss(all, at.software, at.errors);
   scan(all, at);
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMostIterations; ++step) {
     if (!improve(all, linearize(at.software, runs, keys), at)) break;
   }
   return at.software;
@@ -235,11 +235,11 @@ sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
 sim::Software fit_without(const std::string& group, const sim::Software& prior,
                           const sim::Software& fitted, const Linearized& there,
                           const FitRuns& runs) {
-  constexpr int kMostSteps = 5;
+  constexpr int kMostIterations = 5;
   const Target kept = target(prior, runs, there.keys, &group);
   Point at{fitted, errors_of(fitted, runs), 0};
   at.loss = loss(kept, at.software, at.errors);
-  for (int step = 0; step < kMostSteps && improve(kept, there, at); ++step) {
+  for (int step = 0; step < kMostIterations && improve(kept, there, at); ++step) {
   }
   return at.software;
 }
