@@ -1,7 +1,6 @@
 #include "results/checked_row.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <fmt/format.h>
 
 #include <limits>
 #include <utility>
@@ -9,13 +8,6 @@
 #include "core/base/text.h"
 
 namespace zl {
-
-Error damaged_row(const RowName& name, const std::string& column, const std::string& problem) {
-  return Error(ErrorCode::invalid,
-               fmt::format("{}: damaged: table {}, row {}, column {}: {}; restore a copy of the "
-                           "file, or delete the row with sqlite3",
-                           name.file, name.table, shortened(name.row), column, problem));
-}
 
 CheckedRow::CheckedRow(SQLite::Statement& statement, RowName name)
     : statement_(statement), name_(std::move(name)) {}

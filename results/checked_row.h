@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/error.h"
+#include "results/damaged_row.h"
 
 namespace SQLite {
 class Column;
@@ -13,13 +13,6 @@ class Statement;
 }  // namespace SQLite
 
 namespace zl {
-
-struct RowName {
-  std::string file, table, row;
-};
-
-// Error{invalid} "FILE: damaged: table T, row R, column C: PROBLEM; the fix".
-Error damaged_row(const RowName& name, const std::string& column, const std::string& problem);
 
 // Throw damaged_row() for values of another type or out of range.
 class CheckedRow {

@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/nearest.h"
-#include "results/checked_row.h"
+#include "results/damaged_row.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/report/published_section.h"

@@ -228,7 +228,7 @@ TEST(BlockTable, IsAsLongAsTheBlocksThatExist) {
   EXPECT_LT(words(4096), 3 * 8191);
 }
 
-std::string conflict(SparseAttentionConfig config, bool causal = true,
+std::string conflict(const SparseAttentionConfig& config, bool causal = true,
                      std::int64_t sequence = 256) {
   return sparse_conflict(config, causal, sequence);
 }

@@ -235,7 +235,7 @@ TEST(OffloadFaults, EveryFailedRequestEndsTheRunByName) {
 }
 
 TEST(OffloadConfig, RefusesWhatCannotWork) {
-  const auto message = [](Strategy s) -> std::string {
+  const auto message = [](const Strategy& s) -> std::string {
     try {
       check_offload(s);
     } catch (const Error& error) {

@@ -73,7 +73,7 @@ TEST(Tensor, KeepsItsBitsUnderRecomputationAndOffload) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       const bool gpt = model.family == "gpt2";
       const Strategy plain = cut(small(2, dtype), gpt ? 2 : 4, true);
-      const int ranks = gpt ? 4 : 4;
+      const int ranks = 4;
       const MeshRun reference = run_mesh(ranks, model, plain, 6);
       if (dtype != DType::f16) expect_learned(reference.result().loss, 0.95);
       for (const RecomputeMode mode : {RecomputeMode::full, RecomputeMode::selective}) {
