@@ -130,6 +130,27 @@ TEST(Plan, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_NE(plans.shortage.find("; a plan would fit "), std::string::npos) << plans.shortage;
 }
 
+// A batch that no mesh divides, and more devices than a model and its batch can use.
+TEST(Plan, RefusesABatchThatNoMeshDivides) {
+  struct Divided {
+    std::int64_t ranks, global_batch;
+    const char* limits;
+  };
+  for (const Divided& each : {Divided{8, 3, "tensor=1,pipeline=1"}, Divided{1024, 1, ""}}) {
+    PlanRequest request = small_request(each.ranks, 4, each.global_batch);
+    if (*each.limits != 0) request.limits = parse_limits(each.limits);
+    const std::string expected = "--global-batch: " + std::to_string(each.global_batch) +
+                                 " sequences cannot be divided over any mesh of " +
+                                 std::to_string(each.ranks) + " ranks";
+    try {
+      find_plans(request);
+      ADD_FAILURE() << expected;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find(expected), 0u) << error.what();
+    }
+  }
+}
+
 TEST(PlanLimits, RefuseWhatTheyDoNotKnow) {
   for (const char* text :
        {"tensors=2", "tensor<2", "tensor=two", "schedule=1f2b", "recompute<=1"}) {
