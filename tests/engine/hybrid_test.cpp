@@ -100,6 +100,38 @@ TEST(Hybrid, SendsWhatTheClosedFormsSay) {
   }
 }
 
+std::int64_t bytes_between_copies(const MeshRun& run) {
+  std::int64_t bytes = 0;
+  for (const Trace& trace : run.traces) {
+    for (const TraceEvent& event : trace.events()) {
+      const bool sends = event.type == EventType::collective && event.scope.step > 0;
+      const bool data = static_cast<Purpose>(event.purpose) == Purpose::data;
+      if (sends && data && static_cast<Axis>(event.axis) == Axis::replicate) {
+        bytes += event.wire_bytes;
+      }
+    }
+  }
+  return bytes;
+}
+
+// Each stage's shard is averaged once, however many stages a rank has: an eighth more at most, for
+// chunks that do not divide. (Backwards in halves average what lies between both halves' parts
+// twice.)
+TEST(Hybrid, EveryStageOfAPipelineIsAveragedOnce) {
+  ModelConfig model = tiny_llama();
+  model.layers = 4;
+  for (const int stage : {2, 3}) {
+    Strategy s = hybrid(stage, 2);
+    s.pipeline = {.ranks = 2, .schedule = PipelineKind::one_f_one_b};
+    const std::int64_t once = bytes_between_copies(record_mesh(8, model, s));
+    EXPECT_GT(once, 0);
+    s.pipeline = {.ranks = 2, .virtual_stages = 2, .schedule = PipelineKind::interleaved};
+    const std::int64_t bytes = bytes_between_copies(record_mesh(8, model, s));
+    EXPECT_GE(bytes, once);
+    EXPECT_LE(8 * bytes, 9 * once);
+  }
+}
+
 TEST(Hybrid, ThatCannotBeIsRefusedWithTheFix) {
   EXPECT_EQ(mesh_refusal(4, tiny_gpt2(), hybrid(3, 3)),
             "parallel.replicate: 3 does not divide the 4 data-parallel ranks; use 2 or 4");
