@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "simulator/cost/least_squares.h"
@@ -15,27 +15,29 @@ namespace {
 
 using Traces = std::vector<MeasuredTrace>;
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-RankCoefficients fit_ranks(int ranks, const Traces& traces, bool host_apart) {
+RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
-  const std::vector<Sample> samples = samples_of(traces, host_apart);
+  const bool has_own_cores = machine.shared_cores == 0 || ranks <= machine.shared_cores;
+  const std::vector<Sample> samples = samples_of(traces, !machine.compute_is_host, has_own_cores);
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype;
   };
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::find_if(
         first, samples.end(), [&](const Sample& sample) { return !same_line(*first, sample); });
-    const LinearCost line = fit_line({first, last});
     const auto dtype = static_cast<std::size_t>(first->dtype);
-    auto& ops = first->on_host ? entry.host_ops : entry.ops;
-    if (first->type == EventType::op) ops[first->kind][dtype] = line;
-    if (first->type == EventType::collective) entry.collectives[first->kind][dtype] = line;
-    const bool moves = first->type == EventType::copy || first->type == EventType::transfer;
-    if (moves) entry.routes[first->kind] = line;
+    if (first->type == EventType::op && first->on_host) {
+      entry.host_ops[first->kind][dtype] = fit_line({first, last});
+    } else if (first->type == EventType::op) {
+      std::tie(entry.ops[first->kind][dtype], entry.large_ops[first->kind][dtype]) =
+          fit_lines({first, last});
+    } else if (first->type == EventType::collective) {
+      std::tie(entry.collectives[first->kind][dtype], entry.large_collectives[first->kind][dtype]) =
+          fit_lines({first, last});
+    } else {
+      entry.routes[first->kind] = fit_line({first, last});
+    }
     first = last;
   }
   const HostGaps gaps = host_gaps(traces);
@@ -100,7 +102,7 @@ Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
   for (const MeasuredTrace& measured : traces) by_ranks[measured.ranks].push_back(measured);
   Calibration calibration;
   for (const auto& [ranks, group] : by_ranks) {
-    calibration.by_ranks.push_back(fit_ranks(ranks, group, !machine.compute_is_host));
+    calibration.by_ranks.push_back(fit_ranks(ranks, group, machine));
   }
   ClusterSpec cluster = machine;
   cluster.calibration = calibration;
@@ -152,7 +154,7 @@ double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
     }
   }
   predicted.erase(predicted.begin());  // the first step warms up
-  return mean(step_seconds(*measured.trace)) / mean(predicted) - 1;
+  return median(step_seconds(*measured.trace)) / mean(predicted) - 1;
 }
 
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine) {

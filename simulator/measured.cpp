@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "core/device/device.h"
@@ -65,7 +66,13 @@ struct Sum {
   double seconds = 0;
   std::int64_t count = 0;
 };
-using Shapes = std::map<Shape, Sum>;
+using Shapes = std::map<Shape, std::vector<double>>;
+
+// Of those that take not twenty times as long as the one in the middle.
+double undisturbed_mean(std::vector<double> values) {
+  std::erase_if(values, [limit = 20 * median(values)](double value) { return value > limit; });
+  return mean(values);
+}
 
 Shape shape_of(const TraceEvent& event) {
   double units = event.type == EventType::op ? event.flops : 0;
@@ -119,7 +126,18 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
 
 }  // namespace
 
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart) {
+double median(std::vector<double> values) {
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), half, values.end());
+  return *half;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart,
+                               bool without_disturbed) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
@@ -128,9 +146,8 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool ho
       if (!is_timed(event) || event.scope.step == warm_up) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        Sum& sum = (*table)[kind_of(event, host_apart)][shape_of(event)];
-        sum.seconds += seconds(event.timing.end_ns - event.timing.start_ns);
-        ++sum.count;
+        (*table)[kind_of(event, host_apart)][shape_of(event)].push_back(
+            seconds(event.timing.end_ns - event.timing.start_ns));
       }
     }
   }
@@ -138,9 +155,10 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool ho
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
     const auto& [type, on_host, index, dtype] = kind;
-    for (const auto& [shape, sum] : undisturbed == alone.end() ? shapes : undisturbed->second) {
+    for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
       samples.push_back({type, on_host, index, dtype, shape.first, shape.second,
-                         sum.seconds / static_cast<double>(sum.count), sum.count});
+                         without_disturbed ? undisturbed_mean(times) : mean(times),
+                         static_cast<std::int64_t>(times.size())});
     }
   }
   return samples;

@@ -16,14 +16,18 @@ struct MeasuredTrace {
   int run = 0;
 };
 
-// Mean time of the events of one kind and type that do the same amount of work.
+// Of at least one value.
+double mean(const std::vector<double>& values);
+double median(std::vector<double> values);
+
+// The time of the events of one kind and type that do the same amount of work.
 struct Sample {
   EventType type = EventType::op;
   bool on_host = false;  // an op of the host's stream, where it is told apart
   std::uint8_t kind = 0;
   DType dtype = DType::f32;
   double units = 0, bytes = 0;  // as LinearCost
-  double mean = 0;              // seconds
+  double seconds = 0;
   std::int64_t count = 0;
 };
 
@@ -35,7 +39,10 @@ struct HostGaps {
 // Ops, collectives, copies and file transfers after the first step, which warms up. Events that run
 // beside another stream's are left out unless there are no others of their kind and type. Sorted.
 // `host_apart`: the host's stream runs on other processors than the compute stream.
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart);
+// `without_disturbed`: what takes twenty times as long as usual was disturbed by others and is left
+// out; where ranks share their cores they disturb each other, and that is part of the work.
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart,
+                               bool without_disturbed);
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
 

@@ -47,7 +47,9 @@ Table rates_table(const sim::Calibration& calibration) {
   const auto add = [&](int ranks, const std::string& name, std::size_t dtype,
                        const sim::LinearCost& cost, bool flops) {
     if (cost.samples == 0) return;
-    table.rows.push_back({std::int64_t{ranks}, name,
+    const std::string from =
+        cost.from_bytes > 0 ? ", from " + readable(cost.from_bytes, Unit::bytes) : "";
+    table.rows.push_back({std::int64_t{ranks}, name + from,
                           std::string(name_of(static_cast<DType>(dtype))), cost.fixed,
                           flops ? inverse(cost.per_unit) : Cell(), inverse(cost.per_byte),
                           cost.spread, cost.samples});
@@ -56,10 +58,13 @@ Table rates_table(const sim::Calibration& calibration) {
     for (std::size_t dtype = 0; dtype < sim::kDTypes; ++dtype) {
       for (std::size_t op = 0; op < kOpKinds; ++op) {
         add(fitted.ranks, op_name(op), dtype, fitted.ops[op][dtype], true);
+        add(fitted.ranks, op_name(op), dtype, fitted.large_ops[op][dtype], true);
       }
       for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
         add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,
             fitted.collectives[kind][dtype], false);
+        add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,
+            fitted.large_collectives[kind][dtype], false);
       }
       for (std::size_t op = 0; op < kOpKinds; ++op) {
         add(fitted.ranks, std::string("host: ") + op_name(op), dtype, fitted.host_ops[op][dtype],

@@ -19,23 +19,30 @@ namespace {
 
 struct TrainingShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
+  const char* family = "gpt2";
+  bool brief = false;  // trained once under few styles: it takes long
 };
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
-// them in the catalogue: narrow to wide, short to long.
+// them in the catalogue: narrow to wide, short to long; for processors also one that fixed times
+// decide and, in both families, ones whose weights no cache holds.
 struct CalibrationPlan {
-  TrainingShape shapes[3];
+  std::vector<TrainingShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
   std::vector<int> ranks;  // measured where the caller names none
   const char* precision;   // likewise
   std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
 };
-const CalibrationPlan kCpuPlan = {
-    {{128, 4, 3, 192, 2, 320}, {192, 6, 4, 256, 2, 256}, {320, 10, 3, 256, 2, 384}},
-    1024,
-    {1, 2, 4},
-    "fp32",
-    3};
+const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
+                                   {192, 6, 4, 256, 2, 256},
+                                   {320, 10, 3, 256, 2, 384},
+                                   {48, 3, 2, 48, 1, 256, "llama"},
+                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true},
+                                   {832, 13, 2, 256, 1, 8192, "llama", true}},
+                                  1024,
+                                  {1, 2, 4},
+                                  "fp32",
+                                  3};
 const CalibrationPlan kGpuPlan = {
     {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
     8192,
@@ -60,6 +67,7 @@ struct Style {
 };
 constexpr int kPasses = 2;
 constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
+constexpr Style kBriefStyles[] = {{"zero-0", 0}, {"zero-3", 3}};
 constexpr Style kOnebit{"1-bit Adam", 0, false, true};
 constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
 constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
@@ -67,6 +75,7 @@ constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
 ModelConfig training_model(const TrainingShape& shape) {
   ModelConfig model;
   model.name = "calibration-" + std::to_string(shape.hidden);
+  model.family = shape.family;
   model.layers = shape.layers;
   model.hidden = shape.hidden;
   model.heads = shape.heads;
@@ -171,10 +180,15 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
   for (int pass = 0; pass < kPasses; ++pass) {
     for (const int ranks : all_ranks) {
       for (const std::string& precision : precisions) {
-        for (std::size_t i = 0; i < std::size(plan.shapes); ++i) {
+        for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
           const auto add = [&](const Style& style) {
             jobs.push_back({ranks, precision, plan.shapes[i], style});
           };
+          if (plan.shapes[i].brief && pass > 0) continue;
+          if (plan.shapes[i].brief) {
+            for (const Style& style : kBriefStyles) add(style);
+            continue;
+          }
           for (const Style& style : kStyles) add(style);
           if (pass > 0) continue;
           add(kOnebit);

@@ -41,15 +41,18 @@ LinearCost read_line(JsonObject& object) {
   line.per_byte = object.number("seconds_per_byte");
   line.spread = object.number("spread");
   line.samples = object.count("samples");
+  line.from_bytes = object.number("from_bytes", 0.0);
   return line;
 }
 
 Json write_line(const LinearCost& line) {
-  return {{"seconds", line.fixed},
-          {"seconds_per_unit", line.per_unit},
-          {"seconds_per_byte", line.per_byte},
-          {"spread", line.spread},
-          {"samples", line.samples}};
+  Json written = {{"seconds", line.fixed},
+                  {"seconds_per_unit", line.per_unit},
+                  {"seconds_per_byte", line.per_byte},
+                  {"spread", line.spread},
+                  {"samples", line.samples}};
+  if (line.from_bytes > 0) written["from_bytes"] = line.from_bytes;
+  return written;
 }
 
 std::vector<std::string> dtype_names() {
@@ -77,10 +80,11 @@ const Json& rows_at(JsonObject& object, const char* key) {
   return rows;
 }
 
-// Rows {"<kind_key>": name, "dtype": type, line}.
+// Rows {"<kind_key>": name, "dtype": type, line}. None where an older file has none.
 template <class Table>
 void read_table(JsonObject& object, const char* key, const char* kind_key,
-                const std::vector<std::string>& names, Table& table) {
+                const std::vector<std::string>& names, Table& table, bool is_new = false) {
+  if (is_new && object.find(key) == nullptr) return;
   const Json& rows = rows_at(object, key);
   const std::string where = object.path(key);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -145,21 +149,25 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   read_table(object, "ops", "op", op_names(), entry.ops);
   read_table(object, "collectives", "collective", collective_names(), entry.collectives);
   read_routes(object, entry.routes);
-  if (object.find("host_ops") != nullptr) {  // older files have none
-    read_table(object, "host_ops", "op", op_names(), entry.host_ops);
-  }
+  read_table(object, "host_ops", "op", op_names(), entry.host_ops, true);
+  read_table(object, "large_ops", "op", op_names(), entry.large_ops, true);
+  read_table(object, "large_collectives", "collective", collective_names(), entry.large_collectives,
+             true);
   object.finish();
   return entry;
 }
 
 Json write_ranks(const RankCoefficients& entry) {
-  return {{"ranks", entry.ranks},
-          {"seconds_per_event", entry.seconds_per_event},
-          {"seconds_per_step", entry.seconds_per_step},
-          {"ops", write_table("op", op_names(), entry.ops)},
-          {"host_ops", write_table("op", op_names(), entry.host_ops)},
-          {"collectives", write_table("collective", collective_names(), entry.collectives)},
-          {"routes", write_routes(entry.routes)}};
+  return {
+      {"ranks", entry.ranks},
+      {"seconds_per_event", entry.seconds_per_event},
+      {"seconds_per_step", entry.seconds_per_step},
+      {"ops", write_table("op", op_names(), entry.ops)},
+      {"large_ops", write_table("op", op_names(), entry.large_ops)},
+      {"host_ops", write_table("op", op_names(), entry.host_ops)},
+      {"collectives", write_table("collective", collective_names(), entry.collectives)},
+      {"large_collectives", write_table("collective", collective_names(), entry.large_collectives)},
+      {"routes", write_routes(entry.routes)}};
 }
 
 }  // namespace

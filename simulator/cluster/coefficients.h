@@ -20,6 +20,7 @@ struct LinearCost {
   double fixed = 0, per_unit = 0, per_byte = 0;
   double spread = 0;         // relative standard deviation of shape means around the line
   std::int64_t samples = 0;  // 0: not fitted
+  double from_bytes = 0;     // of work that moves at least so many bytes
 
   double seconds(double units, double bytes) const {
     return fixed + per_unit * units + per_byte * bytes;
@@ -27,15 +28,19 @@ struct LinearCost {
   bool operator==(const LinearCost&) const = default;
 };
 
-// What was fitted from runs with one number of ranks.
+// What was fitted from runs with one number of ranks. Lines of large work are there where caches do
+// not hold it, so that one line cannot tell both.
 struct RankCoefficients {
+  using OpLines = std::array<std::array<LinearCost, kDTypes>, kOpKinds>;
+  using CollectiveLines = std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds>;
+
   int ranks = 1;
-  std::array<std::array<LinearCost, kDTypes>, kOpKinds> ops{};
-  std::array<std::array<LinearCost, kDTypes>, kOpKinds> host_ops{};             // beside a device
-  std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds> collectives{};  // waiting included
-  std::array<LinearCost, kRoutes> routes{};  // copies and file transfers
-  double seconds_per_event = 0;              // host time between two ops
-  double seconds_per_step = 0;               // host time between two steps
+  OpLines ops{}, large_ops{};
+  OpLines host_ops{};                                  // beside a device
+  CollectiveLines collectives{}, large_collectives{};  // waiting included
+  std::array<LinearCost, kRoutes> routes{};            // copies and file transfers
+  double seconds_per_event = 0;                        // host time between two ops
+  double seconds_per_step = 0;                         // host time between two steps
 
   bool operator==(const RankCoefficients&) const = default;
 };

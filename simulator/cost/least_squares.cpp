@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 namespace zl::sim {
 namespace {
@@ -74,7 +75,7 @@ Vector features(const Sample& sample) { return {1, sample.units, sample.bytes}; 
 
 // Variance grows with the mean; below the clock's resolution it does not shrink further.
 double weight(const Sample& sample) {
-  return static_cast<double>(sample.count) / std::max(sample.mean, 1e-9);
+  return static_cast<double>(sample.count) / std::max(sample.seconds, 1e-9);
 }
 
 Vector column_lengths(std::span<const Sample> samples) {
@@ -95,9 +96,9 @@ NormalEquations normal_equations(std::span<const Sample> samples, const Vector& 
     const double w = weight(sample);
     for (int i = 0; i < kTerms; ++i) {
       for (int j = 0; j < kTerms; ++j) equations.gram[i][j] += w * row[i] * row[j];
-      equations.right[i] += w * row[i] * sample.mean;
+      equations.right[i] += w * row[i] * sample.seconds;
     }
-    equations.target += w * sample.mean * sample.mean;
+    equations.target += w * sample.seconds * sample.seconds;
   }
   return equations;
 }
@@ -106,7 +107,7 @@ void scale_to_total(LinearCost& line, std::span<const Sample> samples) {
   double measured = 0, predicted = 0;
   for (const Sample& sample : samples) {
     const auto count = static_cast<double>(sample.count);
-    measured += count * sample.mean;
+    measured += count * sample.seconds;
     predicted += count * line.seconds(sample.units, sample.bytes);
   }
   const double scale = predicted > 0 ? measured / predicted : 1;
@@ -117,13 +118,23 @@ void scale_to_total(LinearCost& line, std::span<const Sample> samples) {
 double spread_of(const LinearCost& line, std::span<const Sample> samples) {
   double sum = 0, total = 0;
   for (const Sample& sample : samples) {
-    const double time = static_cast<double>(sample.count) * sample.mean;
+    const double time = static_cast<double>(sample.count) * sample.seconds;
     if (time <= 0) continue;
-    const double error = line.seconds(sample.units, sample.bytes) / sample.mean - 1;
+    const double error = line.seconds(sample.units, sample.bytes) / sample.seconds - 1;
     sum += time * error * error;
     total += time;
   }
   return total > 0 ? std::sqrt(sum / total) : 0;
+}
+
+// What fit_line minimises, of a fitted line.
+double distance(const LinearCost& line, std::span<const Sample> samples) {
+  double sum = 0;
+  for (const Sample& sample : samples) {
+    const double error = line.seconds(sample.units, sample.bytes) - sample.seconds;
+    sum += weight(sample) * error * error;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -138,6 +149,26 @@ LinearCost fit_line(std::span<const Sample> samples) {
   scale_to_total(line, samples);
   line.spread = spread_of(line, samples);
   return line;
+}
+
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples) {
+  constexpr std::size_t kLeast = 4;  // shapes on either side: more than a line has coefficients
+  constexpr double kGain = 0.5;
+  std::pair<LinearCost, LinearCost> best{fit_line(samples), {}};
+  std::vector<Sample> by_bytes(samples.begin(), samples.end());
+  std::ranges::stable_sort(by_bytes, {}, &Sample::bytes);
+  double smallest = kGain * distance(best.first, samples);
+  for (std::size_t i = kLeast; i + kLeast <= by_bytes.size(); ++i) {
+    if (by_bytes[i - 1].bytes == by_bytes[i].bytes) continue;
+    const auto below = std::span(by_bytes).first(i), above = std::span(by_bytes).subspan(i);
+    std::pair two{fit_line(below), fit_line(above)};
+    two.second.from_bytes = by_bytes[i].bytes;
+    const double sum = distance(two.first, below) + distance(two.second, above);
+    if (sum >= smallest) continue;
+    smallest = sum;
+    best = two;
+  }
+  return best;
 }
 
 }  // namespace zl::sim

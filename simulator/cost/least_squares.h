@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include "simulator/cluster/coefficients.h"
 #include "simulator/measured.h"
@@ -13,5 +14,10 @@ namespace zl::sim {
 // supports are tried), then scales so that the predicted total equals the measured one: a step is a
 // sum, so its time comes out right when its parts err independently.
 LinearCost fit_line(std::span<const Sample> samples);
+
+// A line of small work and one of large (first, second), from where the two together are at less
+// than half of one line's distance: where caches end. The second has no samples where one line
+// does.
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples);
 
 }  // namespace zl::sim

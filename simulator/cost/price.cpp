@@ -20,6 +20,14 @@ double bytes_of(const TraceEvent& event) {
   return static_cast<double>(event.bytes_read + event.bytes_written);
 }
 
+template <class Lines>
+const LinearCost& line_of(const Lines& small, const Lines& large, const TraceEvent& event) {
+  const auto dtype = static_cast<std::size_t>(event.dtype);
+  const LinearCost& far = large[event.kind][dtype];
+  const bool is_large = far.samples > 0 && bytes_of(event) >= far.from_bytes;
+  return is_large ? far : small[event.kind][dtype];
+}
+
 }  // namespace
 
 CostClass cost_class_of(std::uint8_t op_kind) {
@@ -100,7 +108,7 @@ Price CostModel::unlimited(const TraceEvent& event) const {
     case EventType::collective:
       if (knows_links_) {
         const LinearCost& line =
-            coefficients_->collectives[event.kind][static_cast<std::size_t>(event.dtype)];
+            line_of(coefficients_->collectives, coefficients_->large_collectives, event);
         const auto segments = static_cast<double>(event.n);
         if (line.samples > 0) {
           return fitted(line, segments, event, CostClass::collective, rank_ratio_);
@@ -154,7 +162,7 @@ Price CostModel::op(const TraceEvent& event) const {
   if (off_device && !cluster_.compute_is_host) return host_op(event);
   const CostClass cost_class = cost_class_of(event.kind);
   if (coefficients_ != nullptr) {
-    const LinearCost& line = coefficients_->ops[event.kind][static_cast<std::size_t>(event.dtype)];
+    const LinearCost& line = line_of(coefficients_->ops, coefficients_->large_ops, event);
     if (line.samples > 0) return fitted(line, event.flops, event, cost_class, rank_ratio_);
   }
   return modelled(op_cost(event, cluster_.device, share_).seconds, cost_class);

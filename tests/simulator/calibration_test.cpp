@@ -29,7 +29,7 @@ TEST(LeastSquares, RecoversExactLines) {
     Sample sample;
     sample.units = 1e6 * i * i;
     sample.bytes = 4e4 * ((i * 7) % 13);
-    sample.mean = truth.seconds(sample.units, sample.bytes);
+    sample.seconds = truth.seconds(sample.units, sample.bytes);
     sample.count = i;
     samples.push_back(sample);
   }
@@ -43,9 +43,9 @@ TEST(LeastSquares, RecoversExactLines) {
 
 TEST(LeastSquares, NeverNegativeAndTheTotalIsKept) {
   // Falls with bytes: the best unconstrained line has a negative slope.
-  const std::vector<Sample> samples = {{.bytes = 1000, .mean = 3e-6, .count = 2},
-                                       {.bytes = 2000, .mean = 2e-6, .count = 5},
-                                       {.bytes = 3000, .mean = 1e-6, .count = 1}};
+  const std::vector<Sample> samples = {{.bytes = 1000, .seconds = 3e-6, .count = 2},
+                                       {.bytes = 2000, .seconds = 2e-6, .count = 5},
+                                       {.bytes = 3000, .seconds = 1e-6, .count = 1}};
   const LinearCost line = fit_line(samples);
   EXPECT_GE(line.fixed, 0);
   EXPECT_GE(line.per_unit, 0);
@@ -55,12 +55,41 @@ TEST(LeastSquares, NeverNegativeAndTheTotalIsKept) {
   EXPECT_NEAR(total, 2 * 3e-6 + 5 * 2e-6 + 1e-6, 1e-15);
 }
 
+// Seconds of a sample of every size under one line up to `end` bytes and another from there.
+std::vector<Sample> samples_of_two(const LinearCost& small, const LinearCost& large, double end) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 16; ++i) {
+    Sample sample{.units = 1e6 * (1 + i * i % 7), .bytes = 1e4 * (1 << i), .count = 3};
+    const LinearCost& line = sample.bytes < end ? small : large;
+    sample.seconds = line.seconds(sample.units, sample.bytes);
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+TEST(LeastSquares, WhereCachesEndALineOfItsOwnBegins) {
+  const LinearCost small{2e-6, 1e-12, 1e-11}, large{5e-6, 1e-12, 2e-10};
+  const auto [first, second] = fit_lines(samples_of_two(small, large, 1e6));
+  EXPECT_NEAR(first.per_byte, small.per_byte, 1e-6 * small.per_byte);
+  EXPECT_NEAR(second.per_byte, large.per_byte, 1e-6 * large.per_byte);
+  EXPECT_EQ(second.from_bytes, 1e4 * (1 << 7));
+  EXPECT_EQ(first.from_bytes, 0);
+}
+
+TEST(LeastSquares, OneLineSufficesWhereAllWorkIsAlike) {
+  const LinearCost line{2e-6, 1e-12, 1e-11};
+  const auto [first, second] = fit_lines(samples_of_two(line, line, 1e6));
+  EXPECT_EQ(second.samples, 0);
+  EXPECT_NEAR(first.per_byte, line.per_byte, 1e-6 * line.per_byte);
+}
+
 TEST(LeastSquares, OneShapeAndParallelColumns) {
-  const std::vector<Sample> one = {{.units = 1e6, .bytes = 1e3, .mean = 4e-6, .count = 3}};
+  const std::vector<Sample> one = {{.units = 1e6, .bytes = 1e3, .seconds = 4e-6, .count = 3}};
   EXPECT_NEAR(fit_line(one).seconds(1e6, 1e3), 4e-6, 1e-15);
   std::vector<Sample> parallel;
   for (int i = 1; i < 6; ++i) {
-    parallel.push_back({.units = 10.0 * i, .bytes = 40.0 * i, .mean = 1e-6 + 1e-6 * i, .count = 1});
+    parallel.push_back(
+        {.units = 10.0 * i, .bytes = 40.0 * i, .seconds = 1e-6 + 1e-6 * i, .count = 1});
   }
   EXPECT_NEAR(fit_line(parallel).seconds(100, 400), 11e-6, 1e-10);
 }
@@ -235,6 +264,30 @@ TEST(Calibration, TheHostsUpdatesHaveTheirOwnLinesBesideADevice) {
   const RankCoefficients together = fit(runs, cluster).by_ranks[0];
   EXPECT_NEAR(together.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 5e-6, 1e-12);
   EXPECT_EQ(together.host_ops[kOpKind<Axpy>][1].samples, 0);
+}
+
+// Eleven ops of a microsecond a step; once something else takes the core for 4 ms.
+TEST(Calibration, AnInterruptionIsNoPriceWhereRanksHaveCoresOfTheirOwn) {
+  TraceBuilder builder;
+  for (int step = 1; step <= 3; ++step) {
+    builder.scope.step = step;
+    std::int64_t now = 10'000'000 * step;
+    for (int i = 0; i < 11; ++i) {
+      TraceEvent& event = builder.op(kMain, 1);
+      event.timing = {now, now + (step == 2 && i == 5 ? 4'000'000 : 1000)};
+      now = event.timing.end_ns;
+    }
+  }
+  ClusterSpec cluster = plain_cluster();
+  cluster.shared_cores = 2;
+  const auto seconds_of = [&](int ranks) {
+    return fit({{&builder.trace, ranks, 0}}, cluster)
+        .by_ranks[0]
+        .ops[kOpKind<Axpy>][1]
+        .seconds(1, 0);
+  };
+  EXPECT_NEAR(seconds_of(2), 1e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(4), (21e-6 + 4e-3) / 22, 1e-9);  // they take turns: waiting is their time
 }
 
 TEST(Calibration, RefusesTracesWithoutTwoSteps) {

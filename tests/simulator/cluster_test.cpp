@@ -177,6 +177,9 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {1e-6, 2e-12, 3e-10, 0.1, 7};
   entry.ops[kOpKind<SquaredSum>][static_cast<std::size_t>(DType::f64)] = {2e-6, 0, 1e-10, 0.2, 3};
   entry.collectives[2][static_cast<std::size_t>(DType::f32)] = {5e-6, 1e-6, 4e-10, 0.3, 9};
+  entry.large_ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {0,   3e-12, 4e-10,
+                                                                           0.2, 5,     2e6};
+  entry.large_collectives[2][static_cast<std::size_t>(DType::f32)] = {5e-6, 0, 9e-10, 0.3, 9, 4e6};
   entry.host_ops[kOpKind<Axpy>][static_cast<std::size_t>(DType::f32)] = {3e-6, 0, 2e-10, 0.1, 5};
   entry.routes[1] = {1e-7, 0, 1e-10, 0.1, 2};
   entry.routes[2] = {1e-4, 1e-5, 1e-9, 0.3, 4};
@@ -186,9 +189,11 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   const std::string text = cluster_json(cluster);
   const ClusterSpec again = parse_cluster(text, "local.json");
   EXPECT_EQ(cluster_json(again), text);
-  EXPECT_EQ(again.calibration->nearest(9).ops[kOpKind<Gemm>][2].per_unit, 2e-12);
+  EXPECT_EQ(again.calibration, cluster.calibration);
   std::string older = text;
-  older.replace(older.find("\"host_ops\""), 10, "\"x-host_ops\"");
+  for (const std::string key : {"host_ops", "large_ops", "large_collectives"}) {
+    older.replace(older.find('"' + key + '"'), 1, "\"x-");
+  }
   EXPECT_EQ(parse_cluster(older, "local.json").calibration->runs, 6);
   std::string renamed = text;
   renamed.replace(renamed.find("\"gemm\",\n"), 8, "\"gem\",\n");
