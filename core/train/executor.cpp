@@ -28,8 +28,9 @@ void execute(Engine& engine, const Instruction& instruction, int micro, const Da
 
 // Whether the trace may count that round, of as many, with those before; the first ones do not wait
 // yet for what later ones wait for.
-bool may_fold(std::int64_t round, std::int64_t rounds, int held) {
-  return held > 0 && round >= std::max(held, kSteadyRounds) && round + 1 < rounds;
+bool may_fold(const Engine& engine, std::int64_t round, std::int64_t rounds, int held) {
+  return held > 0 && round >= std::max(held, steady_rounds(engine.strategy())) &&
+         round + 1 < rounds;
 }
 
 // Tells the trace where the rounds of the body's steady part begin and end, before instruction
@@ -44,8 +45,8 @@ void mark_round(Engine& engine, const SteadyPart& steady, std::size_t at, int he
     trace.repeat_round(steady.left_out);
     engine.skip_micro_batches(steady.left_out * steady.step);
   }
-  trace.begin_round(
-      may_fold(static_cast<std::int64_t>(round), static_cast<std::int64_t>(steady.rounds), held));
+  trace.begin_round(may_fold(engine, static_cast<std::int64_t>(round),
+                             static_cast<std::int64_t>(steady.rounds), held));
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ StepMetrics run_step(Engine& engine, const DataSource& data, const StepOptions& 
       round = last;
     }
     if (schedule.steady.rounds == 0) {
-      context.trace().begin_round(may_fold(round, schedule.repeats, options.held_rounds));
+      context.trace().begin_round(may_fold(engine, round, schedule.repeats, options.held_rounds));
     }
     for (std::size_t i = 0; i < schedule.body.size(); ++i) {
       const Instruction& each = schedule.body[i];

@@ -35,6 +35,12 @@ CheckpointConfig checkpoint_of(CheckpointConfig config, const Strategy& strategy
 
 }  // namespace
 
+int steady_rounds(const Strategy& strategy) {
+  if (strategy.offload.parameters != Tier::nvme) return kSteadyRounds;
+  const std::int64_t turns = strategy.offload.parameter_buffer_count + 2;
+  return static_cast<int>(std::clamp<std::int64_t>(turns, kSteadyRounds, INT_MAX));
+}
+
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,
                      const DataSource& data, const ProgramOptions& options) {
   std::unique_ptr<Storage> storage;  // outlives the work of the context

@@ -37,7 +37,7 @@ struct ProgramOptions {
   // of them stand for the others in the books: every step after the second of a kind is alike. 0:
   // take them all. The recording device needs no more than kSteadySteps.
   std::int64_t recorded_steps = 0;
-  // Of each step, as StepOptions: a recording needs no more than kSteadyRounds.
+  // Of each step, as StepOptions: a recording needs no more than steady_rounds().
   int recorded_rounds = 0;
   // As StepOptions; with record_accesses, which are of single events, all rounds are held. A run
   // needs no more than kTimedRounds.
@@ -66,7 +66,10 @@ struct ProgramOptions {
 };
 
 inline constexpr std::int64_t kSteadySteps = 4;
-inline constexpr int kSteadyRounds = 5;  // buffers of weights in files go around until then
+inline constexpr int kSteadyRounds = 5;
+// Rounds of a step after which one is like the next. Weights in files: each buffer has had its
+// turn, so that a read waits for who had it before.
+int steady_rounds(const Strategy& strategy);
 // Micro-batches of an executed step whose events are held and timed, beside the last.
 inline constexpr int kTimedRounds = 16;
 // Of a pipeline's ranks, for fold(): enough for a picture of what goes on.

@@ -60,7 +60,7 @@ Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceP
                      ProgramOptions options, RecordedRanks recorded) {
   options.device_memory = std::exchange(device.memory, 0);
   if (options.recorded_steps == 0) options.recorded_steps = kSteadySteps;
-  options.recorded_rounds = kSteadyRounds;
+  options.recorded_rounds = steady_rounds(strategy);
   options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
   const auto ranks = static_cast<int>(scenario.run.ranks);
   const Mesh mesh = mesh_of(strategy, ranks);
