@@ -10,15 +10,13 @@
 
 namespace zl {
 
-TextsInOrder::TextsInOrder(std::shared_ptr<const TextSource> texts, std::int64_t most)
-    : texts_(std::move(texts)),
-      chosen_(most == 0 ? texts_->size() : std::min(most, texts_->size())) {}
+TextsInOrder::TextsInOrder(std::shared_ptr<const TextSource> texts) : texts_(std::move(texts)) {}
 
 Batch TextsInOrder::batch(const BatchRequest& request) const {
   std::vector<std::int64_t> numbers;
   for (std::int64_t row = 0; row < request.micro_batch; ++row) {
     const std::int64_t sample = request.first_sample() + row;
-    numbers.push_back(sample < chosen_ ? sample * texts_->size() / chosen_ : -1);
+    numbers.push_back(sample < texts_->size() ? sample : -1);
   }
   return texts_->of(numbers, request.sequence_length);
 }

@@ -21,15 +21,13 @@ class TextSource : public DataSource {
 // The texts of a source in their own order, each once, to judge a model by.
 class TextsInOrder final : public EvaluationSource {
  public:
-  // most: so many of them, evenly spread; 0: all.
-  TextsInOrder(std::shared_ptr<const TextSource> texts, std::int64_t most);
+  explicit TextsInOrder(std::shared_ptr<const TextSource> texts);
 
-  std::int64_t samples() const override { return chosen_; }
+  std::int64_t samples() const override { return texts_->size(); }
   Batch batch(const BatchRequest& request) const override;
 
  private:
   std::shared_ptr<const TextSource> texts_;
-  std::int64_t chosen_;
 };
 
 // One label a text.

@@ -68,14 +68,13 @@ int evaluate(const EvaluateOptions& options) {
   if (backends.size() > 1 || runner.backends().capabilities(backends.front()).is_recording) {
     throw Error(ErrorCode::usage, "--backend: give cpu or cuda; the simulator has no loss");
   }
-  const std::int64_t bytes = open_evaluation(scenario).text_bytes;
   Experiment experiment(runner, std::move(scenario), {.off = true});
   const ImportedStrategy& strategy = experiment.scenario().strategies.front();
   const RunResult result = experiment.run(strategy, backends.front(), {});
   announce(result);
   if (result.evaluations.empty()) return experiment.exit_code({&result, 1});
   const EvaluationPoint& point = result.evaluations.front();
-  const auto bits = bits_per_byte(point, bytes);
+  const auto bits = bits_per_byte(point, open_evaluation(experiment.scenario()).text_bytes);
   const Json object = point_json(experiment.scenario(), point, bits);
   if (format == Format::json) {
     print(pretty(object));

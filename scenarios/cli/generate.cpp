@@ -182,12 +182,13 @@ int generate(const GenerateOptions& options) {
                                         "a --prompt"
                                       : "--prompt: give the text to go on from");
   }
+  const auto weights = predicted ? nullptr : open_weights(speaker);  // before its words
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
   tell_of_layout(request.sparse, options.model);
   tell_of_length(request);
   if (predicted) return predict(options, speaker, request);
-  request.weights = open_weights(speaker);
+  request.weights = weights;
   const Runner runner;
   const std::string backend = options.backend.empty() ? "cpu" : options.backend;
   const auto world = runner.backends().make(backend, {.ranks = options.ranks});

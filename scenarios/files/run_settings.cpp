@@ -162,7 +162,7 @@ void check_evaluation(const RunSettings& run) {
                     " is above the sequence length " + std::to_string(run.sequence_length) +
                     ", so that tokens between would not count; give at most that");
   }
-  if (!run.eval_data.empty()) return;
+  if (!run.eval_data.empty() || run.data == kTestaments) return;  // which hold verses out
   const char* key = run.eval_every > 0     ? "eval_every"
                     : run.eval_stride > 0  ? "eval_stride"
                     : run.eval_samples > 0 ? "eval_samples"

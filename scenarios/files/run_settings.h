@@ -13,6 +13,11 @@
 
 namespace zl {
 
+// The verses of the King James Bible that are trained on, and those of every tenth chapter, which
+// are not (as a name of data); labels "old" and "new", the testament.
+inline constexpr const char* kTestaments = "bible-testaments";
+inline constexpr const char* kHeldOutTestaments = "bible-testaments-held-out";
+
 // Data-parallel ranks of the real backends are threads, but for launched processes.
 inline constexpr std::int64_t kMaxRealRanks = 64;
 

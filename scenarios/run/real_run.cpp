@@ -53,11 +53,12 @@ bool are_apart(const World& world) { return world.executed_ranks() < world.ranks
 void prepare(const World& world, const Scenario& scenario, const Resolve& resolve,
              const RunHooks& hooks, Preparation& made) {
   made.strategy = resolve();
-  made.data = open_data(scenario);
-  made.evaluation = open_evaluation(scenario, &*made.data);
+  // First: where its files lack a part, others that do not fit the model are no surprise.
   if (const std::string& folder = scenario.run.weights; !folder.empty()) {
     made.weights = std::make_shared<ModelWeights>(folder, scenario.model);
   }
+  made.data = open_data(scenario);
+  made.evaluation = open_evaluation(scenario, &*made.data);
   if (!are_apart(world)) return;
   const Fingerprints read{made.data->fingerprint, made.evaluation.fingerprint,
                           made.weights == nullptr ? "" : made.weights->fingerprint()};

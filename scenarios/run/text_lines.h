@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/files/run_settings.h"
+
 namespace zl {
 
 struct TextLine {
@@ -25,12 +27,7 @@ struct TextLines {
   std::vector<std::int64_t> counts() const;  // lines, by label
 };
 
-// The verses of the King James Bible that are trained on, and those of every tenth chapter, which
-// are not (as a name of data); labels "old" and "new", the testament.
-inline constexpr const char* kTestaments = "bible-testaments";
-inline constexpr const char* kHeldOutTestaments = "bible-testaments-held-out";
-
-bool is_text_lines(std::string_view data);  // ends in .jsonl, or is one of the names above
+bool is_text_lines(std::string_view data);  // ends in .jsonl, or is of the testaments' names
 
 struct LabelsWanted {
   bool any = false;

@@ -97,9 +97,20 @@ MaskSource::Tokens tokens_to_mask(const Tokenizer& tokenizer, std::int64_t vocab
   return tokens;
 }
 
-// `like`: the data that is trained on, whose labels this has too.
+// So many of them, evenly spread; 0: all.
+template <class Each>
+void keep_some(std::vector<Each>& all, std::int64_t most) {
+  const auto size = std::ssize(all);
+  if (most == 0 || most >= size) return;
+  for (std::int64_t i = 1; i < most; ++i) {
+    if (const std::int64_t from = i * size / most; from != i) all[i] = std::move(all[from]);
+  }
+  all.resize(static_cast<std::size_t>(most));
+}
+
+// `like`: the data that is trained on, whose labels this has too. most: texts; 0: all.
 TrainingData open_texts(const Scenario& scenario, const std::string& key, const std::string& data,
-                        const TrainingData* like) {
+                        const TrainingData* like, std::int64_t most) {
   const ModelConfig& model = scenario.model;
   const std::int64_t length = scenario.run.sequence_length;
   const auto tokenizer = tokenizer_of(scenario);
@@ -118,10 +129,13 @@ TrainingData open_texts(const Scenario& scenario, const std::string& key, const 
       wanted.of_model = label_names(scenario.run.weights, model.labels);
     }
     if (labels && like != nullptr) wanted.like = like->lines.get();
-    opened.lines = std::make_shared<const TextLines>(read_text_lines(data, wanted));
+    TextLines lines = read_text_lines(data, wanted);
+    keep_some(lines.lines, most);
+    opened.lines = std::make_shared<const TextLines>(std::move(lines));
     texts = encoded(*opened.lines, *tokenizer, length);
   } else {
     texts = pieces_of(key, path_of(data), *tokenizer, length);
+    keep_some(texts, most);
   }
   for (const EncodedText& text : texts) {
     opened.tokens += static_cast<std::int64_t>(text.ids.size());
@@ -167,7 +181,7 @@ std::unique_ptr<const DataSource> data_to_record(const ModelConfig& model, std::
 TrainingData open_data(const Scenario& scenario) {
   const RunSettings& run = scenario.run;
   if (run.data == "synthetic") return {synthetic_data(scenario.model, run.seed), "synthetic"};
-  if (scenario.model.encoder) return open_texts(scenario, "run.data", run.data, nullptr);
+  if (scenario.model.encoder) return open_texts(scenario, "run.data", run.data, nullptr, 0);
   refuse_lines("run.data", run.data);
   const auto source =
       std::make_shared<const TokenSource>(open_tokens_of(scenario, "run.data", run.data));
@@ -181,8 +195,9 @@ EvaluationData open_evaluation(const Scenario& scenario, const TrainingData* tra
   const std::string data = held_out ? kHeldOutTestaments : run.eval_data;
   if (data.empty()) return {};
   if (scenario.model.encoder) {
-    EvaluationData opened{.texts = open_texts(scenario, "run.eval_data", data, trained)};
-    opened.source = std::make_shared<const TextsInOrder>(opened.texts.ordered, run.eval_samples);
+    EvaluationData opened{
+        .texts = open_texts(scenario, "run.eval_data", data, trained, run.eval_samples)};
+    opened.source = std::make_shared<const TextsInOrder>(opened.texts.ordered);
     opened.fingerprint = opened.texts.fingerprint;
     return opened;
   }

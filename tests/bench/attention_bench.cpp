@@ -15,6 +15,7 @@ namespace {
 using namespace zl;
 
 using zl::bench::Storage;
+using zl::bench::value_at;
 
 struct Problem {
   AttentionShape shape;
@@ -48,10 +49,6 @@ struct Problem {
   }
 };
 
-double at(const TensorView& view, std::int64_t i) {
-  return view.dtype == DType::f32 ? view.as<float>()[i] : to_float(view.as<bfloat16>()[i]);
-}
-
 // Element d of head h in the last row of the first sequence.
 double direct(const Problem& p, std::int64_t h, std::int64_t d) {
   const AttentionShape& s = p.shape;
@@ -60,13 +57,13 @@ double direct(const Problem& p, std::int64_t h, std::int64_t d) {
   for (std::int64_t j = 0; j < s.sequence; ++j) {
     double score = 0;
     for (std::int64_t i = 0; i < s.head_size; ++i) {
-      score += at(p.qkv.view, last * s.qkv_width() + h * s.head_size + i) *
-               at(p.qkv.view, j * s.qkv_width() + (s.heads + kv) * s.head_size + i);
+      score += value_at(p.qkv.view, last * s.qkv_width() + h * s.head_size + i) *
+               value_at(p.qkv.view, j * s.qkv_width() + (s.heads + kv) * s.head_size + i);
     }
     const double weight = std::exp(score * p.scale());
     total += weight;
-    sum +=
-        weight * at(p.qkv.view, j * s.qkv_width() + (s.heads + s.kv_heads + kv) * s.head_size + d);
+    sum += weight *
+           value_at(p.qkv.view, j * s.qkv_width() + (s.heads + s.kv_heads + kv) * s.head_size + d);
   }
   return sum / total;
 }
@@ -75,7 +72,7 @@ bool correct(const Problem& p) {
   const AttentionShape& s = p.shape;
   for (std::int64_t h = 0; h < s.heads; ++h) {
     const double want = direct(p, h, 1);
-    const double got = at(p.out.view, (s.sequence - 1) * s.out_width() + h * s.head_size + 1);
+    const double got = value_at(p.out.view, (s.sequence - 1) * s.out_width() + h * s.head_size + 1);
     if (!(std::abs(got - want) <= 1e-2 * std::abs(want) + 1e-3)) return false;
   }
   return true;

@@ -38,20 +38,25 @@ print(json.dumps({"rate": (tokens - 1) / (whole - first), "ids": made, "version"
 '''
 
 
+def output_of(command, environment=None):
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
 def run_transformers(options, precision):
     dtype = {"fp32": "float32", "bf16": "bfloat16"}[precision]
     command = [options.python, "-c", TRANSFORMERS, options.model, PROMPT, str(options.tokens), dtype,
                str(options.threads)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(output_of(command).splitlines()[-1])
 
 
 def run_zerolab(options, precision):
     command = [options.program, "generate", "--model", options.model, "--prompt", PROMPT, "--max-tokens",
                str(options.tokens), "--ignore-end", "--precision", precision, "-o", "json"]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    made = json.loads(done.stdout)
+    made = json.loads(output_of(command, environment))
     return {"rate": made["decode_tokens_per_second"], "ids": made["outputs"][0],
             "bytes": made["weight_bytes"]}
 

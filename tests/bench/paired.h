@@ -33,6 +33,11 @@ struct Storage {
   }
 };
 
+// Of f32 or bf16.
+inline double value_at(const TensorView& view, std::int64_t i) {
+  return view.dtype == DType::f32 ? view.as<float>()[i] : to_float(view.as<bfloat16>()[i]);
+}
+
 // Wall time; the thread's processor time for one thread, which other programs do not disturb.
 inline double seconds(int threads) {
   timespec now{};

@@ -1,9 +1,11 @@
 // A step of attention, forward and backward, over layouts of blocks beside dense causal attention
 // of the same length, one after the other: its time over density x the dense time (1: a block costs
 // what it costs in dense attention), of both directions and of each, and the speed-up. And a step
-// of a sequence ten times as long beside a dense one.
-// OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
+// of a sequence ten times as long beside a dense one. Rows of every result are compared with a
+// masked softmax over all keys first. OMP_WAIT_POLICY=passive zerolab_bench
+// --benchmark_filter=sparse_attention
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -11,6 +13,7 @@
 #include "core/model/block_layouts.h"
 #include "core/ops/attention.h"
 #include "core/ops/elementwise.h"
+#include "tests/bench/masked_reference.h"
 #include "tests/bench/paired.h"
 
 namespace {
@@ -55,17 +58,36 @@ struct SparseProblem {
     const auto blocks = static_cast<double>(layout.rows.size());
     return static_cast<double>(layout.active()) / (blocks * (blocks + 1) / 2);
   }
-  Seconds step(const AttentionMask& seen) const {
+  AttentionBackward backward(const AttentionMask& seen) const {
     const double scale = 1.0 / std::sqrt(static_cast<double>(shape.head_size));
-    const QkvViews views = packed_qkv(qkv.view, shape), gradients = packed_qkv(dqkv.view, shape);
+    return {dout.view,
+            out.view,
+            packed_qkv(qkv.view, shape),
+            lse.view,
+            packed_qkv(dqkv.view, shape),
+            delta.view,
+            shape,
+            scale,
+            {},
+            seen};
+  }
+  Seconds step(const AttentionMask& seen) const {
+    const AttentionBackward op = backward(seen);
     const double begin = zl::bench::seconds(1);
-    cpu::execute(AttentionForward{views, out.view, lse.view, shape, scale, {}, seen}, {1});
+    cpu::execute(AttentionForward{op.qkv, op.out, op.lse, shape, op.scale, {}, seen}, {1});
     const double middle = zl::bench::seconds(1);
-    cpu::execute(
-        AttentionBackward{
-            dout.view, out.view, views, lse.view, gradients, delta.view, shape, scale, {}, seen},
-        {1});
+    cpu::execute(op, {1});
     return {middle - begin, zl::bench::seconds(1) - middle};
+  }
+  // Whether a step gives what it should, over what was there before.
+  bool is_right() {
+    constexpr std::int64_t kRows = 9;
+    const double most = qkv.view.dtype == DType::f32 ? 1e-4 : 3e-2;
+    for (const Storage* each : {&out, &lse, &dqkv}) {
+      cpu::execute(Fill{each->view, std::numeric_limits<double>::quiet_NaN()}, {1});
+    }
+    step(mask());
+    return zl::bench::MaskedReference(backward(mask()), layout).worst(kRows) < most;
   }
 };
 
@@ -85,8 +107,8 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
                            "/block:" + std::to_string(block) + "/t:" + std::to_string(sequence);
   const auto run = [=](benchmark::State& state) {
     SparseProblem p({1, sequence, 4, 4, 64}, config, type);
+    if (!p.is_right()) return state.SkipWithError("wrong attention");
     std::vector<Seconds> sparse, dense;
-    p.step(p.mask());
     for (auto _ : state) {
       sparse.push_back(p.step(p.mask()));
       dense.push_back(p.step({}));
@@ -114,8 +136,8 @@ void add_ten_times(const char* name, SparseAttentionConfig config, DType type) {
   const auto run = [=](benchmark::State& state) {
     SparseProblem p({1, 10 * kDense, 4, 4, 64}, config, type);
     const SparseProblem tenth({1, kDense, 4, 4, 64}, config, type);
+    if (!p.is_right()) return state.SkipWithError("wrong attention");
     std::vector<Seconds> sparse, dense;
-    p.step(p.mask());
     for (auto _ : state) {
       sparse.push_back(p.step(p.mask()));
       dense.push_back(tenth.step({}));

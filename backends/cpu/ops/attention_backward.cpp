@@ -26,6 +26,46 @@ std::int64_t heads_together(const AttentionBackward& op, const ExecContext& cont
   return 1;
 }
 
+// What `together` kv heads from `kv_head` on read and write for the tile after the one at `first`,
+// and where its own keys' gradients go: part `part` of as many.
+template <class T>
+void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
+                std::int64_t together, std::int64_t first, std::int64_t part, RowsAhead& ahead) {
+  const AttentionShape& shape = op.shape;
+  const std::int64_t width = shape.head_size, group = shape.heads / shape.kv_heads;
+  const std::int64_t columns = together * group * width, head = kv_head * group;
+  const std::int64_t next = first + kTile, count = std::min(kTile, shape.sequence - next);
+  const std::int64_t begin = count * part / together;
+  const std::int64_t rows = count * (part + 1) / together - begin;
+  const std::int64_t row = batch * shape.sequence + next + begin;
+  const auto add = [&](const HeadColumns& of, std::int64_t at, std::int64_t wide) {
+    add_rows<T>(of, at, rows, wide, ahead);
+  };
+  add(head_columns(op.qkv.q, head, width), row, columns);
+  add(head_columns(op.qkv.k, kv_head, width), row, together * width);
+  add(head_columns(op.qkv.v, kv_head, width), row, together * width);
+  add(output_columns(op.dout, head, width), row, columns);
+  add(output_columns(op.out, head, width), row, columns);
+  add(head_columns(op.dqkv.q, head, width), row, columns);
+  add(head_columns(op.dqkv.k, kv_head, width), row - kTile, together * width);
+  add(head_columns(op.dqkv.v, kv_head, width), row - kTile, together * width);
+}
+
+// A tile of queries of heads that are taken one after the other.
+template <class T>
+void add_queries(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
+                 std::int64_t first, std::vector<HeadGroup<T>>& groups, RowsAhead& ahead) {
+  for (std::int64_t part = 0; part < std::ssize(groups); ++part) {
+    HeadGroup<T>& own = groups[static_cast<std::size_t>(part)];
+    ahead.clear();
+    if (op.mask.has_blocks() && first + kTile < op.shape.sequence) {
+      look_ahead<T>(op, batch, kv_head, std::ssize(groups), first, part, ahead);
+      own.look_ahead(first);
+    }
+    own.add_queries(first);
+  }
+}
+
 }  // namespace
 
 void execute(const AttentionBackward& op, const ExecContext& context) {
@@ -38,14 +78,16 @@ void execute(const AttentionBackward& op, const ExecContext& context) {
     parallel_tasks(context, shape.batch * parts, [&](std::int64_t task) {
       static thread_local std::vector<Scratch<A>> own(kMostHeads);
       static thread_local Scratch<A> shared;
+      static thread_local RowsAhead ahead;
+      const std::int64_t batch = task / parts, kv_head = task % parts * together;
       std::vector<HeadGroup<T>> groups;
       groups.reserve(static_cast<std::size_t>(together));
       for (std::int64_t i = 0; i < together; ++i) {
-        groups.emplace_back(op, task / parts, task % parts * together + i,
-                            own[static_cast<std::size_t>(i)], shared);
+        groups.emplace_back(op, batch, kv_head + i, own[static_cast<std::size_t>(i)], shared,
+                            ahead);
       }
       for (std::int64_t first = 0; first < shape.sequence; first += kTile) {
-        for (HeadGroup<T>& group : groups) group.add_queries(first);
+        add_queries<T>(op, batch, kv_head, first, groups, ahead);
       }
       for (HeadGroup<T>& group : groups) group.finish();
     });

@@ -5,15 +5,19 @@
 #pragma once
 
 #include <array>
-#include <cmath>
-#include <limits>
 #include <span>
 #include <utility>
 
 #include "backends/cpu/ops/attention_blocks.h"
-#include "backends/cpu/ops/fast_math.h"
+#include "backends/cpu/ops/attention_softmax.h"
 
 namespace zl::cpu {
+
+// Which tile comes after another, and the share of its rows that is brought nearer meanwhile: part
+// `part` of `heads`, of so many heads that are taken one after the other, the first of `plane`.
+struct TileAhead {
+  std::int64_t plane, first, heads, part;
+};
 
 template <class T>
 class BlockQueries {
@@ -42,28 +46,56 @@ class BlockQueries {
     factors_ = take(kKeys * kGranule);
   }
 
-  // Meanwhile what the tile at `next_first` of `next_plane`, which comes after it, reads is brought
-  // nearer.
-  void run(std::int64_t next_plane, std::int64_t next_first) {
+  void run(const TileAhead& next) {
+    static thread_local RowsAhead ahead;
+    ahead_ = &ahead;
+    look_ahead(next);
     load_queries();
-    std::fill(maximum_, maximum_ + kTile, -std::numeric_limits<A>::infinity());
-    std::fill(sum_, sum_ + kTile, A{0});
+    softmax_.clear();
     fresh_ = (1u << kGranules) - 1;
-    bool is_first = true;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
       load_keys(group);
-      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
-        if (is_first) prefetch(next_plane, next_first, r);
-        add(group, r);
-      }
-      is_first = false;
+      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) add(group, r);
     });
-    finish();
+    for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+      if (is_fresh(r)) std::fill_n(out_ + r * kGranule * padded_, kGranule * padded_, A{0});
+    }
+    softmax_.template store<T>(op_, plane_, first_, queries_, padded_, out_);
   }
 
  private:
   static constexpr std::int64_t kKeys = kMostTogether * kGranule;
   static constexpr std::int64_t kScores = kGranule * kGranule;  // of a granule of keys
+
+  // What the next tile reads and writes.
+  void look_ahead(const TileAhead& next) {
+    const AttentionShape& shape = op_.shape;
+    const std::int64_t batch = next.plane / shape.heads, head = next.plane % shape.heads;
+    const std::int64_t group = shape.heads / shape.kv_heads, kv_head = head / group;
+    const std::int64_t kv_width = (next.heads + group - 1) / group * width_;
+    const std::int64_t count = std::min(kTile, shape.sequence - next.first);
+    const std::int64_t begin = count * next.part / next.heads;
+    const std::int64_t rows = count * (next.part + 1) / next.heads - begin;
+    const std::int64_t row = batch * shape.sequence + next.first + begin;
+    ahead_->clear();
+    const HeadColumns q = head_columns(op_.qkv.q, head, width_);
+    const HeadColumns k = head_columns(op_.qkv.k, kv_head, width_);
+    const HeadColumns v = head_columns(op_.qkv.v, kv_head, width_);
+    add_rows<T>(q, row, rows, next.heads * width_, *ahead_);
+    add_rows<T>(k, row, rows, kv_width, *ahead_);
+    add_rows<T>(v, row, rows, kv_width, *ahead_);
+    add_rows<T>(output_columns(op_.out, head, width_), row, rows, next.heads * width_, *ahead_);
+    const std::int64_t own = head + next.part;
+    const auto now = entries_of(op_.mask, shape, head_, first_);
+    const HeadColumns own_k = head_columns(op_.qkv.k, own / group, width_);
+    const HeadColumns own_v = head_columns(op_.qkv.v, own / group, width_);
+    each_new_key(now, entries_of(op_.mask, shape, own, next.first), next.first,
+                 [&](std::int64_t key) {
+                   const std::int64_t at = batch * shape.sequence + key;
+                   add_rows<T>(own_k, at, kGranule, width_, *ahead_);
+                   add_rows<T>(own_v, at, kGranule, width_, *ahead_);
+                 });
+  }
 
   // As [granule][width][query].
   void load_queries() {
@@ -86,27 +118,6 @@ class BlockQueries {
     }
   }
 
-  // A part for each granule of queries; and where the results of this one go.
-  void prefetch(std::int64_t plane, std::int64_t first, std::int64_t r) {
-    const std::int64_t row = r * kGranule, batch = plane / op_.shape.heads;
-    const std::int64_t head = plane % op_.shape.heads;
-    const std::int64_t kv_head = head / (op_.shape.heads / op_.shape.kv_heads);
-    prefetch_rows<T, Prefetch::write>(output_columns(op_.out, head_, width_),
-                                      batch_ * op_.shape.sequence + first_ + row, kGranule, width_);
-    if (first + row >= op_.shape.sequence) return;
-    prefetch_rows<T>(head_columns(op_.qkv.q, head, width_),
-                     batch * op_.shape.sequence + first + row, kGranule, width_);
-    std::int64_t left = kMostTogether;
-    each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) {
-      for (std::int64_t i = r; i < std::min(group.count, left); i += kGranules) {
-        const std::int64_t key = batch * op_.shape.key_count() + group.key(i);
-        prefetch_rows<T>(head_columns(op_.qkv.k, kv_head, width_), key, kGranule, width_);
-        prefetch_rows<T>(head_columns(op_.qkv.v, kv_head, width_), key, kGranule, width_);
-      }
-      left = 0;
-    });
-  }
-
   // What granule r sees of the group.
   void add(const BlockGroup& group, std::int64_t r) {
     std::int64_t seen[kMostTogether], count = 0;
@@ -115,7 +126,10 @@ class BlockQueries {
     }
     if (count == 0) return;
     for (std::int64_t n = 0; n < count; ++n) score(group.key(seen[n]), seen[n], r, scores_of(n));
-    update_softmax(r, count * kGranule);
+    A keep[kGranule];
+    A* out = out_ + r * kGranule * padded_;
+    softmax_.add(scores_, kGranule, count * kGranule, r * kGranule, kGranule, keep);
+    if (!is_fresh(r)) rescale_rows(keep, kGranule, padded_, out);
     for (std::int64_t n = 0; n < count && op_.dropout.p > 0; ++n) {
       drop(group.key(seen[n]), r, scores_of(n));
     }
@@ -124,8 +138,8 @@ class BlockQueries {
       factors[static_cast<std::size_t>(n)] = {scores_of(n), values_ + seen[n] * kGranule * padded_};
     }
     multiply_granules<A>(std::span(factors).first(static_cast<std::size_t>(count)), kGranule,
-                         padded_, is_diagonal(group.key(seen[count - 1]), r),
-                         out_ + r * kGranule * padded_, !is_fresh(r));
+                         padded_, is_diagonal(group.key(seen[count - 1]), r), out, !is_fresh(r),
+                         *ahead_);
     fresh_ &= ~(1u << r);
   }
 
@@ -140,48 +154,11 @@ class BlockQueries {
   void score(std::int64_t key, std::int64_t i, std::int64_t r, A* scores) {
     multiply_part<A>({keys_ + i * kGranule * padded_, padded_, 1}, kGranule,
                      queries_t_ + r * kGranule * width_, kGranule, width_, kGranule, scores,
-                     kGranule, false);
+                     kGranule, false, *ahead_);
     if (is_diagonal(key, r)) hide_behind_diagonal(scores, kGranule, kUnseen);
     const std::int64_t visible = std::clamp<std::int64_t>(limit_ - key, 0, kGranule);
     std::fill(scores + visible * kGranule, scores + kScores, kUnseen);
   }
-
-  // Scores of `keys` keys become probabilities against the new maxima; earlier sums are rescaled.
-  void update_softmax(std::int64_t r, std::int64_t keys) {
-    const Vector<A> lowest = broadcast(std::numeric_limits<A>::lowest());  // where nothing is seen
-    A keep[kGranule];
-    for (std::int64_t lane = 0; lane < kGranule; lane += kLanes<A>) {
-      const std::int64_t at = r * kGranule + lane;
-      A* column = scores_ + lane;
-      const Vector<A> before = load_vector(maximum_ + at);
-      Vector<A> peaks[4] = {before, before, before, before};  // so that none waits for the last
-      for (std::int64_t k = 0; k < keys; k += 4) {
-#pragma GCC unroll 4
-        for (std::int64_t i = 0; i < 4; ++i) {
-          peaks[i] = larger(load_vector(column + (k + i) * kGranule), peaks[i]);
-        }
-      }
-      const Vector<A> peak =
-          larger(larger(larger(peaks[0], peaks[1]), larger(peaks[2], peaks[3])), lowest);
-      Vector<A> sum = {};
-      for (std::int64_t k = 0; k < keys; ++k) {
-        const Vector<A> probability = fast_exp(load_vector(column + k * kGranule) - peak);
-        store_vector(column + k * kGranule, probability);
-        sum += probability;
-      }
-      const Vector<A> kept = fast_exp(before - peak);
-      store_vector(keep + lane, kept);
-      store_vector(sum_ + at, load_vector(sum_ + at) * kept + sum);
-      store_vector(maximum_ + at, peak);
-    }
-    for (std::int64_t q = 0; q < kGranule && !is_fresh(r); ++q) {
-      if (keep[q] == A{1}) continue;
-      A* __restrict out = out_ + (r * kGranule + q) * padded_;
-      for (std::int64_t d = 0; d < padded_; ++d) out[d] *= keep[q];
-    }
-  }
-
-  static Vector<A> larger(Vector<A> a, Vector<A> b) { return a > b ? a : b; }
 
   void drop(std::int64_t key, std::int64_t r, A* probabilities) {
     dropout_tile(op_.dropout, plane_, op_.shape, first_ + r * kGranule, kGranule, key, kGranule,
@@ -189,21 +166,7 @@ class BlockQueries {
     for (std::int64_t i = 0; i < kScores; ++i) probabilities[i] *= factors_[i];
   }
 
-  void finish() {
-    A* lse = op_.lse.as<A>() + plane_ * op_.shape.sequence + first_;
-    for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
-      if (is_fresh(r)) std::fill_n(out_ + r * kGranule * padded_, kGranule * padded_, A{0});
-    }
-    for (std::int64_t q = 0; q < queries_; ++q) {
-      const A factor = sum_[q] > 0 ? A{1} / sum_[q] : A{0};
-      store_rows<T>(output_columns(op_.out, head_, width_),
-                    batch_ * op_.shape.sequence + first_ + q, 1, width_, padded_, factor,
-                    out_ + q * padded_);
-      lse[q] = maximum_[q] + std::log(sum_[q]);
-    }
-  }
-
-  static constexpr A kUnseen = -std::numeric_limits<A>::infinity();
+  static constexpr A kUnseen = RunningSoftmax<A>::kUnseen;
 
   const AttentionForward& op_;
   std::int64_t plane_, first_, width_, padded_, queries_, batch_, head_, kv_head_;
@@ -212,7 +175,8 @@ class BlockQueries {
   A *queries_t_, *out_;  // out_: [query][padded]
   A *keys_, *values_;    // [place][key][padded]
   A *scores_, *factors_;
-  A maximum_[kTile], sum_[kTile];
+  RunningSoftmax<A> softmax_;
+  RowsAhead* ahead_ = nullptr;
 };
 
 }  // namespace zl::cpu

@@ -4,11 +4,13 @@
 // nothing. Ownership: nothing. Threads: pure functions of their arguments.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "backends/cpu/ops/attention_tiles.h"
+#include "backends/cpu/ops/rows_ahead.h"
 #include "core/ops/block_table.h"
 
 namespace zl::cpu {
@@ -47,24 +49,47 @@ inline bool is_dense_tile(const std::int32_t* entry, std::int64_t count, bool ca
   return true;
 }
 
+// All entries of the tile whose first query is `first`, of the op's head.
+inline std::span<const std::int32_t> entries_of(const AttentionMask& mask,
+                                                const AttentionShape& shape, std::int64_t head,
+                                                std::int64_t first) {
+  const auto* words = mask.blocks.as<const std::int32_t>();
+  const std::int64_t layout = mask.layouts == 1 ? 0 : head;
+  const std::int32_t* start =
+      words + layout * (BlockTable::tiles(shape.sequence) + 1) + first / kTile;
+  return {words + start[0], words + start[1]};
+}
+
+// Calls f(key) for the granules of keys of `next`, the entries of the tile at `first`, that neither
+// lie in it nor are among `now`.
+template <class F>
+void each_new_key(std::span<const std::int32_t> now, std::span<const std::int32_t> next,
+                  std::int64_t first, F&& f) {
+  const auto before = [](std::int32_t a, std::int32_t b) {
+    return BlockTable::granule(a) < BlockTable::granule(b);
+  };
+  for (const std::int32_t entry : next) {
+    const std::int64_t key = BlockTable::granule(entry) * kGranule;
+    if (key / kTile * kTile == first) continue;
+    if (!std::binary_search(now.begin(), now.end(), entry, before)) f(key);
+  }
+}
+
 // Calls f(BlockGroup) for all entries of the tile whose first query is `first`, of the op's head.
 template <class F>
 void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int64_t head,
                 std::int64_t first, F&& f) {
-  const auto* words = mask.blocks.as<const std::int32_t>();
-  const std::int64_t layout = mask.layouts == 1 ? 0 : head;
+  const std::span<const std::int32_t> entries = entries_of(mask, shape, head, first);
   const std::int64_t queries = std::min(kTile, shape.sequence - first);
-  const std::int32_t* start =
-      words + layout * (BlockTable::tiles(shape.sequence) + 1) + first / kTile;
-  for (std::int64_t i = start[0]; i < start[1];) {
-    const std::int64_t left = start[1] - i;
+  for (std::int64_t i = 0; i < std::ssize(entries);) {
+    const std::int64_t left = std::ssize(entries) - i;
     std::int64_t count = 0;
     while (count < std::min(kMostTogether, left) &&
-           !is_dense_tile(words + i + count, left - count, mask.is_causal(), first, queries)) {
+           !is_dense_tile(&entries[i + count], left - count, mask.is_causal(), first, queries)) {
       ++count;
     }
     if (count == 0) count = kGranules;
-    f(BlockGroup{words + i, count});
+    f(BlockGroup{&entries[i], count});
     i += count;
   }
 }
@@ -109,20 +134,45 @@ void each_run(std::int64_t count, const Seen& seen, F&& f) {
   }
 }
 
+// Rows [row, row + count) of heads that lie side by side, `columns` elements from the first of `of`
+// on.
+template <class T>
+void add_rows(const HeadColumns& of, std::int64_t row, std::int64_t count, std::int64_t columns,
+              RowsAhead& ahead) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+  ahead.add(of.matrix.as<const T>() + row * of.row_width + of.first, count, of.row_width * kSize,
+            columns * kSize);
+}
+
+// sums += a[.., depth] b[depth, ..]; meanwhile a line of `ahead` is brought nearer at every step.
+template <class A, class Sums>
+[[gnu::always_inline]] inline void add_product(const LeftOperand<A>& a, const A* b,
+                                               std::int64_t b_stride, std::int64_t depth,
+                                               RowsAhead& ahead, Sums& sums) {
+  for (std::int64_t k = 0; k < depth;) {
+    const LeftOperand<A> left{a.data + k * a.k_stride, a.row_stride, a.k_stride};
+    const RowsAhead::Lines lines = ahead.take(depth - k);
+    if (lines.count == 0) return sums.add(left, b + k * b_stride, b_stride, depth - k);
+    sums.template add<true>(left, b + k * b_stride, b_stride, lines.count, lines.first);
+    k += lines.count;
+  }
+}
+
 // c[rows, columns] (+)= a[rows, depth] b[depth, columns], rows and columns multiples of a granule
 // or of a padded width; b and c have rows of their own lengths. part: on the diagonal lies the
-// first granule of the depth (depth_from_row), of a single granule of rows.
+// first granule of the depth (depth_from_row), of a single granule of rows. Meanwhile
+// a line of `ahead` is brought nearer at every step of the depth.
 template <class A>
 void multiply_part(const LeftOperand<A>& a, std::int64_t rows, const A* b, std::int64_t b_stride,
                    std::int64_t depth, std::int64_t columns, A* c, std::int64_t c_stride,
-                   bool accumulate, Part part = Part::all) {
+                   bool accumulate, RowsAhead& ahead, Part part = Part::all) {
   static_assert(kGranule % kLanes<A> == 0 && kGranule % (2 * kTileRows) == 0);
   const auto tile = [&]<int kRows, int kVectors>(std::int64_t i, std::int64_t j) {
     const std::int64_t from = part == Part::depth_from_row ? i : 0;
-    multiply_tile<A, kRows, kVectors>(
-        {a.data + i * a.row_stride + from * a.k_stride, a.row_stride, a.k_stride},
-        b + from * b_stride + j, b_stride, depth - from, c + i * c_stride + j, c_stride,
-        accumulate);
+    TileSums<A, kRows, kVectors> sums;
+    add_product({a.data + i * a.row_stride + from * a.k_stride, a.row_stride, a.k_stride},
+                b + from * b_stride + j, b_stride, depth - from, ahead, sums);
+    sums.store(c + i * c_stride + j, c_stride, accumulate);
   };
   for (std::int64_t j = 0; j < columns;) {
     if (columns - j < kTileColumns<A>) {  // twice the rows, so that as many sums are under way
@@ -149,12 +199,13 @@ struct GranuleFactors {
 // one's left, column i has the rows up to i.
 template <class A>
 void multiply_granules(std::span<const GranuleFactors<A>> all, std::int64_t left_stride,
-                       std::int64_t columns, bool diagonal, A* c, bool accumulate) {
+                       std::int64_t columns, bool diagonal, A* c, bool accumulate,
+                       RowsAhead& ahead) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
     for (std::int64_t i = 0; i < kGranule; i += kTileRows) {
       TileSums<A, kTileRows, 2> sums;
       const auto add = [&](const GranuleFactors<A>& each, std::int64_t depth) {
-        sums.add({each.left + i, 1, left_stride}, each.right + j, columns, depth);
+        add_product({each.left + i, 1, left_stride}, each.right + j, columns, depth, ahead, sums);
       };
       for (const GranuleFactors<A>& each : all.first(all.size() - 1)) add(each, kGranule);
       add(all.back(), diagonal ? i + kTileRows : kGranule);
@@ -167,8 +218,15 @@ void multiply_granules(std::span<const GranuleFactors<A>> all, std::int64_t left
 // of keys behind the query become `hidden`.
 template <class A>
 void hide_behind_diagonal(A* values, std::int64_t stride, A hidden) {
-#pragma GCC unroll 16
-  for (std::int64_t k = 1; k < kGranule; ++k) std::fill_n(values + k * stride, k, hidden);
+  Vector<A> place;
+  for (int lane = 0; lane < kLanes<A>; ++lane) place[lane] = static_cast<A>(lane);
+  for (std::int64_t k = 1; k < kGranule; ++k) {
+    for (std::int64_t lane = 0; lane < kGranule; lane += kLanes<A>) {
+      A* at = values + k * stride + lane;
+      const Vector<A> behind = broadcast(static_cast<A>(k - lane));
+      store_vector(at, place < behind ? broadcast(hidden) : load_vector(at));
+    }
+  }
 }
 
 }  // namespace zl::cpu

@@ -20,10 +20,12 @@ class HeadGroup {
  public:
   using A = Arithmetic<T>;
 
-  // own: for what is kept between tiles; shared: with other groups of the same thread.
+  // own: for what is kept between tiles; shared: with other groups of the same thread. ahead: what
+  // is brought nearer while blocks are computed.
   HeadGroup(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head, Scratch<A>& own,
-            Scratch<A>& shared)
+            Scratch<A>& shared, RowsAhead& ahead)
       : op_(op),
+        ahead_(ahead),
         batch_(batch),
         kv_head_(kv_head),
         sequence_(op.shape.sequence),
@@ -53,6 +55,15 @@ class HeadGroup {
   }
 
   void finish() { tiles_.store_rest(); }
+
+  // What the tile after the one at `first` meets of keys that this one does not.
+  void look_ahead(std::int64_t first) const {
+    const std::int64_t head = kv_head_ * (op_.shape.heads / op_.shape.kv_heads);
+    const std::int64_t next = first + kTile;
+    each_new_key(entries_of(op_.mask, op_.shape, head, first),
+                 entries_of(op_.mask, op_.shape, head, next), next,
+                 [&](std::int64_t key) { tiles_.look_ahead(key, kGranule, ahead_); });
+  }
 
  private:
   void add_queries(std::int64_t head, std::int64_t first) {
@@ -95,18 +106,18 @@ class HeadGroup {
 
   // delta = rowsum(dout * out): what the softmax's backward subtracts.
   void compute_delta(std::int64_t head) {
-    const HeadColumns columns = output_columns(op_.out, head, width_);
-    A* delta = op_.delta.as<A>() + plane_ * sequence_ + first_;
-    std::fill(delta_, delta_ + kTile, A{0});
-    for (std::int64_t q = 0; q < count_; ++q) {
-      const T* out =
-          op_.out.as<const T>() + (row_ + first_ + q) * columns.row_width + columns.first;
-      const A* dout = dout_ + q * padded_;
-      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
-      delta[q] = delta_[q];
+    A* out = dqueries_;  // which nobody has written yet
+    load_rows<T>(output_columns(op_.out, head, width_), row_ + first_, count_, width_, padded_,
+                 A{1}, out);
+    std::fill(out + count_ * padded_, out + kTile * padded_, A{0});
+    for (std::int64_t q = 0; q < kTile; q += kLanes<A>) {
+      const std::int64_t at = q * padded_;
+      store_vector(delta_ + q, products_of_rows(dout_ + at, out + at, padded_));
     }
+    const std::int64_t place = plane_ * sequence_ + first_;
+    std::copy_n(delta_, count_, op_.delta.as<A>() + place);
     std::fill(lse_, lse_ + kTile, A{0});
-    std::copy_n(op_.lse.as<const A>() + plane_ * sequence_ + first_, count_, lse_);
+    std::copy_n(op_.lse.as<const A>() + place, count_, lse_);
   }
 
   void add_tile(std::int64_t key, std::int64_t keys) {
@@ -184,9 +195,9 @@ class HeadGroup {
     auto& place = tiles_.at(key / kTile);
     const std::int64_t offset = key % kTile * padded_, at = row * lanes_ + begin;
     multiply_part<A>({place.keys + offset, padded_, 1}, kGranule, queries_t_ + begin, lanes_,
-                     width_, end - begin, scores_ + at, lanes_, false);
+                     width_, end - begin, scores_ + at, lanes_, false, ahead_);
     multiply_part<A>({place.values + offset, padded_, 1}, kGranule, dout_t_ + begin, lanes_, width_,
-                     end - begin, dscores_ + at, lanes_, false);
+                     end - begin, dscores_ + at, lanes_, false, ahead_);
     if (op_.dropout.p > 0) {
       dropout_tile(op_.dropout, plane_, op_.shape, first_, count_, key, kGranule, lanes_,
                    factors_ + row * lanes_);
@@ -198,9 +209,9 @@ class HeadGroup {
     const bool adds = !place.is_first(key % kTile);
     const Part part = is_diagonal(key, begin) ? Part::depth_from_row : Part::all;
     multiply_part<A>({scores_ + at, lanes_, 1}, kGranule, dout_ + begin * padded_, padded_,
-                     end - begin, padded_, place.dvalues + offset, padded_, adds, part);
+                     end - begin, padded_, place.dvalues + offset, padded_, adds, ahead_, part);
     multiply_part<A>({dscores_ + at, lanes_, 1}, kGranule, queries_ + begin * padded_, padded_,
-                     end - begin, padded_, place.dkeys + offset, padded_, adds, part);
+                     end - begin, padded_, place.dkeys + offset, padded_, adds, ahead_, part);
   }
 
   // As differentiate, of a granule's rows from `row` on.
@@ -245,12 +256,14 @@ class HeadGroup {
     const unsigned bit = 1u << r;
     const bool adds = (std::exchange(fresh_, fresh_ & ~bit) & bit) == 0;
     multiply_granules<A>(std::span(factors).first(count), lanes_, padded_,
-                         is_diagonal(last, r * kGranule), dqueries_ + r * kGranule * padded_, adds);
+                         is_diagonal(last, r * kGranule), dqueries_ + r * kGranule * padded_, adds,
+                         ahead_);
   }
 
   static constexpr std::int64_t kKeys = std::max(kTile, kMostTogether* kGranule);
 
   const AttentionBackward& op_;
+  RowsAhead& ahead_;
   std::int64_t batch_, kv_head_, sequence_, row_;
   KeyBand band_;
   std::int64_t width_, padded_;

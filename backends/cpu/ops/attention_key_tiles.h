@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/ops/attention_tiles.h"
+#include "backends/cpu/ops/rows_ahead.h"
 #include "core/ops/block_table.h"
 
 namespace zl::cpu {
@@ -43,6 +44,16 @@ class KeyTiles {
     Place& place = tiles_[static_cast<std::size_t>(tile)].place;
     if (place.keys == nullptr) load(tile, place);
     return place;
+  }
+
+  // Rows [key, key + rows), where they are held.
+  void look_ahead(std::int64_t key, std::int64_t rows, RowsAhead& ahead) const {
+    const Place& place = tiles_[static_cast<std::size_t>(key / kTile)].place;
+    if (place.keys == nullptr) return;
+    const auto bytes = padded_ * static_cast<std::int64_t>(sizeof(A));
+    for (const A* each : {place.keys, place.values, place.dkeys, place.dvalues}) {
+      ahead.add(each + key % kTile * padded_, rows, bytes, bytes);
+    }
   }
 
   // Of which no query is left.

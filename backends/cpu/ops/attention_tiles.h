@@ -4,6 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/random_fill.h"
@@ -69,49 +72,72 @@ struct TileMask {
   }
 };
 
+// As many elements as a vector has lanes.
+template <class A, class T>
+[[gnu::always_inline]] inline Vector<A> load_widened(const T* from) {
+  if constexpr (std::is_same_v<T, A>) {
+    return load_vector(from);
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    return std::bit_cast<Vector<A>>(__builtin_convertvector(halves, Vector<std::uint32_t>) << 16);
+  } else {
+    A values[kLanes<A>];
+    for (int i = 0; i < kLanes<A>; ++i) values[i] = widen<A>(from[i]);
+    return load_vector(values);
+  }
+}
+
 // tile[count][stride] = factor * rows [row, row + count) of one head, zero in columns >= width.
 template <class T, class A>
 void load_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, std::int64_t width,
                std::int64_t stride, A factor, A* __restrict tile) {
-  for (std::int64_t r = 0; r < count; ++r) {
-    const T* __restrict from = head.matrix.as<const T>() + (row + r) * head.row_width + head.first;
-    A* __restrict to = tile + r * stride;
+  const std::int64_t step = head.row_width;
+  const T* __restrict from = head.matrix.as<const T>() + row * step + head.first;
+  A* __restrict to = tile;
+  for (std::int64_t r = 0; r < count; ++r, from += step, to += stride) {
     std::int64_t d = 0;
     for (; d + kLanes<A> <= width; d += kLanes<A>) {
-      for (std::int64_t i = d; i < d + kLanes<A>; ++i) to[i] = factor * widen<A>(from[i]);
+      store_vector(to + d, factor * load_widened<A>(from + d));
     }
     for (; d < width; ++d) to[d] = factor * widen<A>(from[d]);
     for (; d < stride; ++d) to[d] = A{0};
   }
 }
 
-// Brings rows of one head nearer: they are a cache line or few, far from each other, which the
-// processor does not foresee.
-enum class Prefetch { read, write };
-template <class T, Prefetch kFor = Prefetch::read>
-void prefetch_rows(const HeadColumns& head, std::int64_t row, std::int64_t count,
-                   std::int64_t width) {
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  for (std::int64_t r = row; r < row + count; ++r) {
-    const T* from = head.matrix.as<const T>() + r * head.row_width + head.first;
-    for (std::int64_t d = 0; d < width; d += kLine) {
-      __builtin_prefetch(from + d, kFor == Prefetch::write ? 1 : 0, 2);
-    }
-  }
-}
-
 template <class T, class A>
 void store_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, std::int64_t width,
                 std::int64_t stride, A factor, const A* __restrict tile) {
-  for (std::int64_t r = 0; r < count; ++r) {
-    T* __restrict to = head.matrix.as<T>() + (row + r) * head.row_width + head.first;
-    const A* __restrict from = tile + r * stride;
+  const std::int64_t step = head.row_width;
+  T* __restrict to = head.matrix.as<T>() + row * step + head.first;
+  const A* __restrict from = tile;
+  for (std::int64_t r = 0; r < count; ++r, to += step, from += stride) {
     std::int64_t d = 0;
     for (; d + kLanes<A> <= width; d += kLanes<A>) {
-      for (std::int64_t i = d; i < d + kLanes<A>; ++i) to[i] = narrow<T>(factor * from[i]);
+      if constexpr (std::is_same_v<T, A>) {
+        store_vector(to + d, factor * load_vector(from + d));
+      } else {
+        for (std::int64_t i = d; i < d + kLanes<A>; ++i) to[i] = narrow<T>(factor * from[i]);
+      }
     }
     for (; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
   }
+}
+
+// The sums of the products of as many rows of a and b, of `width` elements, as a vector has lanes.
+template <class A>
+Vector<A> products_of_rows(const A* a, const A* b, std::int64_t width) {
+  Vector<A> sums[kLanes<A>];
+  for (int row = 0; row < kLanes<A>; ++row) {
+    sums[row] = Vector<A>{};
+    for (std::int64_t d = row * width; d < (row + 1) * width; d += kLanes<A>) {
+      sums[row] = multiply_add(load_vector(a + d), load_vector(b + d), sums[row]);
+    }
+  }
+  transpose_round<1, A>(sums);
+  for (int i = 1; i < kLanes<A>; ++i) sums[0] += sums[i];
+  return sums[0];
 }
 
 // Which part of a product matters in a tile on the diagonal, where keys after the query are masked.

@@ -1,0 +1,61 @@
+// Rows of memory that are used later, brought nearer a cache line at a time while something else is
+// computed: asked for all at once they would keep the processor waiting. Pieces of rows lie far
+// from each other, which it does not foresee by itself.
+// Ownership: addresses, which are not read. Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/ops/tile.h"
+
+namespace zl::cpu {
+
+class RowsAhead {
+ public:
+  void clear() {
+    runs_.clear();
+    run_ = 0, row_ = 0;
+    at_ = end_ = nullptr;
+  }
+  // `rows` pieces of `bytes`, each `stride` bytes behind the one before.
+  void add(const void* first, std::int64_t rows, std::int64_t stride, std::int64_t bytes) {
+    if (rows > 0) runs_.push_back({static_cast<const std::byte*>(first), rows, stride, bytes});
+  }
+
+  // The next lines to ask for, side by side and at most so many; none where all were.
+  struct Lines {
+    const std::byte* first;
+    std::int64_t count;
+  };
+  Lines take(std::int64_t most) {
+    if (at_ >= end_ && !next_piece()) return {nullptr, 0};
+    const Lines lines{at_, std::min(most, (end_ - at_ + kLineBytes - 1) / kLineBytes)};
+    at_ += lines.count * kLineBytes;
+    return lines;
+  }
+
+ private:
+  struct Run {
+    const std::byte* first;
+    std::int64_t rows, stride, bytes;
+  };
+
+  bool next_piece() {
+    if (run_ == runs_.size()) return false;
+    const Run& run = runs_[run_];
+    at_ = run.first + row_ * run.stride;
+    end_ = at_ + run.bytes;
+    if (++row_ == run.rows) row_ = 0, ++run_;
+    return true;
+  }
+
+  std::vector<Run> runs_;
+  std::size_t run_ = 0;
+  std::int64_t row_ = 0;
+  const std::byte *at_ = nullptr, *end_ = nullptr;
+};
+
+}  // namespace zl::cpu
