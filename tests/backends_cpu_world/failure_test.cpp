@@ -254,7 +254,8 @@ TEST(Timeout, ARankThatGoesOnAfterAFailureIsNamed) {
   const std::string message = error_of(*world, [&](RankHandle rank) {
     Array array(DType::f32, 4);
     if (rank.communicator.rank() == 0) return all_reduce(rank, array);
-    rank.device.run_host(StreamId::file_in, [&] { line = lines.next(); }, nullptr);
+    rank.device.run_host(
+        StreamId::file_in, [&] { line = lines.next(); }, nullptr);
     rank.device.synchronize(StreamId::file_in);
   });
   expect_parts(message, {"timed out after 1000 ms", "not there: rank 1"});
