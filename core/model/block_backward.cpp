@@ -167,10 +167,11 @@ void Block::put_off_output(MicroBatch& micro, const LinearWeights& linear_weight
 Tensor Block::column_backward(MicroBatch& micro, const LinearWeights& linear_weights, Tensor& dout,
                               Tensor& norm, const char* what) {
   Tensor all_rows;
-  const TensorView x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
+  TensorView x;  // where it waits, its rows are brought together then
+  if (!micro.splits_backward) x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
   Tensor partial = activation(config_.hidden, micro.geometry, what);
   linear_backward(micro, linear_weights, dout, x, partial);
-  put_off(micro, number(), linear_weights, dout, all_rows.view.empty() ? norm : all_rows);
+  put_off(micro, number(), linear_weights, dout, norm, &group_);
   all_rows.reset();
   return group_.summed(std::move(partial), {what, number()});
 }
