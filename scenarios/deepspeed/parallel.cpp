@@ -52,8 +52,8 @@ void read_layers(Keys& keys, PipelineConfig& pipeline) {
   if (!keys.is_set(path)) return;
   if (keys.value(path).is_string()) return read_split(keys, path, pipeline);
   for (const Json& each : keys.value(path)) {
-    if (!each.is_number_integer() || each.get<std::int64_t>() < 1) {
-      return keys.effects().reject(path, shown(each) + " is not a positive number of layers");
+    if (!each.is_number_integer() || each.get<std::int64_t>() < 0) {
+      return keys.effects().reject(path, shown(each) + " is not a number of layers");
     }
     pipeline.layers_per_stage.push_back(each.get<std::int64_t>());
   }
