@@ -112,7 +112,7 @@ Strategy with_sgd() {
                 .virtual_stages = 3,
                 .schedule = PipelineKind::breadth_first,
                 .layers_per_stage = {1, 2, 1, 1, 1, 2}};
-  s.tensor = {.ranks = 2, .sequence_parallel = true};
+  s.tensor = {.ranks = 2, .sequence_parallel = true, .overlap = true};
   s.sparse_attention = {.mode = SparseMode::fixed,
                         .block = 32,
                         .different_layout_per_head = true,
