@@ -139,7 +139,7 @@ TEST(Hybrid, EveryStageOfAPipelineIsAveragedOnce) {
 TEST(Hybrid, BackwardsInHalvesHaveTheBitsOfWholeOnes) {
   const ModelConfig model = four_layers(tiny_gpt2());
   using enum PipelineKind;
-  for (const int stage : {1, 2, 3}) {
+  for (const int stage : {2, 3}) {
     Strategy s = hybrid(stage, 2);
     s.gradient_accumulation = 4;
     s.zero.overlap_comm = stage == 3;
@@ -152,9 +152,9 @@ TEST(Hybrid, BackwardsInHalvesHaveTheBitsOfWholeOnes) {
                                        {interleaved_zb, 2},
                                        {dualpipe_v, 2}}) {
       const Strategy halves = piped(s, kind, 2, chunks);
-      expect_same_bits(plain, run_mesh(8, model, halves),
-                       std::string(name_of(kind)) + ", stage " + std::to_string(stage));
-      expect_recorded_as_executed(8, model, halves);
+      const MeshRun run = run_mesh(8, model, halves);
+      expect_same_bits(plain, run, std::string(name_of(kind)) + ", stage " + std::to_string(stage));
+      expect_recorded(run, model, halves);
     }
   }
 }
