@@ -56,8 +56,8 @@ auto fields_of(const PipelineConfig& p) {
   return std::tie(a, b, c, d, e);
 }
 auto fields_of(const TensorConfig& t) {
-  const auto& [a, b] = t;
-  return std::tie(a, b);
+  const auto& [a, b, c] = t;
+  return std::tie(a, b, c);
 }
 auto fields_of(const SparseAttentionConfig& s) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = s;
