@@ -63,6 +63,7 @@ TEST(Simulate, TensorMessagesBesideProductsTakeLessTime) {
     const auto priced = [&](bool overlap) {
       Strategy strategy = scenario.strategies[0].strategy;
       strategy.tensor.overlap = overlap;
+      strategy.micro_batch = 16;  // a device that does not wait for its host
       return price_run(scenario,
                        record_run(scenario, strategy, sim::device_properties(cluster),
                                   program_options(scenario)),
