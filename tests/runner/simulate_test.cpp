@@ -55,6 +55,7 @@ TEST(Simulate, TensorMessagesBesideProductsTakeLessTime) {
   for (const bool sequence_parallel : {false, true}) {
     ScenarioOverrides overrides;
     overrides.cluster = "8xh100";
+    overrides.software = "zerolab";
     overrides.strategies = {"zero-1"};
     overrides.edits.tensor = 4;
     overrides.edits.sequence_parallel = sequence_parallel;
