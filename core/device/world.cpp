@@ -1,14 +1,31 @@
 #include "core/device/world.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace zl {
+namespace {
+
+// Of OMP_NUM_THREADS, where it says so: the first of "4,2", which are nested. 0: it does not.
+int threads_by_environment() {
+  constexpr std::int64_t kMost = 4096;
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return 0;
+  const std::string_view list = text;
+  const auto threads = integer_in(list.substr(0, list.find(',')));
+  return threads && *threads > 0 && *threads <= kMost ? static_cast<int>(*threads) : 0;
+}
+
+}  // namespace
 
 int threads_per_rank(const WorldOptions& options, int ranks) {
   if (options.threads_per_rank > 0) return options.threads_per_rank;
+  if (const int threads = threads_by_environment(); threads > 0) return threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
 }
 

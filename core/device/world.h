@@ -17,7 +17,8 @@ namespace zl {
 
 struct WorldOptions {
   int ranks = 1;
-  int threads_per_rank = 0;  // 0: the machine's cores divided by ranks, at least 1
+  // 0: OMP_NUM_THREADS, where that is set; else the machine's cores divided by ranks, at least 1.
+  int threads_per_rank = 0;
   // Same bits run to run, for every ZeRO stage and recomputation. Where `false`, devices that have
   // faster ways (CUDA) take them.
   bool deterministic = true;
@@ -34,8 +35,8 @@ struct WorldOptions {
 // collective_timeout as a time that clocks can add to.
 std::chrono::milliseconds patience(const WorldOptions& options);
 
-// How many threads each of `ranks` ranks of this machine takes: what the options say, or its share
-// of the processors.
+// How many threads each of `ranks` ranks of this machine takes: what the options or the environment
+// say, or its share of the processors.
 int threads_per_rank(const WorldOptions& options, int ranks);
 
 struct RankHandle {

@@ -117,6 +117,9 @@ class Block : public ModelUnit {
   void put_off_output(MicroBatch& micro, const LinearWeights& linear, Tensor& storage,
                       Tensor& all_rows, Tensor& x);
   // The gradient of the norm whose output, of all the group's rows, made `dout`'s.
+  Tensor overlapped_column_backward(const BatchGeometry& batch, const LinearWeights& linear,
+                                    const TensorView& dout, const TensorView& norm,
+                                    const char* what);
   Tensor column_backward(MicroBatch& micro, const LinearWeights& linear, Tensor& dout, Tensor& norm,
                          const char* what);
   void linear_backward(const MicroBatch& micro, const LinearWeights& linear, const TensorView& dout,

@@ -166,13 +166,31 @@ void Block::put_off_output(MicroBatch& micro, const LinearWeights& linear_weight
 
 Tensor Block::column_backward(MicroBatch& micro, const LinearWeights& linear_weights, Tensor& dout,
                               Tensor& norm, const char* what) {
+  if (group_.overlaps() && !micro.splits_backward) {
+    return overlapped_column_backward(micro.geometry, linear_weights, dout, norm, what);
+  }
   Tensor all_rows;
-  const TensorView x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
+  TensorView x;  // where it waits, its rows are brought together then
+  if (!micro.splits_backward) x = group_.gathered(norm, all_rows, {"norm of all rows", number()});
   Tensor partial = activation(config_.hidden, micro.geometry, what);
   linear_backward(micro, linear_weights, dout, x, partial);
-  put_off(micro, number(), linear_weights, dout, all_rows.view.empty() ? norm : all_rows);
+  put_off(micro, number(), linear_weights, dout, norm, &group_);
   all_rows.reset();
   return group_.summed(std::move(partial), {what, number()});
+}
+
+Tensor Block::overlapped_column_backward(const BatchGeometry& batch,
+                                         const LinearWeights& linear_weights,
+                                         const TensorView& dout, const TensorView& norm,
+                                         const char* what) {
+  TensorGroup::Arriving rows = group_.begin_gather(norm, {"norm of all rows", number()});
+  Tensor partial = activation(config_.hidden, batch, what);
+  context_.run(Gemm{.a = dout, .b = weight(linear_weights.weight), .c = partial});
+  TensorGroup::Arriving sum = group_.begin_sum(std::move(partial), {what, number()});
+  group_.arrived(rows);
+  add_weight_gradient(context_, access_, linear_weights, dout, rows.view);
+  group_.arrived(sum);
+  return std::move(sum.storage);
 }
 
 }  // namespace zl

@@ -1,5 +1,6 @@
 #include "core/model/linear_gradient.h"
 
+#include "core/model/tensor_group.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
 
@@ -15,6 +16,17 @@ void add_weight_gradient(RankContext& context, ParameterAccess& access, const Li
   const GradientTarget dbias = access.gradient(linear.bias);
   context.run(BiasBackward{.dout = dout, .dbias = dbias.view, .accumulate = dbias.accumulate});
   access.gradient_ready(linear.bias);
+}
+
+void add_waiting_gradient(RankContext& context, ParameterAccess& access, LinearGradient& waiting) {
+  Tensor all_rows;
+  TensorView x = waiting.x;
+  if (waiting.group != nullptr) {
+    x = waiting.group->gathered(x, all_rows, {"norm of all rows", waiting.unit});
+  }
+  add_weight_gradient(context, access, waiting.linear, waiting.dout, x);
+  waiting.dout.reset();
+  waiting.x.reset();
 }
 
 }  // namespace zl

@@ -42,9 +42,10 @@ Tensor merged(RankContext& context, ResidualPair stream, const BatchGeometry& ba
   return std::move(stream.add);
 }
 
-void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x) {
+void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x,
+             const TensorGroup* group) {
   if (!micro.splits_backward) return;
-  micro.waiting.push_back({unit, linear, std::move(dout), std::move(x)});
+  micro.waiting.push_back({unit, linear, std::move(dout), std::move(x), group});
 }
 
 void put_off_projection(RankContext& context, MicroBatch& micro, int unit,

@@ -113,8 +113,9 @@ struct MicroBatch {
 };
 
 // Where the backward is split: keeps what the gradient of a linear layer's weights is made of until
-// its half comes.
-void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x);
+// its half comes. group: as LinearGradient.
+void put_off(MicroBatch& micro, int unit, const LinearWeights& linear, Tensor& dout, Tensor& x,
+             const TensorGroup* group = nullptr);
 // The same of a layer whose output is added to the stream: the gradient of that output is `dropped`
 // or, where that is empty, the stream's, in whose place comes another.
 void put_off_projection(RankContext& context, MicroBatch& micro, int unit,

@@ -117,9 +117,7 @@ void Stage::input_gradient(MicroBatch& micro) {
 void Stage::weight_gradient(MicroBatch& micro) {
   for (LinearGradient& each : micro.waiting) {
     ScopeGuard scope(context_, Phase::weight_gradient, each.unit);
-    add_weight_gradient(context_, access_, each.linear, each.dout, each.x);
-    each.dout.reset();
-    each.x.reset();
+    add_waiting_gradient(context_, access_, each);
   }
   micro.waiting.clear();
 }

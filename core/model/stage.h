@@ -30,8 +30,8 @@ class Stage {
   // The same in two halves. The first makes the gradient of what the stage took, and those of
   // weights that one op makes with it or that would need the logits again: norms, embedding, head.
   // The second makes those of the blocks' linear layers, for which their inputs and the gradients
-  // of their outputs stay until then: e s b (3h + a hd + f + qkv + f_in) bytes a block
-  // (Qi et al. 2024).
+  // of their outputs stay until then: e s b (4h + a hd + f + qkv + f_in) bytes a block
+  // (Qi et al. 2024), of which two h are norms, and under sequence parallelism this rank's rows.
   void input_gradient(MicroBatch& micro);
   void weight_gradient(MicroBatch& micro);
   // Forward and, where the model ends here, loss without gradients; nothing is kept.

@@ -11,7 +11,9 @@ namespace zl {
 
 class TensorGroup {
  public:
-  TensorGroup(RankContext& context, const TensorShard& shard) : context_(context), shard_(shard) {}
+  // overlaps: as TensorConfig::overlap.
+  TensorGroup(RankContext& context, const TensorShard& shard, bool overlaps = false)
+      : context_(context), shard_(shard), overlaps_(overlaps && shard.ranks > 1) {}
 
   const TensorShard& shard() const { return shard_; }
   bool is_first() const { return shard_.rank == 0; }
@@ -23,9 +25,25 @@ class TensorGroup {
   // The ranks' partial [rows, columns] added up: all of it, or this rank's part of the rows.
   Tensor summed(Tensor partial, Label label) const;
 
+  // The same beside what this rank computes: on its way until arrived() is called.
+  struct Arriving {
+    TensorView view;
+    Tensor storage, from;  // what is new, what it is made of
+    EventId event = -1;    // of the communication stream; -1: it is here
+  };
+  bool overlaps() const { return overlaps_; }
+  Arriving begin_gather(const TensorView& part, Label label) const;
+  Arriving begin_sum(Tensor partial, Label label) const;
+  // The compute stream waits for it.
+  void arrived(Arriving& arriving) const;
+
  private:
+  TensorView gather(StreamId stream, const TensorView& part, Tensor& storage, Label label) const;
+  // Into `partial` itself, or into what is returned.
+  Tensor add_up(StreamId stream, const TensorView& partial, Label label) const;
   RankContext& context_;
   TensorShard shard_;
+  bool overlaps_;
 };
 
 }  // namespace zl

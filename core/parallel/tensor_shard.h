@@ -9,6 +9,9 @@ namespace zl {
 struct TensorConfig {
   std::int64_t ranks = 1;          // 1: no tensor parallelism
   bool sequence_parallel = false;  // norms and dropout on a part of the rows on each rank
+  // What a column product's backward exchanges travels beside its products: the gradient of its
+  // input while that of its weights is computed, gathered rows before (Megatron-LM's layers.py).
+  bool overlap = false;
 
   bool operator==(const TensorConfig&) const = default;
 };

@@ -14,7 +14,8 @@ struct PipelineConfig {
   std::int64_t ranks = 1;           // 1: no pipeline
   std::int64_t virtual_stages = 1;  // chunks of the model on each rank
   PipelineKind schedule = PipelineKind::one_f_one_b;
-  std::vector<std::int64_t> layers_per_stage = {};  // empty: as split says
+  // Empty: as split says. 0: a stage of embedding or head alone, or one that only hands on.
+  std::vector<std::int64_t> layers_per_stage = {};
   LayerSplit split = LayerSplit::even;
 
   bool operator==(const PipelineConfig&) const = default;
@@ -33,7 +34,8 @@ struct UnitRange {
 };
 
 // The embedding belongs to the first stage, the head to the last. Error{invalid} naming the key
-// when a stage would have no layer or the list does not add up to the model's.
+// when there are more stages than layers to split, the list does not add up to the model's, or
+// leaves a rank with nothing.
 std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
 
 // Which of a model's `count` units a rank has, all its chunks together.

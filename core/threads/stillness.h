@@ -13,19 +13,20 @@ class Stillness {
   // Looking less often counts as having been stopped.
   static constexpr std::chrono::seconds kLook{1};
 
-  void moved() {
+  explicit Stillness(Clock::time_point now = Clock::now()) : last_(now) {}
+
+  void moved(Clock::time_point now = Clock::now()) {
     elapsed_ = {};
-    last_ = Clock::now();
+    last_ = now;
   }
-  bool lasts(std::chrono::milliseconds limit) {
-    const auto now = Clock::now();
+  bool lasts(std::chrono::milliseconds limit, Clock::time_point now = Clock::now()) {
     elapsed_ += std::min<Clock::duration>(now - last_, kLook);
     last_ = now;
     return elapsed_ >= limit;
   }
 
  private:
-  Clock::time_point last_ = Clock::now();
+  Clock::time_point last_;
   Clock::duration elapsed_{};
 };
 

@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/threads/stillness.h"
 
 namespace zl {
 
@@ -20,30 +19,35 @@ void end_process(const std::string& why) {
   _exit(static_cast<int>(ErrorCode::failed));
 }
 
-Watchdog::Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what,
-                   std::function<void()> on_look)
-    : what_(std::move(what)), on_look_(std::move(on_look)) {
-  if (patience.count() <= 0) return;
-  thread_ = std::jthread([this, patience](const std::stop_token& stop) { look(stop, patience); });
+std::jthread watch_calls(std::chrono::milliseconds patience,
+                         std::function<CallUnderWay()> under_way) {
+  if (patience.count() <= 0) return {};
+  return std::jthread([patience, under_way = std::move(under_way)](const std::stop_token& stop) {
+    const auto pause = std::min<std::chrono::milliseconds>(patience, Stillness::kLook);
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    CallTimer timer(patience);
+    while (true) {
+      wake.wait_for(lock, stop, pause, [] { return false; });
+      if (stop.stop_requested()) return;
+      const CallUnderWay call = under_way();
+      if (timer.is_overdue(call.number)) end_process(call.what());
+    }
+  });
 }
 
-void Watchdog::look(const std::stop_token& stop, std::chrono::milliseconds patience) const {
-  const auto pause = std::min<std::chrono::milliseconds>(patience, Stillness::kLook);
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  Stillness still;
-  for (std::uint64_t last = 0; !stop.stop_requested();) {
-    wake.wait_for(lock, stop, pause, [] { return false; });
-    const std::uint64_t now = turns_;
-    if (now % 2 == 1 && on_look_) on_look_();
-    if (now % 2 == 0 || now != std::exchange(last, now)) {
-      still.moved();
-    } else if (still.lasts(patience)) {
-      break;
-    }
-  }
-  if (!stop.stop_requested()) end_process(what_());
+Watchdog::Watchdog(std::chrono::milliseconds patience, std::function<std::string()> what,
+                   std::function<void()> on_look)
+    : what_(std::move(what)), thread_(watch_calls(patience, [this, on_look = std::move(on_look)] {
+        CallUnderWay call = under_way();
+        if (call.number != 0 && on_look) on_look();
+        return call;
+      })) {}
+
+CallUnderWay Watchdog::under_way() const {
+  const std::uint64_t turns = turns_;
+  return turns % 2 == 0 ? CallUnderWay() : CallUnderWay{turns, what_};
 }
 
 }  // namespace zl

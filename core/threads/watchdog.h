@@ -11,10 +11,44 @@
 #include <thread>
 #include <utility>
 
+#include "core/threads/stillness.h"
+
 namespace zl {
 
 // With ErrorCode::failed and one line on stderr, whatever the other threads do.
 [[noreturn]] void end_process(const std::string& why);
+
+// Whether one call is under way for too long, told by who looks at it now and then.
+class CallTimer {
+ public:
+  using Clock = Stillness::Clock;
+
+  explicit CallTimer(std::chrono::milliseconds patience, Clock::time_point now = Clock::now())
+      : patience_(patience), still_(now) {}
+
+  // call: the one that is under way now, by a number that no other has; 0: none is.
+  bool is_overdue(std::uint64_t call, Clock::time_point now = Clock::now()) {
+    if (call != 0 && call == last_) return still_.lasts(patience_, now);
+    last_ = call;
+    still_.moved(now);
+    return false;
+  }
+
+ private:
+  std::chrono::milliseconds patience_;
+  Stillness still_;
+  std::uint64_t last_ = 0;
+};
+
+struct CallUnderWay {
+  std::uint64_t number = 0;           // no other has it; 0: none is under way
+  std::function<std::string()> what;  // what the error says, should it last too long
+};
+
+// A thread that asks once a second which call is under way, and ends the process with
+// ErrorCode::failed and what() when one is for too long. patience: 0: no thread, for ever.
+std::jthread watch_calls(std::chrono::milliseconds patience,
+                         std::function<CallUnderWay()> under_way);
 
 class Watchdog {
  public:
@@ -36,11 +70,10 @@ class Watchdog {
     std::atomic<std::uint64_t>& turns_;
   };
 
- private:
-  void look(const std::stop_token& stop, std::chrono::milliseconds patience) const;
+  CallUnderWay under_way() const;
 
+ private:
   std::function<std::string()> what_;
-  std::function<void()> on_look_;
   std::atomic<std::uint64_t> turns_{0};  // odd: a call is under way
   std::jthread thread_;
 };

@@ -67,7 +67,7 @@ Engine::Engine(RankContext& context, const ModelConfig& model, const Strategy& s
     : context_(context),
       model_(model),
       strategy_(strategy),
-      tensor_(context, tensor_shard(context, strategy.tensor)),
+      tensor_(context, tensor_shard(context, strategy.tensor), strategy.tensor.overlap),
       rank_model_(rank_model(model, strategy, sequence_length, context)),
       sequence_length_(sequence_length),
       seed_(initial.seed),

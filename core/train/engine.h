@@ -133,6 +133,7 @@ class Engine : public Archived, private ParameterAccess {
   struct Chunk {
     int stage = 0;  // of the whole pipeline
     int last_unit = 0;
+    int first_parameter = 0, end_parameter = 0;  // of the rank's
     std::vector<Slot> slots;
     int forwards = 0, backwards = 0, weight_gradients = 0;  // of this step
     int skipped = 0;                                        // of these
@@ -152,6 +153,7 @@ class Engine : public Archived, private ParameterAccess {
   bool is_whole_model() const { return pipeline_.stages() == 1; }
   void upload(Slot& slot, Batch batch);
   void begin_gradients(int before);
+  void end_gradients(Chunk& own, bool completes);
   void run_backward(int micro, Chunk& own, std::size_t chunk, void (Stage::*half)(MicroBatch&));
   void take_stream(const Chunk& chunk, int micro, MicroBatch& batch);
   void leave_stream(const Chunk& chunk, int micro, MicroBatch& batch);

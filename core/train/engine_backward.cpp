@@ -12,6 +12,13 @@ void Engine::begin_gradients(int before) {
   gradients_->begin_micro_batch(before == 0, before + 1 == strategy_.gradient_accumulation);
 }
 
+// completes: no half of the micro-batch's backward is left.
+void Engine::end_gradients(Chunk& own, bool completes) {
+  gradients_->end_micro_batch();
+  if (!completes || ++own.weight_gradients < strategy_.gradient_accumulation) return;
+  gradients_->end_stage(own.first_parameter, own.end_parameter);
+}
+
 void Engine::run_backward(int micro, Chunk& own, std::size_t chunk,
                           void (Stage::*half)(MicroBatch&)) {
   ScopeGuard scope(context_, Phase::backward, -1, micro, static_cast<int>(chunk));
@@ -21,15 +28,14 @@ void Engine::run_backward(int micro, Chunk& own, std::size_t chunk,
   (*stages_[chunk].*half)(batch);
   Tensor gradient = std::exchange(batch.gradient, {});
   if (!is_first(own)) messages_.hand_over({own.stage - 1, micro, false}, std::move(gradient));
-  gradients_->end_micro_batch();
   ++own.backwards;
+  end_gradients(own, half == &Stage::backward);
 }
 
 void Engine::backward(int micro, int chunk) {
   Chunk& own = chunks_[chunk];
   ZL_CHECK(own.weight_gradients == own.backwards, "a whole backward leaves no half behind");
   run_backward(micro, own, static_cast<std::size_t>(chunk), &Stage::backward);
-  ++own.weight_gradients;
 }
 
 void Engine::input_gradient(int micro, int chunk) {
@@ -42,8 +48,7 @@ void Engine::weight_gradient(int micro, int chunk) {
   ScopeGuard scope(context_, Phase::weight_gradient, -1, micro, chunk);
   begin_gradients(own.weight_gradients);
   stages_[chunk]->weight_gradient(own.slot(micro).micro);
-  gradients_->end_micro_batch();
-  ++own.weight_gradients;
+  end_gradients(own, true);
 }
 
 }  // namespace zl

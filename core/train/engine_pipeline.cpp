@@ -28,7 +28,15 @@ void Engine::make_stages() {
         context_, access,
         make_units(context_, access, rank_model_, tensor_, table_, units.begin, units.end),
         RecomputePlan(strategy_.recompute, layers), std::move(kept)));
-    chunks_.push_back({.stage = stage, .last_unit = units.end - 1});
+    const auto has = [&](const ParameterSpec& spec) {
+      return units.begin <= spec.unit && spec.unit < units.end;
+    };
+    const auto first = std::ranges::find_if(table_.specs, has);
+    const auto end = std::find_if_not(first, table_.specs.end(), has);
+    chunks_.push_back({.stage = stage,
+                       .last_unit = units.end - 1,
+                       .first_parameter = static_cast<int>(first - table_.specs.begin()),
+                       .end_parameter = static_cast<int>(end - table_.specs.begin())});
   }
 }
 

@@ -23,6 +23,8 @@ class GradientStore {
   virtual void ready(int parameter) = 0;
   // All collectives of the micro-batch are enqueued and the compute stream waits for them.
   virtual void end_micro_batch() = 0;
+  // The step has added all that it will to parameters [first, end), a stage's.
+  virtual void end_stage(int /*first*/, int /*end*/) {}
   // After the last micro-batch, the reduced gradient of what this rank updates: [padded] in stage
   // 0, [chunk] otherwise.
   virtual TensorView owned(int parameter) = 0;

@@ -42,11 +42,7 @@ void ShardedGradients::make_shards() {
   context_.run(Fill{shards_.view, 0});
 }
 
-void ShardedGradients::begin_micro_batch(bool first, bool last) {
-  first_ = first;
-  last_ = last;
-  added_begin_ = added_end_ = 0;
-}
+void ShardedGradients::begin_micro_batch(bool first, bool /*last*/) { first_ = first; }
 
 bool ShardedGradients::needs_own_buffer(int parameter) const {
   return partition_.slot(parameter).padded > config_.zero.reduce_bucket_size ||
@@ -128,7 +124,6 @@ void ShardedGradients::flush(std::list<Bucket>::iterator bucket) {
       items.push_back({padded, chunks.back().view, false});
     } else {
       items.push_back({padded, owned(p), !first_});
-      add_range(partition_.slot(p));
     }
     padded = {};
   }
@@ -166,21 +161,18 @@ void ShardedGradients::end_micro_batch() {
     flush(buckets_.begin());
   }
   retire(0);
-  if (last_ && added_end_ > added_begin_) average_shards();
 }
 
-void ShardedGradients::add_range(const Partition::Slot& slot) {
-  const bool is_first = added_end_ == added_begin_;
-  const std::int64_t end = slot.shard_offset + slot.chunk;
-  added_begin_ = is_first ? slot.shard_offset : std::min(added_begin_, slot.shard_offset);
-  added_end_ = std::max(added_end_, end);
-}
-
-// Once a step, what all micro-batches have added up of a stage: those of others come with theirs.
-void ShardedGradients::average_shards() {
+// Once a step, what all micro-batches have added up on the device.
+void ShardedGradients::end_stage(int first, int end) {
+  end = std::min(end, config_.placement.first_on_host());
+  if (first >= end) return;
+  const Partition::Slot& last = partition_.slot(end - 1);
+  const std::int64_t begin = partition_.slot(first).shard_offset;
   const StreamId stream = reducer_.stream();
   if (stream != StreamId::compute) context_.wait(stream, context_.record(StreamId::compute));
-  reducer_.average_replicas(stream, {shards_.view.flat(added_begin_, added_end_ - added_begin_)});
+  reducer_.average_replicas(stream,
+                            {shards_.view.flat(begin, last.shard_offset + last.chunk - begin)});
   if (stream != StreamId::compute) context_.wait(StreamId::compute, context_.record(stream));
 }
 

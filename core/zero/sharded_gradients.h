@@ -23,6 +23,7 @@ class ShardedGradients : public GradientStore {
   GradientTarget target(int parameter) override;
   void ready(int parameter) override;
   void end_micro_batch() override;
+  void end_stage(int first, int end) override;
   TensorView owned(int parameter) override {
     return on_host(parameter) ? host_->owned(parameter) : partition_.shard(shards_, parameter);
   }
@@ -48,8 +49,6 @@ class ShardedGradients : public GradientStore {
   void flush(std::list<Bucket>::iterator bucket);
   void retire(std::size_t keep);
   void make_shards();
-  void add_range(const Partition::Slot& slot);
-  void average_shards();
 
   RankContext& context_;
   const StoreConfig config_;
@@ -61,9 +60,7 @@ class ShardedGradients : public GradientStore {
   std::vector<TensorView> view_;  // per parameter: its padded gradient of this micro-batch
   std::list<Bucket> buckets_;
   std::deque<InFlight> in_flight_;
-  bool first_ = true, last_ = true;  // micro-batch of the step
-  // Of the device's shards, what this micro-batch has added to: a stage's of several.
-  std::int64_t added_begin_ = 0, added_end_ = 0;
+  bool first_ = true;  // micro-batch of the step
 };
 
 }  // namespace zl

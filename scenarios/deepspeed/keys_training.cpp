@@ -150,6 +150,7 @@ constexpr KeySpec kRows[] = {
     applied("x-zerolab.recompute", text, "\"none\""),
     applied("x-zerolab.parallel.tensor", integer, "1").at_least(1).at_most(kMeshLimit),
     applied("x-zerolab.parallel.sequence_parallel", boolean, "false"),
+    applied("x-zerolab.parallel.tensor_overlap", boolean, "false"),
     applied("x-zerolab.parallel.replicate", integer, "1").at_least(1).at_most(kMeshLimit),
     applied("x-zerolab.parallel.pipeline", integer, "1").at_least(1).at_most(kMeshLimit),
     applied("x-zerolab.parallel.virtual_stages", integer, "1").at_least(1).at_most(kMeshLimit),

@@ -52,8 +52,8 @@ void read_layers(Keys& keys, PipelineConfig& pipeline) {
   if (!keys.is_set(path)) return;
   if (keys.value(path).is_string()) return read_split(keys, path, pipeline);
   for (const Json& each : keys.value(path)) {
-    if (!each.is_number_integer() || each.get<std::int64_t>() < 1) {
-      return keys.effects().reject(path, shown(each) + " is not a positive number of layers");
+    if (!each.is_number_integer() || each.get<std::int64_t>() < 0) {
+      return keys.effects().reject(path, shown(each) + " is not a number of layers");
     }
     pipeline.layers_per_stage.push_back(each.get<std::int64_t>());
   }
@@ -82,6 +82,7 @@ TensorConfig build_tensor(Keys& keys) {
   const std::string own = kSection + "tensor", autotp = "tensor_parallel.autotp_size";
   tensor.ranks = keys.integer(own);
   tensor.sequence_parallel = keys.boolean(kSection + "sequence_parallel");
+  tensor.overlap = keys.boolean(kSection + "tensor_overlap");
   if (const std::int64_t size = keys.integer(autotp); size > 0) {
     if (keys.is_set(own) && tensor.ranks != size) {
       keys.effects().reject(autotp, std::to_string(size) + " contradicts " + own + ", " +
@@ -92,8 +93,11 @@ TensorConfig build_tensor(Keys& keys) {
         autotp, size, EffectStatus::honoured,
         "as Megatron-LM cuts layers; the vocabulary too, which AutoTP leaves whole");
   }
-  if (tensor.ranks > 1 || !tensor.sequence_parallel) return tensor;
-  keys.effects().warn_ignored(kSection + "sequence_parallel", "no effect without a tensor group");
+  if (tensor.ranks > 1) return tensor;
+  for (const auto& [key, is_on] : {std::pair{"sequence_parallel", tensor.sequence_parallel},
+                                   std::pair{"tensor_overlap", tensor.overlap}}) {
+    if (is_on) keys.effects().warn_ignored(kSection + key, "no effect without a tensor group");
+  }
   return {};
 }
 
@@ -205,6 +209,7 @@ Json parallel_json(const Strategy& strategy) {
   if (strategy.tensor.ranks > 1) {
     section["tensor"] = strategy.tensor.ranks;
     section["sequence_parallel"] = strategy.tensor.sequence_parallel;
+    if (strategy.tensor.overlap) section["tensor_overlap"] = true;
   }
   if (strategy.zero.replicas > 1) section["replicate"] = strategy.zero.replicas;
   if (pipeline == PipelineConfig{}) return section;

@@ -109,7 +109,8 @@ sim::StageProfiles PlanProfiles::make(const ProfileKey& key) const {
 
 sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
   Strategy strategy = space_.states[key.state];
-  strategy.tensor = {.ranks = key.tensor, .sequence_parallel = key.sequence_parallel};
+  strategy.tensor.ranks = key.tensor;
+  strategy.tensor.sequence_parallel = key.sequence_parallel;
   strategy.pipeline = {};
   const std::int64_t ranks = key.is_staged ? kProfiledRanks : 1;
   if (key.is_staged) {

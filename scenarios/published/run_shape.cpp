@@ -27,7 +27,7 @@ std::vector<std::int64_t> layers_per_stage_of(const CsvRow& row) {
   for (std::string word; words >> word;) {
     const auto count = integer_in(word);
     if (!count) throw Inexpressible{"layers_per_stage is no list of whole numbers"};
-    if (*count < 1) throw Inexpressible{"stages without a layer"};
+    if (*count < 0) throw Inexpressible{"a stage of fewer than no layers"};
     counts.push_back(*count);
   }
   return counts;

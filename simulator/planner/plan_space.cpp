@@ -67,7 +67,8 @@ std::optional<PlanSpace::Division> PlanSpace::division(const PlanPoint& point) c
 Strategy PlanSpace::strategy(const PlanPoint& point, std::int64_t blocks) const {
   Strategy strategy = states[point.state];
   strategy.tensor = {.ranks = tensor[point.tensor],
-                     .sequence_parallel = sequence_parallel[point.sequence_parallel]};
+                     .sequence_parallel = sequence_parallel[point.sequence_parallel],
+                     .overlap = strategy.tensor.overlap};
   strategy.pipeline = {.ranks = pipeline[point.pipeline],
                        .virtual_stages = chunks[point.chunks],
                        .schedule = schedules[point.schedule]};

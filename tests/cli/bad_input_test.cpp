@@ -71,8 +71,10 @@ TEST(BadInput, PipelinesThatCannotBe) {
                   "parallel.pipeline: 4 ranks of 1 virtual stages make 4 stages, the model has 2 "
                   "layers; use at most 2 stages");
   EXPECT_CONTAINS(refused_pipeline("2", {"--layers-per-stage", "2,1"}),
-                  "parallel.layers_per_stage: 2 stages of 3 layers together; give 2 positive "
-                  "numbers that add up to 2");
+                  "parallel.layers_per_stage: 2 stages of 3 layers together; give 2 numbers that "
+                  "add up to 2");
+  EXPECT_CONTAINS(refused_pipeline("4", {"--layers-per-stage", "2,0,0,0"}),
+                  "parallel.layers_per_stage: rank 1 of the pipeline would have nothing");
   EXPECT_CONTAINS(
       refused_pipeline("2", {"--virtual-stages", "2"}),
       "interleaved works on groups of 2 micro-batches, which must be 2 (the ranks) to 1 "

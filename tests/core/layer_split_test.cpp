@@ -8,6 +8,7 @@
 #include <functional>
 #include <numeric>
 
+#include "core/base/error.h"
 #include "core/model/parameters.h"
 #include "core/pipeline/pipeline_config.h"
 
@@ -96,6 +97,18 @@ TEST(LayerSplit, CountsEmbeddingAndHead) {
   EXPECT_EQ(layers_of(), (Layers{1, 5, 5, 1}));
   config.split = LayerSplit::cost;
   EXPECT_EQ(layers_of(), (Layers{3, 4, 4, 1}));
+}
+
+TEST(LayerSplit, ListsMayLeaveStagesWithoutALayer) {
+  ModelConfig model;
+  model.layers = 4;
+  const PipelineConfig ends{.ranks = 3, .layers_per_stage = {0, 4, 0}};
+  EXPECT_EQ(split_units(model, ends), (std::vector<UnitRange>{{0, 1}, {1, 5}, {5, 6}}));
+  const PipelineConfig chunks{.ranks = 2, .virtual_stages = 2, .layers_per_stage = {2, 2, 0, 0}};
+  EXPECT_EQ(split_units(model, chunks), (std::vector<UnitRange>{{0, 3}, {3, 5}, {5, 5}, {5, 6}}));
+  for (const Layers& list : {Layers{2, 0, 2}, Layers{5, 0, -1}, Layers{4, 0}}) {
+    EXPECT_THROW(split_units(model, {.ranks = 3, .layers_per_stage = list}), Error);
+  }
 }
 
 }  // namespace

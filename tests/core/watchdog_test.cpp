@@ -1,5 +1,4 @@
-// A call that lasts too long ends the process, an idle watchdog and one in time do not; nor do
-// files that move.
+// A call that lasts too long ends the process, one in time does not; nor do files that move.
 #include "core/threads/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -19,11 +18,64 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(Watchdog, MindsOnlyCallsUnderWay) {
-  Watchdog watchdog(milliseconds(1000), [] { return "a call"; });
-  { const Watchdog::Watch watch(watchdog); }
-  std::this_thread::sleep_for(milliseconds(2500));  // nothing is under way
+// A clock that goes as a test says.
+class Looks {
+ public:
+  explicit Looks(milliseconds patience) : timer_(patience, now_) {}
+  // So much later.
+  bool is_overdue(milliseconds later, std::uint64_t call) {
+    return timer_.is_overdue(call, now_ += later);
+  }
+
+ private:
+  CallTimer::Clock::time_point now_{};
+  CallTimer timer_;
+};
+
+TEST(CallTimer, MindsOnlyCallsUnderWay) {
+  Looks looks(milliseconds(2000));
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(looks.is_overdue(milliseconds(1000), 0));
+  EXPECT_FALSE(looks.is_overdue(milliseconds(1000), 1)) << "it may just have begun";
+  EXPECT_FALSE(looks.is_overdue(milliseconds(1000), 1));
+  EXPECT_TRUE(looks.is_overdue(milliseconds(1000), 1));
+}
+
+TEST(CallTimer, LetsCallsBeSlowAsLongAsTheyEnd) {
+  Looks looks(milliseconds(1000));
+  for (std::uint64_t call = 1; call < 20; ++call) {
+    EXPECT_FALSE(looks.is_overdue(milliseconds(400), call));
+    EXPECT_FALSE(looks.is_overdue(milliseconds(400), call));
+  }
+}
+
+// While nobody looked this process may have been stopped, and the call with it.
+TEST(CallTimer, DoesNotCountWhatNobodySaw) {
+  Looks looks(milliseconds(1500));
+  EXPECT_FALSE(looks.is_overdue(milliseconds(1000), 1));
+  EXPECT_FALSE(looks.is_overdue(milliseconds(60'000), 1));
+  EXPECT_TRUE(looks.is_overdue(milliseconds(1000), 1));
+}
+
+TEST(Watchdog, TellsCallsApart) {
+  Watchdog watchdog(milliseconds(0), [] { return "a call"; });
+  EXPECT_EQ(watchdog.under_way().number, 0U);
+  std::uint64_t first = 0;
+  {
+    const Watchdog::Watch watch(watchdog);
+    first = watchdog.under_way().number;
+    EXPECT_EQ(watchdog.under_way().what(), "a call");
+  }
+  EXPECT_EQ(watchdog.under_way().number, 0U);
   const Watchdog::Watch watch(watchdog);
+  EXPECT_NE(watchdog.under_way().number, 0U);
+  EXPECT_NE(watchdog.under_way().number, first);
+}
+
+TEST(Watchdog, ForEverHasNoThread) {
+  Watchdog watchdog(milliseconds(0), [] { return "a call"; });
+  const Watchdog::Watch watch(watchdog);
+  const FileWatchdog files(milliseconds(0));
+  EXPECT_FALSE(watch_calls(milliseconds(0), [] { return CallUnderWay(); }).joinable());
 }
 
 TEST(WatchdogDeathTest, EndsTheProcessWithWhatItWasToldToSay) {
@@ -36,23 +88,19 @@ TEST(WatchdogDeathTest, EndsTheProcessWithWhatItWasToldToSay) {
   EXPECT_EXIT(hang(), testing::ExitedWithCode(1), "zerolab: error: MPI_Init: nobody");
 }
 
-// A disk that does not answer the n-th operation from now on, or every one slowly.
+// A disk that does not answer the n-th operation from now on.
 std::atomic<int> g_before_it_hangs{0};
 int hang_in_turn() {
   if (--g_before_it_hangs == 0) std::this_thread::sleep_for(std::chrono::hours(1));
   return 0;
 }
-int take_time() {
-  std::this_thread::sleep_for(milliseconds(400));
-  return 0;
-}
 
-class SlowDisk {
+class HungDisk {
  public:
-  explicit SlowDisk(FileFault fault) { set_file_fault(fault); }
-  ~SlowDisk() { set_file_fault(nullptr); }
-  SlowDisk(const SlowDisk&) = delete;
-  SlowDisk& operator=(const SlowDisk&) = delete;
+  explicit HungDisk(FileFault fault) { set_file_fault(fault); }
+  ~HungDisk() { set_file_fault(nullptr); }
+  HungDisk(const HungDisk&) = delete;
+  HungDisk& operator=(const HungDisk&) = delete;
 };
 
 void save(const std::string& path) {
@@ -66,7 +114,7 @@ TEST(FileWatchdogDeathTest, SaysWhichFileStandsStillInWhat) {
   const test::TempFolder folder;
   const auto hang = [&](int operation) {
     g_before_it_hangs = operation;
-    const SlowDisk disk(hang_in_turn);
+    const HungDisk disk(hang_in_turn);
     const FileWatchdog watchdog(milliseconds(50));
     save(folder / "rank-0");
   };
@@ -77,21 +125,15 @@ TEST(FileWatchdogDeathTest, SaysWhichFileStandsStillInWhat) {
   }
 }
 
-TEST(FileWatchdog, LetsADiskBeSlowAsLongAsItMoves) {
-  const test::TempFolder folder;
-  const SlowDisk disk(take_time);
-  const FileWatchdog watchdog(milliseconds(1000));
-  for (int i = 0; i < 2; ++i) save(folder / "rank-0");
-  const FileWatchdog for_ever(milliseconds(0));
-}
-
 TEST(FileOperations, AreNamedTheOldestFirst) {
   EXPECT_FALSE(oldest_file_operation());
   const std::string one = "one", two = "two";
   auto first = std::make_unique<FileOperation>(one, "read");
   const FileOperation second(two, "write");
   EXPECT_EQ(oldest_file_operation()->path, "one");
+  const std::int64_t number = oldest_file_operation()->number;
   first.reset();
+  EXPECT_GT(oldest_file_operation()->number, number);
   EXPECT_EQ(oldest_file_operation()->path, "two");
   EXPECT_EQ(oldest_file_operation()->doing, "write");
 }

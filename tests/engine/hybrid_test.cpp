@@ -1,7 +1,7 @@
 // Hybrid sharding (HSDP, MiCS): shards over a part of the ranks, in copies.
 #include <gtest/gtest.h>
 
-#include "tests/engine/mesh_runs.h"
+#include "tests/engine/pipelines.h"
 
 namespace zl::test {
 namespace {
@@ -114,21 +114,48 @@ std::int64_t bytes_between_copies(const MeshRun& run) {
   return bytes;
 }
 
-// Each stage's shard is averaged once, however many stages a rank has: an eighth more at most, for
-// chunks that do not divide. (Backwards in halves average what lies between both halves' parts
-// twice.)
+// Each stage's shard is averaged once, however many stages a rank has and in however many halves
+// their backwards come: an eighth more at most, for chunks that do not divide.
 TEST(Hybrid, EveryStageOfAPipelineIsAveragedOnce) {
   ModelConfig model = tiny_llama();
   model.layers = 4;
   for (const int stage : {2, 3}) {
     Strategy s = hybrid(stage, 2);
+    s.gradient_accumulation = 4;
     s.pipeline = {.ranks = 2, .schedule = PipelineKind::one_f_one_b};
     const std::int64_t once = bytes_between_copies(record_mesh(8, model, s));
     EXPECT_GT(once, 0);
-    s.pipeline = {.ranks = 2, .virtual_stages = 2, .schedule = PipelineKind::interleaved};
-    const std::int64_t bytes = bytes_between_copies(record_mesh(8, model, s));
-    EXPECT_GE(bytes, once);
-    EXPECT_LE(8 * bytes, 9 * once);
+    for (const Schedules& each : kSchedules) {
+      if (each.ranks != 2) continue;
+      const MeshRun run = record_mesh(8, model, piped(s, each.kind, 2, each.chunks));
+      const std::int64_t bytes = bytes_between_copies(run);
+      EXPECT_GE(bytes, once) << name_of(each.kind);
+      EXPECT_LE(8 * bytes, 9 * once) << name_of(each.kind);
+    }
+  }
+}
+
+// So the sums of the micro-batches come before those of the copies, whichever half adds them.
+TEST(Hybrid, BackwardsInHalvesHaveTheBitsOfWholeOnes) {
+  const ModelConfig model = four_layers(tiny_gpt2());
+  using enum PipelineKind;
+  for (const int stage : {2, 3}) {
+    Strategy s = hybrid(stage, 2);
+    s.gradient_accumulation = 4;
+    s.zero.overlap_comm = stage == 3;
+    const MeshRun plain = run_mesh(4, model, s);
+    expect_learned(plain.result().loss, 0.98);
+    for (const auto& [kind, chunks] : {std::pair{one_f_one_b, 1},
+                                       {zb_h1, 1},
+                                       {zb_h2, 1},
+                                       {zb_v, 2},
+                                       {interleaved_zb, 2},
+                                       {dualpipe_v, 2}}) {
+      const Strategy halves = piped(s, kind, 2, chunks);
+      const MeshRun run = run_mesh(8, model, halves);
+      expect_same_bits(plain, run, std::string(name_of(kind)) + ", stage " + std::to_string(stage));
+      expect_recorded(run, model, halves);
+    }
   }
 }
 

@@ -85,6 +85,45 @@ TEST(Pipeline, MayBeUnevenAndHaveFewMicroBatches) {
   }
 }
 
+struct Split {
+  PipelineKind kind;
+  int ranks, chunks;
+  std::vector<std::int64_t> layers;
+};
+
+// Embedding and head in stages of their own, and stages of a rank that only hand on.
+TEST(Pipeline, MayHaveStagesWithoutALayer) {
+  using enum PipelineKind;
+  const std::vector<Split> splits{{one_f_one_b, 3, 1, {0, 4, 0}},
+                                  {gpipe, 2, 1, {0, 4}},
+                                  {interleaved, 2, 3, {0, 1, 2, 0, 1, 0}},
+                                  {zb_h1, 3, 1, {0, 4, 0}},
+                                  {zb_h2, 2, 1, {4, 0}},
+                                  {interleaved_zb, 2, 2, {0, 2, 2, 0}},
+                                  {zb_v, 2, 2, {2, 0, 2, 0}},
+                                  {dualpipe_v, 2, 2, {0, 4, 0, 0}}};
+  ModelConfig tied = four_layers(with_dropout(tiny_gpt2()));
+  tied.tied_embeddings = true;
+  for (const ModelConfig& model : {tied, four_layers(tiny_llama())}) {
+    for (const int stage : {1, 3}) {
+      Strategy plain = accumulated(stage, DType::bf16, 6);
+      plain.separate_tied_gradient = model.ties_head();
+      plain.zero.overlap_comm = stage == 3;
+      if (stage == 3) plain.recompute.mode = RecomputeMode::full;
+      plain.offload.activations = stage == 3 && model.ties_head();
+      const MeshRun reference = run_mesh(2, model, plain);
+      expect_learned(reference.result().loss, 0.98);
+      for (const Split& each : splits) {
+        Strategy s = piped(plain, each.kind, each.ranks, each.chunks);
+        s.pipeline.layers_per_stage = each.layers;
+        const MeshRun run = run_mesh(2 * each.ranks, model, s);
+        expect_same_bits(reference, run, name_of(each.kind));
+        expect_recorded(run, model, s);
+      }
+    }
+  }
+}
+
 // A tied weight has the sum of two accumulators under a pipeline, one without; breadth-first adds
 // micro-batches up the other way round: the same to rounding.
 TEST(Pipeline, IsCloseWhereGradientsAddUpInAnotherOrder) {
@@ -136,9 +175,14 @@ TEST(Pipeline, ThatCannotBeIsRefusedWithTheFix) {
   Strategy uneven = piped(plain, gpipe, 2);
   uneven.pipeline.layers_per_stage = {3, 1};
   EXPECT_NE(mesh_refusal(2, tiny_gpt2(), uneven)
-                .find("parallel.layers_per_stage: 2 stages of 4 layers together; give 2 positive "
-                      "numbers that add up to 3"),
+                .find("parallel.layers_per_stage: 2 stages of 4 layers together; give 2 numbers "
+                      "that add up to 3"),
             std::string::npos);
+  Strategy idle = piped(plain, gpipe, 3);
+  idle.pipeline.layers_per_stage = {2, 0, 1};
+  EXPECT_EQ(mesh_refusal(3, tiny_gpt2(), idle),
+            "parallel.layers_per_stage: rank 1 of the pipeline would have nothing; give it a "
+            "layer, or use fewer ranks");
 }
 
 }  // namespace

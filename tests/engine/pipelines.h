@@ -6,13 +6,18 @@
 
 namespace zl::test {
 
-// The books of every rank.
-inline void expect_recorded_as_executed(int ranks, const ModelConfig& model, const Strategy& s) {
-  const MeshRun real = run_mesh(ranks, model, s), twin = record_mesh(ranks, model, s);
+// The books of every rank of a run.
+inline void expect_recorded(const MeshRun& real, const ModelConfig& model, const Strategy& s) {
+  const int ranks = static_cast<int>(real.ranks.size());
+  const MeshRun twin = record_mesh(ranks, model, s);
   for (int rank = 0; rank < ranks; ++rank) {
     expect_twins(real.ranks[rank], twin.ranks[rank],
                  std::string(name_of(s.pipeline.schedule)) + " rank " + std::to_string(rank));
   }
+}
+
+inline void expect_recorded_as_executed(int ranks, const ModelConfig& model, const Strategy& s) {
+  expect_recorded(run_mesh(ranks, model, s), model, s);
 }
 
 inline ModelConfig four_layers(ModelConfig model) {

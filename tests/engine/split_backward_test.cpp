@@ -70,7 +70,7 @@ std::vector<std::int64_t> activations_before(const Trace& trace, std::string_vie
   return found;
 }
 
-// Of a layer, e s b (3h + a hd + f + qkv + f_in): 16 hidden vectors of GPT-2.
+// Of a layer, e s b (4h + a hd + f + qkv + f_in): 16 hidden vectors of GPT-2.
 TEST(SplitBackward, KeepsInputsAndOutputGradientsOfTheLinearLayers) {
   const ModelConfig model = four_layers(tiny_gpt2());
   const Strategy s = piped(accumulated(1, DType::bf16, kMicroBatches), PipelineKind::zb_h2, 4);
@@ -83,6 +83,26 @@ TEST(SplitBackward, KeepsInputsAndOutputGradientsOfTheLinearLayers) {
     expected.push_back((16 * micro_batches + std::min(micro_batches, 2)) * vector);
   }
   EXPECT_EQ(activations_before(run.traces[3], "norm1"), expected);
+}
+
+// Under sequence parallelism what waits of the norms is each rank's part of the rows: they are
+// brought together when their time comes, one after the other.
+TEST(SplitBackward, GathersRowsForOneWeightAtATime) {
+  const ModelConfig model = four_layers(tiny_llama());
+  Strategy plain = accumulated(1, DType::bf16, kMicroBatches);
+  plain.tensor = {.ranks = 2, .sequence_parallel = true};
+  const MeshRun reference = run_mesh(2, model, plain);
+  expect_learned(reference.result().loss, 0.98);
+  using enum PipelineKind;
+  for (const auto& [kind, chunks] : {std::pair{zb_h2, 1}, {interleaved_zb, 2}, {zb_v, 2}}) {
+    const Strategy s = piped(plain, kind, 2, chunks);
+    const MeshRun run = run_mesh(4, model, s);
+    expect_same_bits(reference, run, name_of(kind));
+    expect_recorded(run, model, s);
+    for (const Trace& trace : record_mesh(4, model, s, 1).traces) {
+      EXPECT_EQ(most_held(trace, "norm of all rows"), 1) << name_of(kind);
+    }
+  }
 }
 
 TEST(SplitBackward, HasTheSameBitsUnderRecomputationAndOffload) {

@@ -16,8 +16,8 @@ constexpr int kHeldMicros = 8;
 struct KeptBytes {
   std::int64_t input = 0;  // but of the first layer of a stage, which others have made
   std::int64_t whole = 0;  // without it
-  // Of it, until the gradient of weights: the gradient of a gated up lies where up was, and where
-  // norms have a part of the rows all of them wait in other blocks, gathered for the first half.
+  // Of it, until the gradient of weights: the gradient of a gated up lies where up was. Norms wait
+  // as they were, a part of the rows where they had that.
   std::int64_t waiting = 0;
 };
 
@@ -35,8 +35,7 @@ KeptBytes kept_by_layer(const ModelConfig& model, const Strategy& s) {
   // Both norms and x between them; qkv, attention and MLP.
   return {.input = stream,
           .whole = 3 * stream + qkv + attention + up + activation + statistics,
-          .waiting = (s.tensor.sequence_parallel ? 0 : 2 * stream) + attention + activation +
-                     (gpt ? 0 : up)};
+          .waiting = 2 * stream + attention + activation + (gpt ? 0 : up)};
 }
 
 // By the rank's list of work alone.

@@ -120,6 +120,49 @@ TEST(Tensor, GoesWithPipelines) {
   }
 }
 
+std::vector<std::string> hazards_of(int ranks, const ModelConfig& model, const Strategy& strategy) {
+  std::vector<std::string> hazards;
+  ProgramOptions options = steps(2);
+  options.record_accesses = true;
+  options.sequence_length = model.max_sequence;
+  const auto world = sim::make_world({.ranks = ranks}, {.mesh = mesh_of(strategy, ranks)});
+  world->run([&](RankHandle handle) {
+    const TokenSource data = learnable_tokens(model.vocab);
+    const RankOutcome outcome = run_rank(handle, model, strategy, data, options);
+    hazards = find_hazards(outcome.trace, outcome.accesses);
+  });
+  return hazards;
+}
+
+// What travels beside products is added up in the same order.
+TEST(Tensor, OverlapChangesNeitherBitsNorBytes) {
+  ModelConfig llama = tiny_llama();
+  llama.layers = 4;
+  std::vector<Strategy> meshes{small(0), small(3), small(3)};
+  meshes[1].pipeline = {.ranks = 2, .schedule = PipelineKind::one_f_one_b};
+  meshes[2].pipeline = {.ranks = 2, .virtual_stages = 2, .schedule = PipelineKind::dualpipe_v};
+  for (const Strategy& mesh : meshes) {
+    for (const bool sequence_parallel : {false, true}) {
+      Strategy s = cut(mesh, 2, sequence_parallel);
+      s.gradient_accumulation = 4;
+      s.zero.overlap_comm = s.zero.stage == 3;
+      const ModelConfig model = s.pipeline.virtual_stages == 1 ? with_dropout(tiny_gpt2()) : llama;
+      const int ranks = static_cast<int>(4 * s.pipeline.ranks);
+      const MeshRun plain = run_mesh(ranks, model, s);
+      expect_learned(plain.result().loss, 0.98);
+      s.tensor.overlap = true;
+      const MeshRun beside = run_mesh(ranks, model, s), twin = record_mesh(ranks, model, s);
+      expect_same_bits(plain, beside, name_of(s));
+      EXPECT_EQ(plain.result().wire_bytes_per_step, beside.result().wire_bytes_per_step);
+      EXPECT_EQ(hazards_of(ranks, model, s), std::vector<std::string>{});
+      for (int rank = 0; rank < ranks; ++rank) {
+        expect_twins(beside.ranks[rank], twin.ranks[rank],
+                     name_of(s) + ", rank " + std::to_string(rank));
+      }
+    }
+  }
+}
+
 TEST(Tensor, IsRecordedAsItIsExecutedOnEveryRank) {
   for (const ModelConfig& model : {with_dropout(tiny_gpt2()), tiny_llama()}) {
     for (const int ranks : {2, 4}) {

@@ -294,7 +294,9 @@ TEST(Published, PipelinesHaveTheScheduleAndTheLayersThatAreStated) {
   const PipelineConfig& pipeline = run.scenario->strategies.front().strategy.pipeline;
   EXPECT_EQ(pipeline.schedule, PipelineKind::zb_h1);
   EXPECT_EQ(pipeline.layers_per_stage, (std::vector<std::int64_t>{2, 4}));
-  EXPECT_EQ(expressed_with({{"layers_per_stage", "0 6"}}).why_not, "stages without a layer");
+  EXPECT_TRUE(expressed_with({{"layers_per_stage", "0 6"}}).scenario) << "the embedding alone";
+  EXPECT_EQ(expressed_with({{"layers_per_stage", "-1 7"}}).why_not,
+            "a stage of fewer than no layers");
 }
 
 TEST(Published, NumbersThatCannotBeAreReasons) {

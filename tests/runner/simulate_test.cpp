@@ -50,6 +50,34 @@ TEST(Simulate, AFasterDeviceNeedsNoNewRecording) {
   EXPECT_LT(price_run(scenario, recording, cluster).step_time.median, before);
 }
 
+// The same bytes in less time, of which less is waited for.
+TEST(Simulate, TensorMessagesBesideProductsTakeLessTime) {
+  for (const bool sequence_parallel : {false, true}) {
+    ScenarioOverrides overrides;
+    overrides.cluster = "8xh100";
+    overrides.software = "zerolab";
+    overrides.strategies = {"zero-1"};
+    overrides.edits.tensor = 4;
+    overrides.edits.sequence_parallel = sequence_parallel;
+    const Scenario scenario = load_scenario("gpt2-124m", overrides);
+    const sim::ClusterSpec cluster = scenario_cluster(scenario);
+    const auto priced = [&](bool overlap) {
+      Strategy strategy = scenario.strategies[0].strategy;
+      strategy.tensor.overlap = overlap;
+      strategy.micro_batch = 16;  // a device that does not wait for its host
+      return price_run(scenario,
+                       record_run(scenario, strategy, sim::device_properties(cluster),
+                                  program_options(scenario)),
+                       cluster);
+    };
+    const RunResult plain = priced(false), beside = priced(true);
+    EXPECT_EQ(beside.wire_bytes_per_step, plain.wire_bytes_per_step);
+    EXPECT_LT(beside.step_time.median, plain.step_time.median);
+    EXPECT_LT(beside.time.exposed_tensor, plain.time.exposed_tensor);
+    EXPECT_GT(beside.time.exposed_tensor, 0) << "forwards wait for theirs";
+  }
+}
+
 // Every class recorded: together all ranks, and the same result as the first rank's alone.
 TEST(Simulate, TheRanksThatDifferByPaddingChangeNoResult) {
   ScenarioOverrides overrides;

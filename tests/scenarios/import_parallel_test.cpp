@@ -109,7 +109,7 @@ TEST(ImportParallel, NamesWhatCannotBe) {
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "virtual_stages": 2)")),
                   "1f1b has one stage a rank, parallel.virtual_stages is 2");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": [1, "two"])")),
-                  "\"two\" is not a positive number of layers");
+                  "\"two\" is not a number of layers");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "virtual_stages": 3, "schedule": "zb-v")")),
                   "zb-v needs 2 virtual stages, parallel.virtual_stages is 3; set it to 2");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 4, "virtual_stages": 2,

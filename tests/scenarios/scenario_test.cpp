@@ -484,8 +484,9 @@ TEST(Scenario, EditsSplitLayersByNameAndRefuseOthers) {
   EXPECT_EQ(s.pipeline, (PipelineConfig{.ranks = 2, .split = LayerSplit::parameters}));
   o.edits.layers_per_stage = "1,x";
   EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }), "\"1,x\" is not one of even");
-  o.edits.layers_per_stage = "3,0";
-  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }), "0 is not a positive number");
+  o.edits.layers_per_stage = "3,-1";
+  EXPECT_CONTAINS(message_of([&] { load_scenario("gpt2-tiny", o); }),
+                  "-1 is not a number of layers");
 }
 
 TEST(Scenario, HashDependsOnContentOnly) {
