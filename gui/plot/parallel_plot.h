@@ -85,6 +85,20 @@ class ParallelPlot : public Plot {
   // further out.
   bool is_staggered(const QRectF& box) const;
   void draw_axis(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_captions(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_categories(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_limit(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_range(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  // Where the text of an axis stands: centred at `x`, `room` wide at most.
+  struct AxisPlace {
+    double x = 0, room = 0;
+    bool framed = false;  // on the background of the chart
+    QRectF box;
+  };
+  AxisPlace outside(std::size_t axis, const QRectF& box) const;
+  AxisPlace inside(std::size_t axis, const QRectF& box) const;
+  void put(QPainter& painter, const AxisPlace& place, double y, const QString& whole,
+           const QColor& color) const;
   int axis_at(double x) const;
 
   ParallelData data_;

@@ -16,6 +16,7 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/published_panel.h"
+#include "gui/views/table_view.h"
 #include "scenarios/files/clusters.h"
 
 namespace zl::gui {

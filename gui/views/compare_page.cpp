@@ -13,6 +13,7 @@
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "simulator/ratio.h"
 
 namespace zl::gui {

@@ -6,7 +6,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -18,6 +17,7 @@
 #include "gui/models/table_model.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 namespace {
@@ -70,10 +70,8 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(splitter, 1);
-  connect(button, &QPushButton::clicked, this, [this] { add(current_row(*view_)); });
-  connect(view_, &QTableView::activated, this, [this] { add(current_row(*view_)); });
-  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
-    const int row = current_row(*view_);
+  on_row_taken(view_, button, [this](int row) { add(row); });
+  on_row_reached(view_, [this](int row) {
     plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{listed_[row]});
   });
   connect(strategy_, &QComboBox::activated, this, &ExplorePage::start);
@@ -202,9 +200,7 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
   table_->set_table(std::move(table));
   const auto found = std::ranges::find(listed_, chosen);
   if (chosen < 0 || found == listed_.end()) return;
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-  const int now = static_cast<int>(found - listed_.begin());
-  view_->setCurrentIndex(sorted->mapFromSource(table_->index(now, 0)));
+  set_current_row(*view_, static_cast<int>(found - listed_.begin()));
 }
 
 void ExplorePage::add(int row) {

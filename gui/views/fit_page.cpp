@@ -9,7 +9,7 @@
 
 #include "core/base/nearest.h"
 #include "gui/models/table_model.h"
-#include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 
@@ -34,9 +34,7 @@ FitPage::FitPage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(view_, 1);
-  const auto apply_current = [this] { apply(current_row(*view_)); };
-  connect(button, &QPushButton::clicked, this, apply_current);
-  connect(view_, &QTableView::activated, this, apply_current);
+  on_row_taken(view_, button, [this](int row) { apply(row); });
   connect(strategy_, &QComboBox::activated, this, &FitPage::refill);
   connect(&session, &Session::study_changed, this, [this] {
     if (isVisible()) refill();

@@ -1,7 +1,6 @@
 // The keys that `zerolab run -o json` promises, and the other commands' output.
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "results/store.h"
 #include "tests/cli/program.h"

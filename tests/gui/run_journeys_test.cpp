@@ -10,6 +10,7 @@
 
 #include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/train_page.h"
 #include "tests/gui/helpers.h"
@@ -124,6 +125,34 @@ TEST(RunJourney, RunsAreDeletedOnlyWhenTheAnswerIsYes) {
   runs.delete_selected();
   ASSERT_EQ(runs.model().rowCount(), 1);
   EXPECT_NE(runs.model().run(0).id, chosen[0]);
+}
+
+TEST(RunJourney, AStoredRunIsRunAgain) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
+  TrainPage& page = desk.window.training();
+  RunsPage& runs = desk.window.runs();
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 2);
+  EXPECT_EQ(runs.parallel()->table().rows.size(), 2u);
+  EXPECT_EQ(runs.parallel()->table().columns.back().name, "learning rate");
+  int row = runs.model().run(0).strategy == "zero-1" ? 0 : 1;
+  runs.table()->selectRow(row);
+  desk.session.open(test::llama_on_a_node());  // what is open now does not matter
+  runs.train_again();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 3);
+  int of_zero_1 = 0;
+  double loss = 0;
+  for (row = 0; row < 3; ++row) {
+    const RunSummary& run = runs.model().run(row);
+    if (run.strategy != "zero-1") continue;
+    EXPECT_TRUE(++of_zero_1 == 1 || run.final_loss == loss) << "the same run again";
+    loss = run.final_loss;
+  }
+  EXPECT_EQ(of_zero_1, 2);
 }
 
 }  // namespace
