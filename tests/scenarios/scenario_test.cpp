@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "tests/scenarios/loading.h"
 #include "tests/scenarios/message.h"
