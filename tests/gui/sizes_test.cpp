@@ -97,6 +97,28 @@ TEST(Window, NothingIsClipped) {
   }
 }
 
+TEST(Window, TheOverviewOfTwelveStrategiesIsInSightAtOnce) {
+  test::Desk desk(test::llama_on_a_node().with_strategies(
+      {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute", "zero-2-offload-cpu",
+       "zero-3-offload-cpu", "zero-3-offload-nvme", "onebit-adam", "onebit-lamb", "zero-one-adam",
+       "hsdp-8"}));
+  desk.window.resize(1280, 800);
+  ASSERT_TRUE(desk.window.show_view("overview"));
+  settle();
+  desk.window.grab();
+  const auto* area = qobject_cast<const QScrollArea*>(desk.window.pages().page("overview"));
+  EXPECT_EQ(area->verticalScrollBar()->maximum(), 0);
+  for (const auto* plot : desk.window.view("overview")->findChildren<BarPlot*>()) {
+    double last = 0;
+    for (const Mark& mark : plot->marks()) {
+      EXPECT_TRUE(QRectF(plot->rect()).contains(mark.area)) << mark.text.toStdString();
+      const double middle = mark.area.center().y();
+      EXPECT_TRUE(middle == last || middle > last + 12) << plot->title().toStdString();
+      last = middle;
+    }
+  }
+}
+
 // Their answers need more room than the pages that wait for them.
 TEST(Window, AnswersFitASmallWindow) {
   test::Desk desk(test::tiny_study());
