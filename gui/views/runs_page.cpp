@@ -109,12 +109,23 @@ void RunsPage::follow_model() {
           &RunsPage::show_losses);
   connect(parallel_, &ParallelPlot::brushed, this, &RunsPage::select_lines);
   connect(model_, &RunModel::failed, this, &RunsPage::show_message);
+  connect(model_, &RunModel::modelAboutToBeReset, this, [this] { chosen_ = selected(); });
+  connect(view_->model(), &QAbstractItemModel::modelReset, this, &RunsPage::select_chosen);
   connect(model_, &RunModel::runs_changed, this, [this] {
     show_message({});
-    show_losses();
     show_parallel();
+    show_losses();
     Q_EMIT database_changed();
   });
+}
+
+// A run that joins or leaves keeps the others selected.
+void RunsPage::select_chosen() {
+  std::vector<int> rows;
+  for (int row = 0; row < model_->rowCount(); ++row) {
+    if (std::ranges::find(chosen_, model_->run(row).id) != chosen_.end()) rows.push_back(row);
+  }
+  select_rows(*view_, rows);
 }
 
 void RunsPage::compare_selected() {

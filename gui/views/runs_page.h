@@ -48,6 +48,7 @@ class RunsPage : public QWidget {
   QHBoxLayout* make_bar();
   QWidget* make_charts();
   void follow_model();
+  void select_chosen();
   void compare_selected();
   void show_message(const QString& message);
   std::vector<std::int64_t> selected_or_newest() const;
@@ -63,6 +64,7 @@ class RunsPage : public QWidget {
   LinePlot* losses_ = nullptr;
   ParallelPlot* parallel_ = nullptr;
   QTimer* timer_ = nullptr;
+  std::vector<std::int64_t> chosen_;         // ids, while the table is made anew
   std::vector<int> lined_;                   // the model's row of each line of that chart
   std::map<std::int64_t, RunResult> cache_;  // of what was selected
 };

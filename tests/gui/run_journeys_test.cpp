@@ -155,5 +155,51 @@ TEST(RunJourney, AStoredRunIsRunAgain) {
   EXPECT_EQ(of_zero_1, 2);
 }
 
+// Simulated runs of the strategies, in the database.
+void store_simulated(test::Desk& desk) {
+  TrainPage& page = desk.window.training();
+  page.backend()->setCurrentText("sim");
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  desk.window.runs().model().refresh();
+}
+
+int column_named(const RunModel& model, const QString& name) {
+  int column = 0;
+  while (model.headerData(column, Qt::Horizontal, Qt::DisplayRole) != name) ++column;
+  return column;
+}
+
+TEST(RunJourney, ARangeOfTheChartSelectsItsRunsHoweverTheTableIsSorted) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1", "zero-3"}));
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  ASSERT_EQ(runs.model().rowCount(), 3);
+  const int strategy = column_named(runs.model(), "strategy");
+  for (const auto order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
+    runs.table()->sortByColumn(strategy, order);
+    constexpr int kStrategyAxis = 2;
+    runs.parallel()->brush(kStrategyAxis, ParallelPlot::Range(1.5, 2.5));
+    ASSERT_EQ(runs.selected().size(), 1u);
+    for (int row = 0; row < 3; ++row) {
+      const RunSummary& run = runs.model().run(row);
+      EXPECT_EQ(run.id == runs.selected()[0], run.strategy == "zero-3") << run.strategy;
+    }
+    runs.parallel()->brush(kStrategyAxis, std::nullopt);
+  }
+}
+
+TEST(RunJourney, WhatIsSelectedStaysSoWhenARunJoins) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  runs.table()->selectRow(1);
+  const auto chosen = runs.selected();
+  ASSERT_EQ(chosen.size(), 1u);
+  store_simulated(desk);
+  ASSERT_EQ(runs.model().rowCount(), 4);
+  EXPECT_EQ(runs.selected(), chosen);
+}
+
 }  // namespace
 }  // namespace zl::gui

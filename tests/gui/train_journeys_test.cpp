@@ -130,6 +130,46 @@ TEST(Journey, ACancelledRunKeepsItsSteps) {
   EXPECT_TRUE(page.state().contains("1 interrupted")) << page.state().toStdString();
 }
 
+TEST(TrainJourney, ACancelledRunGoesOnFromItsCheckpoint) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}).with("run.steps", "100000"));
+  TrainPage& page = desk.window.training();
+  page.files()->set_checkpoint(desk.folder.filePath("kept"), 0, true);
+  std::int64_t first = 0, last = 0;
+  QObject::connect(&page.controller(), &RunController::progressed, &page,
+                   [&](const RunProgress& progress) {
+                     if (first == 0) first = progress.step;
+                     last = progress.step;
+                     if (progress.step >= first + 2) page.cancel();
+                   });
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  EXPECT_EQ(first, 1) << "there was no checkpoint";
+  const std::int64_t kept = last;
+  first = 0;
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  EXPECT_EQ(first, kept + 1) << page.state().toStdString();
+  RunModel& runs = desk.window.runs().model();
+  runs.refresh();
+  ASSERT_EQ(runs.rowCount(), 2);
+  EXPECT_EQ(runs.run(0).first_step, kept);
+  EXPECT_EQ(page.losses()->data().curves.at(0).x.front(), static_cast<double>(kept + 1));
+}
+
+TEST(TrainJourney, StepsBetweenCheckpointsAreANumber) {
+  test::Desk desk(test::tiny_study());
+  desk.window.show_view("train");
+  QLineEdit* every = nullptr;
+  for (auto* line : desk.window.training().findChildren<QLineEdit*>()) {
+    if (line->accessibleName() == "Steps between checkpoints") every = line;
+  }
+  ASSERT_NE(every, nullptr);
+  every->setFocus();
+  QTest::keyClicks(every, "ten5x0");
+  EXPECT_EQ(every->text(), "50");
+  EXPECT_EQ(desk.window.training().files()->kept().checkpoint.every, 50);
+}
+
 // A window and a session with a run of very many steps under way.
 struct LongRun {
   explicit LongRun(const std::filesystem::path& database) {
