@@ -73,14 +73,13 @@ Curve validation_curve(const QString& name, const std::vector<EvaluationPoint>& 
 }
 
 LineData loss_curves(std::span<const LiveRun> live, std::span<const NamedResult> results) {
-  constexpr std::size_t kCurves = 12;  // more cannot be told apart
   LineData chart;
   chart.x_name = QObject::tr("step");
   chart.y_name = QObject::tr("loss");
   chart.from_zero = false;
   for (const LiveRun& run : live) chart.curves.push_back(live_curve(run));
   for (const auto& [id, result] : results) {
-    if (chart.curves.size() >= kCurves) break;
+    if (chart.curves.size() >= kMostLossCurves) break;
     if (result->loss.empty()) continue;
     const QString name = QObject::tr("%1: %2").arg(id).arg(text(result->strategy));
     chart.curves.push_back(

@@ -18,7 +18,9 @@ struct NamedResult {
 // "zero-2, validation": what a model was judged by while it trained.
 Curve validation_curve(const QString& name, const std::vector<EvaluationPoint>& evaluations);
 
-// The losses of what runs, then of the results that have some, with their validation.
+// The losses of what runs, then of the results that have some, with their validation; more than
+// kMostLossCurves cannot be told apart.
+inline constexpr std::size_t kMostLossCurves = 12;
 LineData loss_curves(std::span<const LiveRun> live, std::span<const NamedResult> results);
 
 // A line for each run; of what `zerolab tune` varies and judges by, what some run has.

@@ -202,7 +202,8 @@ void RunsPage::show_losses() {
   std::vector<NamedResult> shown;
   for (const std::int64_t id : selected_or_newest()) {
     const RunResult* result = loaded(id);
-    if (result != nullptr) shown.push_back({id, result});
+    if (result != nullptr && !result->loss.empty()) shown.push_back({id, result});
+    if (shown.size() == kMostLossCurves) break;  // a thousand runs may be selected
   }
   losses_->set_data(loss_curves(model_->live(), shown));
 }
