@@ -157,8 +157,9 @@ QVariant StrategyModel::color(std::size_t row, std::size_t column) const {
   const Cell& cell = table_.rows[row][column];
   const QPalette palette = QApplication::palette();
   if (column == kFits) {
-    const bool fits = !std::get<std::string>(cell).starts_with("✗");
-    return fits ? good(palette) : bad(palette);
+    const auto& text = std::get<std::string>(cell);
+    if (text.starts_with("?")) return warning(palette);
+    return text.starts_with("✗") ? bad(palette) : good(palette);
   }
   const auto* value = std::get_if<double>(&cell);
   if (!value || *value == 0) return {};
