@@ -40,7 +40,7 @@ struct Names {
   std::set<QString> names;
 };
 
-double positive(double value) { return value > 0 ? value : NAN; }
+double if_positive(double value) { return value > 0 ? value : NAN; }
 
 template <class Value>
 void add_axis(ParallelData& chart, Runs runs, const QString& name, Value value_of) {
@@ -108,9 +108,9 @@ ParallelData runs_side_by_side(Runs runs) {
              .arg(run->id)
              .arg(text(run->scenario_name), text(run->strategy)),
          {backends.place(run->backend), static_cast<double>(run->ranks),
-          strategies.place(run->strategy), positive(static_cast<double>(run->peak_device_bytes)),
+          strategies.place(run->strategy), if_positive(static_cast<double>(run->peak_device_bytes)),
           run->peak_device_bytes > 0 ? static_cast<double>(run->wire_bytes_per_step) : NAN,
-          positive(run->step_time_median), positive(run->tokens_per_second)},
+          if_positive(run->step_time_median), if_positive(run->tokens_per_second)},
          run->outcome == Outcome::ok});
   }
   add_training_axes(chart, runs);

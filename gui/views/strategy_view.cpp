@@ -128,7 +128,7 @@ void StrategyView::selection_to_table() {
   updating_ = false;
 }
 
-Table StrategyView::selected_rows() const {
+Table StrategyView::copied_rows() const {
   Table table;
   table.columns = model_->table().columns;
   const QStringList& selection = session_.selection();
@@ -140,7 +140,7 @@ Table StrategyView::selected_rows() const {
 }
 
 QString StrategyView::as_tsv() const {
-  const Table table = selected_rows();
+  const Table table = copied_rows();
   QStringList lines, cells;
   for (const Column& column : table.columns) cells << QString::fromStdString(column.name);
   lines << cells.join('\t');
@@ -153,7 +153,7 @@ QString StrategyView::as_tsv() const {
 }
 
 QString StrategyView::as_markdown() const {
-  return QString::fromStdString(zl::render(selected_rows(), Format::md));
+  return QString::fromStdString(zl::render(copied_rows(), Format::md));
 }
 
 void StrategyView::copy_tsv() const { QApplication::clipboard()->setText(as_tsv()); }

@@ -36,7 +36,6 @@ double total_of(const BarPlot* plot, std::size_t row) {
 
 TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
   test::Desk desk(test::llama_on_a_node());
-  auto* dock = desk.window.findChild<ScenarioDock*>();
   const BarPlot* plot = memory_plot(desk.window);
   const double before = total_of(plot, 4);
   test::type_into(desk.window, "run.micro_batch", "2");
@@ -54,22 +53,22 @@ TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
 
 TEST(Journey, AWrongValueIsMarkedAtItsFieldAndTheStudyStays) {
   test::Desk desk(test::llama_on_a_node());
-  auto* dock = desk.window.findChild<ScenarioDock*>();
+  const ScenarioDock& dock = test::form(desk.window);
   const std::pair<const char*, const char*> wrong[] = {
       {"run.micro_batch", "0"}, {"run.ranks", "many"}, {"run.device_memory", "16 bananas"}};
   for (const auto& [key, text] : wrong) {
     const auto study = desk.session.study();
     test::type_into(desk.window, key, text);
     desk.session.wait();
-    EXPECT_FALSE(dock->error_at(key).isEmpty()) << key;
+    EXPECT_FALSE(dock.error_at(key).isEmpty()) << key;
     EXPECT_EQ(desk.session.study(), study);
     desk.session.undo().undo();
     desk.session.wait();
-    EXPECT_TRUE(dock->error_at(key).isEmpty()) << key;
+    EXPECT_TRUE(dock.error_at(key).isEmpty()) << key;
   }
   desk.session.edit_key("model", "llama3-8c");
   desk.session.wait();
-  EXPECT_TRUE(dock->error_at("model").contains("llama3-8b"));
+  EXPECT_TRUE(dock.error_at("model").contains("llama3-8b"));
 }
 
 TEST(Journey, ASliderOnlyPricesAgainAndOneUndoTakesItBack) {
