@@ -80,9 +80,8 @@ void ParallelPlot::draw_captions(QPainter& painter, std::size_t axis, const QRec
   const double line = QFontMetricsF(painter.font(), painter.device()).height();
   const double out = is_staggered(box) && axis % 2 == 0 ? 1 : 0;  // rows further
   const AxisPlace beyond = outside(axis, box);
-  const QString& name = data_.axes[axis].name;
-  put(painter, beyond, box.top() - (2 + 2 * out) * line - 4,
-      is_logarithmic(axis) ? tr("%1 (log)").arg(name) : name, palette().text().color());
+  put(painter, beyond, box.top() - (2 + 2 * out) * line - 4, caption(axis),
+      palette().text().color());
   const std::vector<double>& numbers = numbers_[axis];
   if (numbers.size() == 1) {
     put(painter, inside(axis, box), y_of(axis, numbers[0], box) - line / 2,

@@ -1,5 +1,6 @@
 #include "gui/plot/parallel_plot.h"
 
+#include <QFontMetricsF>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <algorithm>
@@ -106,7 +107,19 @@ double ParallelPlot::spacing(const QRectF& box) const {
   return box.width() / std::max(1.0, static_cast<double>(data_.axes.size()) - 1);
 }
 
-bool ParallelPlot::is_staggered(const QRectF& box) const { return spacing(box) < kAxisRoom; }
+QString ParallelPlot::caption(std::size_t axis) const {
+  const QString& name = data_.axes[axis].name;
+  return is_logarithmic(axis) ? tr("%1 (log)").arg(name) : name;
+}
+
+bool ParallelPlot::is_staggered(const QRectF& box) const {
+  if (spacing(box) < kAxisRoom) return true;
+  const QFontMetricsF metrics(font());
+  for (std::size_t axis = 0; axis < data_.axes.size(); ++axis) {
+    if (metrics.horizontalAdvance(caption(axis)) + 3 > spacing(box)) return true;
+  }
+  return false;
+}
 
 double ParallelPlot::x_of(std::size_t axis, const QRectF& box) const {
   return box.left() + spacing(box) * static_cast<double>(axis);

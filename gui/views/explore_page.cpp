@@ -14,6 +14,7 @@
 
 #include "core/base/nearest.h"
 #include "gui/models/comparison.h"
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
@@ -147,9 +148,10 @@ void ExplorePage::show_rows() {
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
   if (rows_.empty()) chart.axes.clear();
-  int fitting = 0;
+  int sure = 0, doubtful = 0;
   for (const SweepRow& row : rows_) {
-    fitting += row.fits ? 1 : 0;
+    sure += row.fits == Fits::yes ? 1 : 0;
+    doubtful += row.fits == Fits::maybe ? 1 : 0;
     chart.lines.push_back(
         {QString::fromStdString(row.variation.name),
          {static_cast<double>(row.stage), recompute.value(QString::fromStdString(row.recompute)),
@@ -158,7 +160,7 @@ void ExplorePage::show_rows() {
           schedule.value(QString::fromStdString(row.schedule)),
           or_none(static_cast<double>(row.peak_device)), or_none(row.step_time),
           or_none(row.tokens_per_second)},
-         row.fits});
+         row.fits != Fits::no});
   }
   plot_->set_data(std::move(chart));
   // A table that is made anew under the mouse loses the second click of two.
@@ -167,11 +169,13 @@ void ExplorePage::show_rows() {
     show_table(plot_->kept());
   }
   if (!rows_.empty() && !sweep_->running()) {
-    state_->setText(tr("%1 of %2 combinations fit").arg(fitting).arg(rows_.size()));
+    const QString more = doubtful > 0 ? tr(", %1 more may").arg(doubtful) : QString();
+    state_->setText(tr("%1 of %2 combinations fit").arg(sure).arg(rows_.size()) + more);
   }
 }
 
-// Those that fit first, the fastest of them on top. The one under the cursor stays under it.
+// Those that fit first, then those that may, the fastest of each on top. The one under the cursor
+// stays under it.
 void ExplorePage::show_table(const std::vector<int>& kept) {
   tabled_.start();
   const int before = current_row(*view_);
@@ -179,7 +183,7 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
   listed_ = kept;
   const auto row = [this](int i) -> const SweepRow& { return rows_[i]; };
   std::stable_sort(listed_.begin(), listed_.end(), [&](int a, int b) {
-    if (row(a).fits != row(b).fits) return row(a).fits;
+    if (row(a).fits != row(b).fits) return row(a).fits < row(b).fits;
     return row(a).tokens_per_second > row(b).tokens_per_second;
   });
   Table table;
@@ -192,8 +196,8 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
   for (const int i : listed_) {
     const SweepRow& each = row(i);
     const auto& changes = each.variation.changes;
-    table.rows.push_back({std::string(each.fits ? "✓ yes" : "✗ no"), each.tokens_per_second,
-                          each.step_time, each.peak_device,
+    table.rows.push_back({fits_text(each.fits), each.tokens_per_second, each.step_time,
+                          each.peak_device,
                           asked_->budget > 0 ? Cell(asked_->budget - each.reserved) : Cell(),
                           changes.empty() ? tr("as it is").toStdString() : join(changes, ", ")});
   }

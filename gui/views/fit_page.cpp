@@ -8,6 +8,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/nearest.h"
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
 #include "gui/views/table_view.h"
 
@@ -78,15 +79,16 @@ void FitPage::show_advice() {
   advice_ = fit_advice(*evaluation_->study(), *strategy(), candidates_);
   Table table;
   table.columns = {{"changes", Align::right},
-                   {"what to change", Align::left},
+                   {"fits", Align::left},
                    {"step time", Align::right, Unit::seconds},
                    {"price", Align::right, Unit::fraction},
                    {"peak device", Align::right, Unit::bytes},
-                   {"headroom", Align::right, Unit::bytes}};
+                   {"headroom", Align::right, Unit::bytes},
+                   {"what to change", Align::left}};
   for (const FitAdvice& each : advice_) {
     table.rows.push_back({static_cast<std::int64_t>(each.candidate->changes.size()),
-                          join(each.candidate->changes, ", "), each.step_time, each.price,
-                          each.peak, asked_->budget - each.reserved});
+                          fits_text(each.fits), each.step_time, each.price, each.peak,
+                          asked_->budget - each.reserved, join(each.candidate->changes, ", ")});
   }
   state_->setText(advice_.empty()
                       ? tr("None of %1 combinations fits: use more ranks or a larger device. %2")
