@@ -256,10 +256,10 @@ TEST(Models, ContributorsExplainTheWholeDifference) {
                                                   one_strategy_document(*session.study(), b));
   bool stage = false;
   for (const auto& row : changed.rows) {
-    if (std::get<std::string>(row[0]) != "strategy.zero_optimization.stage") continue;
+    if (std::get<std::string>(row[2]) != "strategy.zero_optimization.stage") continue;
     stage = true;
-    EXPECT_EQ(std::get<std::string>(row[1]), "0");
-    EXPECT_EQ(std::get<std::string>(row[2]), "3");
+    EXPECT_EQ(std::get<std::string>(row[0]), "0");
+    EXPECT_EQ(std::get<std::string>(row[1]), "3");
   }
   EXPECT_TRUE(stage);
 }
