@@ -174,6 +174,7 @@ void PlanPage::start() {
     command_ = QString::fromStdString(
         plan_command_line(asked_, asked.global_batch, asked.goal, limits_text().toStdString()));
     plans_.reset();
+    added_.clear();
     plot_->set_data({});
     table_->set_table({});
     show_state(tr("Searching…"));
@@ -209,6 +210,10 @@ void PlanPage::take(std::shared_ptr<const Plans> plans, bool is_all) {
 // Plans of a scenario that has changed since are none of the one that is shown.
 void PlanPage::compare_scenarios() {
   batch_->setPlaceholderText(QString::number(scenario_batch()));
+  if (!added_.empty() && session_.study()->find(added_) == nullptr) {  // undone
+    added_.clear();
+    show_state(QString::fromStdString(counts_line(*plans_)));
+  }
   const bool is_other = plans_ && !asks_the_same(asked_, session_.document());
   if (is_other) {
     finder_->cancel();
@@ -246,6 +251,7 @@ void PlanPage::add(int row) {
   strategies.push_back(added.json);
   session_.edit(study->document.with_strategies(strategies), tr("Add %1").arg(name));
   session_.select({name});
+  added_ = added.name;
   show_state(tr("%1 is in the scenario now: see Timeline, Memory, A and B.").arg(name));
 }
 

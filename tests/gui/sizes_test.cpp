@@ -119,6 +119,20 @@ TEST(Window, TheOverviewOfTwelveStrategiesIsInSightAtOnce) {
   }
 }
 
+TEST(Window, ALongNameDoesNotWidenTheForm) {
+  test::Desk desk(test::llama_on_a_node().with_strategies(
+      {"zero-3", R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3},
+                     "x-zerolab": {"name": "zero-3 + recompute selective:attention,mlp + copies"}})"}));
+  desk.window.resize(1280, 800);
+  settle();
+  const QWidget& form = test::form(desk.window);
+  const int before = form.width();
+  desk.session.select({QString::fromStdString(desk.session.study()->strategies[1].name())});
+  settle();
+  EXPECT_EQ(form.width(), before);
+  EXPECT_LE(form.width(), form.parentWidget()->width());
+}
+
 // Their answers need more room than the pages that wait for them.
 TEST(Window, AnswersFitASmallWindow) {
   test::Desk desk(test::tiny_study());
