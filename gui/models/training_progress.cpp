@@ -38,7 +38,9 @@ void TrainingProgress::end_strategy(int index, const RunResult& result) {
   Row& row = rows_[index];
   row.result = result;
   const QString message = QString::fromStdString(result.message);
-  if (result.outcome == Outcome::ok) {
+  if (result.outcome == Outcome::ok && result.steps == 0) {
+    row.state = tr("nothing was left: the checkpoint is of step %1").arg(result.first_step);
+  } else if (result.outcome == Outcome::ok) {
     row.state = result.predicted ? tr("simulated") : tr("trained");
   } else if (result.outcome == Outcome::interrupted) {
     row.state = message;
@@ -79,7 +81,7 @@ QString TrainingProgress::verdict(bool stores) const {
 }
 
 std::vector<Cell> TrainingProgress::cells_of(const Row& row) const {
-  const bool ended = row.result && row.result->outcome == Outcome::ok;
+  const bool ended = row.result && row.result->outcome == Outcome::ok && row.result->steps > 0;
   const bool begun = row.last.step > 0;
   const EvaluationPoint* best = best_of(row.evaluations);
   const auto number = [](bool known, double value) { return known ? Cell(value) : Cell(); };
@@ -87,7 +89,8 @@ std::vector<Cell> TrainingProgress::cells_of(const Row& row) const {
   const double tokens = ended ? row.result->tokens_per_second : row.last.tokens_per_second;
   const double peak =
       static_cast<double>(ended ? row.result->peak_device.total() : row.last.peak_device);
-  const std::int64_t step = ended ? row.result->first_step + row.result->steps : row.last.step;
+  const bool is_whole = row.result && row.result->outcome == Outcome::ok;
+  const std::int64_t step = is_whole ? row.result->first_step + row.result->steps : row.last.step;
   return {row.strategy.toStdString(),
           step,
           steps_,

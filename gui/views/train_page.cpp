@@ -109,10 +109,9 @@ void TrainPage::take_evaluation(int index, const EvaluationPoint& point) {
 
 void TrainPage::end_strategy(int index, const RunResult& result) {
   progress_.end_strategy(index, result);
-  const std::string models = files_->kept().models;
-  if (result.outcome == Outcome::ok && !result.predicted && !models.empty()) {
+  if (result.outcome == Outcome::ok && !result.predicted && !saved_models_.empty()) {
     prompt_box_->set_model(QString::fromStdString(RunController::saved_to(
-        models, progress_.strategy(index).toStdString(), progress_.count() == 1)));
+        saved_models_, progress_.strategy(index).toStdString(), progress_.count() == 1)));
   }
   show_progress();
 }
@@ -150,14 +149,15 @@ void TrainPage::start() {
     return state_->setText(tr("Not started, the scenario is wrong: %1").arg(session_.error()));
   }
   if (!study || session_.evaluating()) return;
-  start(study->scenario, chosen(), backend_->currentText().toStdString());
+  start(study->scenario, chosen(), backend_->currentText().toStdString(), files_->kept());
 }
 
 void TrainPage::start(const Scenario& scenario, const std::vector<std::string>& strategies,
-                      const std::string& backend) {
+                      const std::string& backend, const KeptFiles& files) {
   if (controller_->running()) return state_->setText(tr("A run is under way: cancel it first."));
   backend_->setCurrentText(QString::fromStdString(backend));
-  controller_->start(scenario, strategies, backend, database_, files_->kept());
+  saved_models_ = files.models;
+  controller_->start(scenario, strategies, backend, database_, files);
 }
 
 void TrainPage::cancel() {

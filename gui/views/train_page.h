@@ -34,8 +34,9 @@ class TrainPage : public QWidget {
   // The selected strategies that are shown, else all that are shown; nothing while the scenario is
   // not what its form says.
   void start();
+  // Another scenario; what the form says of checkpoints and models is not of it.
   void start(const Scenario& scenario, const std::vector<std::string>& strategies,
-             const std::string& backend);
+             const std::string& backend, const KeptFiles& files = {});
   void cancel();
   QString state() const;  // the line over the chart
   TrainFiles* files() const { return files_; }
@@ -67,6 +68,7 @@ class TrainPage : public QWidget {
   LinePlot* losses_ = nullptr;
   TableModel* table_ = nullptr;
   TrainingProgress progress_;
+  std::string saved_models_;  // folder of the run under way
 };
 
 }  // namespace zl::gui

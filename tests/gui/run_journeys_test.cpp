@@ -12,6 +12,7 @@
 #include "gui/plot/line_plot.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/runs_page.h"
+#include "gui/views/train_files.h"
 #include "gui/views/train_page.h"
 #include "tests/gui/helpers.h"
 
@@ -131,6 +132,7 @@ TEST(RunJourney, AStoredRunIsRunAgain) {
   test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
   TrainPage& page = desk.window.training();
   RunsPage& runs = desk.window.runs();
+  page.files()->set_checkpoint(desk.folder.filePath("kept"), 0, true);
   page.start();
   ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
   runs.model().refresh();

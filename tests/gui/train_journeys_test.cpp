@@ -6,6 +6,7 @@
 #include <QPushButton>
 #include <QSpinBox>
 
+#include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
 #include "gui/views/prompt_box.h"
 #include "gui/views/runs_page.h"
@@ -154,6 +155,19 @@ TEST(TrainJourney, ACancelledRunGoesOnFromItsCheckpoint) {
   ASSERT_EQ(runs.rowCount(), 2);
   EXPECT_EQ(runs.run(0).first_step, kept);
   EXPECT_EQ(page.losses()->data().curves.at(0).x.front(), static_cast<double>(kept + 1));
+}
+
+TEST(TrainJourney, WhereNothingIsLeftToTrainThatIsSaid) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}).with("run.steps", "3"));
+  TrainPage& page = desk.window.training();
+  page.files()->set_checkpoint(desk.folder.filePath("kept"), 0, true);
+  for (const char* state :
+       {"trained, stored as run 1", "nothing was left: the checkpoint is of step 3"}) {
+    page.start();
+    ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+    EXPECT_EQ(page.progress()->table().rows[0].back(), Cell(std::string(state)));
+  }
+  for (const Cell& cell : page.progress()->table().rows[0]) EXPECT_NE(cell, Cell(0.0));
 }
 
 TEST(TrainJourney, StepsBetweenCheckpointsAreANumber) {
