@@ -14,9 +14,11 @@ Table described() {
       {{"one", std::string(60, 'x'), std::int64_t{123456}}, {"two", "größe", Cell{}}}};
 }
 
+// Of the rule under the header.
 std::size_t width_of(const Table& table) {
   const std::string text = render(table, Format::table);
-  return text_width(text.substr(0, text.find('\n')));
+  const std::size_t rule = text.find('\n') + 1;
+  return text_width(text.substr(rule, text.find('\n', rule) - rule));
 }
 
 TEST(Fitted, AnyWidthKeepsAll) {
