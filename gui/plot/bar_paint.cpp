@@ -43,10 +43,10 @@ std::vector<QString> BarPlot::legend(const QRectF& area, bool tight) const {
   const QFontMetricsF metrics(font());
   const double to_spare = area.height() + 2 * kMargin - least_height();
   const int most = 1 + std::max(0, static_cast<int>(to_spare / (metrics.height() + 4)));
-  const std::size_t all = names.size();
-  while (names.size() > 1 && legend_lines(metrics, names, area.width()) > most) {
-    if (names.size() < all) names.pop_back();
-    names.back() = tr("… %1 more").arg(all - names.size() + 1);
+  for (int rest = 1; names.size() > 1 && legend_lines(metrics, names, area.width()) > most;
+       ++rest) {
+    if (rest > 1) names.pop_back();
+    names.back() = tr("… %1 more").arg(rest);
   }
   return names;
 }
