@@ -11,6 +11,7 @@
 #include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/parallel_plot.h"
+#include "gui/views/compare_page.h"
 #include "gui/views/runs_page.h"
 #include "gui/views/train_files.h"
 #include "gui/views/train_page.h"
@@ -201,6 +202,18 @@ TEST(RunJourney, WhatIsSelectedStaysSoWhenARunJoins) {
   store_simulated(desk);
   ASSERT_EQ(runs.model().rowCount(), 4);
   EXPECT_EQ(runs.selected(), chosen);
+}
+
+TEST(RunJourney, TwoRunsOfOneStrategyAreTwoCurves) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}));
+  store_simulated(desk);
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  ASSERT_EQ(runs.model().rowCount(), 2);
+  Q_EMIT runs.compare(runs.model().run(0).id, runs.model().run(1).id);
+  const LinePlot& plot = *desk.window.comparison().memory();
+  ASSERT_TRUE(test::eventually([&] { return plot.data().curves.size() == 2; }));
+  EXPECT_NE(plot.data().curves[0].style, plot.data().curves[1].style);
 }
 
 }  // namespace
