@@ -41,7 +41,9 @@ std::vector<QString> BarPlot::legend(const QRectF& area, bool tight) const {
   std::vector<QString> names = shown_names();
   if (!tight) return names;
   const QFontMetricsF metrics(font());
-  const double to_spare = area.height() + 2 * kMargin - least_height();
+  // Rows come first: full lines of them leave what further lines of the legend may take.
+  const double rows = (1 - kLeastRow) * metrics.height() * static_cast<double>(data_.rows.size());
+  const double to_spare = area.height() + 2 * kMargin - least_height() - rows;
   const int most = 1 + std::max(0, static_cast<int>(to_spare / (metrics.height() + 4)));
   for (int rest = 1; names.size() > 1 && legend_lines(metrics, names, area.width()) > most;
        ++rest) {
@@ -78,7 +80,7 @@ void BarPlot::draw_rows(QPainter& painter, const Layout& layout, std::vector<Mar
   painter.save();
   if (layout.row_height < layout.line) {
     QFont small = painter.font();
-    small.setPixelSize(static_cast<int>(layout.row_height * 0.8));
+    small.setPixelSize(static_cast<int>(layout.row_height * 0.85));
     painter.setFont(small);
   }
   for (std::size_t i = 0; i < data_.rows.size(); ++i) {

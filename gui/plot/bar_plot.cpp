@@ -10,8 +10,6 @@
 
 namespace zl::gui {
 
-constexpr double kLeastRow = 0.75;  // of a line's height, with a font to match
-
 double total(const BarRow& row) {
   return std::accumulate(row.values.begin(), row.values.end(), 0.0);
 }

@@ -33,6 +33,8 @@ struct BarData {
   QString caption;  // below the axis: what the numbers are
 };
 
+inline constexpr double kLeastRow = 0.75;  // of a line's height, with a font to match
+
 class BarPlot : public Plot {
   Q_OBJECT
 

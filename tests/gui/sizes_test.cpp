@@ -116,7 +116,7 @@ TEST(Window, TheOverviewOfTwelveStrategiesIsInSightAtOnce) {
     for (const Mark& mark : plot->marks()) {
       EXPECT_TRUE(QRectF(plot->rect()).contains(mark.area)) << mark.text.toStdString();
       const double middle = mark.area.center().y();
-      EXPECT_TRUE(middle == last || middle > last + 12) << plot->title().toStdString();
+      EXPECT_TRUE(middle == last || middle > last + 11) << plot->title().toStdString();
       last = middle;
     }
   }
