@@ -78,17 +78,18 @@ void FitPage::show_advice() {
   if (strategy() == nullptr) return;
   advice_ = fit_advice(*evaluation_->study(), *strategy(), candidates_);
   Table table;
-  table.columns = {{"changes", Align::right},
-                   {"fits", Align::left},
-                   {"step time", Align::right, Unit::seconds},
+  // In a small window the first three are in sight.
+  table.columns = {{"fits", Align::left},
                    {"price", Align::right, Unit::fraction},
+                   {"what to change", Align::left},
+                   {"step time", Align::right, Unit::seconds},
                    {"peak device", Align::right, Unit::bytes},
                    {"headroom", Align::right, Unit::bytes},
-                   {"what to change", Align::left}};
+                   {"changes", Align::right}};
   for (const FitAdvice& each : advice_) {
-    table.rows.push_back({static_cast<std::int64_t>(each.candidate->changes.size()),
-                          fits_text(each.fits), each.step_time, each.price, each.peak,
-                          asked_->budget - each.reserved, join(each.candidate->changes, ", ")});
+    table.rows.push_back({fits_text(each.fits), each.price, join(each.candidate->changes, ", "),
+                          each.step_time, each.peak, asked_->budget - each.reserved,
+                          static_cast<std::int64_t>(each.candidate->changes.size())});
   }
   state_->setText(advice_.empty()
                       ? tr("None of %1 combinations fits: use more ranks or a larger device. %2")
