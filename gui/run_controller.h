@@ -11,18 +11,11 @@
 #include <vector>
 
 #include "core/train/run_result.h"
+#include "gui/models/training_progress.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/skipped_steps.h"
 
 namespace zl::gui {
-
-struct RunProgress {
-  int index = 0;  // of the strategy in the batch
-  std::int64_t step = 0;
-  double loss = 0, grad_norm = 0, learning_rate = 0;
-  double step_time = 0, tokens_per_second = 0;  // median so far, seconds; its rate
-  std::int64_t peak_device = 0;                 // bytes of rank 0
-};
 
 // What real runs leave besides rows of the database.
 struct KeptFiles {

@@ -9,7 +9,7 @@
 
 #include "gui/main_window.h"
 #include "gui/models/table_model.h"
-#include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 #include "results/environment.h"
 
 namespace zl::gui {

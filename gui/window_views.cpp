@@ -20,6 +20,7 @@
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/sweep_page.h"
+#include "gui/views/table_view.h"
 #include "gui/views/trace_views.h"
 #include "gui/views/train_page.h"
 

@@ -30,6 +30,7 @@ struct Column {
   std::string name;
   Align align = Align::right;
   Unit unit = Unit::none;
+  bool is_prose = false;  // sentences, which a narrow terminal shows the beginning of
 };
 
 using Cell =

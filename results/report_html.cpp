@@ -53,7 +53,8 @@ svg .mark { fill: var(--page); stroke: var(--ink); stroke-width: 2; }
   body { max-width: none; padding: 0; font-size: 11px; } nav { display: none; }
   .scroll { overflow: visible; } table { font-size: 8px; } th, td { padding: 2px 4px; }
   th, td, td.long { white-space: normal; min-width: 0; }
-  h2, h3, h4 { break-after: avoid; } .keep, tr { break-inside: avoid; }
+  h2, h3, h4, h3 + p, h4 + p { break-after: avoid; }
+  .keep, .scroll, tr { break-inside: avoid; }
   svg.chart { min-width: 0; } thead { display: table-header-group; }
   pre { white-space: pre-wrap; font-size: 8px; }
   section.scenario + section.scenario { break-before: page; } }

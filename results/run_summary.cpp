@@ -226,24 +226,4 @@ std::string basis_line(Results results) {
   return "";
 }
 
-Fitted fitted(Table table, std::size_t width) {
-  if (width == 0) return {std::move(table)};
-  std::size_t used = 0, kept = 0;
-  for (; kept < table.columns.size(); ++kept) {
-    std::size_t widest = text_width(table.columns[kept].name);
-    for (const auto& row : table.rows) {
-      widest = std::max(widest, text_width(readable(row[kept], table.columns[kept].unit)));
-    }
-    used += widest + (kept > 0 ? 2 : 0);
-    if (used > width && kept > 0) break;
-  }
-  std::vector<std::string> left_out;
-  for (std::size_t i = kept; i < table.columns.size(); ++i) {
-    left_out.push_back(table.columns[i].name);
-  }
-  table.columns.resize(kept);
-  for (auto& row : table.rows) row.resize(kept);
-  return {std::move(table), std::move(left_out)};
-}
-
 }  // namespace zl

@@ -26,14 +26,6 @@ std::string setup_line(std::span<const RunResult> results);
 // What the times rest on, where that is less than a calibration of this machine; else empty.
 std::string basis_line(std::span<const RunResult> results);
 
-// As many of the table's columns, from the first on, as a line of `width` characters holds, and the
-// names of the others. 0: any width.
-struct Fitted {
-  Table table;
-  std::vector<std::string> left_out = {};
-};
-Fitted fitted(Table table, std::size_t width);
-
 // For programs: every column, always.
 Table flat_table(std::span<const RunResult> results);
 

@@ -49,6 +49,8 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
       row.note = reserved > 0 ? QObject::tr("✗ needs %1 reserved").arg(bytes_text(reserved))
                               : QObject::tr("✗ does not fit");
       row.bad = true;
+    } else if (tier == MemoryTier::device && zl::fits(each->result) == Fits::maybe) {
+      row.note = QObject::tr("? may not fit");
     }
     data.rows.push_back(std::move(row));
   }

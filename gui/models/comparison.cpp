@@ -60,14 +60,14 @@ std::string verdict(const MetricDelta& delta, bool times_are_decided) {
 
 Table configuration_differences(const Document& a, const Document& b) {
   Table table;
-  table.columns = {{"key", Align::left}, {"A", Align::left}, {"B", Align::left}};
+  table.columns = {{"A", Align::left}, {"B", Align::left}, {"key", Align::left}};
   const Document left = flattened(a), right = flattened(b);
   for (const std::string& key : Document::differences(left, right)) {
     const auto shown = [&key](const Document& document) {
       const std::string value = document.get(key);
       return value.empty() ? std::string("-") : value;
     };
-    table.rows.push_back({key, shown(left), shown(right)});
+    table.rows.push_back({shown(left), shown(right), key});
   }
   return table;
 }

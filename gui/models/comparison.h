@@ -11,7 +11,8 @@
 
 namespace zl::gui {
 
-// Changed keys only: key, value in A, value in B. Both are scenarios with one strategy.
+// Changed keys only: value in A, value in B, key, which is longer than a narrow table. Both are
+// scenarios with one strategy.
 Table configuration_differences(const Document& a, const Document& b);
 
 // Every metric, the largest relative change first, as results/compare orders them. Which of two

@@ -86,11 +86,6 @@ constexpr std::size_t kName = 0, kFits = 1;
 
 Cell number(double value) { return std::isnan(value) ? Cell() : Cell(value); }
 
-std::string fits_text(const StrategyStudy& strategy) {
-  constexpr const char* kTexts[] = {"✓ yes", "? maybe", "✗ no"};
-  return kTexts[static_cast<std::size_t>(fits(strategy.result))];
-}
-
 std::string delta_name(const Metric& metric) { return std::string("Δ ") + metric.name; }
 
 }  // namespace
@@ -121,7 +116,7 @@ void StrategyModel::refill() {
   }
   const std::vector<StrategyStudy> none;
   for (const StrategyStudy& each : study ? study->strategies : none) {
-    std::vector<Cell> row{each.name(), fits_text(each)};
+    std::vector<Cell> row{each.name(), fits_text(fits(each.result))};
     for (const Metric& metric : kMetrics) {
       const double value = metric.value(*study, each);
       row.push_back(number(value));
@@ -157,8 +152,9 @@ QVariant StrategyModel::color(std::size_t row, std::size_t column) const {
   const Cell& cell = table_.rows[row][column];
   const QPalette palette = QApplication::palette();
   if (column == kFits) {
-    const bool fits = !std::get<std::string>(cell).starts_with("✗");
-    return fits ? good(palette) : bad(palette);
+    const auto& text = std::get<std::string>(cell);
+    if (text.starts_with("?")) return warning(palette);
+    return text.starts_with("✗") ? bad(palette) : good(palette);
   }
   const auto* value = std::get_if<double>(&cell);
   if (!value || *value == 0) return {};

@@ -66,6 +66,11 @@ QString mesh(const Strategy& strategy) {
 
 }  // namespace
 
+std::string fits_text(Fits fits) {
+  constexpr const char* kTexts[] = {"✓ yes", "? maybe", "✗ no"};
+  return kTexts[static_cast<std::size_t>(fits)];
+}
+
 QString describe(const StrategyStudy& study) {
   const Strategy& strategy = study.imported.strategy;
   QStringList lines{sharding(strategy.zero.stage)};

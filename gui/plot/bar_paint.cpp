@@ -11,7 +11,7 @@ namespace zl::gui {
 
 // Labels and numbers leave the bars at least two fifths of the width.
 BarPlot::Layout BarPlot::lay_out(const QRectF& area, const QRectF& below,
-                                 const QFontMetricsF& metrics) const {
+                                 const QFontMetricsF& metrics, bool tight) const {
   constexpr double kMostOfLabels = 0.3;
   Layout layout;
   layout.line = metrics.height();
@@ -26,10 +26,10 @@ BarPlot::Layout BarPlot::lay_out(const QRectF& area, const QRectF& below,
   layout.brief = right > kMostOfLabels * area.width();
   if (layout.brief) right = brief;
   const double above = data_.limit && !share_ ? layout.line + 4 : 0;
-  layout.bars =
-      QRectF(QPointF(area.left() + left + 10, below.top() + above),
-             QPointF(area.right() - right - 10,
-                     area.bottom() - layout.line * (caption_text().isEmpty() ? 1 : 2) - 6));
+  layout.bars = QRectF(
+      QPointF(area.left() + left + 10, below.top() + above),
+      QPointF(area.right() - right - 10,
+              area.bottom() - layout.line * (tight || caption_text().isEmpty() ? 1 : 2) - 6));
   if (layout.bars.width() < 40) layout.bars.setRight(layout.bars.left() + 40);
   layout.maximum = axis_end();
   layout.row_height = std::min(44.0, layout.bars.height() / static_cast<double>(data_.rows.size()));
@@ -37,34 +37,84 @@ BarPlot::Layout BarPlot::lay_out(const QRectF& area, const QRectF& below,
   return layout;
 }
 
-void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
-  const QFontMetricsF metrics(painter.font(), painter.device());
+std::vector<QString> BarPlot::legend(const QRectF& area, bool tight) const {
+  std::vector<QString> names = shown_names();
+  if (!tight) return names;
+  const QFontMetricsF metrics(font());
+  // Rows come first: full lines of them leave what further lines of the legend may take.
+  const double rows = (1 - kLeastRow) * metrics.height() * static_cast<double>(data_.rows.size());
+  const double to_spare = area.height() + 2 * kMargin - least_height() - rows;
+  const int most = 1 + std::max(0, static_cast<int>(to_spare / (metrics.height() + 4)));
+  for (int rest = 1; names.size() > 1 && legend_lines(metrics, names, area.width()) > most;
+       ++rest) {
+    if (rest > 1) names.pop_back();
+    names.back() = tr("… %1 more").arg(rest);
+  }
+  return names;
+}
+
+QRectF BarPlot::draw_legend_of(QPainter& painter, const QRectF& area, bool tight) {
   const std::vector<std::size_t> shown = shown_series();
-  std::vector<QString> names;
-  for (const std::size_t i : shown) names.push_back(data_.series[i]);
+  const std::vector<QString> names = legend(area, tight);
+  const auto is_rest = [&](std::size_t i) { return names[i] != data_.series[shown[i]]; };
   std::vector<QRectF> places;
   const QRectF below = draw_legend(
       painter, palette(), area, names,
-      [&](std::size_t i, const QRectF& box) { fill_series(painter, box, style_of(shown[i])); },
+      [&](std::size_t i, const QRectF& box) {
+        if (!is_rest(i)) fill_series(painter, box, style_of(shown[i]));
+      },
       &places);
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    if (shown[i] < data_.explained.size()) explain(places[i], data_.explained[shown[i]]);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    QStringList rest;
+    for (std::size_t j = i; is_rest(i) && j < shown.size(); ++j) rest << data_.series[shown[j]];
+    if (is_rest(i)) {
+      explain(places[i], rest.join("\n"));
+    } else if (shown[i] < data_.explained.size()) {
+      explain(places[i], data_.explained[shown[i]]);
+    }
   }
-  const Layout layout = lay_out(area, below, metrics);
-  origin_ = layout.bars.left();
-  scale_ = layout.bars.width() / layout.maximum;
-  draw_axis(painter, layout);
+  return below;
+}
+
+void BarPlot::draw_rows(QPainter& painter, const Layout& layout, std::vector<Mark>& marks) {
+  painter.save();
+  if (layout.row_height < layout.line) {
+    QFont small = painter.font();
+    small.setPixelSize(static_cast<int>(layout.row_height * 0.85));
+    painter.setFont(small);
+  }
   for (std::size_t i = 0; i < data_.rows.size(); ++i) {
     draw_labels(painter, layout, i);
     draw_row(painter, layout, i, marks);
   }
-  if (data_.limit && !share_) draw_limit(painter, layout);
+  painter.restore();
+}
+
+// Under the axis, or without room for it what the axis says of itself.
+void BarPlot::draw_caption(QPainter& painter, const QRectF& line, bool tight) {
   const QString caption = caption_text();
-  const QRectF line(area.left(), layout.bars.bottom() + layout.line + 6, area.width(), layout.line);
-  explain(line, caption);
+  explain(tight ? line.translated(0, -line.height()) : line, caption);
+  if (tight) return;
+  const QFontMetricsF metrics(painter.font(), painter.device());
   painter.setPen(faint(palette()));
   painter.drawText(line, Qt::AlignRight | Qt::AlignVCenter,
-                   metrics.elidedText(caption, Qt::ElideMiddle, area.width()));
+                   metrics.elidedText(caption, Qt::ElideMiddle, line.width()));
+}
+
+void BarPlot::draw(QPainter& painter, const QRectF& area, std::vector<Mark>& marks) {
+  const QFontMetricsF metrics(painter.font(), painter.device());
+  const bool tight = compact_ && area.height() + 2 * kMargin < full_height(width());
+  const QRectF below = draw_legend_of(painter, area, tight);
+  const Layout layout = lay_out(area, below, metrics, tight);
+  origin_ = layout.bars.left();
+  scale_ = layout.bars.width() / layout.maximum;
+  draw_axis(painter, layout);
+  draw_rows(painter, layout, marks);
+  if (data_.limit && !share_) draw_limit(painter, layout);
+  draw_caption(
+      painter,
+      QRectF(area.left(), layout.bars.bottom() + layout.line + 6, area.width(), layout.line),
+      tight);
 }
 
 void BarPlot::draw_axis(QPainter& painter, const Layout& layout) const {

@@ -20,6 +20,13 @@ void BarPlot::set_data(BarData chart) {
   data_has_changed();
 }
 
+void BarPlot::set_compact(bool compact) {
+  if (compact == compact_) return;
+  compact_ = compact;
+  updateGeometry();
+  update();
+}
+
 void BarPlot::set_share(bool share) {
   share_ = share;
   update();
@@ -48,15 +55,25 @@ double BarPlot::axis_end() const {
 }
 
 // Every row can be read, whatever the window's size.
+double BarPlot::full_height(double width) const {
+  constexpr int kAround = 4;  // the limit's name, axis, caption and margins
+  const int lines = legend_lines(QFontMetricsF(font()), shown_names(), width - 2 * kMargin) +
+                    static_cast<int>(data_.rows.size()) + kAround;
+  return lines * (fontMetrics().height() + 4);
+}
+
+double BarPlot::least_height() const {
+  const double line = fontMetrics().height();
+  const int around = data_.limit && !share_ ? 3 : 2;  // legend, axis, the limit's name
+  return 2 * kMargin + around * (line + 6) +
+         kLeastRow * line * static_cast<double>(data_.rows.size());
+}
+
 QSize BarPlot::minimumSizeHint() const {
   const QSize least = Plot::minimumSizeHint();
-  std::vector<QString> names;
-  for (const std::size_t i : shown_series()) names.push_back(data_.series[i]);
-  constexpr int kAround = 4;  // the limit's name, axis, caption and margins
-  const int lines =
-      legend_lines(QFontMetricsF(font()), names, std::max(width(), least.width()) - 2 * kMargin) +
-      static_cast<int>(data_.rows.size()) + kAround;
-  return least.expandedTo({0, lines * (fontMetrics().height() + 4)});
+  const double full = full_height(std::max(width(), least.width()));
+  const double height = compact_ ? std::min(full, least_height()) : full;
+  return least.expandedTo({0, static_cast<int>(std::ceil(height))});
 }
 
 void BarPlot::resizeEvent(QResizeEvent* event) {
@@ -72,6 +89,12 @@ std::vector<std::size_t> BarPlot::shown_series() const {
     if (std::any_of(data_.rows.begin(), data_.rows.end(), has_any)) shown.push_back(i);
   }
   return shown;
+}
+
+std::vector<QString> BarPlot::shown_names() const {
+  std::vector<QString> names;
+  for (const std::size_t i : shown_series()) names.push_back(data_.series[i]);
+  return names;
 }
 
 std::size_t BarPlot::style_of(std::size_t series) const {

@@ -33,6 +33,8 @@ struct BarData {
   QString caption;  // below the axis: what the numbers are
 };
 
+inline constexpr double kLeastRow = 0.75;  // of a line's height, with a font to match
+
 class BarPlot : public Plot {
   Q_OBJECT
 
@@ -43,6 +45,8 @@ class BarPlot : public Plot {
   const BarData& data() const { return data_; }
   // Every bar as long as the others, its parts as shares.
   void set_share(bool share);
+  // It may be squeezed: to one line of legend, no caption, and rows of small text.
+  void set_compact(bool compact);
   Table table() const override;
   QSize minimumSizeHint() const override;
   // Where one row's bars begin and how long a value is, in pixels of the last painting.
@@ -67,10 +71,19 @@ class BarPlot : public Plot {
     bool brief = false;  // of the notes the sign alone
   };
   std::vector<std::size_t> shown_series() const;
+  std::vector<QString> shown_names() const;
+  double full_height(double width) const;
+  double least_height() const;
+  // What of the legend there is room for; the rest is counted in a last entry without a symbol.
+  std::vector<QString> legend(const QRectF& area, bool tight) const;
+  QRectF draw_legend_of(QPainter& painter, const QRectF& area, bool tight);
+  void draw_rows(QPainter& painter, const Layout& layout, std::vector<Mark>& marks);
+  void draw_caption(QPainter& painter, const QRectF& line, bool tight);
   std::size_t style_of(std::size_t series) const;
   QString end_text(const BarRow& row, bool brief) const;
   QString caption_text() const;
-  Layout lay_out(const QRectF& area, const QRectF& below, const QFontMetricsF& metrics) const;
+  Layout lay_out(const QRectF& area, const QRectF& below, const QFontMetricsF& metrics,
+                 bool tight) const;
   void draw_labels(QPainter& painter, const Layout& layout, std::size_t row);
   void draw_break(QPainter& painter, const QRectF& bar) const;
   void draw_axis(QPainter& painter, const Layout& layout) const;
@@ -80,7 +93,7 @@ class BarPlot : public Plot {
   void draw_limit(QPainter& painter, const Layout& layout) const;
 
   BarData data_;
-  bool share_ = false;
+  bool share_ = false, compact_ = false;
   double origin_ = 0, scale_ = 0;
 };
 

@@ -49,6 +49,9 @@ class ParallelPlot : public Plot {
   std::vector<int> kept() const;
   // What is written on an axis of numbers: the least and the largest, or the one that all are.
   const std::vector<double>& numbers(std::size_t axis) const { return numbers_[axis]; }
+  // Where the axes are too close for their names, what stands over and under every second one is a
+  // row further out.
+  bool is_staggered() const { return is_staggered(box_); }
   // Lines to draw on top; a line without a colour of its own otherwise.
   void set_highlighted(const std::vector<int>& lines) override;
 
@@ -81,10 +84,23 @@ class ParallelPlot : public Plot {
   void draw_lines(QPainter& painter, const QRectF& box) const;
   std::vector<Mark> make_marks(const QRectF& box) const;
   double spacing(const QRectF& box) const;  // pixels from axis to axis
-  // Where the axes are close together, what stands over and under every second one is a row
-  // further out.
+  QString caption(std::size_t axis) const;
   bool is_staggered(const QRectF& box) const;
   void draw_axis(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_captions(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_categories(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_limit(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  void draw_range(QPainter& painter, std::size_t axis, const QRectF& box) const;
+  // Where the text of an axis stands: centred at `x`, `room` wide at most.
+  struct AxisPlace {
+    double x = 0, room = 0;
+    bool framed = false;  // on the background of the chart
+    QRectF box;
+  };
+  AxisPlace outside(std::size_t axis, const QRectF& box) const;
+  AxisPlace inside(std::size_t axis, const QRectF& box) const;
+  void put(QPainter& painter, const AxisPlace& place, double y, const QString& whole,
+           const QColor& color) const;
   int axis_at(double x) const;
 
   ParallelData data_;

@@ -16,6 +16,7 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/published_panel.h"
+#include "gui/views/table_view.h"
 #include "scenarios/files/clusters.h"
 
 namespace zl::gui {
@@ -112,8 +113,8 @@ void AccuracyPage::refill() {
       errors.empty()
           ? tr("No scenario was both measured and simulated yet: `zerolab run demo --backend "
                "cpu,sim` does both.")
-          : tr("%1 pairs; step time off by %2 in the median, %3 at worst. %4")
-                .arg(errors.size())
+          : tr("%1; step time off by %2 in the median, %3 at worst. %4")
+                .arg(errors.size() == 1 ? tr("1 pair") : tr("%1 pairs").arg(errors.size()))
                 .arg(share_text(errors[errors.size() / 2]), share_text(errors.back()),
                      calibration_text()));
   plot_->set_data(std::move(chart));

@@ -2,9 +2,7 @@
 
 #include <QFileDialog>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
-#include <QSortFilterProxyModel>
 #include <QStackedWidget>
 #include <QTableView>
 #include <QToolButton>
@@ -14,11 +12,9 @@
 #include "gui/plot/export.h"
 #include "gui/plot/plot.h"
 #include "gui/views/folding_row.h"
-#include "gui/views/plain_delegate.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
-
-constexpr int kLeastRows = 4;  // of a table, below its header
 
 ChartPage::ChartPage(Plot* plot, QWidget* parent) : QWidget(parent), plot_(plot) {
   auto* layout = new QVBoxLayout(this);
@@ -79,36 +75,6 @@ void ChartPage::export_as() {
                                    plot_->title().toLower().replace(' ', '-') + ".svg",
                                    tr("Pictures and data (*.png *.svg *.pdf *.csv *.json)"));
   if (!file.isEmpty()) export_plot(*plot_, with_suffix(file, ".svg"));
-}
-
-QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent) {
-  auto* sorted = new QSortFilterProxyModel(parent);
-  sorted->setSortRole(kSortRole);
-  sorted->setSourceModel(model);
-  auto* view = new QTableView(parent);
-  view->setModel(sorted);
-  view->setItemDelegate(new PlainDelegate(view));
-  view->setAccessibleName(name);
-  view->setSelectionBehavior(QAbstractItemView::SelectRows);
-  view->setAlternatingRowColors(true);
-  view->setSortingEnabled(true);
-  view->sortByColumn(-1, Qt::AscendingOrder);  // the model's own order until a header is clicked
-  view->setWordWrap(false);
-  view->setShowGrid(false);
-  view->verticalHeader()->hide();
-  const int row = view->fontMetrics().height() + 8;
-  view->verticalHeader()->setDefaultSectionSize(row);
-  view->setMinimumHeight((kLeastRows + 1) * row);  // a small window scrolls
-  view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  view->horizontalHeader()->setResizeContentsPrecision(100);
-  view->horizontalHeader()->setHighlightSections(false);
-  view->setTabKeyNavigation(false);
-  return view;
-}
-
-int current_row(const QTableView& view) {
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view.model());
-  return sorted->mapToSource(view.currentIndex()).row();
 }
 
 QWidget* titled(const QString& title, QWidget* widget) {

@@ -4,7 +4,6 @@
 
 #include <QWidget>
 
-class QAbstractItemModel;
 class QHBoxLayout;
 class QStackedWidget;
 class QTableView;
@@ -38,12 +37,6 @@ class ChartPage : public QWidget {
   TableModel* model_;
   QToolButton* toggle_;
 };
-
-// A table that sorts by raw value, with right-aligned numbers and keyboard selection.
-QTableView* make_table_view(QAbstractItemModel* model, const QString& name, QWidget* parent);
-
-// The model's row under the cursor of a make_table_view(), however it is sorted; -1: none.
-int current_row(const QTableView& view);
 
 // A widget under a bold line of text.
 QWidget* titled(const QString& title, QWidget* widget);

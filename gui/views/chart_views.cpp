@@ -78,6 +78,11 @@ class Overview : public QWidget {
   }
   void arrange(int columns) {
     columns_ = columns;
+    // Side by side, so that all are in sight at once; below each other they scroll.
+    for (QWidget* chart : charts_) {
+      auto* bars = chart->findChild<BarPlot*>();
+      if (bars != nullptr) bars->set_compact(columns == 2);
+    }
     for (std::size_t i = 0; i < charts_.size(); ++i) {
       const int at = static_cast<int>(i);
       grid_->addWidget(charts_[i], at / columns, at % columns);

@@ -13,6 +13,7 @@
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "simulator/ratio.h"
 
 namespace zl::gui {
@@ -206,6 +207,8 @@ void ComparePage::show_memory() {
   LineData other = memory_lines(*b, {&b->strategies[0]});
   chart.curves[0].name = "A: " + sides_[0].label;
   other.curves[0].name = "B: " + sides_[1].label;
+  // Two runs of one strategy are two curves.
+  if (other.curves[0].style == chart.curves[0].style) ++*other.curves[0].style;
   chart.curves.push_back(std::move(other.curves[0]));
   memory_->set_data(std::move(chart));
 }

@@ -11,6 +11,7 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "scenarios/run/explain_tables.h"
 
 namespace zl::gui {

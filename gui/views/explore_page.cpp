@@ -6,7 +6,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -15,9 +14,11 @@
 
 #include "core/base/nearest.h"
 #include "gui/models/comparison.h"
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 namespace {
@@ -70,10 +71,8 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(splitter, 1);
-  connect(button, &QPushButton::clicked, this, [this] { add(current_row(*view_)); });
-  connect(view_, &QTableView::activated, this, [this] { add(current_row(*view_)); });
-  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
-    const int row = current_row(*view_);
+  on_row_taken(view_, button, [this](int row) { add(row); });
+  on_row_reached(view_, [this](int row) {
     plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{listed_[row]});
   });
   connect(strategy_, &QComboBox::activated, this, &ExplorePage::start);
@@ -149,9 +148,10 @@ void ExplorePage::show_rows() {
                 {tr("step time"), Unit::seconds},
                 {tr("tokens/s")}};
   if (rows_.empty()) chart.axes.clear();
-  int fitting = 0;
+  int sure = 0, doubtful = 0;
   for (const SweepRow& row : rows_) {
-    fitting += row.fits ? 1 : 0;
+    sure += row.fits == Fits::yes ? 1 : 0;
+    doubtful += row.fits == Fits::maybe ? 1 : 0;
     chart.lines.push_back(
         {QString::fromStdString(row.variation.name),
          {static_cast<double>(row.stage), recompute.value(QString::fromStdString(row.recompute)),
@@ -160,7 +160,7 @@ void ExplorePage::show_rows() {
           schedule.value(QString::fromStdString(row.schedule)),
           or_none(static_cast<double>(row.peak_device)), or_none(row.step_time),
           or_none(row.tokens_per_second)},
-         row.fits});
+         row.fits != Fits::no});
   }
   plot_->set_data(std::move(chart));
   // A table that is made anew under the mouse loses the second click of two.
@@ -169,11 +169,13 @@ void ExplorePage::show_rows() {
     show_table(plot_->kept());
   }
   if (!rows_.empty() && !sweep_->running()) {
-    state_->setText(tr("%1 of %2 combinations fit").arg(fitting).arg(rows_.size()));
+    const QString more = doubtful > 0 ? tr(", %1 more may").arg(doubtful) : QString();
+    state_->setText(tr("%1 of %2 combinations fit").arg(sure).arg(rows_.size()) + more);
   }
 }
 
-// Those that fit first, the fastest of them on top. The one under the cursor stays under it.
+// Those that fit first, then those that may, the fastest of each on top. The one under the cursor
+// stays under it.
 void ExplorePage::show_table(const std::vector<int>& kept) {
   tabled_.start();
   const int before = current_row(*view_);
@@ -181,7 +183,7 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
   listed_ = kept;
   const auto row = [this](int i) -> const SweepRow& { return rows_[i]; };
   std::stable_sort(listed_.begin(), listed_.end(), [&](int a, int b) {
-    if (row(a).fits != row(b).fits) return row(a).fits;
+    if (row(a).fits != row(b).fits) return row(a).fits < row(b).fits;
     return row(a).tokens_per_second > row(b).tokens_per_second;
   });
   Table table;
@@ -194,17 +196,15 @@ void ExplorePage::show_table(const std::vector<int>& kept) {
   for (const int i : listed_) {
     const SweepRow& each = row(i);
     const auto& changes = each.variation.changes;
-    table.rows.push_back({std::string(each.fits ? "✓ yes" : "✗ no"), each.tokens_per_second,
-                          each.step_time, each.peak_device,
+    table.rows.push_back({fits_text(each.fits), each.tokens_per_second, each.step_time,
+                          each.peak_device,
                           asked_->budget > 0 ? Cell(asked_->budget - each.reserved) : Cell(),
                           changes.empty() ? tr("as it is").toStdString() : join(changes, ", ")});
   }
   table_->set_table(std::move(table));
   const auto found = std::ranges::find(listed_, chosen);
   if (chosen < 0 || found == listed_.end()) return;
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-  const int now = static_cast<int>(found - listed_.begin());
-  view_->setCurrentIndex(sorted->mapFromSource(table_->index(now, 0)));
+  set_current_row(*view_, static_cast<int>(found - listed_.begin()));
 }
 
 void ExplorePage::add(int row) {

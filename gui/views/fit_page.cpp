@@ -8,8 +8,9 @@
 #include <QVBoxLayout>
 
 #include "core/base/nearest.h"
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
-#include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 
@@ -34,9 +35,7 @@ FitPage::FitPage(Session& session, QWidget* parent)
   layout->addLayout(bar);
   layout->addWidget(state_);
   layout->addWidget(view_, 1);
-  const auto apply_current = [this] { apply(current_row(*view_)); };
-  connect(button, &QPushButton::clicked, this, apply_current);
-  connect(view_, &QTableView::activated, this, apply_current);
+  on_row_taken(view_, button, [this](int row) { apply(row); });
   connect(strategy_, &QComboBox::activated, this, &FitPage::refill);
   connect(&session, &Session::study_changed, this, [this] {
     if (isVisible()) refill();
@@ -79,16 +78,18 @@ void FitPage::show_advice() {
   if (strategy() == nullptr) return;
   advice_ = fit_advice(*evaluation_->study(), *strategy(), candidates_);
   Table table;
-  table.columns = {{"changes", Align::right},
+  // In a small window the first three are in sight.
+  table.columns = {{"fits", Align::left},
+                   {"price", Align::right, Unit::fraction},
                    {"what to change", Align::left},
                    {"step time", Align::right, Unit::seconds},
-                   {"price", Align::right, Unit::fraction},
                    {"peak device", Align::right, Unit::bytes},
-                   {"headroom", Align::right, Unit::bytes}};
+                   {"headroom", Align::right, Unit::bytes},
+                   {"changes", Align::right}};
   for (const FitAdvice& each : advice_) {
-    table.rows.push_back({static_cast<std::int64_t>(each.candidate->changes.size()),
-                          join(each.candidate->changes, ", "), each.step_time, each.price,
-                          each.peak, asked_->budget - each.reserved});
+    table.rows.push_back({fits_text(each.fits), each.price, join(each.candidate->changes, ", "),
+                          each.step_time, each.peak, asked_->budget - each.reserved,
+                          static_cast<std::int64_t>(each.candidate->changes.size())});
   }
   state_->setText(advice_.empty()
                       ? tr("None of %1 combinations fits: use more ranks or a larger device. %2")

@@ -116,7 +116,11 @@ void MeshPanel::show_mesh() {
   const auto study = session_.study();
   const int entry = study ? entry_of(*study, session_.document(), strategy_.toStdString()) : -1;
   setEnabled(entry >= 0);
-  setTitle(strategy_.isEmpty() ? tr("Mesh") : tr("Mesh of %1").arg(strategy_));
+  // A long name would make the whole form as wide.
+  const QString title = strategy_.isEmpty() ? tr("Mesh") : tr("Mesh of %1").arg(strategy_);
+  const int room = layout()->minimumSize().width();
+  setTitle(fontMetrics().elidedText(title, Qt::ElideMiddle, room));
+  setToolTip(title);
   if (entry < 0) return;
   updating_ = true;
   const MeshTexts texts = mesh_of_entry(entries_of(session_).at(static_cast<std::size_t>(entry)));

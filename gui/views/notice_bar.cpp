@@ -55,16 +55,24 @@ NoticeBar::NoticeBar(Session& session, const ScenarioDock& form, QWidget* parent
   connect(calibration_.button, &QPushButton::clicked, this, &NoticeBar::calibrate);
   connect(&form, &ScenarioDock::problems_changed, this, &NoticeBar::show_problems);
   connect(&session, &Session::study_changed, this, &NoticeBar::show_calibration);
-  connect(calibrator_, &Calibrator::progressed, this,
-          [this](const QString& what, int done, int total) {
-            progress_ = tr("Calibrating, %1 of %2: %3").arg(done + 1).arg(total).arg(what);
-            show_calibration();
-          });
+  connect(
+      calibrator_, &Calibrator::progressed, this, [this](const QString& what, int done, int total) {
+        progress_ =
+            tr("Calibrating, %1 of %2: %3").arg(std::min(done + 1, total)).arg(total).arg(what) +
+            left_text(done, total);
+        show_calibration();
+      });
   connect(calibrator_, &Calibrator::finished, this, [this](const QString& error) {
     progress_ = error.isEmpty() ? QString() : tr("Not calibrated: %1").arg(error);
     show_calibration();
     if (error.isEmpty()) session_.evaluate_again();
   });
+}
+
+QString NoticeBar::left_text(int done, int total) const {
+  if (done < 1) return {};
+  const auto seconds = static_cast<double>(since_.elapsed()) / 1000 / done * (total - done);
+  return tr("; about %1 s left").arg(qRound(seconds));
 }
 
 NoticeBar::Line NoticeBar::make_line(const QString& button) {
@@ -118,6 +126,7 @@ void NoticeBar::calibrate() {
     if (!usual) options.ranks.push_back(ranks);
   }
   progress_ = tr("Calibrating…");
+  since_.start();
   calibrator_->start(options, local_cluster_path(cluster));
   show_calibration();
 }

@@ -4,6 +4,7 @@
 // Ownership: refers to session and scenario panel. Threads: GUI thread.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QFrame>
 
 #include "gui/calibrator.h"
@@ -38,12 +39,14 @@ class NoticeBar : public QWidget {
   void show_line(const Line& line, const QString& text, const QColor& color);
   void show_problems();
   void show_calibration();
+  QString left_text(int done, int total) const;  // "; about 40 s left"
 
   Session& session_;
   const ScenarioDock& form_;
   Calibrator* calibrator_;
   Line problems_, calibration_;
-  QString progress_;  // of a calibration under way, or why the last one ended
+  QElapsedTimer since_;  // the start of a calibration
+  QString progress_;     // of a calibration under way, or why the last one ended
 };
 
 }  // namespace zl::gui

@@ -8,7 +8,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -20,6 +19,7 @@
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_tables.h"
 #include "scenarios/planner/variation.h"
@@ -111,17 +111,12 @@ QWidget* PlanPage::make_answer() {
   splitter->addWidget(below);
   splitter->setStretchFactor(0, 1);
   splitter->setStretchFactor(1, 1);
-  connect(add_, &QPushButton::clicked, this, [this] { add(current_row(*view_)); });
-  connect(view_, &QTableView::activated, this, [this] { add(current_row(*view_)); });
-  connect(view_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this] {
-    const int row = current_row(*view_);
+  on_row_taken(view_, add_, [this](int row) { add(row); });
+  on_row_reached(view_, [this](int row) {
     plot_->set_highlighted(row < 0 ? std::vector<int>{} : std::vector{row});
     show_buttons();
   });
-  connect(plot_, &ScatterPlot::activated, this, [this](int row) {
-    const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-    view_->setCurrentIndex(sorted->mapFromSource(table_->index(row, 0)));
-  });
+  connect(plot_, &ScatterPlot::activated, this, [this](int row) { set_current_row(*view_, row); });
   return splitter;
 }
 
@@ -179,6 +174,7 @@ void PlanPage::start() {
     command_ = QString::fromStdString(
         plan_command_line(asked_, asked.global_batch, asked.goal, limits_text().toStdString()));
     plans_.reset();
+    added_.clear();
     plot_->set_data({});
     table_->set_table({});
     show_state(tr("Searching…"));
@@ -214,6 +210,10 @@ void PlanPage::take(std::shared_ptr<const Plans> plans, bool is_all) {
 // Plans of a scenario that has changed since are none of the one that is shown.
 void PlanPage::compare_scenarios() {
   batch_->setPlaceholderText(QString::number(scenario_batch()));
+  if (!added_.empty() && session_.study()->find(added_) == nullptr) {  // undone
+    added_.clear();
+    show_state(QString::fromStdString(counts_line(*plans_)));
+  }
   const bool is_other = plans_ && !asks_the_same(asked_, session_.document());
   if (is_other) {
     finder_->cancel();
@@ -251,6 +251,7 @@ void PlanPage::add(int row) {
   strategies.push_back(added.json);
   session_.edit(study->document.with_strategies(strategies), tr("Add %1").arg(name));
   session_.select({name});
+  added_ = added.name;
   show_state(tr("%1 is in the scenario now: see Timeline, Memory, A and B.").arg(name));
 }
 

@@ -71,6 +71,7 @@ class PlanPage : public QWidget {
   Document asked_;  // the scenario of the plans
   PlanRequest request_;
   QString command_;
+  std::string added_;  // the plan of which the state says that it is in the scenario
   QLineEdit *batch_, *limits_;
   QComboBox* goal_;
   QPushButton *start_, *add_, *copy_, *report_, *launch_;

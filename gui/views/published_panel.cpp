@@ -15,6 +15,7 @@
 #include "gui/models/run_model.h"
 #include "gui/models/table_model.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 #include "scenarios/published/validate_tables.h"
 
 namespace zl::gui {

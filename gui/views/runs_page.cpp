@@ -7,33 +7,24 @@
 #include <QMessageBox>
 #include <QPushButton>
 #include <QScrollArea>
-#include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QTableView>
 #include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <set>
 
 #include "core/base/error.h"
+#include "gui/models/run_charts.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/parallel_plot.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "scenarios/files/load_scenario.h"
 
 namespace zl::gui {
 
 constexpr int kRefreshMilliseconds = 1000;
-
-// The x axis of `count` steps that follow the first `before` ones of a training.
-static std::vector<double> step_numbers(std::int64_t before, std::size_t count) {
-  std::vector<double> steps(count);
-  std::iota(steps.begin(), steps.end(), static_cast<double>(before + 1));
-  return steps;
-}
 
 RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWidget* parent)
     : QWidget(parent), session_(session), model_(new RunModel(this)) {
@@ -55,9 +46,6 @@ RunsPage::RunsPage(Session& session, const std::filesystem::path& database, QWid
 // The table under its filter and buttons.
 QWidget* RunsPage::make_list() {
   view_ = make_table_view(model_, tr("Runs"), this);
-  filter_ = static_cast<QSortFilterProxyModel*>(view_->model());
-  filter_->setFilterKeyColumn(-1);
-  filter_->setFilterCaseSensitivity(Qt::CaseInsensitive);
   message_ = new QLabel;
   message_->setWordWrap(true);
   auto* list = new QWidget;
@@ -75,7 +63,7 @@ QHBoxLayout* RunsPage::make_bar() {
   filter->setAccessibleName(tr("Filter the runs"));
   filter->setClearButtonEnabled(true);
   connect(filter, &QLineEdit::textChanged, this, [this](const QString& text) {
-    filter_->setFilterFixedString(text);
+    filter_rows(*view_, text);
     show_parallel();
   });
   auto* open_button = new QPushButton(tr("&Open its scenario"));
@@ -119,14 +107,25 @@ QWidget* RunsPage::make_charts() {
 void RunsPage::follow_model() {
   connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &RunsPage::show_losses);
-  connect(parallel_, &ParallelPlot::brushed, this, &RunsPage::select);
+  connect(parallel_, &ParallelPlot::brushed, this, &RunsPage::select_lines);
   connect(model_, &RunModel::failed, this, &RunsPage::show_message);
+  connect(model_, &RunModel::modelAboutToBeReset, this, [this] { chosen_ = selected(); });
+  connect(view_->model(), &QAbstractItemModel::modelReset, this, &RunsPage::select_chosen);
   connect(model_, &RunModel::runs_changed, this, [this] {
     show_message({});
-    show_losses();
     show_parallel();
+    show_losses();
     Q_EMIT database_changed();
   });
+}
+
+// A run that joins or leaves keeps the others selected.
+void RunsPage::select_chosen() {
+  std::vector<int> rows;
+  for (int row = 0; row < model_->rowCount(); ++row) {
+    if (std::ranges::find(chosen_, model_->run(row).id) != chosen_.end()) rows.push_back(row);
+  }
+  select_rows(*view_, rows);
 }
 
 void RunsPage::compare_selected() {
@@ -165,9 +164,7 @@ void RunsPage::show_message(const QString& message) {
 
 std::vector<std::int64_t> RunsPage::selected() const {
   std::vector<std::int64_t> ids;
-  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
-    ids.push_back(model_->run(filter_->mapToSource(index).row()).id);
-  }
+  for (const int row : selected_rows(*view_)) ids.push_back(model_->run(row).id);
   return ids;
 }
 
@@ -197,115 +194,39 @@ std::vector<std::int64_t> RunsPage::selected_or_newest() const {
 
 void RunsPage::show_losses() {
   std::vector<int> lines;
-  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
-    lines.push_back(index.row());
+  for (const int row : selected_rows(*view_)) {
+    const auto found = std::ranges::find(lined_, row);
+    if (found != lined_.end()) lines.push_back(static_cast<int>(found - lined_.begin()));
   }
   parallel_->set_highlighted(lines);
-  LineData chart;
-  chart.x_name = tr("step");
-  chart.y_name = tr("loss");
-  chart.from_zero = false;
-  for (const LiveRun& run : model_->live()) {
-    Curve curve{tr("running: %1, step %2 of %3")
-                    .arg(QString::fromStdString(run.strategy))
-                    .arg(run.first_step + static_cast<std::int64_t>(run.loss.size()))
-                    .arg(run.steps),
-                {},
-                run.loss};
-    curve.x = step_numbers(run.first_step, run.loss.size());
-    chart.curves.push_back(std::move(curve));
-  }
-  constexpr std::size_t kCurves = 12;  // more cannot be told apart
+  std::vector<NamedResult> shown;
   for (const std::int64_t id : selected_or_newest()) {
-    if (chart.curves.size() == kCurves) break;
     const RunResult* result = loaded(id);
-    if (result == nullptr || result->loss.empty()) continue;
-    chart.curves.push_back({tr("%1: %2").arg(id).arg(QString::fromStdString(result->strategy)),
-                            step_numbers(result->first_step, result->loss.size()), result->loss});
-    if (result->evaluations.empty()) continue;
-    Curve& judged = chart.curves.emplace_back(Curve{
-        tr("%1: %2, validation").arg(id).arg(QString::fromStdString(result->strategy)), {}, {}});
-    for (const EvaluationPoint& point : result->evaluations) {
-      judged.x.push_back(static_cast<double>(point.step));
-      judged.y.push_back(point.loss);
-    }
+    if (result != nullptr && !result->loss.empty()) shown.push_back({id, result});
+    if (shown.size() == kMostLossCurves) break;  // a thousand runs may be selected
   }
-  losses_->set_data(std::move(chart));
+  losses_->set_data(loss_curves(model_->live(), shown));
 }
 
-// One line per listed run, in the order of the table's model.
 void RunsPage::show_parallel() {
-  const auto text = [](const std::string& value) { return QString::fromStdString(value); };
-  std::set<QString> strategies, backends;
-  for (int row = 0; row < filter_->rowCount(); ++row) {
-    const RunSummary& run = model_->run(filter_->mapToSource(filter_->index(row, 0)).row());
-    strategies.insert(text(run.strategy));
-    backends.insert(text(run.backend));
-  }
-  const auto place = [](const std::set<QString>& names, const QString& name) {
-    return static_cast<double>(std::distance(names.begin(), names.find(name)));
-  };
-  const auto positive = [](double value) { return value > 0 ? value : NAN; };
-  ParallelData chart;
-  chart.axes = {{tr("backend"), Unit::none, {backends.begin(), backends.end()}},
-                {tr("ranks")},
-                {tr("strategy"), Unit::none, {strategies.begin(), strategies.end()}},
-                {tr("memory"), Unit::bytes},
-                {tr("wire/step"), Unit::bytes},
-                {tr("step time"), Unit::seconds},
-                {tr("tokens/s")}};
-  for (int row = 0; row < filter_->rowCount(); ++row) {
-    const RunSummary& run = model_->run(filter_->mapToSource(filter_->index(row, 0)).row());
-    chart.lines.push_back(
-        {tr("run %1: %2, %3").arg(run.id).arg(text(run.scenario_name), text(run.strategy)),
-         {place(backends, text(run.backend)), static_cast<double>(run.ranks),
-          place(strategies, text(run.strategy)),
-          positive(static_cast<double>(run.peak_device_bytes)),
-          run.peak_device_bytes > 0 ? static_cast<double>(run.wire_bytes_per_step) : NAN,
-          positive(run.step_time_median), positive(run.tokens_per_second)},
-         run.outcome == Outcome::ok});
-  }
-  add_training_axes(chart);
-  parallel_->set_data(std::move(chart));
+  lined_ = listed_rows(*view_);
+  std::vector<const RunSummary*> runs;
+  runs.reserve(lined_.size());
+  for (const int row : lined_) runs.push_back(&model_->run(row));
+  parallel_->set_data(runs_side_by_side(runs));
 }
 
-// What `zerolab tune` varies and what it judges by, where a listed run has it.
-void RunsPage::add_training_axes(ParallelData& chart) const {
-  const auto add = [&](const QString& name, auto&& value_of) {
-    std::vector<double> values;
-    for (int row = 0; row < filter_->rowCount(); ++row) {
-      values.push_back(value_of(model_->run(filter_->mapToSource(filter_->index(row, 0)).row())));
-    }
-    if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
-      return;
-    }
-    chart.axes.push_back({name});
-    for (std::size_t i = 0; i < values.size(); ++i) chart.lines[i].values.push_back(values[i]);
-  };
-  const auto is_judged = [](const RunSummary& run) {
-    return std::isfinite(run.best_validation_loss);
-  };
-  add(tr("tokens/step"), [&](const RunSummary& run) {
-    return is_judged(run) ? static_cast<double>(run.tokens_per_step()) : NAN;
-  });
-  add(tr("learning rate"), [](const RunSummary& run) { return run.learning_rate; });
-  add(tr("validation loss"), [](const RunSummary& run) { return run.best_validation_loss; });
-}
-
-void RunsPage::select(const std::vector<int>& rows) {
-  QItemSelection selection;
-  for (const int row : rows) {
-    const QModelIndex index = filter_->index(row, 0);
-    selection.select(index, index);
-  }
-  view_->selectionModel()->select(selection,
-                                  QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+void RunsPage::select_lines(const std::vector<int>& lines) {
+  std::vector<int> rows;
+  rows.reserve(lines.size());
+  for (const int line : lines) rows.push_back(lined_[static_cast<std::size_t>(line)]);
+  select_rows(*view_, rows);
 }
 
 void RunsPage::open_scenario() {
-  const auto rows = view_->selectionModel()->selectedRows();
-  if (rows.isEmpty()) return show_message(tr("Select the run whose scenario to open."));
-  const RunSummary& run = model_->run(filter_->mapToSource(rows.first()).row());
+  const std::vector<int> rows = selected_rows(*view_);
+  if (rows.empty()) return show_message(tr("Select the run whose scenario to open."));
+  const RunSummary& run = model_->run(rows.front());
   try {
     session_.open(Document::parse(model_->scenario_json(run.scenario_hash), run.scenario_name));
   } catch (const Error& error) {
@@ -314,9 +235,9 @@ void RunsPage::open_scenario() {
 }
 
 void RunsPage::train_again() {
-  const auto rows = view_->selectionModel()->selectedRows();
+  const std::vector<int> rows = selected_rows(*view_);
   if (rows.size() != 1) return show_message(tr("Select the one run to train again."));
-  const RunSummary& run = model_->run(filter_->mapToSource(rows.first()).row());
+  const RunSummary& run = model_->run(rows.front());
   try {
     const Scenario scenario =
         scenario_from_json(model_->scenario_json(run.scenario_hash), run.scenario_name);

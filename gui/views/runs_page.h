@@ -11,7 +11,6 @@
 
 class QHBoxLayout;
 class QLabel;
-class QSortFilterProxyModel;
 class QTableView;
 class QTimer;
 
@@ -19,7 +18,6 @@ namespace zl::gui {
 
 class LinePlot;
 class ParallelPlot;
-struct ParallelData;
 
 class RunsPage : public QWidget {
   Q_OBJECT
@@ -50,23 +48,24 @@ class RunsPage : public QWidget {
   QHBoxLayout* make_bar();
   QWidget* make_charts();
   void follow_model();
+  void select_chosen();
   void compare_selected();
   void show_message(const QString& message);
   std::vector<std::int64_t> selected_or_newest() const;
   void show_losses();
   void show_parallel();
-  void add_training_axes(ParallelData& chart) const;
-  void select(const std::vector<int>& rows);  // of the filtered table
+  void select_lines(const std::vector<int>& lines);  // of the chart of all runs
   const RunResult* loaded(std::int64_t id);
 
   Session& session_;
   RunModel* model_;
-  QSortFilterProxyModel* filter_ = nullptr;
   QTableView* view_ = nullptr;
   QLabel* message_ = nullptr;
   LinePlot* losses_ = nullptr;
   ParallelPlot* parallel_ = nullptr;
   QTimer* timer_ = nullptr;
+  std::vector<std::int64_t> chosen_;         // ids, while the table is made anew
+  std::vector<int> lined_;                   // the model's row of each line of that chart
   std::map<std::int64_t, RunResult> cache_;  // of what was selected
 };
 

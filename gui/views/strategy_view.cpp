@@ -9,13 +9,12 @@
 #include <QMenu>
 #include <QPushButton>
 #include <QShortcut>
-#include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "gui/models/strategy_model.h"
-#include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 namespace {
@@ -108,11 +107,7 @@ void StrategyView::sort_as_before() {
 
 void StrategyView::selection_from_table() {
   if (updating_) return;
-  QList<int> rows;
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-  for (const QModelIndex& index : view_->selectionModel()->selectedRows()) {
-    rows << sorted->mapToSource(index).row();
-  }
+  std::vector<int> rows = selected_rows(*view_);
   std::sort(rows.begin(), rows.end());
   QStringList names;
   for (const int row : rows) names << model_->strategy(row);
@@ -124,34 +119,28 @@ void StrategyView::selection_from_table() {
 void StrategyView::selection_to_table() {
   if (updating_) return;
   updating_ = true;
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
-  QItemSelection selection;
+  std::vector<int> rows;
   for (const QString& name : session_.selection()) {
     const int row = model_->row_of(name);
-    if (row < 0) continue;
-    const QModelIndex index = sorted->mapFromSource(model_->index(row, 0));
-    selection.select(index, index);
+    if (row >= 0) rows.push_back(row);
   }
-  view_->selectionModel()->select(selection,
-                                  QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  select_rows(*view_, rows);
   updating_ = false;
 }
 
-Table StrategyView::selected_rows() const {
+Table StrategyView::copied_rows() const {
   Table table;
   table.columns = model_->table().columns;
-  const auto* sorted = static_cast<const QSortFilterProxyModel*>(view_->model());
   const QStringList& selection = session_.selection();
-  for (int row = 0; row < sorted->rowCount(); ++row) {
-    const int source = sorted->mapToSource(sorted->index(row, 0)).row();
-    if (!selection.isEmpty() && !selection.contains(model_->strategy(source))) continue;
-    table.rows.push_back(model_->table().rows[source]);
+  for (const int row : listed_rows(*view_)) {
+    if (!selection.isEmpty() && !selection.contains(model_->strategy(row))) continue;
+    table.rows.push_back(model_->table().rows[row]);
   }
   return table;
 }
 
 QString StrategyView::as_tsv() const {
-  const Table table = selected_rows();
+  const Table table = copied_rows();
   QStringList lines, cells;
   for (const Column& column : table.columns) cells << QString::fromStdString(column.name);
   lines << cells.join('\t');
@@ -164,7 +153,7 @@ QString StrategyView::as_tsv() const {
 }
 
 QString StrategyView::as_markdown() const {
-  return QString::fromStdString(zl::render(selected_rows(), Format::md));
+  return QString::fromStdString(zl::render(copied_rows(), Format::md));
 }
 
 void StrategyView::copy_tsv() const { QApplication::clipboard()->setText(as_tsv()); }

@@ -36,7 +36,7 @@ class StrategyView : public QWidget {
   void sort_as_before();
   void selection_from_table();
   void selection_to_table();
-  Table selected_rows() const;
+  Table copied_rows() const;
 
   Session& session_;
   StrategyModel* model_;

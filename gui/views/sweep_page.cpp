@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "gui/models/mesh_edit.h"
 #include "gui/models/table_model.h"
-#include "gui/views/chart_page.h"
+#include "gui/views/table_view.h"
 #include "results/run_tables.h"
 #include "scenarios/planner/grid.h"
 

@@ -13,6 +13,7 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/folding_row.h"
+#include "gui/views/table_view.h"
 #include "gui/views/trace_views.h"
 
 namespace zl::gui {

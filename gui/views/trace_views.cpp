@@ -14,6 +14,7 @@
 #include "gui/units.h"
 #include "gui/views/chart_page.h"
 #include "gui/views/chart_views.h"
+#include "gui/views/table_view.h"
 
 namespace zl::gui {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/base/log.h"
 #include "core/base/nearest.h"
 #include "core/base/text.h"
-#include "results/run_tables.h"
+#include "results/fitted.h"
 
 namespace zl::cli {
 namespace {
@@ -113,9 +113,10 @@ void name_units(Table& table) {
 std::string fitted_text(Table table, Format format) {
   if (format != Format::table) return render(table, format);
   const Fitted shown = fitted(std::move(table), terminal_width());
-  if (!shown.left_out.empty()) {
-    log_info("left out at this width: " + join(shown.left_out, ", ") + "; -o wide");
-  }
+  std::vector<std::string> notes;
+  if (!shown.left_out.empty()) notes.push_back("left out: " + join(shown.left_out, ", "));
+  if (!shown.cut.empty()) notes.push_back("cut: " + join(shown.cut, ", "));
+  if (!notes.empty()) log_info("at this width " + join(notes, "; ") + "; whole with -o wide");
   return render(shown.table, format);
 }
 

@@ -69,7 +69,7 @@ int cluster(const ShowOptions& options) {
 
 int software(const ShowOptions& options) {
   if (options.name.empty()) {
-    print(render(list_software(), parse_format(options.format)));
+    print(fitted_text(list_software(), parse_format(options.format)));
     return 0;
   }
   load_software(options.name);  // says what is wrong with it
@@ -130,12 +130,12 @@ CLI::App& add_one(CLI::App& show, Action& action, const char* name, const char* 
 void add_list(CLI::App& show, Action& action, const char* name, const char* what, Table (*list)()) {
   CLI::App* sub = show.add_subcommand(name, what);
   const auto format = std::make_shared<std::string>("table");
-  add_format(*sub, *format, "table, md, csv or json");
+  add_format(*sub, *format, "table, wide (every column), md, csv or json");
   add_verbosity(*sub);
   sub->callback([format, list, &action] {
     action = [format, list] {
       const Format parsed = parse_format(*format);
-      print(render(list(), parsed));
+      print(fitted_text(list(), parsed));
       return 0;
     };
   });

@@ -22,56 +22,67 @@ Cell tensor_peak(const sim::DeviceSpec& device, DType dtype) {
   return sim::has_tensor_peak(device, dtype) ? Cell(device.rate(dtype).peak) : Cell();
 }
 
+bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
+// Up to the full stop before a capital: "et al. 2021" is inside.
+std::string first_sentence(const std::string& text) {
+  std::size_t stop = text.find(". ");
+  while (stop != std::string::npos && !(stop + 2 < text.size() && is_capital(text[stop + 2]))) {
+    stop = text.find(". ", stop + 1);
+  }
+  return text.substr(0, stop);
+}
+
 // The first sentence of what the file says about itself.
 Cell comment_of(const char* folder, const std::string& name) {
   const Json file = parse_json(catalog_text(folder, name), name);
   const auto comment = file.find("x-comment");
   if (comment == file.end() || !comment->is_string()) return {};
-  const auto text = comment->get<std::string>();
-  return text.substr(0, text.find(". "));
+  return first_sentence(comment->get<std::string>());
 }
 
 }  // namespace
 
 Table list_models() {
   Table table{{{"model", Align::left},
-               {"family", Align::left},
                {"parameters"},
                {"layers"},
                {"hidden"},
                {"heads"},
                {"vocab"},
-               {"max_sequence"}},
+               {"max_sequence"},
+               {"family", Align::left}},
               {}};
   for (const std::string& name : catalog_names("models")) {
     const ModelConfig m = load_model(name);
     table.rows.push_back(
-        {name, m.family, m.parameters(), m.layers, m.hidden, m.heads, m.vocab, m.max_sequence});
+        {name, m.parameters(), m.layers, m.hidden, m.heads, m.vocab, m.max_sequence, m.family});
   }
   return table;
 }
 
 Table list_clusters() {
   Table table{{{"cluster", Align::left},
-               {"device", Align::left},
-               {"devices_per_node"},
                {"memory", Align::right, Unit::bytes},
                {"memory bandwidth", Align::right, Unit::byte_rate},
                {"bf16 peak", Align::right, Unit::flop_rate},
-               {"fp16 peak", Align::right, Unit::flop_rate},
                {"in node", Align::left},
-               {"between nodes", Align::left}},
+               {"between nodes", Align::left},
+               {"devices_per_node"},
+               {"device", Align::left},
+               {"fp16 peak", Align::right, Unit::flop_rate}},
               {}};
   std::vector<std::string> names = catalog_names("clusters");
   names.emplace_back("local");
   for (const std::string& name : names) {
     const sim::ClusterSpec cluster = load_cluster(name);
     const bool local = name == "local";
-    table.rows.push_back(
-        {name, cluster.device.name, local ? Cell() : Cell(std::int64_t{cluster.node_devices}),
-         known(static_cast<double>(cluster.device.memory)), known(cluster.device.memory_bandwidth),
-         tensor_peak(cluster.device, DType::bf16), tensor_peak(cluster.device, DType::f16),
-         cluster.intra.name, local ? Cell() : Cell(cluster.inter.name)});
+    table.rows.push_back({name, known(static_cast<double>(cluster.device.memory)),
+                          known(cluster.device.memory_bandwidth),
+                          tensor_peak(cluster.device, DType::bf16), cluster.intra.name,
+                          local ? Cell() : Cell(cluster.inter.name),
+                          local ? Cell() : Cell(std::int64_t{cluster.node_devices}),
+                          cluster.device.name, tensor_peak(cluster.device, DType::f16)});
   }
   return table;
 }
@@ -97,29 +108,30 @@ Table list_software() {
 Table list_strategies() {
   Table table{{{"strategy", Align::left},
                {"zero_stage"},
-               {"overlap_comm", Align::left},
+               {.name = "what", .align = Align::left, .is_prose = true},
                {"recompute", Align::left},
-               {"aliases", Align::left},
-               {"what", Align::left}},
+               {"overlap_comm", Align::left},
+               {"aliases", Align::left}},
               {}};
   for (const std::string& name : catalog_names("strategies")) {
     const Strategy s = load_strategy(name, {.infer_ranks = true}).strategy;
     const bool ddp = catalog_canonical_name("strategies", "ddp") == name;
-    table.rows.push_back(
-        {name, std::int64_t{s.zero.stage}, std::string(s.zero.overlap_comm ? "yes" : "no"),
-         recompute_text(s.recompute), ddp ? Cell("ddp") : Cell(), comment_of("strategies", name)});
+    table.rows.push_back({name, std::int64_t{s.zero.stage}, comment_of("strategies", name),
+                          recompute_text(s.recompute),
+                          std::string(s.zero.overlap_comm ? "yes" : "no"),
+                          ddp ? Cell("ddp") : Cell()});
   }
   return table;
 }
 
 Table list_studies() {
   Table table{{{"study", Align::left},
+               {.name = "what", .align = Align::left, .is_prose = true},
                {"model", Align::left},
                {"cluster", Align::left},
                {"ranks"},
                {"steps"},
-               {"strategies", Align::left},
-               {"what", Align::left}},
+               {"strategies", Align::left}},
               {}};
   for (const std::string& name : catalog_names("studies")) {
     const Scenario scenario = load_scenario(name);
@@ -127,8 +139,8 @@ Table list_studies() {
     for (const ImportedStrategy& each : scenario.strategies) {
       strategies.push_back(each.strategy.name);
     }
-    table.rows.push_back({name, scenario.model.name, scenario.cluster, scenario.run.ranks,
-                          scenario.run.steps, join(strategies, ", "), comment_of("studies", name)});
+    table.rows.push_back({name, comment_of("studies", name), scenario.model.name, scenario.cluster,
+                          scenario.run.ranks, scenario.run.steps, join(strategies, ", ")});
   }
   return table;
 }

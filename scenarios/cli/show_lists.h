@@ -1,4 +1,4 @@
-// What is in the catalogue, and what became of a strategy's keys, as tables.
+// What is in the catalogue, and what became of a strategy's keys, as tables; what decides first.
 // Ownership: values. Threads: pure functions.
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "scenarios/files/strategy_file.h"
 
@@ -69,17 +70,19 @@ std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& s
     const double seconds = found->result.step_time.median;
     const double before = strategy.result.step_time.median;
     advice.push_back({&candidate, seconds, before > 0 ? seconds / before - 1 : 0,
-                      found->result.peak_device.total(), found->reserved()});
+                      found->result.peak_device.total(), found->reserved(),
+                      zl::fits(found->result)});
   }
   std::stable_sort(advice.begin(), advice.end(), [](const FitAdvice& a, const FitAdvice& b) {
     const auto changes_a = a.candidate->changes.size(), changes_b = b.candidate->changes.size();
-    return changes_a != changes_b ? changes_a < changes_b : a.step_time < b.step_time;
+    return std::tie(changes_a, a.fits, a.step_time) < std::tie(changes_b, b.fits, b.step_time);
   });
   // What an earlier one beats in time and memory, with no more changes, is no advice.
   std::vector<FitAdvice> useful;
   for (const FitAdvice& each : advice) {
     const bool beaten = std::any_of(useful.begin(), useful.end(), [&](const FitAdvice& other) {
-      return other.step_time <= each.step_time && other.peak <= each.peak;
+      return other.fits <= each.fits && other.step_time <= each.step_time &&
+             other.peak <= each.peak;
     });
     if (!beaten) useful.push_back(each);
   }

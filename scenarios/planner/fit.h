@@ -21,10 +21,11 @@ struct FitAdvice {
   double step_time = 0;  // seconds
   double price = 0;      // of the step time, relative to the strategy as it is (had it the memory)
   std::int64_t peak = 0, reserved = 0;  // device bytes of a rank: in use, and what must be there
+  Fits fits = Fits::yes;                // or maybe
 };
 
-// The candidates that fit, fewest changes first, then the cheapest, without those that another one
-// with no more changes beats in both time and memory.
+// The candidates that fit or may, fewest changes first, then the surer, then the cheapest, without
+// those that another one with no more changes beats in both time and memory.
 std::vector<FitAdvice> fit_advice(const Study& evaluated, const StrategyStudy& strategy,
                                   const std::vector<Variation>& candidates);
 

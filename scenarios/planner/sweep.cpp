@@ -52,7 +52,7 @@ SweepRow row_of(Variation variation, const StrategyStudy& judged) {
           strategy.pipeline.ranks,
           strategy.pipeline.ranks > 1 ? name_of(strategy.pipeline.schedule) : "none",
           offload_text(strategy),
-          judged.fits(),
+          zl::fits(judged.result),
           judged.result.peak_device.total(),
           judged.reserved(),
           judged.result.step_time.median,

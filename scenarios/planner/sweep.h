@@ -19,7 +19,7 @@ struct SweepRow {
   std::int64_t tensor = 1, pipeline = 1;
   std::string schedule;  // of the pipeline; "none": there is none
   std::string offload;   // "none", "optimizer", "optimizer and weights"
-  bool fits = true;
+  Fits fits = Fits::yes;
   std::int64_t peak_device = 0, reserved = 0;  // bytes of one rank: in use, must be there
   double step_time = 0;                        // seconds
   double tokens_per_second = 0;                // of all ranks

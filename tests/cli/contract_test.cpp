@@ -1,7 +1,6 @@
 // The keys that `zerolab run -o json` promises, and the other commands' output.
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "results/store.h"
 #include "tests/cli/program.h"
@@ -192,29 +191,6 @@ TEST(Contract, SoftwareIsSweptLikeTheRest) {
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_CONTAINS(table.out, "zero-0    zerolab ");
   EXPECT_CONTAINS(table.out, "zero-0    torch-fsdp2");
-}
-
-TEST(Contract, TablesFitTheTerminal) {
-  const Home home;
-  setenv("COLUMNS", "80", 1);
-  const std::vector<std::string> run{"run", "llama3-8b", "--cluster", "8xh100", "--no-db"};
-  const Output narrow = zerolab(home, run);
-  std::vector<std::string> wide = run;
-  wide.insert(wide.end(), {"-o", "wide"});
-  const Output everything = zerolab(home, wide);
-  unsetenv("COLUMNS");
-  std::istringstream lines(narrow.out);
-  int rows = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("zero-") && !line.starts_with("strategy")) continue;
-    EXPECT_LE(line.size(), 80u) << line;
-    ++rows;
-  }
-  EXPECT_EQ(rows, 6 + 5) << "this core's and the software's, which has no zero-1";
-  EXPECT_CONTAINS(narrow.out, "MFU");
-  EXPECT_CONTAINS(narrow.out, "headroom");
-  EXPECT_CONTAINS(narrow.out, "Not known of zero-1: ZeRO stage 1");
-  EXPECT_CONTAINS(everything.out, "wire/step");
 }
 
 TEST(Contract, BothBackendsStandSideBySideAndAgree) {

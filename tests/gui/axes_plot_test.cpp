@@ -205,6 +205,18 @@ TEST(ParallelPlot, AnAxisSaysOnlyNumbersThatLinesHave) {
   EXPECT_FALSE(plot.grab().isNull());
 }
 
+TEST(ParallelPlot, NamesStandInTwoRowsWhereOneCutsThem) {
+  ParallelPlot plot("Runs");
+  ParallelData data = three_runs();
+  data.axes[1].name = "peak device of a rank";
+  plot.set_data(data);
+  for (const int width : {280, 900}) {
+    plot.resize(width, 400);
+    plot.grab();
+    EXPECT_EQ(plot.is_staggered(), width < 900) << width;
+  }
+}
+
 TEST(ParallelPlot, ADragOnAnAxisIsARangeAndAClickTakesItAway) {
   ParallelPlot plot("Runs");
   plot.set_data(three_runs());

@@ -19,7 +19,8 @@ TEST(CalibrateJourney, TheCalibrateButtonTakesTheBannerFromEveryPage) {
   CalibrationOptions asked;
   notices.calibrator().measure_by([&asked](const CalibrationOptions& options) {
     asked = options;
-    options.progress("a toy", 0, 1);
+    options.progress("a toy", 0, 2);
+    options.progress("another", 1, 2);
     sim::ClusterSpec machine = load_cluster("local");
     machine.calibration.emplace();
     for (const int ranks : options.ranks) machine.calibration->by_ranks.push_back({.ranks = ranks});
@@ -32,8 +33,12 @@ TEST(CalibrateJourney, TheCalibrateButtonTakesTheBannerFromEveryPage) {
   ASSERT_NE(button, nullptr);
   QTest::mouseClick(button, Qt::LeftButton);
   EXPECT_FALSE(button->isEnabled()) << "one at a time";
+  QString last;
+  QObject::connect(&notices.calibrator(), &Calibrator::progressed, &notices,
+                   [&] { last = notices.calibration_text(); });
   ASSERT_TRUE(test::eventually([&] { return notices.calibration_text().isEmpty(); }));
   EXPECT_EQ(std::count(asked.ranks.begin(), asked.ranks.end(), 2), 1) << "those of the scenario";
+  EXPECT_TRUE(last.startsWith("Calibrating, 2 of 2: another; about ")) << last.toStdString();
   desk.session.wait();
   for (const QString& name : MainWindow::view_names()) {
     desk.window.show_view(name);

@@ -1,15 +1,10 @@
 // What people do from beginning to end.
 #include <gtest/gtest.h>
 
-#include <QApplication>
-#include <QClipboard>
 #include <QComboBox>
 #include <QFile>
 #include <QLabel>
-#include <QLineEdit>
-#include <QPushButton>
 #include <QSlider>
-#include <QSpinBox>
 #include <QTableView>
 
 #include "gui/models/strategy_model.h"
@@ -23,12 +18,9 @@
 #include "gui/views/explore_page.h"
 #include "gui/views/fit_page.h"
 #include "gui/views/hardware_panel.h"
-#include "gui/views/prompt_box.h"
-#include "gui/views/runs_page.h"
 #include "gui/views/scenario_dock.h"
 #include "gui/views/strategy_view.h"
 #include "gui/views/trace_views.h"
-#include "gui/views/train_page.h"
 #include "tests/gui/helpers.h"
 
 namespace zl::gui {
@@ -42,21 +34,11 @@ double total_of(const BarPlot* plot, std::size_t row) {
   return std::get<double>(plot->table().rows[row].back());
 }
 
-void type(ScenarioDock& dock, const char* key, const QString& text) {
-  auto* line = qobject_cast<QLineEdit*>(dock.field(key));
-  ASSERT_NE(line, nullptr);
-  line->setFocus();
-  line->selectAll();
-  QTest::keyClicks(line, text);
-  QTest::keyClick(line, Qt::Key_Return);
-}
-
 TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
   test::Desk desk(test::llama_on_a_node());
-  auto* dock = desk.window.findChild<ScenarioDock*>();
   const BarPlot* plot = memory_plot(desk.window);
   const double before = total_of(plot, 4);
-  type(*dock, "run.micro_batch", "2");
+  test::type_into(desk.window, "run.micro_batch", "2");
   desk.session.wait();
   EXPECT_GT(total_of(plot, 4), before);
   EXPECT_EQ(desk.session.study()->strategies[0].imported.strategy.micro_batch, 2);
@@ -71,22 +53,22 @@ TEST(Journey, AnEditIsFollowedByEveryViewAndCanBeUndone) {
 
 TEST(Journey, AWrongValueIsMarkedAtItsFieldAndTheStudyStays) {
   test::Desk desk(test::llama_on_a_node());
-  auto* dock = desk.window.findChild<ScenarioDock*>();
+  const ScenarioDock& dock = test::form(desk.window);
   const std::pair<const char*, const char*> wrong[] = {
       {"run.micro_batch", "0"}, {"run.ranks", "many"}, {"run.device_memory", "16 bananas"}};
   for (const auto& [key, text] : wrong) {
     const auto study = desk.session.study();
-    type(*dock, key, text);
+    test::type_into(desk.window, key, text);
     desk.session.wait();
-    EXPECT_FALSE(dock->error_at(key).isEmpty()) << key;
+    EXPECT_FALSE(dock.error_at(key).isEmpty()) << key;
     EXPECT_EQ(desk.session.study(), study);
     desk.session.undo().undo();
     desk.session.wait();
-    EXPECT_TRUE(dock->error_at(key).isEmpty()) << key;
+    EXPECT_TRUE(dock.error_at(key).isEmpty()) << key;
   }
   desk.session.edit_key("model", "llama3-8c");
   desk.session.wait();
-  EXPECT_TRUE(dock->error_at("model").contains("llama3-8b"));
+  EXPECT_TRUE(dock.error_at("model").contains("llama3-8b"));
 }
 
 TEST(Journey, ASliderOnlyPricesAgainAndOneUndoTakesItBack) {
@@ -153,156 +135,6 @@ TEST(Journey, SelectCompareExport) {
   EXPECT_EQ(csv.readAll().count('\n'), 3);
   EXPECT_EQ(table.as_tsv().count('\n'), 3);
   EXPECT_TRUE(table.as_markdown().contains("| zero-3"));
-}
-
-TEST(Journey, ARealRunTrainsBeforeTheEyesAndLandsInTheDatabase) {
-  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}).with("run.steps", "6"));
-  TrainPage& page = desk.window.training();
-  desk.window.show_view("train");
-  std::vector<std::size_t> seen;
-  QObject::connect(&page.controller(), &RunController::progressed, &page,
-                   [&] { seen.push_back(page.losses()->data().curves.at(0).y.size()); });
-  page.backend()->setCurrentText("cpu");
-  page.start();
-  EXPECT_TRUE(page.controller().running());
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  EXPECT_EQ(seen, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6})) << "the curve grew step by step";
-  RunsPage& runs = desk.window.runs();
-  runs.model().refresh();
-  ASSERT_EQ(runs.model().rowCount(), 1);
-  EXPECT_EQ(runs.model().run(0).outcome, Outcome::ok);
-  EXPECT_EQ(runs.losses()->data().curves.at(0).y, page.losses()->data().curves.at(0).y);
-  page.backend()->setCurrentText("sim");
-  page.start();
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  runs.model().refresh();
-  EXPECT_EQ(runs.model().predictions().size(), 1u) << "predicted and measured are one scenario";
-}
-
-TEST(Journey, AModelIsValidatedWhileItTrainsThenSavedAndTried) {
-  test::Desk desk(test::tiny_study().with_strategies({"zero-2"}).with("run.steps", "6"));
-  TrainPage& page = desk.window.training();
-  desk.window.show_view("train");
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += "to be or not to be ";
-  test::write_file(desk.path("held.txt"), text);
-  page.use_validation(desk.folder.filePath("held.txt"));
-  test::type_into(desk.window, "run.eval_every", "2");
-  desk.session.wait();
-  ASSERT_TRUE(desk.session.error().isEmpty()) << desk.session.error().toStdString();
-  EXPECT_EQ(desk.session.study()->scenario.run.eval_every, 2);
-  page.set_saved_models(desk.folder.filePath("model"));
-  page.backend()->setCurrentText("cpu");
-  page.start();
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  const auto& curves = page.losses()->data().curves;
-  ASSERT_EQ(curves.size(), 2u) << page.state().toStdString();
-  EXPECT_EQ(curves[1].name, "zero-2, validation");
-  EXPECT_EQ(curves[1].x, (std::vector<double>{0, 2, 4, 6}));
-  RunsPage& runs = desk.window.runs();
-  runs.model().refresh();
-  ASSERT_EQ(runs.losses()->data().curves.size(), 2u);
-  EXPECT_EQ(runs.losses()->data().curves[1].y, curves[1].y);
-  PromptBox& box = *page.prompt_box();
-  EXPECT_EQ(box.model()->text(), desk.folder.filePath("model"));
-  box.length()->setValue(5);
-  box.prompt()->setText("to be");
-  QTest::mouseClick(box.go(), Qt::LeftButton);
-  ASSERT_TRUE(test::eventually([&] { return !box.prompter().running(); }));
-  EXPECT_TRUE(box.state().startsWith("5 tokens, ")) << box.state().toStdString();
-  EXPECT_TRUE(box.text().startsWith("to be"));
-  EXPECT_GT(box.text().size(), 5);
-}
-
-TEST(Journey, TryingWhatIsNoModelSaysWhy) {
-  test::Desk desk(test::tiny_study());
-  PromptBox& box = *desk.window.training().prompt_box();
-  box.go()->click();
-  EXPECT_TRUE(box.state().startsWith("Choose the folder of a model first"));
-  box.set_model(desk.folder.filePath("nothing"));
-  box.go()->click();
-  ASSERT_TRUE(test::eventually([&] { return !box.prompter().running(); }));
-  EXPECT_TRUE(box.state().contains("nothing")) << box.state().toStdString();
-}
-
-// fp16 from a scale that overflows: what is predicted after a run is that run.
-TEST(Journey, APredictionOfAnFp16RunSkipsItsSteps) {
-  test::Desk desk(test::tiny_study());
-  const std::string file = desk.path("scaled.json");
-  test::write_file(file, R"({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": true,
-                             "initial_scale_power": 30}, "zero_optimization": {"stage": 1}})");
-  desk.window.open_file(QString::fromStdString(file));
-  desk.session.wait();
-  TrainPage& page = desk.window.training();
-  const auto run = [&](const std::string& backend) {
-    const auto study = desk.session.study();
-    page.controller().start(study->scenario, {"scaled"}, backend, desk.path("runs.db"));
-    return test::eventually([&] { return !page.controller().running(); });
-  };
-  ASSERT_TRUE(run("cpu"));
-  ASSERT_TRUE(run("sim"));
-  Store store = Store::open(desk.path("runs.db"), Store::Mode::read_only);
-  const auto stored = store.list();
-  ASSERT_EQ(stored.size(), 2U);
-  ASSERT_TRUE(stored[0].predicted);
-  const RunResult predicted = store.load(stored[0].id), real = store.load(stored[1].id);
-  EXPECT_GT(real.skipped_steps, 0);
-  EXPECT_EQ(predicted.skipped_steps, real.skipped_steps);
-  EXPECT_EQ(predicted.op_count, real.op_count);
-}
-
-TEST(Journey, ACancelledRunKeepsItsSteps) {
-  test::Desk desk(test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
-  TrainPage& page = desk.window.training();
-  int steps = 0;
-  QObject::connect(&page.controller(), &RunController::progressed, &page, [&] {
-    if (++steps == 2) page.cancel();
-  });
-  page.start();
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  EXPECT_LT(steps, 1000);
-  RunModel& runs = desk.window.runs().model();
-  runs.refresh();
-  ASSERT_EQ(runs.rowCount(), 1);
-  EXPECT_EQ(runs.run(0).outcome, Outcome::interrupted);
-  EXPECT_EQ(runs.run(0).steps, steps);
-  EXPECT_TRUE(page.state().contains("1 interrupted")) << page.state().toStdString();
-}
-
-// A window and a session with a run of very many steps under way.
-struct LongRun {
-  explicit LongRun(const std::filesystem::path& database) {
-    window = std::make_unique<MainWindow>(session, WindowOptions{database, ""});
-    session.open(test::tiny_study().with_strategies({"zero-0"}).with("run.steps", "100000"));
-    session.wait();
-    QObject::connect(&window->training().controller(), &RunController::progressed, window.get(),
-                     [this](const RunProgress& progress) { last_step = progress.step; });
-    window->training().start();
-  }
-  bool has_begun() {
-    return test::eventually([&] { return last_step > 0; });
-  }
-
-  Session session;
-  std::unique_ptr<MainWindow> window;
-  std::int64_t last_step = 0;
-};
-
-std::vector<RunSummary> stored_in(const std::filesystem::path& database) {
-  return Store::open(database, Store::Mode::read_only).list();
-}
-
-// Waits for the step under way, no longer.
-TEST(Journey, AWindowThatGoesAwayDuringARunEndsIt) {
-  const QTemporaryDir folder;
-  const std::filesystem::path database = folder.filePath("runs.db").toStdString();
-  LongRun run(database);
-  ASSERT_TRUE(run.has_begun());
-  run.window.reset();
-  EXPECT_LT(run.last_step, 100000);
-  const auto stored = stored_in(database);
-  ASSERT_EQ(stored.size(), 1u);
-  EXPECT_EQ(stored[0].outcome, Outcome::interrupted) << "its steps are kept";
 }
 
 TEST(Journey, ADeepSpeedFileJoinsTheStrategiesOrSaysWhyNot) {
@@ -392,34 +224,6 @@ TEST(Journey, ASweepIsBrushedAndOneCombinationJoinsTheScenario) {
     return;
   }
   FAIL() << added.name() << " is not in the sweep any more";
-}
-
-TEST(Journey, AStoredRunIsRunAgain) {
-  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
-  TrainPage& page = desk.window.training();
-  RunsPage& runs = desk.window.runs();
-  page.start();
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  runs.model().refresh();
-  ASSERT_EQ(runs.model().rowCount(), 2);
-  EXPECT_EQ(runs.parallel()->table().rows.size(), 2u);
-  EXPECT_EQ(runs.parallel()->table().columns.back().name, "learning rate");
-  int row = runs.model().run(0).strategy == "zero-1" ? 0 : 1;
-  runs.table()->selectRow(row);
-  desk.session.open(test::llama_on_a_node());  // what is open now does not matter
-  runs.train_again();
-  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
-  runs.model().refresh();
-  ASSERT_EQ(runs.model().rowCount(), 3);
-  int of_zero_1 = 0;
-  double loss = 0;
-  for (row = 0; row < 3; ++row) {
-    const RunSummary& run = runs.model().run(row);
-    if (run.strategy != "zero-1") continue;
-    EXPECT_TRUE(++of_zero_1 == 1 || run.final_loss == loss) << "the same run again";
-    loss = run.final_loss;
-  }
-  EXPECT_EQ(of_zero_1, 2);
 }
 
 TEST(Journey, AMomentOfTheMemoryCurveSaysWhatIsLive) {

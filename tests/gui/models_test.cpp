@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QApplication>
 #include <QSignalSpy>
 #include <QTableView>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
 #include "gui/plot/line_plot.h"
+#include "gui/theme.h"
 #include "gui/units.h"
 #include "gui/views/runs_page.h"
 #include "tests/gui/helpers.h"
@@ -78,6 +80,25 @@ TEST(ChartData, TheTimeBarsAreTheStepTimesOfTheTable) {
     EXPECT_GT(row.low, 0);
   }
   EXPECT_FALSE(bars.caption.isEmpty());
+}
+
+// Doubt is neither a fit nor a misfit.
+TEST(ChartData, WhatMayNotFitSaysSo) {
+  test::Desk desk(test::llama_on_a_node());
+  const BarData bars = memory_bars(*desk.session.study(), desk.session.shown(), MemoryTier::device);
+  const StrategyModel& table = desk.window.strategies().model();
+  int doubtful = 0;
+  for (std::size_t i = 0; i < bars.rows.size(); ++i) {
+    const Fits verdict = fits(desk.session.study()->strategies[i].result);
+    EXPECT_EQ(bars.rows[i].note.startsWith("?"), verdict == Fits::maybe);
+    EXPECT_EQ(bars.rows[i].bad, verdict == Fits::no);
+    const QVariant color = table.data(table.index(static_cast<int>(i), 1), Qt::ForegroundRole);
+    if (verdict != Fits::maybe) continue;
+    ++doubtful;
+    const QPalette palette = QApplication::palette();
+    EXPECT_EQ(color.value<QColor>(), warning(palette));
+  }
+  EXPECT_EQ(doubtful, 1);
 }
 
 TEST(Models, TableKeepsTheRules) {
@@ -235,10 +256,10 @@ TEST(Models, ContributorsExplainTheWholeDifference) {
                                                   one_strategy_document(*session.study(), b));
   bool stage = false;
   for (const auto& row : changed.rows) {
-    if (std::get<std::string>(row[0]) != "strategy.zero_optimization.stage") continue;
+    if (std::get<std::string>(row[2]) != "strategy.zero_optimization.stage") continue;
     stage = true;
-    EXPECT_EQ(std::get<std::string>(row[1]), "0");
-    EXPECT_EQ(std::get<std::string>(row[2]), "3");
+    EXPECT_EQ(std::get<std::string>(row[0]), "0");
+    EXPECT_EQ(std::get<std::string>(row[1]), "3");
   }
   EXPECT_TRUE(stage);
 }

@@ -62,6 +62,7 @@ TEST_F(PlanJourney, APlanIsOneClickFromEveryOtherPage) {
   desk.session.undo().undo();
   desk.session.wait();
   EXPECT_EQ(desk.session.study()->strategies.size(), 1U);
+  EXPECT_TRUE(page.state().contains("combinations")) << page.state().toStdString();
 }
 
 TEST_F(PlanJourney, APlanLeavesAsAReportAndAsConfigurations) {

@@ -10,7 +10,10 @@
 
 #include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
+#include "gui/plot/parallel_plot.h"
+#include "gui/views/compare_page.h"
 #include "gui/views/runs_page.h"
+#include "gui/views/train_files.h"
 #include "gui/views/train_page.h"
 #include "tests/gui/helpers.h"
 
@@ -124,6 +127,93 @@ TEST(RunJourney, RunsAreDeletedOnlyWhenTheAnswerIsYes) {
   runs.delete_selected();
   ASSERT_EQ(runs.model().rowCount(), 1);
   EXPECT_NE(runs.model().run(0).id, chosen[0]);
+}
+
+TEST(RunJourney, AStoredRunIsRunAgain) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
+  TrainPage& page = desk.window.training();
+  RunsPage& runs = desk.window.runs();
+  page.files()->set_checkpoint(desk.folder.filePath("kept"), 0, true);
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 2);
+  EXPECT_EQ(runs.parallel()->table().rows.size(), 2u);
+  EXPECT_EQ(runs.parallel()->table().columns.back().name, "learning rate");
+  int row = runs.model().run(0).strategy == "zero-1" ? 0 : 1;
+  runs.table()->selectRow(row);
+  desk.session.open(test::llama_on_a_node());  // what is open now does not matter
+  runs.train_again();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  runs.model().refresh();
+  ASSERT_EQ(runs.model().rowCount(), 3);
+  int of_zero_1 = 0;
+  double loss = 0;
+  for (row = 0; row < 3; ++row) {
+    const RunSummary& run = runs.model().run(row);
+    if (run.strategy != "zero-1") continue;
+    EXPECT_TRUE(++of_zero_1 == 1 || run.final_loss == loss) << "the same run again";
+    loss = run.final_loss;
+  }
+  EXPECT_EQ(of_zero_1, 2);
+}
+
+// Simulated runs of the strategies, in the database.
+void store_simulated(test::Desk& desk) {
+  TrainPage& page = desk.window.training();
+  page.backend()->setCurrentText("sim");
+  page.start();
+  ASSERT_TRUE(test::eventually([&] { return !page.controller().running(); }));
+  desk.window.runs().model().refresh();
+}
+
+int column_named(const RunModel& model, const QString& name) {
+  int column = 0;
+  while (model.headerData(column, Qt::Horizontal, Qt::DisplayRole) != name) ++column;
+  return column;
+}
+
+TEST(RunJourney, ARangeOfTheChartSelectsItsRunsHoweverTheTableIsSorted) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1", "zero-3"}));
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  ASSERT_EQ(runs.model().rowCount(), 3);
+  const int strategy = column_named(runs.model(), "strategy");
+  for (const auto order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
+    runs.table()->sortByColumn(strategy, order);
+    constexpr int kStrategyAxis = 2;
+    runs.parallel()->brush(kStrategyAxis, ParallelPlot::Range(1.5, 2.5));
+    ASSERT_EQ(runs.selected().size(), 1u);
+    for (int row = 0; row < 3; ++row) {
+      const RunSummary& run = runs.model().run(row);
+      EXPECT_EQ(run.id == runs.selected()[0], run.strategy == "zero-3") << run.strategy;
+    }
+    runs.parallel()->brush(kStrategyAxis, std::nullopt);
+  }
+}
+
+TEST(RunJourney, WhatIsSelectedStaysSoWhenARunJoins) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-0", "zero-1"}));
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  runs.table()->selectRow(1);
+  const auto chosen = runs.selected();
+  ASSERT_EQ(chosen.size(), 1u);
+  store_simulated(desk);
+  ASSERT_EQ(runs.model().rowCount(), 4);
+  EXPECT_EQ(runs.selected(), chosen);
+}
+
+TEST(RunJourney, TwoRunsOfOneStrategyAreTwoCurves) {
+  test::Desk desk(test::tiny_study().with_strategies({"zero-1"}));
+  store_simulated(desk);
+  store_simulated(desk);
+  RunsPage& runs = desk.window.runs();
+  ASSERT_EQ(runs.model().rowCount(), 2);
+  Q_EMIT runs.compare(runs.model().run(0).id, runs.model().run(1).id);
+  const LinePlot& plot = *desk.window.comparison().memory();
+  ASSERT_TRUE(test::eventually([&] { return plot.data().curves.size() == 2; }));
+  EXPECT_NE(plot.data().curves[0].style, plot.data().curves[1].style);
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <QComboBox>
+#include <algorithm>
 #include <map>
 
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
 #include "gui/views/accuracy_page.h"
 #include "gui/views/explain_page.h"
+#include "gui/views/explore_page.h"
+#include "gui/views/fit_page.h"
 #include "gui/views/published_panel.h"
 #include "scenarios/published/validate_tables.h"
 #include "scenarios/run/explain_tables.h"
@@ -46,6 +49,36 @@ TEST(TruthJourney, ExplainHasTheFiguresOfTheCommandLine) {
   page->wait();
   const Study& edited = *desk.session.study();
   expect_same(page->step(), step_table(explain(edited.scenario, edited.strategies[1].imported)));
+}
+
+// Of a table of changes, its cell in the row of this one alone.
+std::string cell_of_change(const Table& table, const std::string& column,
+                           const std::string& change) {
+  std::size_t at = 0;
+  while (table.columns.at(at).name != column) ++at;
+  for (const auto& row : table.rows) {
+    const bool is_it = std::ranges::find(row, Cell(change)) != row.end();
+    if (is_it) return std::get<std::string>(row[at]);
+  }
+  return "no such row";
+}
+
+TEST(TruthJourney, WhatMayFitIsNoSureAdvice) {
+  test::Desk desk(test::llama_on_a_node());
+  ASSERT_EQ(fits(desk.session.study()->find("zero-2")->result), Fits::maybe);
+  ASSERT_EQ(fits(desk.session.study()->find("zero-3")->result), Fits::yes);
+  desk.window.show_view("explore");
+  auto& explore = *static_cast<ExplorePage*>(desk.window.view("explore"));
+  explore.wait();
+  desk.window.show_view("fit");
+  auto& fit = *static_cast<FitPage*>(desk.window.view("fit"));
+  ASSERT_TRUE(test::eventually([&] { return fit.table()->rowCount() > 0; }));
+  for (const TableModel* table : {explore.table(), fit.table()}) {
+    EXPECT_EQ(cell_of_change(table->table(), "fits", "ZeRO stage 0 → 2"), "? maybe");
+    EXPECT_EQ(cell_of_change(table->table(), "fits", "ZeRO stage 0 → 3"), "✓ yes");
+  }
+  const auto first = fit.table()->table().rows.front();
+  EXPECT_EQ(first[2], Cell(std::string("ZeRO stage 0 → 3"))) << "the surer, if not the faster";
 }
 
 TEST(TruthJourney, TheCostOfAnOperationNamesItsLimit) {

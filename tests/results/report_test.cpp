@@ -311,7 +311,8 @@ TEST(Report, HeadingsStayWithTheirCharts) {
   const std::size_t headings =
       root.all("h2").size() - 1 + root.all("h3").size() + root.all("h4").size();
   EXPECT_EQ(kept, headings) << "all but the heading of the environment";
-  EXPECT_NE(html.find(".keep, tr { break-inside: avoid; }"), std::string::npos);
+  EXPECT_NE(html.find(".keep, .scroll, tr { break-inside: avoid; }"), std::string::npos);
+  EXPECT_NE(html.find("h3 + p, h4 + p { break-after: avoid; }"), std::string::npos);
   EXPECT_NE(html.find("min-width: 720px"), std::string::npos);
 }
 
