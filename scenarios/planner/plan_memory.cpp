@@ -16,14 +16,18 @@ PlanMemory::PlanMemory(const Scenario& scenario, const sim::PlanSpace& space, st
   if (name.empty() || name == kOwnSoftware) return;
   software_ = load_software(name);
   if (!software_->held) software_.reset();
+  for (Strategy strategy : space.states) {
+    for (const bool is_cut : {false, true}) {
+      strategy.tensor.ranks = is_cut ? 2 : 1;
+      known_.push_back(software_ &&
+                       sim::why_not_held(scenario.model, strategy, *software_->held).empty());
+    }
+  }
 }
 
 bool PlanMemory::knows(const sim::PlanPoint& point) const {
-  if (!software_) return false;
-  Strategy strategy = space_.states[point.state];
-  strategy.tensor.ranks = space_.tensor[point.tensor];
-  strategy.pipeline.ranks = space_.pipeline[point.pipeline];
-  return sim::why_not_held(scenario_.model, strategy, *software_->held).empty();
+  const bool is_cut = space_.tensor[point.tensor] * space_.pipeline[point.pipeline] > 1;
+  return !known_.empty() && known_[2 * point.state + (is_cut ? 1 : 0)];
 }
 
 std::int64_t PlanMemory::least(const sim::PlanPoint& point,

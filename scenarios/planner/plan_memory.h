@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/train/run_result.h"
 #include "scenarios/files/scenario.h"
@@ -41,6 +42,7 @@ class PlanMemory {
   const sim::PlanSpace& space_;
   const std::int64_t budget_;
   std::optional<sim::Software> software_;  // that says what it holds
+  std::vector<bool> known_;                // of each state, on whole and on cut models
   std::int64_t parameters_ = 0;
 };
 
