@@ -46,7 +46,8 @@ std::int64_t PlanMemory::least(const sim::PlanPoint& point,
                                        sharded(1, memory.master + memory.moments)
                                  : sharded(memory.gathers_from, 4) + sharded(2, 4) + sharded(1, 8);
   const std::int64_t model = space_.tensor[point.tensor] * space_.pipeline[point.pipeline];
-  return static_cast<std::int64_t>(bytes * static_cast<double>(parameters_ / model));
+  return static_cast<std::int64_t>(bytes * static_cast<double>(parameters_) /
+                                   static_cast<double>(model));
 }
 
 bool PlanMemory::could_fit(std::int64_t least) const {
