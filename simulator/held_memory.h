@@ -18,6 +18,7 @@ struct HeldPart {
   MemoryTag tag{};
   const char* what = "";  // a literal
   std::int64_t bytes = 0;
+  const char* layers = "";  // of which: embedding, blocks, head; a literal
 };
 
 // At the moment of the step at which most is held.

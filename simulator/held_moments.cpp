@@ -12,10 +12,10 @@ HeldParts before_backward(const HeldProgram& p) {
   HeldParts parts = state_parts(p);
   add_kept(p, p.layers, false, parts);
   const std::int64_t input = head_input_bytes(p.block_program);
-  parts.push_back({MemoryTag::activation, "input of the head", input * p.tokens});
+  parts.push_back({MemoryTag::activation, "input of the head", input * p.tokens, "head"});
   if (p.element.casts) {
     parts.push_back({MemoryTag::activation, "16-bit copy of the head",
-                     p.element.compute * p.head_parameters()});
+                     p.element.compute * p.head_parameters(), "head"});
   }
   add_gathered(p, 1, parts);
   add_gradients(p, 0, parts);
@@ -30,11 +30,11 @@ HeldParts at_forward(const HeldProgram& p) {
   std::int64_t again = 0;
   for (std::int64_t layer = 0; layer < p.layers; ++layer) again += p.is_again(layer) ? 1 : 0;
   parts.push_back({MemoryTag::activation, "16-bit copies of recomputed blocks",
-                   again * p.element.compute * p.block_matrices()});
+                   again * p.element.compute * p.block_matrices(), "blocks"});
   const std::int64_t width = is_gated(p.model.activation) ? 3 : 2;
   const std::int64_t stream = (2 * p.element.stream + p.element.compute) * p.model.hidden;
   parts.push_back({MemoryTag::activation, "forward of the MLP",
-                   (stream + width * p.element.compute * p.model.ffn) * p.tokens});
+                   (stream + width * p.element.compute * p.model.ffn) * p.tokens, "blocks"});
   add_gradients(p, 0, parts);
   return parts;
 }
@@ -52,14 +52,14 @@ HeldParts at_loss(const HeldProgram& p) {
   const std::int64_t made = p.software.logits_kept * p.logits();
   // What is computed again for a part of the rows is scratch.
   const MemoryTag tag = chunks > 1 ? MemoryTag::workspace : MemoryTag::activation;
-  parts.push_back({tag, "softmax of logits", made});
-  parts.push_back(
-      {MemoryTag::workspace, "gradients of logits", p.software.logits_scratch * p.logits()});
+  parts.push_back({tag, "softmax of logits", made, "head"});
+  parts.push_back({MemoryTag::workspace, "gradients of logits",
+                   p.software.logits_scratch * p.logits(), "head"});
   if (chunks == 1) return parts;
   // Of the parts before: their weight gradients' sum, and the gradients of their rows.
-  parts.push_back(
-      {MemoryTag::workspace, "gradient of the head", p.element.compute * p.head_parameters()});
-  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p)});
+  parts.push_back({MemoryTag::workspace, "gradient of the head",
+                   p.element.compute * p.head_parameters(), "head"});
+  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p), "head"});
   return parts;
 }
 
@@ -75,8 +75,8 @@ std::int64_t head_scratch(const HeldProgram& p) {
 
 HeldParts at_head(const HeldProgram& p) {
   HeldParts parts = before_backward(p);
-  parts.push_back({MemoryTag::workspace, "gradients of logits and head", head_scratch(p)});
-  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p)});
+  parts.push_back({MemoryTag::workspace, "gradients of logits and head", head_scratch(p), "head"});
+  parts.push_back({MemoryTag::workspace, "gradients of rows", rows_before(p), "head"});
   return parts;
 }
 
@@ -87,7 +87,7 @@ void add_waiting_head(const HeldProgram& p, HeldParts& parts) {
   if (!waits && p.accumulates()) return;  // it is added to that of the steps before
   const std::int64_t bytes = p.gathers() ? p.element.compute : p.gradient;
   parts.push_back({waits ? MemoryTag::workspace : MemoryTag::gradient, "gradient of the head",
-                   bytes * p.head_parameters()});
+                   bytes * p.head_parameters(), "head"});
 }
 
 // Weights and gradients under way while a block goes backward: the next block's weights are
@@ -96,7 +96,7 @@ void add_under_way(const HeldProgram& p, std::int64_t layer, HeldParts& parts) {
   add_gathered(p, layer > 0 ? 2 : 1, parts);
   if (p.gathers() && layer + 1 < p.layers) {
     parts.push_back({MemoryTag::communication, "gradients being reduced",
-                     p.software.reduced * p.block_parameters});
+                     p.software.reduced * p.block_parameters, "blocks"});
   }
 }
 
@@ -110,44 +110,50 @@ HeldParts before_block(const HeldProgram& p, std::int64_t layer) {
 // The MLP of a block goes backward: all that the block keeps is there (again).
 HeldParts at_mlp(const HeldProgram& p, std::int64_t layer) {
   HeldParts parts = before_block(p, layer);
-  parts.push_back({MemoryTag::activation, "block that goes backward", p.block.mlp_left * p.tokens});
+  parts.push_back(
+      {MemoryTag::activation, "block that goes backward", p.block.mlp_left * p.tokens, "blocks"});
   if (p.is_again(layer)) {
-    parts.push_back({MemoryTag::activation, "its input", p.block.beside_again * p.tokens});
+    parts.push_back(
+        {MemoryTag::activation, "its input", p.block.beside_again * p.tokens, "blocks"});
   }
   if (p.element.casts) {
     parts.push_back({MemoryTag::activation, "16-bit copies of its weights",
-                     p.element.compute * p.block_matrices()});
+                     p.element.compute * p.block_matrices(), "blocks"});
   }
   const std::int64_t matrix = p.gathers() ? p.element.compute * p.model.hidden * p.model.ffn : 0;
-  parts.push_back({MemoryTag::workspace, "gradients of weights", matrix});
-  parts.push_back({MemoryTag::workspace, "scratch of the MLP", p.block.mlp_scratch * p.tokens});
+  parts.push_back({MemoryTag::workspace, "gradients of weights", matrix, "blocks"});
+  parts.push_back(
+      {MemoryTag::workspace, "scratch of the MLP", p.block.mlp_scratch * p.tokens, "blocks"});
   add_under_way(p, layer, parts);
   add_gradients(p, p.block_parameters * (p.layers - 1 - layer), parts);
   return parts;
 }
 
-HeldParts at_attention(const HeldProgram& p, std::int64_t layer) {
+// What is left of a block that goes backward, and scratch, in bytes of a token.
+HeldParts within_block(const HeldProgram& p, std::int64_t layer, std::int64_t left,
+                       const char* of_what, std::int64_t scratch) {
   HeldParts parts = before_block(p, layer);
-  parts.push_back(
-      {MemoryTag::activation, "block that goes backward", p.block.attention_left * p.tokens});
-  parts.push_back(
-      {MemoryTag::workspace, "scratch of attention", p.block.attention_scratch * p.tokens});
+  parts.push_back({MemoryTag::activation, "block that goes backward", left * p.tokens, "blocks"});
+  parts.push_back({MemoryTag::workspace, of_what, scratch * p.tokens, "blocks"});
   add_under_way(p, layer, parts);
+  return parts;
+}
+
+HeldParts at_attention(const HeldProgram& p, std::int64_t layer) {
+  HeldParts parts = within_block(p, layer, p.block.attention_left, "scratch of attention",
+                                 p.block.attention_scratch);
   add_gradients(p, p.block_parameters * (p.layers - 1 - layer), parts);
   return parts;
 }
 
 // The first norm of a block goes backward: the gradients of its weights are there.
 HeldParts at_norm(const HeldProgram& p, std::int64_t layer) {
-  HeldParts parts = before_block(p, layer);
-  parts.push_back(
-      {MemoryTag::activation, "block that goes backward", p.block.norm_left * p.tokens});
-  parts.push_back({MemoryTag::workspace, "scratch of the norm", p.block.norm_scratch * p.tokens});
-  add_under_way(p, layer, parts);
+  HeldParts parts =
+      within_block(p, layer, p.block.norm_left, "scratch of the norm", p.block.norm_scratch);
   std::int64_t passed = p.layers - 1 - layer;
   if (p.gathers()) {
-    parts.push_back(
-        {MemoryTag::workspace, "gradients of weights", p.element.compute * p.block_parameters});
+    parts.push_back({MemoryTag::workspace, "gradients of weights",
+                     p.element.compute * p.block_parameters, "blocks"});
   } else {
     ++passed;
   }
@@ -160,14 +166,14 @@ HeldParts at_root(const HeldProgram& p) {
   HeldParts parts = state_parts(p);
   const std::int64_t blocks = p.block_parameters * p.rank_layers;
   if (p.gathers()) {
-    parts.push_back(
-        {MemoryTag::workspace, "gradients being reduced", p.software.reduced * p.root_parameters});
+    parts.push_back({MemoryTag::workspace, "gradients being reduced",
+                     p.software.reduced * p.root_parameters, "embedding, head"});
     parts.push_back({MemoryTag::communication, "gradients outside of blocks",
-                     p.element.compute * p.root_parameters});
+                     p.element.compute * p.root_parameters, "embedding, head"});
   } else if (!p.software.flat_gradients) {
     add_waiting_head(p, parts);
-    parts.push_back(
-        {MemoryTag::workspace, "gradient of the embedding", p.gradient * p.head_parameters()});
+    parts.push_back({MemoryTag::workspace, "gradient of the embedding",
+                     p.gradient * p.head_parameters(), "embedding"});
   }
   add_gradients(p, blocks, parts);
   return parts;
@@ -177,8 +183,8 @@ HeldParts at_step(const HeldProgram& p) {
   HeldParts parts = state_parts(p);
   add_gradients(p, p.parameters, parts);
   const bool here = p.strategy.offload.optimizer == Tier::device;
-  parts.push_back({MemoryTag::optimizer, "scratch of the optimizer",
-                   here ? shard_bytes(p.scratch * p.parameters, p.shards(1)) : 0});
+  add_states(p, MemoryTag::optimizer, "scratch of the optimizer",
+             here ? shard_bytes(p.scratch * p.parameters, p.shards(1)) : 0, parts);
   return parts;
 }
 

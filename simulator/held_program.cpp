@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/parallel/tensor_shard.h"
 
@@ -123,19 +124,30 @@ std::int64_t sum(const HeldParts& parts) {
   return bytes;
 }
 
+void add_states(const HeldProgram& p, MemoryTag tag, const char* what, std::int64_t bytes,
+                HeldParts& parts) {
+  const double share =
+      static_cast<double>(p.block_parameters * p.rank_layers) / static_cast<double>(p.parameters);
+  const std::int64_t in_blocks = std::llround(share * static_cast<double>(bytes));
+  parts.push_back({tag, what, in_blocks, "blocks"});
+  parts.push_back({tag, what, bytes - in_blocks, "embedding, head"});
+}
+
 HeldParts state_parts(const HeldProgram& p) {
   const ZeroConfig& zero = p.strategy.zero;
   const std::int64_t weights =
       is_on_device(p.strategy.offload.parameters) ? p.weight * p.parameters : 0;
   const std::int64_t states = is_on_device(p.strategy.offload.optimizer) ? p.parameters : 0;
-  HeldParts parts = {
-      {MemoryTag::parameter, "weights",
-       shard_bytes(weights, p.gathers() ? p.shards(p.software.gathers_from) : 1)},
-      {MemoryTag::optimizer, "master weights", shard_bytes(p.master * states, p.shards(1))},
-      {MemoryTag::optimizer, "moments", shard_bytes(p.moments * states, p.shards(1))},
-      {MemoryTag::staging, "tokens and targets", 2 * kTokenBytes * p.tokens},
-      {MemoryTag::workspace, "workspaces of libraries", p.software.workspace},
-      {MemoryTag::activation, "other micro-batches", p.others}};
+  HeldParts parts;
+  add_states(p, MemoryTag::parameter, "weights",
+             shard_bytes(weights, p.gathers() ? p.shards(p.software.gathers_from) : 1), parts);
+  add_states(p, MemoryTag::optimizer, "master weights", shard_bytes(p.master * states, p.shards(1)),
+             parts);
+  add_states(p, MemoryTag::optimizer, "moments", shard_bytes(p.moments * states, p.shards(1)),
+             parts);
+  parts.push_back({MemoryTag::staging, "tokens and targets", 2 * kTokenBytes * p.tokens});
+  parts.push_back({MemoryTag::workspace, "workspaces of libraries", p.software.workspace});
+  parts.push_back({MemoryTag::activation, "other micro-batches", p.others});
   if (p.ranks > 1 && p.shards(2) == 1) {
     parts.push_back(
         {MemoryTag::communication, "flat gradients", p.software.buckets * p.parameters});
@@ -149,11 +161,11 @@ HeldParts state_parts(const HeldProgram& p) {
   }
   if (p.software.dummy_gradients) {
     parts.push_back({MemoryTag::workspace, "dummy gradients of weights",
-                     p.element.compute * p.block_matrices()});
+                     p.element.compute * p.block_matrices(), "blocks"});
   }
   if (p.strategy.tensor.sequence_parallel) {
-    parts.push_back(
-        {MemoryTag::communication, "gathered rows", p.element.compute * p.model.hidden * p.tokens});
+    parts.push_back({MemoryTag::communication, "gathered rows",
+                     p.element.compute * p.model.hidden * p.tokens, "blocks"});
   }
   return parts;
 }
@@ -169,16 +181,16 @@ void add_kept(const HeldProgram& p, std::int64_t layers, bool running, HeldParts
     if (!is_again) ++once;
   }
   const std::int64_t t = p.tokens;
-  const auto add = [&](const char* what, std::int64_t bytes) {
-    parts.push_back({MemoryTag::activation, what, bytes});
+  const auto add = [&](const char* what, std::int64_t bytes, const char* of = "blocks") {
+    parts.push_back({MemoryTag::activation, what, bytes, of});
   };
   add("norms of blocks", whole * t * p.block.norms);
   add("inputs of products", whole * t * p.block.inputs);
   add("attention", whole * t * p.block.attention);
   add("activation of the MLP", whole * t * p.block.mlp);
   const bool drops = p.model.dropout > 0 && p.has_embedding;
-  add("masks of dropout",
-      whole * t * p.block.masks + (drops ? t * p.block_program.rows(p.model.hidden) : 0));
+  add("masks of dropout", whole * t * p.block.masks);
+  add("masks of dropout", drops ? t * p.block_program.rows(p.model.hidden) : 0, "embedding");
   add("kept of recomputed blocks", again * t);
   if (p.element.casts) {
     add("16-bit copies of weights", p.element.compute * p.block_matrices() * once);
@@ -186,7 +198,8 @@ void add_kept(const HeldProgram& p, std::int64_t layers, bool running, HeldParts
   // Of rotary positions a complex table, of learned ones their numbers.
   const bool rotary = p.model.position == PositionKind::rope;
   add("positions",
-      p.block_program.sequence * (rotary ? kFloatBytes * p.model.rotary_width() : kTokenBytes));
+      p.block_program.sequence * (rotary ? kFloatBytes * p.model.rotary_width() : kTokenBytes),
+      rotary ? "blocks" : "embedding");
 }
 
 std::int64_t kept_bytes(const HeldProgram& p) {
@@ -201,16 +214,24 @@ void add_gathered(const HeldProgram& p, std::int64_t blocks, HeldParts& parts) {
   if (!p.gathers()) return;
   const bool stay = p.strategy.zero.stage < 3 && p.ranks > 1;
   const std::int64_t all = std::min(stay ? p.rank_layers : blocks, p.rank_layers);
-  const std::int64_t gathered = p.root_parameters + p.block_parameters * all;
-  parts.push_back({MemoryTag::communication, "gathered weights", p.element.compute * gathered});
+  const auto add = [&](std::int64_t parameters, const char* of) {
+    parts.push_back(
+        {MemoryTag::communication, "gathered weights", p.element.compute * parameters, of});
+  };
+  add(p.root_parameters, "embedding, head");
+  add(p.block_parameters * all, "blocks");
 }
 
 void add_gradients(const HeldProgram& p, std::int64_t passed, HeldParts& parts) {
   const bool leave = !is_on_device(p.strategy.offload.optimizer) && p.strategy.zero.stage >= 2;
   const bool whole = p.accumulates() || p.software.flat_gradients;
   const std::int64_t parameters = leave ? 0 : whole ? p.parameters : passed;
-  parts.push_back(
-      {MemoryTag::gradient, "gradients", shard_bytes(p.gradient * parameters, p.shards(2))});
+  const std::int64_t bytes = shard_bytes(p.gradient * parameters, p.shards(2));
+  if (parameters > p.block_parameters * p.rank_layers) {
+    add_states(p, MemoryTag::gradient, "gradients", bytes, parts);
+  } else {
+    parts.push_back({MemoryTag::gradient, "gradients", bytes, "blocks"});
+  }
 }
 
 }  // namespace zl::sim

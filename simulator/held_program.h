@@ -64,6 +64,10 @@ std::int64_t shard_bytes(std::int64_t bytes, std::int64_t shards);
 
 std::int64_t sum(const HeldParts& parts);
 
+// Of all parameters of the rank: what is of blocks, and the rest.
+void add_states(const HeldProgram& program, MemoryTag tag, const char* what, std::int64_t bytes,
+                HeldParts& parts);
+
 // Held all the time.
 HeldParts state_parts(const HeldProgram& program);
 

@@ -50,6 +50,7 @@ bool Scheduler::issue_next() {
   if (next_ == trace_.events().size()) return false;
   const TraceEvent& event = trace_.events()[next_];
   if (is_host_held(event)) return false;
+  if (!follows_in_exchange(event)) end_exchange();
   enter_step(event.scope);
   pass_round_begin();
   issue(event);
@@ -76,6 +77,8 @@ bool Scheduler::retry() {
 
 bool Scheduler::is_host_held(const TraceEvent& event) const {
   if (waiting_.empty()) return false;
+  const bool ends = exchanges_on_ != nullptr && !follows_in_exchange(event);
+  if (ends && exchanges_on_->waiting > 0) return true;
   if (cluster_.compute_is_host && streams_[kCompute].waiting > 0) return true;
   return event.type == EventType::synchronize && streams_[event.stream].waiting > 0;
 }
@@ -103,6 +106,7 @@ void Scheduler::issue(const TraceEvent& event) {
     case EventType::transfer:
       if (!follows_in_exchange(event)) host_ += model_.issue_picoseconds(event);
       sync_inline_compute();
+      begin_exchange(event);
       return enqueue(event);
     case EventType::record:
     case EventType::wait:
@@ -158,7 +162,7 @@ bool Scheduler::work(Issued& issued) {
   if (!again_) before_[issued.index] = late ? issued.cause : stream.cause;
   host_bound_ |= late;
   std::int64_t start = std::max(issued.time, stream.ready);
-  if (event.type == EventType::collective && meetings_.has_others(self_, event)) {
+  if (event.type == EventType::collective && waits_for_others(event)) {
     if (!issued.arrived) meetings_.arrive(self_, event, start);
     issued.arrived = true;
     const auto complete = meetings_.complete(self_, event);
@@ -168,7 +172,15 @@ bool Scheduler::work(Issued& issued) {
     hold(start, *complete);
     start = std::max(start, *complete);
   }
-  const Price price = with_deferred(event, price_of(issued));
+  const Price price = price_of(issued);
+  if (defers(event)) {
+    deferred_.push_back({issued.index, issued.step, price});
+    time_of(issued.index) = {start, start};
+    return true;
+  }
+  if (event.stream == kCompute && event.scope.phase == Phase::optimizer) {
+    start = run_deferred(issued.index, start);
+  }
   if (start > stream.busy_until) stream.busy_from = start;
   stream.busy_until = finish_work(event.stream, start, price.picoseconds);
   const std::int64_t end = std::max(stream.busy_until, start + price.link_picoseconds);
@@ -177,19 +189,9 @@ bool Scheduler::work(Issued& issued) {
   return true;
 }
 
-// Gradients that are reduced when all passes have ended: their time is the first work's of the
-// update. Rounds come often, and what they reduce is of each of them.
-Price Scheduler::with_deferred(const TraceEvent& event, Price price) {
-  const bool defers = cluster_.device.software.reduces_last && steady_ != nullptr;
-  if (!defers || event.stream != kCompute) return price;
-  const bool reduces = event.type == EventType::collective && event.scope.phase == Phase::reduce;
-  if (reduces && !again_) {
-    deferred_ += price.picoseconds;
-    price.picoseconds = 0;
-  } else if (event.scope.phase == Phase::optimizer) {
-    price.picoseconds += std::exchange(deferred_, 0);
-  }
-  return price;
+void Scheduler::add_doubt(std::size_t step, const Price& price) {
+  steps_[step].doubt[static_cast<std::size_t>(price.cost_class)] +=
+      static_cast<double>(price.picoseconds) * price.spread;
 }
 
 // Engines of their own move messages: they neither slow the cores nor are slowed.
@@ -232,8 +234,7 @@ void Scheduler::end_work(const Issued& issued, EventTime time, const Price& pric
   stream.ready = std::max(stream.ready, time.end);
   stream.cause = static_cast<std::int32_t>(issued.index);
   time_of(issued.index) = time;
-  steps_[issued.step].doubt[static_cast<std::size_t>(price.cost_class)] +=
-      static_cast<double>(price.picoseconds) * price.spread;
+  add_doubt(issued.step, price);
 }
 
 // End of `work` picoseconds that start at `start`, slowed while another stream is busy.

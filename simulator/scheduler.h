@@ -66,6 +66,10 @@ class Scheduler {
     std::int32_t cause = kNone;
     bool is_pending = false;
   };
+  struct Deferred {
+    std::size_t index = 0, step = 0;
+    Price price;
+  };
   // How far all has come, at the begin of a round.
   struct Instant {
     std::int64_t host = 0;
@@ -94,7 +98,12 @@ class Scheduler {
   std::int64_t delay_by_left_out();
   EventTime& time_of(std::size_t event);
   Price price_of(const Issued& issued);
-  Price with_deferred(const TraceEvent& event, Price price);
+  void begin_exchange(const TraceEvent& event);
+  void end_exchange();
+  bool waits_for_others(const TraceEvent& event) const;
+  bool defers(const TraceEvent& event) const;
+  std::int64_t run_deferred(std::size_t update, std::int64_t start);
+  void add_doubt(std::size_t step, const Price& price);
   bool is_host_held(const TraceEvent& event) const;
   void enter_step(const Scope& scope);
   void close_step();
@@ -137,7 +146,8 @@ class Scheduler {
   std::vector<std::vector<std::int64_t>> records_;
   std::vector<RoundTimes> round_times_;
   std::vector<std::optional<Price>> round_prices_;
-  std::int64_t deferred_ = 0;  // work of passes that the step's end waits for
+  const Stream* exchanges_on_ = nullptr;  // which the host waits for after the exchange
+  std::vector<Deferred> deferred_;        // of passes, before the update
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

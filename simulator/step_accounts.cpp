@@ -2,39 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "core/base/collective_kind.h"
 #include "core/device/device.h"
 #include "simulator/busy.h"
+#include "simulator/event_account.h"
+#include "simulator/late_reductions.h"
 
 namespace zl::sim {
 namespace {
-
-using Account = std::int64_t StepPrice::*;
-
-bool communicates(const TraceEvent& event) {
-  return event.type == EventType::collective || event.type == EventType::message;
-}
-
-bool is_on(StreamId stream, const TraceEvent& event) {
-  return event.stream == static_cast<std::uint8_t>(stream);
-}
-
-Account account_of_axis(const TraceEvent& event) {
-  const auto axis = static_cast<Axis>(event.axis);
-  if (axis == Axis::tensor) return &StepPrice::exposed_tensor;
-  if (axis == Axis::pipeline) return &StepPrice::exposed_pipeline;
-  return &StepPrice::exposed_communication;
-}
-
-Account account_of(const TraceEvent& event) {
-  if (communicates(event)) return account_of_axis(event);
-  if (event.type == EventType::copy) return &StepPrice::host;
-  return event.type == EventType::op && event.scope.phase == Phase::optimizer
-             ? &StepPrice::optimizer
-             : &StepPrice::compute;
-}
 
 constexpr Account kParts[] = {&StepPrice::compute,        &StepPrice::exposed_communication,
                               &StepPrice::exposed_tensor, &StepPrice::exposed_pipeline,
@@ -46,7 +26,11 @@ class StepAccounts {
   StepAccounts(const Trace& trace, const std::vector<EventTime>& times,
                const std::vector<EventTime>& held, const KnownErrors& errors,
                std::span<const RoundTimes> laid_out)
-      : trace_(trace), times_(times), errors_(errors), laid_out_(laid_out) {
+      : trace_(trace),
+        times_(times),
+        errors_(errors),
+        laid_out_(laid_out),
+        has_turn_later_(late_reductions(trace, times)) {
     for (const EventTime& time : held) busy(&StepPrice::bubble).add(time);
     std::size_t index = 0;
     for (const TraceEvent& event : trace.events()) add(event, times[index++]);
@@ -66,7 +50,8 @@ class StepAccounts {
     EventCounts counts(trace_);
     for (std::size_t i = span.first; i < span.last; ++i, ++event) {
       pass_round_edges(i);
-      if (!takes_time(*event)) continue;
+      if (!takes_time(*event) || is_deferred(i)) continue;
+      add_deferred(*event, times_[i].start);
       const std::int64_t count = counts.of(i);
       least += static_cast<double>(count) * least_seconds(*event);
       const bool is_laid_out = count > 1 && times_of(round_) != nullptr;
@@ -83,6 +68,21 @@ class StepAccounts {
   }
 
  private:
+  // Reductions that run after what follows them in the trace: their turn comes with the update.
+  bool is_deferred(std::size_t index) {
+    if (!has_turn_later_.contains(index)) return false;
+    deferred_.push_back(index);
+    return true;
+  }
+
+  void add_deferred(const TraceEvent& next, std::int64_t start) {
+    if (deferred_.empty() || !is_on(StreamId::compute, next)) return;
+    if (start < times_[deferred_.front()].start) return;
+    for (const std::size_t i : std::exchange(deferred_, {})) {
+      add_work(trace_.events()[i], times_[i], 1);
+    }
+  }
+
   void add(const TraceEvent& event, EventTime time) {
     if (!takes_time(event) || is_on(StreamId::compute, event)) return;
     if (!is_on(StreamId::communication, event)) busy(&StepPrice::offload_stall).add(time);
@@ -249,6 +249,7 @@ class StepAccounts {
   const std::vector<EventTime>& times_;
   KnownErrors errors_;
   std::span<const RoundTimes> laid_out_;
+  std::set<std::size_t> has_turn_later_;  // events, in the trace before what they follow in time
   // What the compute stream waits for, the first that is under way.
   struct Cause {
     Account account;
@@ -259,6 +260,7 @@ class StepAccounts {
                                 {&StepPrice::exposed_pipeline, {}},
                                 {&StepPrice::bubble, {}},
                                 {&StepPrice::offload_stall, {}}}};
+  std::vector<std::size_t> deferred_;  // whose turn has not come
   StepPrice step_;
   std::int64_t covered_ = 0;  // up to here the compute stream's time is accounted for
   std::size_t round_ = 0;     // that is under way or to come
@@ -279,17 +281,6 @@ std::vector<StepPrice> account_steps(const Trace& trace, const std::vector<Event
   std::vector<StepPrice> prices;
   for (const StepSpan& step : steps) prices.push_back(accounts.account(step));
   return prices;
-}
-
-std::int64_t StepPrice::low() const {
-  const double low = static_cast<double>(duration) * std::exp(-kNineInTen * spread);
-  return std::max(static_cast<std::int64_t>(low), std::min(least, duration));
-}
-
-std::int64_t StepPrice::high() const {
-  constexpr double kMost = 0x1p62;
-  const double high = static_cast<double>(duration) * std::exp(kNineInTen * spread);
-  return static_cast<std::int64_t>(std::min(high, kMost));
 }
 
 }  // namespace zl::sim

@@ -1,6 +1,7 @@
 #include "simulator/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <string>
 
@@ -48,6 +49,17 @@ std::vector<Timeline> price(std::span<const RankTrace> traces, const ClusterSpec
 Timeline price(const Trace& trace, const ClusterSpec& cluster) {
   const RankTrace all{&trace};
   return std::move(price(std::span(&all, 1), cluster).front());
+}
+
+std::int64_t StepPrice::low() const {
+  const double low = static_cast<double>(duration) * std::exp(-kNineInTen * spread);
+  return std::max(static_cast<std::int64_t>(low), std::min(least, duration));
+}
+
+std::int64_t StepPrice::high() const {
+  constexpr double kMost = 0x1p62;
+  const double high = static_cast<double>(duration) * std::exp(kNineInTen * spread);
+  return static_cast<std::int64_t>(std::min(high, kMost));
 }
 
 }  // namespace zl::sim

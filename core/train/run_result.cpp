@@ -29,6 +29,10 @@ Fits fits(const RunResult& run) {
   return run.software_held.is_known() ? run.software_held.within(run.device_capacity) : Fits::yes;
 }
 
+std::int64_t bytes_at_peak(const RunResult& run) {
+  return run.software_held.is_known() ? run.software_held.in_use : run.peak_device.total();
+}
+
 std::int64_t bytes_that_must_fit(const RunResult& run) {
   if (run.software_held.is_known()) return run.software_held.device;
   const bool needed_more = run.outcome != Outcome::ok && run.need.reserved > 0;

@@ -207,6 +207,8 @@ bool judges_memory(const RunResult& run);
 // Whether the device's memory is enough: by what the software would hold itself, where that is
 // known; else as the run ended.
 Fits fits(const RunResult& run);
+// Bytes in use on the device at the peak: by the software itself, where that is known.
+std::int64_t bytes_at_peak(const RunResult& run);
 // What decides of a run that fits or not: the same bytes, else what the pool reserves.
 std::int64_t bytes_that_must_fit(const RunResult& run);
 

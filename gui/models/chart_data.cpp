@@ -18,70 +18,7 @@ QString capacity_text(const Study& study) {
   return QObject::tr("capacity ") + bytes_text(static_cast<double>(study.budget));
 }
 
-const TaggedBytes& peak_of(const RunResult& run, MemoryTier tier) {
-  if (tier == MemoryTier::host) return run.peak_host;
-  return tier == MemoryTier::nvme ? run.peak_nvme : run.peak_device;
-}
-
 }  // namespace
-
-BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier) {
-  BarData data;
-  data.rows_name = "strategy";
-  data.unit = Unit::bytes;
-  for (std::size_t i = 0; i < kMemoryTags; ++i) {
-    const auto tag = static_cast<MemoryTag>(i);
-    data.series.emplace_back(zl::name_of(tag));
-    data.styles.push_back(style_of(tag));
-    data.explained.push_back(explained(tag));
-  }
-  if (tier == MemoryTier::device && study.budget > 0) {
-    data.limit = static_cast<double>(study.budget);
-    data.limit_text = capacity_text(study);
-  }
-  for (const StrategyStudy* each : shown) {
-    const TaggedBytes& peak = peak_of(each->result, tier);
-    BarRow row{name_of(*each), {}, {}, false};
-    row.explained = describe(*each);
-    for (const std::int64_t bytes : peak.tag) row.values.push_back(static_cast<double>(bytes));
-    if (tier == MemoryTier::device && !each->fits()) {
-      const auto reserved = static_cast<double>(each->result.need.reserved);
-      row.note = reserved > 0 ? QObject::tr("✗ needs %1 reserved").arg(bytes_text(reserved))
-                              : QObject::tr("✗ does not fit");
-      row.bad = true;
-    } else if (tier == MemoryTier::device && zl::fits(each->result) == Fits::maybe) {
-      row.note = QObject::tr("? may not fit");
-    }
-    data.rows.push_back(std::move(row));
-  }
-  return data;
-}
-
-BarData stage_memory_bars(const Study& study, const StrategyStudy& strategy) {
-  BarData data = memory_bars(study, {}, MemoryTier::device);
-  data.rows_name = "stage";
-  data.caption = QObject::tr("%1: the highest peak is rank %2's")
-                     .arg(name_of(strategy))
-                     .arg(strategy.result.rank);
-  for (const StageResult& stage : strategy.result.stages) {
-    BarRow row{QObject::tr("stage %1").arg(data.rows.size()), {}, {}, false};
-    for (const std::int64_t bytes : stage.peak_device.tag) {
-      row.values.push_back(static_cast<double>(bytes));
-    }
-    const int last = stage.rank + stage.ranks - 1;
-    row.explained = stage.ranks == 1 ? QObject::tr("rank %1").arg(stage.rank)
-                                     : QObject::tr("ranks %1-%2").arg(stage.rank).arg(last);
-    row.bad = study.budget > 0 && stage.reserved_device > study.budget;
-    if (row.bad) {
-      row.note = QObject::tr("✗ needs %1 reserved")
-                     .arg(bytes_text(static_cast<double>(stage.reserved_device)));
-    } else if (stage.rank == strategy.result.rank) {
-      row.note = QObject::tr("highest peak: rank %1").arg(stage.rank);
-    }
-    data.rows.push_back(std::move(row));
-  }
-  return data;
-}
 
 namespace {
 
@@ -209,7 +146,7 @@ ScatterData tradeoff(const Study& study, const Strategies& shown) {
     data.limit_text = capacity_text(study);
   }
   for (const StrategyStudy* each : shown) {
-    data.points.push_back({name_of(*each), static_cast<double>(each->result.peak_device.total()),
+    data.points.push_back({name_of(*each), static_cast<double>(bytes_at_peak(each->result)),
                            each->result.tokens_per_second, each->fits(), 0, 0,
                            style_of_strategy(name_of(*each))});
   }

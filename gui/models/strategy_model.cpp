@@ -38,9 +38,10 @@ constexpr Metric kMetrics[] = {
        if (study.budget <= 0) return kNone;
        return static_cast<double>(study.budget - s.reserved());
      }},
-    {"peak device", Unit::bytes, true, false, "Highest device memory of one rank",
+    {"peak device", Unit::bytes, true, false,
+     "Highest device memory of one rank in use: by the software itself, where that is known",
      [](const Study&, const StrategyStudy& s) {
-       return static_cast<double>(s.result.peak_device.total());
+       return static_cast<double>(bytes_at_peak(s.result));
      }},
     {"reserved", Unit::bytes, false, false,
      "What must fit: what the software would hold of a device, where that is known; else what the "

@@ -73,7 +73,7 @@ int software(const ShowOptions& options) {
     return 0;
   }
   load_software(options.name);  // says what is wrong with it
-  print_object(parse_json(software_text(options.name), options.name), options.format);
+  print_object(software_json(options.name), options.format);
   return 0;
 }
 

@@ -98,9 +98,9 @@ Table list_software() {
               {}};
   for (const std::string& name : catalog_names("software")) {
     const sim::Software s = load_software(name);
-    table.rows.push_back({name, s.op_seconds, s.gemm, s.memory,
-                          std::string(name_of(s.kernels.attention)),
-                          static_cast<std::int64_t>(s.fitted.size()), s.step_error});
+    table.rows.push_back(
+        {name, s.op_seconds, s.gemm, s.memory, std::string(name_of(s.kernels.attention)),
+         static_cast<std::int64_t>(s.fitted.size()) + (s.fits_reserve ? 1 : 0), s.step_error});
   }
   return table;
 }

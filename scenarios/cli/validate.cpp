@@ -23,6 +23,13 @@ struct ValidateOptions {
   std::string format = "table";
 };
 
+Json errors_json(const Errors& errors) {
+  return {{"mape", errors.mape},
+          {"bias", errors.bias},
+          {"p95", errors.p95},
+          {"inside_bar", errors.inside}};
+}
+
 Json accuracy_json(const Accuracy& accuracy) {
   Json worst = Json::array();
   for (const Judged* each : accuracy.worst) worst.push_back(each->run->id);
@@ -36,6 +43,7 @@ Json accuracy_json(const Accuracy& accuracy) {
           {"p95", accuracy.p95},
           {"rank_correlation", accuracy.rows < 3 ? Json() : Json(accuracy.rank_correlation)},
           {"inside_bar", accuracy.inside},
+          {"left_out", accuracy.left_out ? errors_json(*accuracy.left_out) : Json()},
           {"worst", worst}};
 }
 
@@ -56,6 +64,8 @@ Json judged_json(const Judged& each, const std::string& unit) {
               {"low_" + unit, each.low},
               {"high_" + unit, each.high},
               {"error", each.error()},
+              {"left_out_" + unit, each.left_out},
+              {"every_measured_" + unit, each.every},
               {"inside_bar", each.is_inside()}});
   return run;
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -76,8 +78,38 @@ std::string software_text(const std::string& name_or_path) {
   return std::string(catalog_text("software", name_or_path));  // in any case
 }
 
+namespace {
+
+// The profile's file over that of its base (RFC 7386: null removes). What is fitted is not
+// inherited by a profile that was fitted itself, nor are notes.
+Json on_its_base(const std::string& name_or_path, int deepest) {
+  Json profile = parse_json(software_text(name_or_path), name_or_path);
+  if (!profile.is_object() || !profile.contains("base")) return profile;
+  const std::string of_base = text_at(profile["base"], name_or_path + ": software.base");
+  if (deepest == 0) {
+    throw Error(ErrorCode::invalid, name_or_path +
+                                        ": software.base: profiles begin from each "
+                                        "other, or more than four deep");
+  }
+  Json whole = on_its_base(of_base, deepest - 1);
+  if (profile.contains("fitted")) {
+    for (const char* key : {"left_out", "priors", "step_error"}) whole.erase(key);
+  }
+  std::vector<std::string> notes;
+  for (const auto& [key, value] : whole.items()) {
+    if (key.starts_with("x-")) notes.push_back(key);
+  }
+  for (const std::string& key : notes) whole.erase(key);
+  whole.merge_patch(profile);
+  return whole;
+}
+
+}  // namespace
+
+Json software_json(const std::string& name_or_path) { return on_its_base(name_or_path, 4); }
+
 sim::Software load_software(const std::string& name_or_path) {
-  return sim::parse_software(software_text(name_or_path), name_or_path);
+  return sim::parse_software(to_text(software_json(name_or_path)), name_or_path);
 }
 
 namespace {

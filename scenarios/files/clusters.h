@@ -8,6 +8,7 @@
 #include "scenarios/files/scenario.h"
 #include "simulator/cluster/cluster_spec.h"
 #include "simulator/cluster/software.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
 
@@ -32,7 +33,8 @@ std::int64_t memory_budget(const Scenario& scenario, const sim::ClusterSpec& clu
 
 // What other software reaches on a GPU, by catalogue name or the path of a JSON file.
 sim::Software load_software(const std::string& name_or_path);
-std::string software_text(const std::string& name_or_path);
+std::string software_text(const std::string& name_or_path);  // its file
+Json software_json(const std::string& name_or_path);         // with what its base says
 
 // Where `zerolab calibrate` writes what a cluster of this machine is: "local" (its processor) or
 // "local-cuda" (its GPUs).

@@ -12,6 +12,7 @@
 #include "backends/cpu/file_storage.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "simulator/json/reading.h"
 
 namespace zl {
@@ -24,11 +25,6 @@ constexpr int kRounds = 3;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Seconds to move a byte there and back.

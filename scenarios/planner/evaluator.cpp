@@ -11,7 +11,6 @@
 #include "scenarios/planner/shortage.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 namespace {
@@ -83,29 +82,23 @@ Evaluator::Judged Evaluator::judge_strategy(const Scenario& scenario,
                                             const DeviceProperties& device) {
   ImportedStrategy resolved = imported;
   resolved.strategy = resolve_recompute(scenario, imported.strategy, device);
-  Judged out{record(scenario, resolved, device), {}, {}};
-  if (!out.recording) return out;
-  const HeldBySoftware held = held_by_software(scenario, resolved.strategy);
-  if (held.is_known() && held.within(device.memory) == Fits::no) {
-    out.need = {.in_use = held.in_use, .reserved = held.device};
-    out.refusal = refusal_text(scenario, held, device.memory);
-    return out;
-  }
-  DeviceProperties judged_by = device;  // a prediction judges the device, if there is one
-  if (held.is_known()) judged_by.memory = 0;
+  const DeviceVerdict first = judge_device(scenario, resolved.strategy, device);
+  Judged out{record(scenario, resolved, device), first.need, first.refusal, first.held};
+  if (!out.recording || !out.refusal.empty()) return out;
   const std::optional<bool> known =
-      foreseen(out.recording->books, judged_by, scenario.run.host_memory);
+      foreseen(out.recording->books, first.of_pools, scenario.run.host_memory);
   if (known.value_or(false)) return out;
   Verdict verdict;
   if (!known) {
     ++recorded_;
     verdict = judge(scenario, resolved.strategy, device, options_of(scenario, *cancelled_));
     if (*cancelled_) return {};
-    if (verdict.fits()) return {std::move(verdict.recording), {}, {}};
+    if (verdict.fits()) return {std::move(verdict.recording), {}, {}, first.held};
   }
   out.need = memory_need(*out.recording);
-  out.refusal = known ? shortage_text(*out.recording, judged_by, scenario.run.host_memory, out.need)
-                      : verdict.refusal;
+  out.refusal =
+      known ? shortage_text(*out.recording, first.of_pools, scenario.run.host_memory, out.need)
+            : verdict.refusal;
   return out;
 }
 
@@ -117,6 +110,7 @@ std::shared_ptr<const Evaluator::Priced> Evaluator::price(const Study& study,
   out->cluster = study.cluster;
   out->result = price_run(study.scenario, *judged.recording, study.cluster, timelines.get());
   out->timelines = std::move(timelines);
+  out->result.software_held = judged.held;
   out->result.device_capacity = study.budget;
   if (judged.refusal.empty()) return out;
   out->result.outcome = Outcome::out_of_memory;

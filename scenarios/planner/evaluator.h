@@ -28,6 +28,7 @@ class Evaluator {
     std::shared_ptr<const Recording> recording;
     MemoryNeed need;
     std::string refusal;  // why it does not fit; empty: it does
+    HeldBySoftware held;
   };
   // Where it comes from is not written yet.
   struct Priced {

@@ -1,6 +1,7 @@
 #include "scenarios/planner/plan_candidates.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "core/base/error.h"
@@ -140,7 +141,9 @@ void PlanBounder::bound(std::vector<PlanCandidate>& candidates, std::int64_t bud
   prepare_works(candidates);
   on_all_cores((candidates.size() + kAtOnce - 1) / kAtOnce, [&](std::size_t part) {
     const std::size_t end = std::min(candidates.size(), (part + 1) * kAtOnce);
-    for (std::size_t i = part * kAtOnce; i < end; ++i) bound_one(candidates[i], budget);
+    for (std::size_t i = part * kAtOnce; i < end; ++i) {
+      bound_one(candidates[i], candidates[i].by_software ? 0 : budget);
+    }
   });
 }
 
@@ -202,14 +205,21 @@ std::size_t PlanBounder::number_of(const sim::PlanPoint& point, std::uint16_t re
 }
 
 PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace& space,
-                               std::int64_t budget, PlanBounder& bounder) {
+                               std::int64_t budget, const PlanMemory& memory,
+                               PlanBounder& bounder) {
   PlanCandidates found;
   found.all = PlanLister(request, space).list();
+  for (PlanCandidate& each : found.all) each.by_software = memory.knows(each.point);
   found.runnable = static_cast<std::int64_t>(found.all.size());
   if (found.all.empty()) refuse_batch(request, space);
   bounder.bound(found.all, budget);
+  for (PlanCandidate& each : found.all) {
+    if (each.by_software) each.least.memory = memory.least(each.point, each.division);
+  }
   if (budget > 0) {
-    const auto fits = [&](const PlanCandidate& each) { return each.least.memory <= budget; };
+    const auto fits = [&](const PlanCandidate& each) {
+      return each.by_software ? memory.could_fit(each.least.memory) : each.least.memory <= budget;
+    };
     const auto large = std::stable_partition(found.all.begin(), found.all.end(), fits);
     found.too_large.assign(large, found.all.end());
     found.all.erase(large, found.all.end());
@@ -220,6 +230,22 @@ PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace&
   std::ranges::stable_sort(found.too_large, {},
                            [](const PlanCandidate& each) { return each.least.memory; });
   return found;
+}
+
+std::vector<PlanCandidate> fitting(std::span<const PlanCandidate> some, const PlanMemory& memory) {
+  std::vector<std::optional<PlanCandidate>> judged(some.begin(), some.end());
+  on_all_cores(some.size(), [&](std::size_t i) {
+    if (!some[i].by_software) return;
+    const auto held = memory.fitting(some[i].point);
+    if (!held) return judged[i].reset();
+    judged[i]->blocks = held->blocks;
+    judged[i]->least.memory = held->in_use;
+  });
+  std::vector<PlanCandidate> all;
+  for (const std::optional<PlanCandidate>& each : judged) {
+    if (each) all.push_back(*each);
+  }
+  return all;
 }
 
 }  // namespace zl

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "scenarios/planner/plan_memory.h"
 #include "scenarios/planner/plan_profiles.h"
 #include "scenarios/planner/plan_request.h"
 #include "simulator/planner/plan_bounds.h"
@@ -14,8 +16,9 @@ namespace zl {
 struct PlanCandidate {
   sim::PlanPoint point;
   sim::PlanSpace::Division division;
-  sim::PlanBound least;     // no closed form is below
-  std::int64_t blocks = 0;  // of each stage, of automatic recomputation: at least
+  sim::PlanBound least;      // no closed form is below
+  std::int64_t blocks = 0;   // of each stage, of automatic recomputation: at least
+  bool by_software = false;  // its memory is known of the software itself (PlanMemory)
 };
 
 // Of a goal: picoseconds of a step, or bytes.
@@ -68,6 +71,10 @@ struct PlanCandidates {
 
 // budget: bytes of a device; 0: none. Error{invalid} where the batch fits no mesh.
 PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace& space,
-                               std::int64_t budget, PlanBounder& bounder);
+                               std::int64_t budget, const PlanMemory& memory, PlanBounder& bounder);
+
+// Those of which it is not known what the software would hold, and of the others those that fit,
+// with their bytes and automatic blocks.
+std::vector<PlanCandidate> fitting(std::span<const PlanCandidate> some, const PlanMemory& memory);
 
 }  // namespace zl

@@ -37,12 +37,13 @@ PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::
       budget_(memory_budget(request.scenario, cluster_)),
       space_(std::move(space)),
       profiles_(scenario_, cluster_, space_),
-      bounder_(scenario_, cluster_, space_, profiles_) {}
+      bounder_(scenario_, cluster_, space_, profiles_),
+      memory_(scenario_, space_, budget_) {}
 
 Plans PlanSearch::find(std::optional<Plan> known) {
   const auto start = std::chrono::steady_clock::now();
   plans_.counts.combinations = space_.size();
-  candidates_ = plan_candidates(request_, space_, budget_, bounder_);
+  candidates_ = plan_candidates(request_, space_, budget_, memory_, bounder_);
   plans_.counts.runnable = candidates_.runnable;
   plans_.counts.too_large = static_cast<std::int64_t>(candidates_.too_large.size());
   judge_all();
@@ -62,7 +63,8 @@ void PlanSearch::report(std::int64_t done, std::size_t of, const char* what) con
   if (hooks_.progress) hooks_.progress(done, static_cast<std::int64_t>(of), what);
 }
 
-std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> some) {
+std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> asked) {
+  const std::vector<PlanCandidate> some = fitting(asked, memory_);
   std::vector<DividedPoint> points;
   for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
   profiles_.prepare(points);
@@ -77,12 +79,14 @@ std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate>
 
 // Nothing: with all or none of the blocks recomputed it is another candidate.
 std::optional<PlanSearch::Judged> PlanSearch::judge_one(PlanCandidate each) const {
-  if (is_automatic(each)) {
+  if (is_automatic(each) && !each.by_software) {
     const auto blocks = profiles_.fewest_blocks(each.point, each.division, budget_);
     if (!blocks) return std::nullopt;
     each.blocks = *blocks;
   }
-  return Judged{each, *profiles_.closed_form(each.point, each.division, each.blocks)};
+  Judged judged{each, *profiles_.closed_form(each.point, each.division, each.blocks)};
+  if (each.by_software) judged.form.memory = each.least.memory;
+  return judged;
 }
 
 bool PlanSearch::is_automatic(const PlanCandidate& each) const {
@@ -133,7 +137,7 @@ std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidat
 
 void PlanSearch::keep(const Judged& judged) {
   ++plans_.counts.judged;
-  if (!fits(judged.form, budget_)) return;
+  if (!judged.candidate.by_software && !fits(judged.form, budget_)) return;
   ++plans_.counts.fitting;
   const Strategy& state = space_.states[judged.candidate.point.state];
   if (state.zero.stage == 1 && !state.offload.any() && judged.form.is_exact) {
@@ -173,7 +177,7 @@ std::int64_t PlanSearch::worst_kept() const {
 }
 
 double PlanSearch::value_of(const RunResult& result) const {
-  return request_.goal == PlanGoal::memory ? static_cast<double>(result.peak_device.total())
+  return request_.goal == PlanGoal::memory ? static_cast<double>(bytes_at_peak(result))
                                            : result.step_time.median;
 }
 

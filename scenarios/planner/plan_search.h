@@ -61,6 +61,7 @@ class PlanSearch {
   const sim::PlanSpace space_;
   PlanProfiles profiles_;
   PlanBounder bounder_;
+  const PlanMemory memory_;
   PlanCandidates candidates_;
   std::vector<Judged> kept_;                         // the best by their closed forms
   std::unordered_set<std::uint64_t> fitting_twins_;  // that fit with the optimizer's state sharded

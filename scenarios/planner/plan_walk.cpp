@@ -9,6 +9,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_candidates.h"
+#include "scenarios/planner/plan_memory.h"
 #include "scenarios/planner/recorded_plan.h"
 #include "scenarios/planner/software_limits.h"
 #include "scenarios/planner/why.h"
@@ -128,7 +129,8 @@ class PlanWalk {
         space_(around_.first),
         rules_(scenario_.model, space_, scenario_.run.sequence_length),
         software_(scenario_.run.software, scenario_.model, space_),
-        profiles_(scenario_, cluster_, space_) {}
+        profiles_(scenario_, cluster_, space_),
+        memory_(scenario_, space_, budget_) {}
 
   std::vector<WalkStep> walk(const ImportedStrategy& start, const std::atomic<bool>* cancelled) {
     sim::PlanPoint at = around_.second;
@@ -202,6 +204,14 @@ class PlanWalk {
   std::optional<Change> judge_one(const DividedPoint& each) const {
     const auto& [point, division] = each;
     Change change{.point = point};
+    if (memory_.knows(point)) {
+      const auto held = memory_.fitting(point);
+      if (!held) return std::nullopt;
+      change.blocks = held->blocks;
+      change.form = *profiles_.closed_form(point, division, change.blocks);
+      change.form.memory = held->in_use;
+      return change;
+    }
     if (space_.recompute[point.recompute].mode == RecomputeMode::automatic) {
       const auto blocks = profiles_.fewest_blocks(point, division, budget_);
       if (!blocks) return std::nullopt;
@@ -253,6 +263,7 @@ class PlanWalk {
   sim::PlanRules rules_;
   const SoftwareLimits software_;
   PlanProfiles profiles_;
+  const PlanMemory memory_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "core/train/rank_program.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/replay.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 namespace {
@@ -17,9 +18,11 @@ ProgramOptions two_steps(const Scenario& scenario) {
 }
 
 Plan priced_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std::int64_t budget,
-                 const ImportedStrategy& strategy, const Recording& recording) {
+                 const ImportedStrategy& strategy, const Recording& recording,
+                 const HeldBySoftware& held) {
   Plan plan{.strategy = strategy};
   plan.result = price_run(scenario, recording, cluster);
+  plan.result.software_held = held;
   write_origin(scenario, plan.strategy, "sim", plan.result);
   plan.result.device_capacity = budget;
   return plan;
@@ -32,7 +35,7 @@ std::optional<Plan> recorded_plan(const Scenario& scenario, const sim::ClusterSp
   const DeviceProperties device = simulated_device(scenario, cluster);
   const Verdict verdict = judge(scenario, strategy.strategy, device, two_steps(scenario));
   if (!verdict.fits()) return std::nullopt;
-  return priced_plan(scenario, cluster, budget, strategy, *verdict.recording);
+  return priced_plan(scenario, cluster, budget, strategy, *verdict.recording, verdict.held);
 }
 
 Plan unlimited_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std::int64_t budget,
@@ -42,7 +45,8 @@ Plan unlimited_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, s
   ProgramOptions options = two_steps(scenario);
   options.device_memory = options.host_memory = 0;
   const Recording recording = record_run(scenario, strategy.strategy, device, options);
-  return priced_plan(scenario, cluster, budget, strategy, recording);
+  return priced_plan(scenario, cluster, budget, strategy, recording,
+                     held_by_software(scenario, strategy.strategy));
 }
 
 }  // namespace zl

@@ -2,25 +2,24 @@
 // Ownership: refers to the space. Threads: immutable.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/model/model_config.h"
+#include "simulator/cluster/software_abilities.h"
 #include "simulator/planner/plan_space.h"
 
 namespace zl {
 
 class SoftwareLimits {
  public:
-  // software: of the catalogue; empty, this core or somebody's own: no limits.
+  // software: a profile's name or file; empty, or one that does not say what it can do: no limits.
   SoftwareLimits(const std::string& software, const ModelConfig& model,
                  const sim::PlanSpace& space);
 
-  bool any() const { return abilities_ != nullptr; }
+  bool any() const { return abilities_.has_value(); }
   // Of a canonical point.
   bool allow(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
-
-  struct Abilities;
 
  private:
   bool has_mesh(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
@@ -29,7 +28,7 @@ class SoftwareLimits {
 
   const ModelConfig& model_;
   const sim::PlanSpace& space_;
-  const Abilities* abilities_;  // null: all
+  std::optional<sim::SoftwareAbilities> abilities_;  // none: all
 };
 
 }  // namespace zl

@@ -41,11 +41,14 @@ std::vector<double> sampled_seconds(const PlanRequest& request) {
   const sim::PlanSpace space = plan_space(request);
   PlanProfiles profiles(request.scenario, cluster, space);
   PlanBounder bounder(request.scenario, cluster, space, profiles);
-  const PlanCandidates candidates = plan_candidates(request, space, budget, bounder);
+  const PlanMemory memory(request.scenario, space, budget);
+  const PlanCandidates candidates = plan_candidates(request, space, budget, memory, bounder);
   std::vector<double> seconds;
-  for (const sim::ClosedForm& form : closed_forms(spread(candidates.all), profiles)) {
-    if (budget > 0 && form.memory > budget) continue;
-    seconds.push_back(static_cast<double>(form.time) * 1e-12);
+  const std::vector<PlanCandidate> some = fitting(spread(candidates.all), memory);
+  const std::vector<sim::ClosedForm> forms = closed_forms(some, profiles);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (!some[i].by_software && !fits(forms[i], budget)) continue;
+    seconds.push_back(static_cast<double>(forms[i].time) * 1e-12);
   }
   return seconds;
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +15,20 @@ namespace {
 
 bool is_bert(const CsvRow& row) { return row.at("model").starts_with("BERT-Large"); }
 
+// Options of programs that this one has not.
+struct OtherProgram {
+  std::string_view option, why;
+};
+constexpr std::array kOtherPrograms = {
+    OtherProgram{"fp8-format", "products in 8 bits"},
+    OtherProgram{"float8", "products in 8 bits"},
+    OtherProgram{"multi-latent-attention", "a program of another kind"},
+    OtherProgram{"use-megatron-fsdp", "a program of another kind"},
+    OtherProgram{"async TP", "asynchronous tensor parallelism"},
+    OtherProgram{"cross-entropy-loss-fusion", "another kernel of the loss"},
+    OtherProgram{"defer-embedding-wgrad-compute", "another kernel of the loss"},
+    OtherProgram{"microbatch-group-size", "groups of other sizes"}};
+
 void check_kind(const PublishedRun& run) {
   const CsvRow& row = run.row;
   const std::string& model = row.at("model");
@@ -22,19 +37,10 @@ void check_kind(const PublishedRun& run) {
   }
   if (whole(row, "ep", 1) > 1) throw Inexpressible{"experts"};
   if (whole(row, "cp", 1) > 1) throw Inexpressible{"context parallelism"};
-  const std::string& precision = row.at("precision");
-  const std::string& notes = row.at("notes");
-  if (contains(precision, "8") || contains(notes, "fp8") || contains(notes, "float8")) {
-    throw Inexpressible{"products in 8 bits"};
+  if (contains(row.at("precision"), "8")) throw Inexpressible{"products in 8 bits"};
+  for (const auto& [option, why] : kOtherPrograms) {
+    if (has_option(row, option)) throw Inexpressible{std::string(why)};
   }
-  if (contains(notes, "multi-latent") || contains(notes, "use-megatron-fsdp")) {
-    throw Inexpressible{"a program of another kind"};
-  }
-  if (contains(notes, "async TP")) throw Inexpressible{"asynchronous tensor parallelism"};
-  if (contains(notes, "cross-entropy-loss-fusion") || contains(notes, "defer-embedding-wgrad")) {
-    throw Inexpressible{"another kernel of the loss"};
-  }
-  if (contains(notes, "microbatch-group-size")) throw Inexpressible{"groups of other sizes"};
   if (run.software.empty()) throw Inexpressible{"no profile of its software"};
   if (run.gpu.empty()) throw Inexpressible{"no cluster of its GPU"};
 }
@@ -47,26 +53,42 @@ double gpt_flops(const RunShape& shape, bool recomputed) {
   return block * shape.batch() * s * layers * h * h * (1 + s / (6 * h) + v / (head * layers * h));
 }
 
-double seconds_of(const PublishedRun& run, const RunShape& shape) {
+double seconds_of(const PublishedRun& run, const RunShape& shape, double value) {
   const auto ranks = static_cast<double>(shape.ranks);
   const double tokens = shape.batch() * static_cast<double>(shape.sequence);
-  if (run.quantity == "iteration_time") return run.unit == "ms" ? run.value / 1000 : run.value;
-  if (run.quantity == "tokens_per_s_per_gpu") return tokens / ranks / run.value;
-  if (run.quantity == "samples_per_s") return shape.batch() / run.value;
-  if (run.quantity == "samples_per_gpu_per_s") return shape.batch() / ranks / run.value;
+  if (run.quantity == "iteration_time") return run.unit == "ms" ? value / 1000 : value;
+  if (run.quantity == "tokens_per_s_per_gpu") return tokens / ranks / value;
+  if (run.quantity == "samples_per_s") return shape.batch() / value;
+  if (run.quantity == "samples_per_gpu_per_s") return shape.batch() / ranks / value;
   if (run.quantity == "achieved_tflops_per_gpu") {
-    return gpt_flops(shape, true) / ranks / (run.value * 1e12);
+    return gpt_flops(shape, true) / ranks / (value * 1e12);
   }
   if (run.quantity == "model_tflops_per_gpu") {
-    return gpt_flops(shape, false) / ranks / (run.value * 1e12);
+    return gpt_flops(shape, false) / ranks / (value * 1e12);
   }
   throw Inexpressible{"a quantity that is no step time"};
 }
 
-double bytes_of(const PublishedRun& run) {
-  if (run.unit == "GiB") return run.value * 1024 * 1024 * 1024;
-  if (run.unit == "GB") return run.value * 1e9;
+double bytes_of(const PublishedRun& run, double value) {
+  if (run.unit == "GiB") return value * 1024 * 1024 * 1024;
+  if (run.unit == "GB") return value * 1e9;
   throw Inexpressible{"memory in another unit"};
+}
+
+// What a run says of its GPT.
+void add_stated(const CsvRow& row, const RunShape& shape, Json& model) {
+  if (has_option(row, "untie-embeddings-and-output-weights")) model["tied_embeddings"] = false;
+  if (has_option(row, "qk-layernorm")) model["qk_norm"] = true;
+  if (has_option(row, "disable-bias-linear")) model["qkv_bias"] = model["linear_bias"] = false;
+  if (row.at("position") == "rope" || has_option(row, "rope")) model["position"] = "rope";
+  if (has_option(row, "swiglu")) {
+    model["activation"] = "swiglu";
+    const std::int64_t ffn = shape.hidden * 8 / 3 / 64 * 64;  // Megatron-LM's own default
+    if (!model.contains("ffn")) model["ffn"] = ffn;
+  }
+  if (const std::string& dropout = row.at("dropout"); !dropout.empty()) {
+    model["dropout"] = model["attention_dropout"] = real_in(dropout).value_or(-1);
+  }
 }
 
 Json model_of(const PublishedRun& run, const RunShape& shape) {
@@ -89,16 +111,8 @@ Json model_of(const PublishedRun& run, const RunShape& shape) {
     model["norm_epsilon"] = 1e-5;
     return model;
   }
-  const std::string& notes = row.at("notes");
   if (kv_heads > 0) model["kv_heads"] = kv_heads;
-  if (contains(notes, "untie-embeddings")) model["tied_embeddings"] = false;
-  if (contains(notes, "qk-layernorm")) model["qk_norm"] = true;
-  if (contains(notes, "rope")) model["position"] = "rope";
-  if (contains(notes, "swiglu")) {
-    model["activation"] = "swiglu";
-    if (ffn == 0) model["ffn"] = shape.hidden * 8 / 3 / 64 * 64;  // Megatron-LM's own default
-  }
-  if (contains(notes, "dropout 0.1")) model["dropout"] = model["attention_dropout"] = 0.1;
+  add_stated(row, shape, model);
   return model;
 }
 
@@ -134,10 +148,10 @@ std::string recompute_of(const PublishedRun& run) {
 }
 
 void add_parallel(const PublishedRun& run, const RunShape& shape, Json& extension) {
-  const bool two_copies = contains(run.row.at("notes"), "num-distributed-optimizer-instances 2");
-  if (shape.tensor * shape.pipeline == 1 && !two_copies) return;
+  const std::int64_t replicas = whole(run.row, "replicas", 1);
+  if (shape.tensor * shape.pipeline * replicas == 1) return;
   Json parallel = {{"tensor", shape.tensor}, {"pipeline", shape.pipeline}};
-  if (two_copies) parallel["replicate"] = 2;
+  if (replicas > 1) parallel["replicate"] = replicas;
   if (shape.chunks > 1) {
     parallel["schedule"] = "interleaved";
     parallel["virtual_stages"] = shape.chunks;
@@ -188,9 +202,12 @@ Json strategy_of(const PublishedRun& run, const RunShape& shape) {
 Expressed expressed(const PublishedRun& run, const std::string& software) {
   check_kind(run);
   const RunShape shape = shape_of(run);
+  const auto measured = [&](double value) {
+    return is_memory(run) ? bytes_of(run, value) : seconds_of(run, shape, value);
+  };
   Expressed out;
-  (is_memory(run) ? out.bytes : out.seconds) =
-      is_memory(run) ? bytes_of(run) : seconds_of(run, shape);
+  (is_memory(run) ? out.bytes : out.seconds) = measured(run.value);
+  for (const double value : run.values) out.every.push_back(measured(value));
   // Frozen steps of 1-bit Adam come after the second.
   const int steps = run.row.at("optimizer").starts_with("1-bit") ? 6 : 2;
   const Json document = {{"schema", 1},
@@ -218,9 +235,9 @@ Expressed express(const PublishedRun& run, const std::string& software) {
   try {
     return expressed(run, software);
   } catch (const Inexpressible& reason) {
-    return {.scenario = {}, .why_not = reason.why};
+    return {.scenario = {}, .every = {}, .why_not = reason.why};
   } catch (const Error& error) {
-    return {.scenario = {}, .why_not = error.what()};
+    return {.scenario = {}, .every = {}, .why_not = error.what()};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/threads/all_cores.h"
+#include "simulator/cluster/fitted_numbers.h"
 
 namespace zl {
 namespace {
@@ -19,18 +20,13 @@ double prior_width(const std::string& key) {
   return key == "communication.overlap_loss" || key == "communication.adapters" ? 0.5 : 0.15;
 }
 
-const sim::FittedNumber& range_of(const std::string& key) {
-  const auto& all = sim::fitted_numbers();
-  return *std::ranges::find_if(all, [&](const sim::FittedNumber& each) { return key == each.key; });
-}
-
 double logarithm(sim::Software software, const std::string& key) {
   return std::log(number_of(software, key));
 }
 
 // By exp(step), within its range; the step that was possible.
 double move(sim::Software& software, const std::string& key, double step) {
-  const sim::FittedNumber& range = range_of(key);
+  const sim::FittedNumber& range = sim::range_of(key);
   double& number = number_of(software, key);
   const double before = number;
   number = std::clamp(number * std::exp(step), range.least, range.most);
@@ -190,13 +186,19 @@ void scan(const Target& target, Point& at) {
 
 }  // namespace
 
-std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs) {
-  std::vector<double> errors(runs.size());
+std::vector<double> predicted_seconds(const sim::Software& software, const FitRuns& runs) {
+  std::vector<double> seconds(runs.size());
   on_all_cores(runs.size(), [&](std::size_t i) {
     const FitRun& run = *runs[i];
-    const PricedStep step = price_published(run.recorded, with_software(run.cluster, software));
-    errors[i] = std::log(run.seconds / step.seconds);
+    const sim::Software own = run.derived ? sim::with_numbers_of(*run.derived, software) : software;
+    seconds[i] = price_published(run.recorded, with_software(run.cluster, own)).seconds;
   });
+  return seconds;
+}
+
+std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs) {
+  std::vector<double> errors = predicted_seconds(software, runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) errors[i] = std::log(runs[i]->seconds / errors[i]);
   return errors;
 }
 

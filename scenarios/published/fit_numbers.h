@@ -2,6 +2,7 @@
 // Ownership: a FitRun holds its recording. Threads: functions use all cores and block.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +15,15 @@ namespace zl {
 struct FitRun {
   std::string group, source;
   double seconds = 0, weight = 1;
-  sim::ClusterSpec cluster;  // without the software
+  std::vector<double> every;             // seconds, all measurements
+  std::optional<sim::Software> derived;  // a profile that has the fitted numbers from its base
+  sim::ClusterSpec cluster;              // without the software
   RecordedRun recorded;
 };
 using FitRuns = std::vector<const FitRun*>;
 
-// ln(measured / predicted) of each.
+// Predicted seconds and ln(measured / predicted) of each.
+std::vector<double> predicted_seconds(const sim::Software& software, const FitRuns& runs);
 std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs);
 
 // How the errors change with the logarithm of each number, there.

@@ -8,9 +8,12 @@
 
 #include "core/base/error.h"
 #include "core/threads/all_cores.h"
+#include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/fit_numbers.h"
+#include "scenarios/published/groups.h"
 #include "scenarios/published/validate.h"
+#include "simulator/cluster/fitted_numbers.h"
 #include "simulator/json/reading.h"
 
 namespace zl {
@@ -21,15 +24,34 @@ constexpr double kNineInTen = 1.645;
 struct Row {
   const PublishedRun* run = nullptr;
   Expressed expressed;
+  std::optional<sim::Software> derived;
 };
+
+// The profile of a run that has all numbers from `software`.
+std::optional<sim::Software> derived_from(const sim::Software& software, const std::string& name) {
+  if (!catalog_has("software", name)) return {};
+  sim::Software derived = load_software(name);
+  sim::Software base = software;
+  const auto& all = sim::fitted_numbers();
+  const bool has_all = std::ranges::all_of(all, [&](const sim::FittedNumber& each) {
+    return number_of(derived, each.key) == number_of(base, each.key);
+  });
+  return derived.base == software.name && has_all ? std::optional(std::move(derived))
+                                                  : std::nullopt;
+}
 
 // Steps that were measured, of that software, and that no peak forbids.
 std::vector<FitRun> record_all(const sim::Software& software, std::span<const PublishedRun> runs) {
   std::vector<Row> rows;
   for (const PublishedRun& run : runs) {
-    if (run.software != software.name || run.kind != TimeKind::measured || is_memory(run)) continue;
+    if (run.kind != TimeKind::measured || is_memory(run)) continue;
+    std::optional<sim::Software> derived;
+    if (run.software != software.name) {
+      derived = derived_from(software, run.software);
+      if (!derived) continue;
+    }
     Expressed expressed = express(run);
-    if (expressed.scenario) rows.push_back({&run, std::move(expressed)});
+    if (expressed.scenario) rows.push_back({&run, std::move(expressed), std::move(derived)});
   }
   std::vector<FitRun> recorded(rows.size());
   on_all_cores(rows.size(), [&](std::size_t i) {
@@ -37,11 +59,11 @@ std::vector<FitRun> record_all(const sim::Software& software, std::span<const Pu
     Scenario plain = *rows[i].expressed.scenario;
     plain.run.software = kOwnSoftware;
     run.seconds = rows[i].expressed.seconds;
+    run.every = rows[i].expressed.every;
+    run.derived = rows[i].derived;
     run.cluster = scenario_cluster(plain);
     run.source = rows[i].run->source;
-    const CsvRow& row = rows[i].run->row;
-    run.group = row.at("layers") + " layers of " + row.at("hidden") + ", tensor " + row.at("tp") +
-                ", " + row.at("n_gpus") + " GPUs";
+    run.group = shape_group(*rows[i].run, run.cluster.device.generation);
     try {
       run.recorded = record_published(std::move(*rows[i].expressed.scenario));
       const PricedStep step = price_published(run.recorded, with_software(run.cluster, software));
@@ -66,8 +88,7 @@ void weigh_and_group(std::vector<FitRun>& runs) {
   for (FitRun& run : runs) {
     run.weight = 1 / std::sqrt(counts[run.source]);
     const sim::Generation generation = run.cluster.device.generation;
-    if (sources[generation].size() > 1) run.group = run.source;
-    run.group += std::string(", ") + name_of(generation);
+    if (sources[generation].size() > 1) run.group = run.source + ", " + name_of(generation);
   }
 }
 
@@ -91,7 +112,7 @@ std::vector<double> errors_beside(const std::vector<LeftOut>& all, const LeftOut
   std::vector<double> errors;
   for (const LeftOut& each : all) {
     if (&each == one || each.generation != generation) continue;
-    errors.insert(errors.end(), each.errors.begin(), each.errors.end());
+    errors.insert(errors.end(), each.every.begin(), each.every.end());
   }
   return errors;
 }
@@ -103,11 +124,27 @@ void find_bars(SoftwareFit& fit) {
     if (others.empty()) continue;
     const double bar = kNineInTen * bar_of(others);
     const auto inside =
-        std::ranges::count_if(each.errors, [&](double error) { return std::abs(error) <= bar; });
-    each.inside = static_cast<double>(inside) / static_cast<double>(each.errors.size());
+        std::ranges::count_if(each.every, [&](double error) { return std::abs(error) <= bar; });
+    each.inside = static_cast<double>(inside) / static_cast<double>(each.every.size());
     const std::vector<double> all = errors_beside(fit.left_out, nullptr, each.generation);
     if (all.size() >= kLeastRows) fit.bars[each.generation] = bar_of(all);
   }
+}
+
+LeftOut left_out_of(sim::Software without, const std::string& group, const FitRuns& left,
+                    const std::vector<std::string>& keys) {
+  LeftOut out{.group = group,
+              .generation = left.front()->cluster.device.generation,
+              .numbers = {},
+              .errors = errors_of(without, left),
+              .every = {}};
+  for (const std::string& key : keys) out.numbers.push_back(number_of(without, key));
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    for (const double seconds : left[i]->every) {
+      out.every.push_back(out.errors[i] + std::log(seconds / left[i]->seconds));
+    }
+  }
+  return out;
 }
 
 void leave_out(const sim::Software& prior, const FitRuns& all, const std::vector<std::string>& keys,
@@ -118,8 +155,7 @@ void leave_out(const sim::Software& prior, const FitRuns& all, const std::vector
   for (const auto& [group, left] : groups) {
     const sim::Software without =
         groups.size() == 1 ? prior : fit_without(group, prior, fit.software, there, all);
-    fit.left_out.push_back(
-        {group, left.front()->cluster.device.generation, errors_of(without, left), 0});
+    fit.left_out.push_back(left_out_of(without, group, left, keys));
   }
 }
 
@@ -171,6 +207,11 @@ std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
     if (key.get<std::string>().starts_with("memory.")) fitted.push_back(key);
   }
   json["fitted"] = fitted;
+  json["left_out"] = Json::object();
+  for (const LeftOut& each : fit.left_out) {
+    Json& numbers = json["left_out"][each.group] = Json::array();
+    for (const double number : each.numbers) numbers.push_back(rounded(number));
+  }
   return to_text(json, 2) + "\n";
 }
 

@@ -18,8 +18,10 @@ namespace zl {
 struct LeftOut {
   std::string group;
   sim::Generation generation = sim::Generation::unknown;
-  std::vector<double> errors;  // ln(measured / predicted), of the fit without them
-  double inside = 0;           // share of them in the bar that the other groups' errors give
+  std::vector<double> numbers;  // of the fit without them, in the order of its keys
+  std::vector<double> errors;   // ln(measured / predicted) in that fit, of each configuration
+  std::vector<double> every;    // likewise of every measurement, which bars are to hold
+  double inside = 0;            // share of these in the bar that the other groups' give
 };
 
 struct SoftwareFit {
@@ -30,14 +32,16 @@ struct SoftwareFit {
   std::map<sim::Generation, double> bars;  // relative error whose 90 % bar holds 9 of 10 left out
 };
 
-// `keys`: of sim::fitted_numbers(). Of the measured steps among `runs` that ran this software;
-// others, and steps put together from operators, are passed over. A fit begins at the profile's
-// priors, where it has some, and numbers that no run tells stay there. Each run is recorded once.
-// Throws Error{invalid} where there are none.
+// `keys`: of sim::fitted_numbers(). Of the measured steps among `runs` that ran this software, or
+// one whose profile has these numbers from it (`base`); others, and steps put together from
+// operators, are passed over. A fit begins at the profile's priors, where it has some, and numbers
+// that no run tells stay there. Each run is recorded once. Throws Error{invalid} where there are
+// none.
 SoftwareFit fit_software(const sim::Software& profile, std::span<const PublishedRun> runs,
                          const std::vector<std::string>& keys);
 
-// The profile's text with the fitted numbers, errors and keys in it.
+// The profile's text with the fitted numbers, those of the fits that left a group out, errors and
+// keys in it.
 std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
                         const std::vector<std::string>& keys);
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "core/base/nearest.h"
 #include "core/base/text.h"
 #include "scenarios/files/catalog.h"
@@ -63,14 +66,15 @@ std::string first_that_fits(const std::array<Rule, count>& rules, std::string_vi
 std::string software_of(const CsvRow& row) {
   if (!row.at("software").empty()) return row.at("software");
   const std::string software = first_that_fits(kSoftware, row.at("source"));
-  const bool unfused = has(row.at("notes"), "attention-backend unfused") ||
-                       has(row.at("notes"), "transformer-impl local");
-  if (software == "megatron-core" && unfused) return "megatron-core-unfused";
+  if (software == "megatron-core") {
+    if (has_option(row, "transformer-impl local")) return "megatron-core-local";
+    if (has_option(row, "attention-backend unfused")) return "megatron-core-unfused";
+  }
   // Which Megatron had from DeepSpeed.
   if (software == "megatron-deepspeed-2021" && row.at("zero_stage") == "3") {
     return "deepspeed-zero3-2021";
   }
-  const bool compiled = has(row.at("notes"), "compile") || has(row.at("id"), "compile");
+  const bool compiled = has_option(row, "compile") || has(row.at("id"), "compile");
   return software == "torch-fsdp2" && compiled ? "torch-fsdp2-compile" : software;
 }
 
@@ -114,7 +118,38 @@ TimeKind kind_at(const CsvRow& row, const std::string& source) {
                                       "\" is neither measured nor composed (of timed operators)");
 }
 
+// What a row says of what ran.
+std::string configuration(const CsvRow& row) {
+  std::string text;
+  for (const auto& [column, value] : row.fields) {
+    const bool of_one = column == "id" || column == "link" || column == "value" || column == "date";
+    if (!of_one) text += column + '=' + value + '\n';
+  }
+  return text;
+}
+
+// The first run of each configuration, with the values of them all.
+std::vector<PublishedRun> one_of_each(std::vector<PublishedRun> measurements) {
+  std::vector<PublishedRun> runs;
+  std::map<std::string, std::size_t> places;
+  for (PublishedRun& each : measurements) {
+    const auto [place, is_new] = places.try_emplace(configuration(each.row), runs.size());
+    const double value = each.value;
+    if (is_new) runs.push_back(std::move(each));
+    runs[place->second].values.push_back(value);
+  }
+  for (PublishedRun& run : runs) run.value = median(run.values);
+  return runs;
+}
+
 }  // namespace
+
+bool has_option(const CsvRow& row, std::string_view option) {
+  const auto options = row.fields.find("options");
+  if (options == row.fields.end()) return has(row.at("notes"), option);
+  const std::string all = ';' + options->second + ';', begin = ';' + std::string(option);
+  return has(all, begin + ';') || has(all, begin + ' ');
+}
 
 const char* name_of(TimeKind kind) { return kind == TimeKind::measured ? "measured" : "composed"; }
 
@@ -133,11 +168,12 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
                      .quantity = row.at("measured_quantity"),
                      .unit = row.at("unit"),
                      .value = number_at(row, "value", source),
+                     .values = {},
                      .row = {}};
     run.row = std::move(row);
     runs.push_back(std::move(run));
   }
-  return runs;
+  return one_of_each(std::move(runs));
 }
 
 std::vector<PublishedRun> catalog_published() {

@@ -8,11 +8,23 @@
 #include "core/base/error.h"
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/published/groups.h"
 #include "scenarios/published/record_published.h"
 #include "scenarios/run/strategy_bytes.h"
 
 namespace zl {
 namespace {
+
+// Priced as the fit without the run's group has it; nothing where it was in no fit.
+std::optional<double> left_out_seconds(const PublishedRun& run, const RecordedRun& recorded) {
+  Scenario plain = recorded.scenario;
+  plain.run.software = kOwnSoftware;
+  const sim::ClusterSpec cluster = scenario_cluster(plain);
+  const std::optional<sim::Software> profile =
+      fitted_without(load_software(recorded.scenario.run.software), run, cluster.device.generation);
+  if (!profile) return {};
+  return price_published(recorded, with_software(cluster, *profile)).seconds;
+}
 
 Judged judge(const PublishedRun& run, const std::string& software) {
   Judged judged{.run = &run, .why_not = {}};
@@ -22,10 +34,12 @@ Judged judge(const PublishedRun& run, const std::string& software) {
   if (expressed.bytes > 0) judged.why_not = "bytes, which are judged apart";
   if (expressed.bytes > 0) return judged;
   judged.measured = expressed.seconds;
+  judged.every = std::move(expressed.every);
   try {
     const RecordedRun recorded = record_published(std::move(*expressed.scenario), run.kind);
     const PricedStep step = price_published(recorded, scenario_cluster(recorded.scenario));
     judged.predicted = step.seconds;
+    judged.left_out = left_out_seconds(run, recorded).value_or(step.seconds);
     judged.low = step.low;
     judged.high = step.high;
     judged.least = step.least;
@@ -50,11 +64,31 @@ Judged judge_memory(const PublishedRun& run, const std::string& software) {
   if (!bytes && why_not.empty()) judged.why_not = "this core's bytes are its own";
   if (!bytes) return judged;
   judged.measured = expressed.bytes;
+  judged.every = expressed.every;
   const sim::HeldMemory& held = is_of_last_rank(run) ? bytes->ranks.back() : bytes->held;
   judged.predicted = static_cast<double>(is_reserved_memory(run) ? held.reserved : held.total());
   judged.low = judged.predicted * bytes->low;
   judged.high = judged.predicted * bytes->high;
+  judged.left_out = judged.predicted;
   return judged;
+}
+
+// A reserve that was fitted to published peaks is found again for each of them by the others.
+void fit_reserves_without_each(std::vector<Judged>& all) {
+  const auto counts = [](const Judged& each) {
+    return each.is_predicted() && is_reserved_memory(*each.run) &&
+           load_software(each.run->software).fits_reserve;
+  };
+  for (Judged& one : all) {
+    if (!counts(one)) continue;
+    double sum = 0, others = 0;
+    for (const Judged& each : all) {
+      if (&each == &one || !counts(each) || each.run->software != one.run->software) continue;
+      sum += std::log(each.measured / each.predicted);
+      others += 1;
+    }
+    if (others > 0) one.left_out = one.predicted * std::exp(sum / others);
+  }
 }
 
 std::vector<double> ranks_of(const std::vector<double>& values) {
@@ -92,6 +126,31 @@ double spearman(std::span<const Judged* const> judged) {
     predicted.push_back(each->predicted);
   }
   return correlation(ranks_of(measured), ranks_of(predicted));
+}
+
+// Of one of the predictions of each, none of them 0.
+Errors errors_by(std::span<const Judged* const> judged, double Judged::*prediction) {
+  Errors out;
+  std::vector<double> sizes;
+  double inside = 0, all = 0;
+  for (const Judged* each : judged) {
+    const double predicted = each->*prediction, moved = predicted / each->predicted;
+    const double error = predicted / each->measured - 1;
+    sizes.push_back(std::abs(error));
+    out.mape += sizes.back();
+    out.bias += error;
+    for (const double measured : each->every) {
+      inside += each->low * moved <= measured && measured <= each->high * moved ? 1 : 0;
+      all += 1;
+    }
+  }
+  const auto count = static_cast<double>(judged.size());
+  out.mape /= count;
+  out.bias /= count;
+  out.inside = inside / all;
+  std::ranges::sort(sizes);
+  out.p95 = sizes[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
+  return out;
 }
 
 template <class KeyOf>
@@ -136,27 +195,18 @@ std::vector<Judged> judge_published_memory(std::span<const PublishedRun> runs,
   for (const PublishedRun& run : runs) {
     if (is_memory(run)) all.push_back(judge_memory(run, software));
   }
+  if (software.empty()) fit_reserves_without_each(all);
   return all;
 }
 
 Accuracy accuracy_of(std::span<const Judged* const> judged) {
   Accuracy out;
-  std::vector<double> errors;
-  for (const Judged* each : judged) {
-    errors.push_back(std::abs(each->error()));
-    out.mape += std::abs(each->error());
-    out.bias += each->error();
-    out.inside += each->is_inside() ? 1 : 0;
-    out.worst.push_back(each);
-  }
   out.rows = static_cast<std::int64_t>(judged.size());
   if (out.rows == 0) return out;
-  const auto count = static_cast<double>(out.rows);
-  out.mape /= count;
-  out.bias /= count;
-  out.inside /= count;
-  std::ranges::sort(errors);
-  out.p95 = errors[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
+  static_cast<Errors&>(out) = errors_by(judged, &Judged::predicted);
+  const auto is_known = [](const Judged* each) { return each->left_out > 0; };
+  if (std::ranges::all_of(judged, is_known)) out.left_out = errors_by(judged, &Judged::left_out);
+  out.worst.assign(judged.begin(), judged.end());
   out.rank_correlation = spearman(judged);
   std::ranges::stable_sort(out.worst, std::greater{},
                            [](const Judged* each) { return std::abs(each->error()); });

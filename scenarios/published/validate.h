@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,10 @@ struct Judged {
   double measured = 0, predicted = 0, low = 0, high = 0;
   double least = 0;     // no GPU of the stated peak rates is faster; 0: not known
   std::string why_not;  // not expressed or not predicted
+  // Predicted with the numbers of a fit without the run's group, or as above where none was fitted
+  // to it; 0: not known.
+  double left_out = 0;
+  std::vector<double> every = {};  // all measurements, of which `measured` is the median
 
   bool is_predicted() const { return predicted > 0 && !is_impossible(); }
   // What is published is faster than the peak of the GPU that is named.
@@ -35,14 +40,18 @@ std::vector<Judged> judge_published(std::span<const PublishedRun> runs,
 std::vector<Judged> judge_published_memory(std::span<const PublishedRun> runs,
                                            const std::string& software = "");
 
-struct Accuracy {
+struct Errors {
+  double mape = 0, bias = 0, p95 = 0;  // of predicted over measured, less one
+  double inside = 0;                   // share of the measurements within the error bar
+};
+
+struct Accuracy : Errors {
   std::string source, software, gpu;
   TimeKind kind = TimeKind::measured;
   std::int64_t rows = 0;
-  double mape = 0, bias = 0, p95 = 0;  // of predicted over measured, less one
-  double rank_correlation = 0;         // Spearman's; 0 below 3 rows
-  double inside = 0;                   // share of the rows within the error bar
-  std::vector<const Judged*> worst;    // at most five
+  double rank_correlation = 0;       // Spearman's; 0 below 3 rows
+  std::optional<Errors> left_out;    // cross-validated; nothing where that is not known of a row
+  std::vector<const Judged*> worst;  // at most five
 };
 
 // Of what was predicted, all together. rows 0: nothing was.

@@ -6,6 +6,16 @@
 
 namespace zl {
 
+namespace {
+
+std::string errors_text(const Errors& errors) {
+  const auto percent = [](double value) { return readable(value, Unit::fraction); };
+  return "mean error " + percent(errors.mape) + ", bias " + percent(errors.bias) + ", p95 " +
+         percent(errors.p95) + ", inside their bars " + percent(errors.inside);
+}
+
+}  // namespace
+
 Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
   Table table{{{"software", Align::left},
                {"GPU", Align::left},
@@ -17,6 +27,14 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
                {"rank correlation"},
                {"inside bar", Align::right, Unit::fraction}},
               {}};
+  // As predicted by fits without what is judged.
+  const bool is_known =
+      std::ranges::any_of(all, [](const Accuracy& each) { return each.left_out.has_value(); });
+  if (is_known) {
+    for (const char* name : {"left out: mean error", "left out: bias", "left out: p95"}) {
+      table.columns.push_back({name, Align::right, Unit::fraction});
+    }
+  }
   if (with_source) table.columns.insert(table.columns.begin(), {"source", Align::left});
   for (const Accuracy& each : all) {
     std::vector<Cell> row = {each.software,
@@ -28,6 +46,12 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
                              each.p95,
                              each.rows < 3 ? Cell() : Cell(each.rank_correlation),
                              each.inside};
+    if (is_known) {
+      const Errors errors = each.left_out.value_or(Errors());
+      for (const double error : {errors.mape, errors.bias, errors.p95}) {
+        row.push_back(each.left_out ? Cell(error) : Cell());
+      }
+    }
     if (with_source) row.insert(row.begin(), each.source);
     table.rows.push_back(std::move(row));
   }
@@ -39,11 +63,10 @@ std::string headline(std::span<const Judged> judged) {
   for (const TimeKind kind : {TimeKind::measured, TimeKind::composed}) {
     const Accuracy all = accuracy_of_kind(judged, kind);
     if (all.rows == 0) continue;
-    const auto percent = [](double value) { return readable(value, Unit::fraction); };
     text += std::to_string(all.rows) +
-            (kind == TimeKind::measured ? " measured" : " composed of timed operators") +
-            ": mean error " + percent(all.mape) + ", bias " + percent(all.bias) + ", p95 " +
-            percent(all.p95) + ", inside their bars " + percent(all.inside) + "\n";
+            (kind == TimeKind::measured ? " measured: " : " composed of timed operators: ") +
+            errors_text(all) + "\n";
+    if (all.left_out) text += "  by fits without their group: " + errors_text(*all.left_out) + "\n";
   }
   return text;
 }
@@ -86,6 +109,7 @@ Table judged_table(std::span<const Judged> judged, Unit unit) {
                {"source", Align::left},
                {"software", Align::left},
                {"GPU", Align::left},
+               {"measurements"},
                {"measured", Align::right, unit},
                {"predicted", Align::right, unit},
                {"error", Align::right, Unit::fraction},
@@ -95,7 +119,7 @@ Table judged_table(std::span<const Judged> judged, Unit unit) {
   for (const Judged& each : judged) {
     if (!each.is_predicted()) continue;
     table.rows.push_back({each.run->id, each.run->source, each.run->software, each.run->gpu,
-                          each.measured, each.predicted, each.error(),
+                          std::ssize(each.every), each.measured, each.predicted, each.error(),
                           std::string(each.is_inside() ? "yes" : "no"), each.run->link});
   }
   return table;

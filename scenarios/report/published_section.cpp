@@ -42,7 +42,13 @@ StoredValidation::StoredValidation(std::span<const PublishedPrediction> stored) 
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const PublishedPrediction& each = stored[i];
     (each.is_memory ? bytes : times)
-        .push_back({&runs[i], each.measured, each.predicted, each.low, each.high, {}});
+        .push_back({.run = &runs[i],
+                    .measured = each.measured,
+                    .predicted = each.predicted,
+                    .low = each.low,
+                    .high = each.high,
+                    .why_not = {},
+                    .every = {each.measured}});
   }
 }
 

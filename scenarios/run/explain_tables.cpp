@@ -81,12 +81,14 @@ Table peak_table(const Explanation& why) {
 Table software_parts_table(const SoftwareBytes& bytes) {
   Table table{{{"tag", Align::left},
                {"what", Align::left},
+               {"layers", Align::left},
                {"bytes", Align::right, Unit::bytes},
                {"share", Align::right, Unit::fraction}},
               {}};
   const auto whole = static_cast<double>(bytes.held.total());
   for (const sim::HeldPart& part : bytes.held.parts) {
-    table.rows.push_back({std::string(name_of(part.tag)), std::string(part.what), part.bytes,
+    table.rows.push_back({std::string(name_of(part.tag)), std::string(part.what),
+                          std::string(part.layers), part.bytes,
                           static_cast<double>(part.bytes) / whole});
   }
   return table;

@@ -24,21 +24,28 @@ DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSp
   return device;
 }
 
-Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& limited,
-              const ProgramOptions& options) {
-  DeviceProperties device = limited;
-  if (const HeldBySoftware held = held_by_software(scenario, strategy); held.is_known()) {
-    if (held.within(device.memory) == Fits::no) {
-      return {nullptr,
-              refusal_text(scenario, held, device.memory),
-              {.in_use = held.in_use, .reserved = held.device}};
-    }
-    device.memory = 0;
+DeviceVerdict judge_device(const Scenario& scenario, const Strategy& strategy,
+                           const DeviceProperties& device) {
+  DeviceVerdict verdict{held_by_software(scenario, strategy), {}, {}, device};
+  const HeldBySoftware& held = verdict.held;
+  if (!held.is_known()) return verdict;
+  verdict.of_pools.memory = 0;
+  if (held.within(device.memory) == Fits::no) {
+    verdict.refusal = refusal_text(scenario, held, device.memory);
+    verdict.need = {.in_use = held.in_use, .reserved = held.device};
   }
+  return verdict;
+}
+
+Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
+              const ProgramOptions& options) {
+  const DeviceVerdict first = judge_device(scenario, strategy, device);
+  if (!first.refusal.empty()) return {nullptr, first.refusal, first.need, first.held};
   try {
-    return {std::make_shared<Recording>(record_run(scenario, strategy, device, options)), {}, {}};
+    auto recording = record_run(scenario, strategy, first.of_pools, options);
+    return {std::make_shared<Recording>(std::move(recording)), {}, {}, first.held};
   } catch (const OutOfMemory& refused) {
-    return {nullptr, refused.what(), {}};
+    return {nullptr, refused.what(), {}, first.held};
   }
 }
 

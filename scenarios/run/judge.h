@@ -15,9 +15,20 @@ struct Verdict {
   std::shared_ptr<const Recording> recording;  // null: the strategy does not fit
   std::string refusal;                         // then: what the pool says, or the prediction
   MemoryNeed need = {};                        // of a prediction that refused
+  HeldBySoftware held = {};                    // by the software itself, where that is known
 
   bool fits() const { return recording != nullptr; }
 };
+
+// The first half: where it is known what the software would hold, that decides of the device.
+struct DeviceVerdict {
+  HeldBySoftware held;
+  std::string refusal;        // the bar of its bytes lies above the memory; empty: it does not
+  MemoryNeed need;            // then
+  DeviceProperties of_pools;  // the limits that pools are left to judge by
+};
+DeviceVerdict judge_device(const Scenario& scenario, const Strategy& strategy,
+                           const DeviceProperties& device);
 
 // 0: no limit.
 inline bool within_limit(std::int64_t bytes, std::int64_t limit) {

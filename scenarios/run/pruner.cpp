@@ -3,17 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/median.h"
+
 namespace zl {
-namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-}  // namespace
-
 void MedianPruner::begin() {
   for (const auto& [step, loss] : now_) earlier_[step].push_back(loss);
   now_.clear();

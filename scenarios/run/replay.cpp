@@ -3,6 +3,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/resolve_recompute.h"
+#include "scenarios/run/software_bytes.h"
 #include "simulator/memory_curve.h"
 #include "simulator/pipeline_work.h"
 
@@ -25,6 +26,7 @@ Replay replay(const Scenario& scenario, const ImportedStrategy& imported,
   options.overflows = overflows;
   out.recording = record_run(scenario, strategy, device, options);
   out.result = price_run(scenario, out.recording, cluster, &out.timelines);
+  out.result.software_held = held_by_software(scenario, strategy);
   return out;
 }
 

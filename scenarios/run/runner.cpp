@@ -12,7 +12,6 @@
 #include "scenarios/run/replay.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/simulate.h"
-#include "scenarios/run/software_bytes.h"
 #include "simulator/world.h"
 
 namespace zl {
@@ -57,10 +56,11 @@ RunResult run_simulated(const Scenario& scenario, const Strategy& strategy, cons
   if (!verdict.fits()) {
     RunResult refused = out_of_memory(verdict.refusal);
     refused.need = verdict.need;
-    refused.software_held = held_by_software(scenario, strategy);
+    refused.software_held = verdict.held;
     return refused;
   }
   RunResult result = price_run(scenario, *verdict.recording, cluster);
+  result.software_held = verdict.held;
   if (!hooks.overflows.empty()) {
     result.warnings.push_back("recorded without the update of " + list_steps(hooks.overflows) +
                               ", which the run that it is compared with skipped (fp16 overflow)");

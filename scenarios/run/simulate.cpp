@@ -9,7 +9,6 @@
 #include "core/pipeline/pipeline_rounds.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
-#include "scenarios/run/software_bytes.h"
 #include "scenarios/run/stage_runs.h"
 #include "scenarios/run/training_data.h"
 #include "simulator/storage.h"
@@ -123,7 +122,6 @@ RunResult price_run(const Scenario& scenario, const Recording& recording,
   std::vector<sim::Timeline> priced = sim::price(rank_traces(recording), cluster);
   write_predicted_times(priced.front(), recording.stand_ins, result);
   result.rank = recording.ranks.representative();
-  result.software_held = held_by_software(scenario, recording.strategy);
   result.stages = stage_results(recording, priced);
   write_rates(scenario, recording.strategy,
               cluster_peak_flops(cluster, recording.strategy.precision.compute_dtype), result);

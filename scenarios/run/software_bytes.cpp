@@ -21,19 +21,25 @@ std::int64_t times(double factor, std::int64_t bytes) {
 std::int64_t SoftwareBytes::least() const { return times(low, held.total()); }
 std::int64_t SoftwareBytes::most() const { return times(high, held.total()); }
 
-HeldBySoftware SoftwareBytes::of_device() const {
-  return {.in_use = held.total(),
-          .device = held.device,
+HeldBySoftware SoftwareBytes::of_device(const sim::HeldMemory& rank) const {
+  return {.in_use = rank.total(),
+          .device = rank.device,
           // Without what the allocator reserves beside them, which it can give back.
-          .low = times(low, held.total()) + held.device - held.reserved,
-          .high = times(high, held.device),
-          .when = held.when};
+          .low = times(low, rank.total()) + rank.device - rank.reserved,
+          .high = times(high, rank.device),
+          .when = rank.when};
 }
 
 SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strategy) {
   const std::string name = scenario_software(scenario);
   if (name.empty() || name == kOwnSoftware) return {};
-  const sim::Software software = load_software(name);
+  return bytes_under(load_software(name), scenario, strategy);
+}
+
+double SoftwareBytes::low_of(double error) { return std::exp(-kBar * error); }
+
+SoftwareBytesOrWhy bytes_under(const sim::Software& software, const Scenario& scenario,
+                               const Strategy& strategy) {
   if (!software.held) return {{}, "the profile " + software.name + " says nothing of it"};
   if (std::string why = sim::why_not_held(scenario.model, strategy, *software.held); !why.empty()) {
     return {{}, std::move(why)};
@@ -45,7 +51,7 @@ SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strate
   bytes.held = *std::ranges::max_element(bytes.ranks, {}, &sim::HeldMemory::device);
   bytes.is_supported = sim::is_supported(strategy, *software.held);
   const double error = bytes.is_supported ? software.held->error : software.held->unsupported_error;
-  bytes.low = std::exp(-kBar * error);
+  bytes.low = SoftwareBytes::low_of(error);
   bytes.high = std::exp(kBar * error);
   return {std::move(bytes), ""};
 }

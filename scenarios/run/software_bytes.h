@@ -20,9 +20,12 @@ struct SoftwareBytes {
   bool is_supported = false;           // by published runs or counts; else the bar is wide
   double low = 0, high = 0;  // factors of what is held: the true one lies between, 9 times of 10
 
+  // The lower factor of a bar of relative errors.
+  static double low_of(double error);
   std::int64_t least() const;  // bytes in use at the peak
   std::int64_t most() const;
-  HeldBySoftware of_device() const;
+  HeldBySoftware of_device() const { return of_device(held); }
+  HeldBySoftware of_device(const sim::HeldMemory& rank) const;  // of one of the ranks
 };
 
 // Or why there is none, in words; both empty: it is this core.
@@ -34,6 +37,10 @@ struct SoftwareBytesOrWhy {
 // runs have. None: it is this core, its profile says nothing of memory, or the closed form does not
 // hold for the strategy.
 SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& resolved);
+
+// The same under a profile that is already read, with as many ranks as the scenario has.
+SoftwareBytesOrWhy bytes_under(const sim::Software& software, const Scenario& scenario,
+                               const Strategy& resolved);
 
 // The same in short.
 HeldBySoftware held_by_software(const Scenario& scenario, const Strategy& resolved);

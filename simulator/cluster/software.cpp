@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "simulator/cluster/fitted_numbers.h"
 #include "simulator/json/object.h"
 
 namespace zl::sim {
@@ -86,6 +87,7 @@ void read_host(JsonObject object, Software& software) {
   if (object.find("message_seconds") != nullptr) {
     software.kernels.message_host_seconds = object.number("message_seconds");
   }
+  software.kernels.synchronizes_messages = object.boolean("synchronizes_messages", false);
   object.finish();
 }
 
@@ -100,6 +102,7 @@ void read_communication(JsonObject object, Software& software) {
   software.kernels.scatter_copies = object.number("scatter_copies", 0.0);
   software.kernels.adapters = object.number("adapters", 0.0);
   software.kernels.reduces_last = object.boolean("reduces_last", false);
+  software.kernels.post_validates = object.boolean("post_validates", false);
   object.finish();
 }
 
@@ -116,7 +119,10 @@ void read_fitted(JsonObject& object, Software& software) {
   if (!list->is_array()) object.fail("fitted", "is not a list of keys");
   for (const Json& key : *list) {
     const auto& known = fitted_numbers();
-    if (key == kFittedReserve) continue;
+    if (key == kFittedReserve) {
+      software.fits_reserve = true;
+      continue;
+    }
     const bool is_known =
         std::ranges::any_of(known, [&](const auto& each) { return key == each.key; });
     if (!is_known) object.fail("fitted", shown(key) + " is no number that is fitted");
@@ -127,16 +133,36 @@ void read_fitted(JsonObject& object, Software& software) {
   }
 }
 
+void check_range(const JsonObject& object, const std::string& key, const FittedNumber& number,
+                 double value) {
+  if (value < number.least || value > number.most) {
+    object.fail(key, "is outside what public benchmarks show");
+  }
+}
+
 void read_priors(JsonObject object, Software& software) {
   for (const FittedNumber& number : fitted_numbers()) {
     if (object.find(number.key) == nullptr) continue;
-    const double value = object.positive(number.key);
-    if (value < number.least || value > number.most) {
-      object.fail(number.key, "is outside what public benchmarks show");
-    }
-    software.priors[number.key] = value;
+    software.priors[number.key] = object.positive(number.key);
+    check_range(object, number.key, number, software.priors[number.key]);
   }
   object.finish();
+}
+
+void read_left_out(JsonObject& object, Software& software) {
+  const Json& groups = object.at("left_out");
+  if (!groups.is_object()) object.fail("left_out", "is no object of lists of numbers");
+  for (const auto& [group, numbers] : groups.items()) {
+    const std::string key = "left_out." + shortened(group);
+    if (!numbers.is_array() || numbers.size() != software.fitted.size()) {
+      object.fail(key, "is no list of a number for each fitted one");
+    }
+    std::vector<double>& values = software.left_out[group];
+    for (const std::string& fitted : software.fitted) {
+      values.push_back(number_at(numbers[values.size()], object.path(key)));
+      check_range(object, key, range_of(fitted), values.back());
+    }
+  }
 }
 
 }  // namespace
@@ -152,49 +178,13 @@ AttentionKernel Software::attention_on(Generation generation) const {
   return found == attention.end() ? kernels.attention : found->second;
 }
 
-// Ranges: products and memory as public benchmarks of frameworks have them (MAMF, Liger, cuDNN's
-// norms); the host from 1 us (C++) to 150 us (checkpointing in Python); links as nccl-tests.
-const std::vector<FittedNumber>& fitted_numbers() {
-  static const std::vector<FittedNumber> numbers = {
-      {"kernels.gemm", 0.8, 1},
-      {"kernels.memory", 0.5, 1},
-      {"kernels.reduction", 0.3, 1},
-      {"kernels.attention.rate", 0.6, 1},
-      {"host.op_seconds", 1e-6, 1.5e-4},
-      {"host.step_seconds", 1e-4, 0.1},
-      {"host.collective_seconds", 1e-6, 2e-3},
-      {"host.message_seconds", 1e-6, 5e-3},
-      {"communication.intra", 0.5, 1},
-      {"communication.inter", 0.3, 1},
-      {"communication.adapters", 0.5, 8},
-      {"communication.collective_seconds", 1e-6, 3e-4},
-      {"communication.overlap_loss", 0.02, 1}};
-  return numbers;
-}
-
-double& number_of(Software& software, std::string_view key) {
-  if (key == "kernels.gemm") return software.gemm;
-  if (key == "kernels.memory") return software.memory;
-  if (key == "kernels.reduction") return software.kernels.reduction;
-  if (key == "kernels.attention.rate") return software.kernels.attention_rate;
-  if (key == "host.op_seconds") return software.op_seconds;
-  if (key == "host.step_seconds") return software.step_seconds;
-  if (key == "host.collective_seconds") return software.kernels.collective_host_seconds;
-  if (key == "host.message_seconds") return software.kernels.message_host_seconds;
-  if (key == "communication.intra") return software.intra;
-  if (key == "communication.inter") return software.inter;
-  if (key == "communication.adapters") return software.kernels.adapters;
-  if (key == "communication.collective_seconds") return software.collective_seconds;
-  if (key == "communication.overlap_loss") return software.overlap_loss;
-  throw Error(ErrorCode::invalid, "software: \"" + std::string(key) + "\" is not fitted");
-}
-
 Software parse_software(std::string_view json, const std::string& source) {
   const Json value = parse_json(json, source);
   JsonObject object(value, source + ": software");
   if (object.count("schema") != 2) object.fail("schema", "is not 2, the only version that is read");
   Software software;
   software.name = object.text("name");
+  if (object.find("base") != nullptr) software.base = object.text("base");
   if (object.find("kernels") != nullptr) read_kernels(object.object("kernels"), software);
   if (object.find("host") != nullptr) read_host(object.object("host"), software);
   if (object.find("communication") != nullptr) {
@@ -203,9 +193,13 @@ Software parse_software(std::string_view json, const std::string& source) {
   if (object.find("memory") != nullptr) {
     software.held = parse_software_memory(object.object("memory"));
   }
+  if (object.find("abilities") != nullptr) {
+    software.abilities = parse_software_abilities(object.object("abilities"));
+  }
   read_errors(object.object("step_error"), software);
   read_fitted(object, software);
   if (object.find("priors") != nullptr) read_priors(object.object("priors"), software);
+  if (object.find("left_out") != nullptr) read_left_out(object, software);
   object.finish();
   return software;
 }

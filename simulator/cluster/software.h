@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/cluster/cluster_spec.h"
+#include "simulator/cluster/software_abilities.h"
 #include "simulator/cluster/software_kernels.h"
 #include "simulator/cluster/software_memory.h"
 
@@ -21,6 +22,7 @@ namespace zl::sim {
 // what the software itself would hold, held_memory() predicts from its section `memory`.
 struct Software {
   std::string name;
+  std::string base;  // the profile that this one's file begins from; empty: none
   // Shares of the cluster's rates, above 0 and at most 1.
   double gemm = 1, memory = 1, intra = 1, inter = 1;
   std::map<Generation, double> gemm_on;  // instead of `gemm`, where a generation differs
@@ -30,11 +32,15 @@ struct Software {
   double overlap_loss = -1;              // as ClusterSpec's; below 0: the cluster's
   SoftwareKernels kernels;               // attention: where no generation says another
   std::map<Generation, AttentionKernel> attention;
-  std::optional<SoftwareMemory> held;  // none: what it holds is not known
+  std::optional<SoftwareMemory> held;          // none: what it holds is not known
+  std::optional<SoftwareAbilities> abilities;  // none: no plan is more than it can do
   double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
   std::map<Generation, double> step_errors;  // of generations that published runs support
   std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs
+  bool fits_reserve = false;                 // memory.device.reserve was, too, to bytes
   std::map<std::string, double> priors;      // what benchmarks say of these: where a fit begins
+  // By group of runs that a fit was without: the numbers that it found, in the order of `fitted`.
+  std::map<std::string, std::vector<double>> left_out;
 
   AttentionKernel attention_on(Generation generation) const;
   // Do published runs support what it says of such GPUs?
@@ -51,13 +57,5 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software);
 // As steps are that were put together from operators timed one by one: no queue hides the host, and
 // nothing stands for the end of a step.
 ClusterSpec timed_apart(ClusterSpec cluster);
-
-// A number of a profile that may be fitted: its key, and the range that public benchmarks leave.
-struct FittedNumber {
-  const char* key;
-  double least, most;
-};
-const std::vector<FittedNumber>& fitted_numbers();
-double& number_of(Software& software, std::string_view key);  // of fitted_numbers()
 
 }  // namespace zl::sim

@@ -42,11 +42,16 @@ struct SoftwareKernels {
   double message_host_seconds = -1;     // likewise an exchange of messages between stages
   // Bytes moved on the device for one byte of what is gathered and what is reduced and scattered.
   double gather_copies = 0, scatter_copies = 0;
+  // The host waits for the device after every exchange between stages.
+  bool synchronizes_messages = false;
   // Of a node that a ring between nodes uses at most; 0: those of all its ranks.
   double adapters = 0;
   // Ranks of a pipeline reduce their gradients when all passes have ended, and not after their own
   // last one, for which the stage before waits.
   bool reduces_last = false;
+  // Stages update without waiting for the norm and overflows of the others, and take an update back
+  // where it was wrong (optimizer post-validation, Qi et al. 2024).
+  bool post_validates = false;
   // Operators are timed one by one: each lasts at least as long as the host takes to issue it, and
   // the host issues the next when it has ended.
   bool timed_apart = false;

@@ -3,24 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "simulator/cluster/zero_stages.h"
 #include "simulator/json/object.h"
 
 namespace zl::sim {
 namespace {
-
-constexpr int kStages = 4;
-
-std::vector<int> read_stages(JsonObject& object) {
-  const Json& list = object.at("stages");
-  if (!list.is_array() || list.empty()) object.fail("stages", "is not a list of ZeRO stages");
-  std::vector<int> stages;
-  for (const Json& stage : list) {
-    const bool known = stage.is_number_integer() && stage >= 0 && stage < kStages;
-    if (!known) object.fail("stages", shown(stage) + " is not one of 0, 1, 2, 3");
-    stages.push_back(stage.get<int>());
-  }
-  return stages;
-}
 
 std::vector<RecomputeMode> read_recompute(JsonObject& object) {
   const Json& list = object.at("recompute");
@@ -47,7 +34,7 @@ void read_error(JsonObject object, SoftwareMemory& memory) {
   if (object.find("supported") != nullptr) {
     JsonObject supported = object.object("supported");
     memory.error = supported.positive("error");
-    memory.supported_stages = read_stages(supported);
+    memory.supported_stages = zero_stages(supported, "stages");
     memory.supported_recompute = read_recompute(supported);
     supported.finish();
   }
@@ -104,10 +91,23 @@ void read_device(JsonObject object, SoftwareMemory& memory) {
 
 }  // namespace
 
+std::vector<int> zero_stages(JsonObject& object, const char* key) {
+  constexpr int kStages = 4;
+  const Json& list = object.at(key);
+  if (!list.is_array() || list.empty()) object.fail(key, "is not a list of ZeRO stages");
+  std::vector<int> stages;
+  for (const Json& stage : list) {
+    const bool known = stage.is_number_integer() && stage >= 0 && stage < kStages;
+    if (!known) object.fail(key, shown(stage) + " is not one of 0, 1, 2, 3");
+    stages.push_back(stage.get<int>());
+  }
+  return stages;
+}
+
 SoftwareMemory parse_software_memory(JsonObject object) {
   SoftwareMemory memory;
   memory.autocast = object.boolean("autocast", false);
-  memory.stages = read_stages(object);
+  memory.stages = zero_stages(object, "stages");
   memory.gathers_from = static_cast<int>(object.count("gathers_from", memory.gathers_from));
   memory.model_parallel = object.boolean("model_parallel", false);
   memory.offloads = object.boolean("offloads", false);

@@ -58,7 +58,8 @@ void bound_gpt3(benchmark::State& state) {
   const sim::PlanSpace space = plan_space(request);
   PlanProfiles profiles(request.scenario, cluster, space);
   PlanBounder bounder(request.scenario, cluster, space, profiles);
-  std::vector<PlanCandidate> all = plan_candidates(request, space, 0, bounder).all;
+  const PlanMemory memory(request.scenario, space, 0);
+  std::vector<PlanCandidate> all = plan_candidates(request, space, 0, memory, bounder).all;
   for (auto _ : state) bounder.bound(all);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(all.size()));
 }

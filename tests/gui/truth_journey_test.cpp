@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gui/models/chart_data.h"
 #include "gui/models/table_model.h"
 #include "gui/models/timeline_data.h"
 #include "gui/views/accuracy_page.h"
@@ -79,6 +80,31 @@ TEST(TruthJourney, WhatMayFitIsNoSureAdvice) {
   }
   const auto first = fit.table()->table().rows.front();
   EXPECT_EQ(first[2], Cell(std::string("ZeRO stage 0 → 3"))) << "the surer, if not the faster";
+}
+
+// Of a device the bars are of the bytes that decide whether it fits.
+TEST(TruthJourney, BarsOfMemoryAreTheSoftwares) {
+  test::Desk desk(test::llama_on_a_node().with_strategies({"zero-3"}));
+  desk.session.edit_key("run.software", "\"torch-fsdp2\"");
+  desk.session.wait();
+  const Study& study = *desk.session.study();
+  const StrategyStudy& strategy = study.strategies[0];
+  ASSERT_TRUE(strategy.result.software_held.is_known());
+  const BarData bars = memory_bars(study, {&strategy}, MemoryTier::device);
+  ASSERT_EQ(bars.rows.size(), 1U);
+  const BarRow& row = bars.rows[0];
+  EXPECT_EQ(row.values.size(), bars.series.size());
+  EXPECT_EQ(total(row), static_cast<double>(strategy.reserved()));
+  EXPECT_EQ(row.low, static_cast<double>(strategy.result.software_held.low));
+  EXPECT_EQ(row.high, static_cast<double>(strategy.result.software_held.high));
+  EXPECT_TRUE(bars.caption.contains("torch-fsdp2")) << bars.caption.toStdString();
+  desk.session.edit_key("run.software", "\"zerolab\"");
+  desk.session.wait();
+  const Study& own = *desk.session.study();
+  const BarData recorded = memory_bars(own, {&own.strategies[0]}, MemoryTier::device);
+  EXPECT_EQ(total(recorded.rows[0]),
+            static_cast<double>(own.strategies[0].result.peak_device.total()));
+  EXPECT_TRUE(recorded.caption.isEmpty());
 }
 
 TEST(TruthJourney, TheCostOfAnOperationNamesItsLimit) {

@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/ops/op.h"
 #include "simulator/cost/attention_curves.h"
 #include "simulator/cost/collective.h"
@@ -63,25 +59,6 @@ TEST(Software, ErrorsNameTheKeyAndTheValue) {
   expect_message("\"unsupported\": 0.3, ", "", "step_error.unsupported: is missing");
   expect_message("[\"kernels.gemm\"]", "[\"kernels.gem\"]", "software.fitted");
   expect_message("{", "[", "half.json:1:10: malformed JSON");
-}
-
-TEST(Software, EveryFileOfTheCatalogueIsNamedAsItIsAndPhysical) {
-  const std::string folder = std::string(ZL_SOURCE_DIR) + "/scenarios/catalog/software";
-  int files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    Software software = parse_software(read_file(file.path().string()), file.path().string());
-    EXPECT_EQ(software.name, file.path().stem());
-    EXPECT_LE(software.fitted.size(), 12u);
-    for (const FittedNumber& number : fitted_numbers()) {
-      const bool fitted = std::ranges::find(software.fitted, number.key) != software.fitted.end();
-      const double value = number_of(software, number.key);
-      if (!fitted) continue;
-      EXPECT_GE(value, number.least) << file.path() << number.key;
-      EXPECT_LE(value, number.most) << file.path() << number.key;
-    }
-    ++files;
-  }
-  EXPECT_GE(files, 9);
 }
 
 TEST(Software, RatesBecomeSharesOfTheClusters) {
