@@ -182,8 +182,8 @@ TEST(RunJourney, ARangeOfTheChartSelectsItsRunsHoweverTheTableIsSorted) {
   auto* filter = runs.findChild<QLineEdit*>();
   // The chart is made anew with the filter, and not with the order.
   for (const auto& [order, typed] :
-       {std::pair(Qt::AscendingOrder, ""), std::pair(Qt::DescendingOrder, "zero"),
-        std::pair(Qt::AscendingOrder, "zero")}) {
+       {std::pair(Qt::AscendingOrder, ""), std::pair(Qt::AscendingOrder, "zero"),
+        std::pair(Qt::DescendingOrder, "zero")}) {
     runs.table()->sortByColumn(strategy, order);
     filter->setText(typed);
     constexpr int kStrategyAxis = 2;
