@@ -106,18 +106,18 @@ class HeadGroup {
 
   // delta = rowsum(dout * out): what the softmax's backward subtracts.
   void compute_delta(std::int64_t head) {
-    A* out = dqueries_;  // which nobody has written yet
-    load_rows<T>(output_columns(op_.out, head, width_), row_ + first_, count_, width_, padded_,
-                 A{1}, out);
-    std::fill(out + count_ * padded_, out + kTile * padded_, A{0});
-    for (std::int64_t q = 0; q < kTile; q += kLanes<A>) {
-      const std::int64_t at = q * padded_;
-      store_vector(delta_ + q, products_of_rows(dout_ + at, out + at, padded_));
+    const HeadColumns columns = output_columns(op_.out, head, width_);
+    A* delta = op_.delta.as<A>() + plane_ * sequence_ + first_;
+    std::fill(delta_, delta_ + kTile, A{0});
+    for (std::int64_t q = 0; q < count_; ++q) {
+      const T* out =
+          op_.out.as<const T>() + (row_ + first_ + q) * columns.row_width + columns.first;
+      const A* dout = dout_ + q * padded_;
+      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
+      delta[q] = delta_[q];
     }
-    const std::int64_t place = plane_ * sequence_ + first_;
-    std::copy_n(delta_, count_, op_.delta.as<A>() + place);
     std::fill(lse_, lse_ + kTile, A{0});
-    std::copy_n(op_.lse.as<const A>() + place, count_, lse_);
+    std::copy_n(op_.lse.as<const A>() + plane_ * sequence_ + first_, count_, lse_);
   }
 
   void add_tile(std::int64_t key, std::int64_t keys) {

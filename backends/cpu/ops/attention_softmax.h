@@ -3,6 +3,7 @@
 // Ownership: a value. Threads: one.
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/ops/attention_tiles.h"
@@ -50,16 +51,12 @@ class RunningSoftmax {
     const std::int64_t width = op.shape.head_size;
     const std::int64_t row = plane / op.shape.heads * op.shape.sequence + first;
     const HeadColumns columns = output_columns(op.out, plane % op.shape.heads, width);
-    A lse[kTile], factors[kTile];
-    for (std::int64_t q = 0; q < queries; q += kLanes<A>) {
-      const Vector<A> sum = load_vector(sum_ + q), none = {};
-      store_vector(lse + q, load_vector(maximum_ + q) + fast_log(sum));
-      store_vector(factors + q, sum > none ? A{1} / sum : none);
-    }
+    A* lse = op.lse.as<A>() + plane * op.shape.sequence + first;
     for (std::int64_t q = 0; q < queries; ++q) {
-      store_rows<T>(columns, row + q, 1, width, padded, factors[q], out + q * padded);
+      const A factor = sum_[q] > 0 ? A{1} / sum_[q] : A{0};
+      store_rows<T>(columns, row + q, 1, width, padded, factor, out + q * padded);
+      lse[q] = maximum_[q] + std::log(sum_[q]);
     }
-    std::copy_n(lse, queries, op.lse.as<A>() + plane * op.shape.sequence + first);
   }
 
  private:

@@ -125,21 +125,6 @@ void store_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, s
   }
 }
 
-// The sums of the products of as many rows of a and b, of `width` elements, as a vector has lanes.
-template <class A>
-Vector<A> products_of_rows(const A* a, const A* b, std::int64_t width) {
-  Vector<A> sums[kLanes<A>];
-  for (int row = 0; row < kLanes<A>; ++row) {
-    sums[row] = Vector<A>{};
-    for (std::int64_t d = row * width; d < (row + 1) * width; d += kLanes<A>) {
-      sums[row] = multiply_add(load_vector(a + d), load_vector(b + d), sums[row]);
-    }
-  }
-  transpose_round<1, A>(sums);
-  for (int i = 1; i < kLanes<A>; ++i) sums[0] += sums[i];
-  return sums[0];
-}
-
 // Which part of a product matters in a tile on the diagonal, where keys after the query are masked.
 enum class Part {
   all,

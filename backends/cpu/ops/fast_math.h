@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 
 #include "backends/cpu/ops/vector.h"
@@ -56,33 +55,6 @@ inline float fast_exp(float x) { return exp_by_series<std::int32_t>(x); }
 inline Vector<float> fast_exp(Vector<float> x) { return exp_by_series<Vector<std::int32_t>>(x); }
 inline Vector<double> fast_exp(Vector<double> x) {
   for (int lane = 0; lane < kLanes<double>; ++lane) x[lane] = std::exp(x[lane]);
-  return x;
-}
-
-inline double fast_log(double x) { return std::log(x); }
-
-// ln x of finite x: 2^n m with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m - 1) / (m + 1)) by its
-// series. -infinity for 0, NaN below.
-inline Vector<float> fast_log(Vector<float> x) {
-  using I = Vector<std::int32_t>;
-  const auto all = [](float value) { return broadcast(value); };
-  const I bits = std::bit_cast<I>(x);
-  const I exponent = (bits - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)
-  const Vector<float> n = __builtin_convertvector(exponent, Vector<float>);
-  const Vector<float> f = std::bit_cast<Vector<float>>(bits - (exponent << 23)) - 1.0f;
-  const Vector<float> s = f / (f + 2.0f), square = s * s;
-  Vector<float> p = multiply_add(all(2.0f / 9), square, all(2.0f / 7));
-  p = multiply_add(p, square, all(2.0f / 5));
-  p = multiply_add(p, square, all(2.0f / 3));
-  // f - s f = 2 s; ln 2 in two parts, the first with few enough bits that n times it is exact.
-  const Vector<float> small = multiply_add(s * square, p, n * 1.42860682e-6f);
-  const Vector<float> value = multiply_add(n, all(0.693145752f), f - s * f + small);
-  const Vector<float> none = x < 0.0f ? all(std::numeric_limits<float>::quiet_NaN())
-                                      : all(-std::numeric_limits<float>::infinity());
-  return x > 0.0f ? value : (x <= 0.0f ? none : x);
-}
-inline Vector<double> fast_log(Vector<double> x) {
-  for (int lane = 0; lane < kLanes<double>; ++lane) x[lane] = std::log(x[lane]);
   return x;
 }
 
