@@ -57,7 +57,6 @@ PassProgram program_of(const MixedProfiles& mixed, StagePlace place, std::size_t
 
 StageCosts costs_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
   StageCosts costs{.passes = {}, .weights = mixed.all.weights_of(place, layers)};
-  if (place == StagePlace::whole) return costs;
   for (std::size_t pass = 0; pass < kStagePasses; ++pass) {
     costs.passes[pass] = program_of(mixed, place, pass, layers);
   }
@@ -88,21 +87,6 @@ bool is_exact(const MixedProfiles& mixed) {
 StagePlace place_of(std::size_t stage, std::size_t stages) {
   if (stage == 0) return StagePlace::first;
   return stage + 1 == stages ? StagePlace::last : StagePlace::middle;
-}
-
-// What the first pass of a step waits for, and the last has to reduce; the first backward has
-// nothing to add to.
-std::int64_t ends_of(const Stage& stage, std::int64_t micro_batches) {
-  const auto beside = [&](StagePass special, StagePass usual) {
-    return stage.of(special).duration() - stage.of(usual).duration();
-  };
-  const auto more = [&](StagePass special, StagePass usual) {
-    return std::max<std::int64_t>(0, beside(special, usual));
-  };
-  const std::int64_t first =
-      micro_batches > 1 ? beside(StagePass::first_backward, StagePass::backward) : 0;
-  return first + more(StagePass::first_forward, StagePass::forward) +
-         more(StagePass::last_backward, StagePass::backward);
 }
 
 // A rank with several stages.
@@ -187,9 +171,8 @@ ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
   ClosedForm form;
   form.memory =
       profile.slot + std::max(profile.held.of(layers) + most, profile.before_all.of(layers));
-  form.time = micro_batches * (stage.of(StagePass::forward).duration() +
-                               stage.of(StagePass::backward).duration()) +
-              ends_of(stage, micro_batches) + profiles.between_steps.of(layers);
+  form.time = PipelineOrder::time_alone(stage.costs, micro_batches, profiles.overlap_loss) +
+              profiles.between_steps.of(layers);
   form.is_exact = is_exact(mixed);
   return form;
 }
@@ -216,7 +199,7 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
     for (const int stage : rank.stages) own += layers[static_cast<std::size_t>(stage)];
     most_layers = std::max(most_layers, own);
   }
-  result.time = form.makespan(costs, hops, left_out, profiles.overlap_loss) +
+  result.time = form.makespan({costs, hops, left_out, profiles.overlap_loss}) +
                 profiles.between_steps.of(most_layers);
   return result;
 }

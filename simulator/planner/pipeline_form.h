@@ -45,12 +45,7 @@ class PipelineForm {
   };
   std::span<const Rank> ranks() const { return ranks_; }
 
-  // Picoseconds from the first pass to the end of the last, of so many more micro-batches: as
-  // PipelineOrder::makespan.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
-                        std::int64_t left_out, double overlap_loss) const {
-    return order_.makespan(costs, hops, left_out, overlap_loss);
-  }
+  std::int64_t makespan(const PipelineCosts& costs) const { return order_.makespan(costs); }
 
  private:
   explicit PipelineForm(const PipelinePlan& plan);

@@ -1,6 +1,7 @@
 #include "simulator/planner/pipeline_order.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -61,8 +62,10 @@ class PipelineOrder::Maker {
     }
     const std::size_t ranks = into_.ranks_;
     if (micros_ < 3 * ranks) return;
-    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(3 * ranks - 1))];
-    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(2 * ranks - 1))];
+    // Before the last backwards of a V its forwards have ended.
+    const std::size_t after = is_v(pipeline_.kind) ? 3 * ranks - 1 : micros_ - 1;
+    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after))];
+    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after - ranks))];
   }
 
  private:
@@ -205,23 +208,21 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
 }
 
 // What is left out takes as long each as those of the steady part.
-std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs,
-                                     std::span<const std::int64_t> hops, std::int64_t left_out,
-                                     double overlap_loss) const {
+std::int64_t PipelineOrder::makespan(const PipelineCosts& costs) const {
   constexpr StreamId kCompute = StreamId::compute, kSends = StreamId::communication;
   std::vector<std::int64_t> end(steps_.size());
-  std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(overlap_loss)});
+  std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     Rank& rank = ranks[step.rank];
     const std::int64_t need = step.need < 0 ? 0 : end[static_cast<std::size_t>(step.need)];
     switch (step.kind) {
       case Kind::work:
-        end[i] = run(step, costs, need, rank);
+        end[i] = run(step, costs.stages, need, rank);
         break;
       case Kind::send:
         rank.streams.wait_until(kSends, need);
-        rank.streams.message_until(rank.streams.ready(kSends) + hops[step.hop]);
+        rank.streams.message_until(rank.streams.ready(kSends) + costs.hops[step.hop]);
         end[i] = rank.streams.ready(kSends);
         break;
       case Kind::receive:  // its memory was in use until now
@@ -236,10 +237,32 @@ std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs,
   }
   std::int64_t few = 0;
   for (const Rank& rank : ranks) few = std::max(few, rank.end());
-  if (left_out == 0 || after_ < 0) return few;
+  if (costs.left_out == 0 || after_ < 0) return few;
   const std::int64_t round =
       end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
-  return few + left_out * round / static_cast<std::int64_t>(ranks_);
+  return few + costs.left_out * round / static_cast<std::int64_t>(ranks_);
+}
+
+// Beyond some micro-batches each takes as long as the one before.
+std::int64_t PipelineOrder::time_alone(const StageCosts& costs, std::int64_t micro_batches,
+                                       double overlap_loss) {
+  constexpr std::int64_t kFollowed = 8;
+  Rank rank{.streams = RankStreams(overlap_loss)};
+  const auto pass = [&](StagePass which, NextPass next) {
+    run({.pass = which, .next = next, .visits = true}, std::span(&costs, 1), 0, rank);
+  };
+  const std::int64_t count = std::min(micro_batches, kFollowed);
+  std::int64_t before = 0, round = 0;
+  for (std::int64_t i = 1; i <= count; ++i) {
+    const bool first = i == 1, last = i == count;
+    pass(first ? StagePass::first_forward : StagePass::forward, next_pass(0, true, 0, false));
+    pass(last    ? StagePass::last_backward
+         : first ? StagePass::first_backward
+                 : StagePass::backward,
+         last ? NextPass{} : next_pass(0, false, 0, true));
+    if (!last) round = rank.end() - std::exchange(before, rank.end());
+  }
+  return rank.end() + (micro_batches - count) * round;
 }
 
 }  // namespace zl::sim

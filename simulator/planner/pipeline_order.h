@@ -21,16 +21,25 @@ struct StageCosts {
   StageWeights weights;
 };
 
+// Picoseconds, and what else a step's time follows from.
+struct PipelineCosts {
+  std::span<const StageCosts> stages;
+  // Of a message from each rank to the next, from the last to the first.
+  std::span<const std::int64_t> hops;
+  std::int64_t left_out = 0;  // more micro-batches in the steady part
+  double overlap_loss = 0;    // as RankStreams
+};
+
 class PipelineOrder {
  public:
   // Throws Error{infeasible} for lists that wait for ever.
   explicit PipelineOrder(const PipelinePlan& plan);
 
-  // Picoseconds from the first pass to the end of the last, if the pipeline had `left_out` more
-  // micro-batches in its steady part. costs: of each stage. hops: of a message from each rank to
-  // the next, from the last to the first. overlap_loss: as RankStreams.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
-                        std::int64_t left_out, double overlap_loss) const;
+  // Picoseconds from the first pass to the end of the last.
+  std::int64_t makespan(const PipelineCosts& costs) const;
+  // Picoseconds of the passes of a rank that has the whole model.
+  static std::int64_t time_alone(const StageCosts& costs, std::int64_t micro_batches,
+                                 double overlap_loss);
 
  private:
   enum class Kind : std::uint8_t { work, send, receive, release };

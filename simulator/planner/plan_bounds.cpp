@@ -288,7 +288,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
   }
   const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p),
                                        whole(prices_.message(cut, message_bytes(point))));
-  return form.makespan(costs, hops, left_out, 0) + whole(beside_pipeline(cut, work));
+  return form.makespan({.stages = costs, .hops = hops, .left_out = left_out}) +
+         whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim

@@ -41,7 +41,7 @@ class PlanBounds {
   PlanBound of(const PlanPoint& point, const PlanSpace::Division& division,
                const LayerWork& work) const;
   // The time by the recurrence of the point's pipeline: a sharper bound, of some microseconds.
-  // left_out: as makespan().
+  // left_out: as PipelineCosts.
   std::int64_t time_by(const PipelineForm& form, const PlanPoint& point,
                        const PlanSpace::Division& division, const LayerWork& work,
                        std::int64_t left_out) const;

@@ -19,7 +19,9 @@ bool is_work_of(const PassWork& work, StreamId stream) {
 }  // namespace
 
 ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank)
-    : model_(cluster, rank), reduces_last_(cluster.device.software.reduces_last) {
+    : model_(cluster, rank),
+      reduces_last_(cluster.device.software.reduces_last),
+      is_host_(cluster.compute_is_host) {
   std::int64_t before = -1;  // the event before, where it is a record
   for (const TraceEvent& event : trace.events()) {
     const bool at_once = event.type == EventType::wait && event.id == before;
@@ -35,17 +37,18 @@ ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int
   }
 }
 
-std::int64_t ProgramReader::time_of(const TraceEvent& event) const {
+std::int64_t ProgramReader::time_of(const TraceEvent& event, EventTime time) const {
+  if (is_host_) return time.end - time.start;
   const bool reduces = event.type == EventType::collective && event.scope.phase == Phase::reduce;
   if (reduces_last_ && reduces && stream_of(event) == StreamId::compute) return 0;
   const Price price = model_.price(event);
   return std::max(price.picoseconds, price.link_picoseconds);
 }
 
-bool ProgramReader::add(const TraceEvent& event, std::vector<PassWork>& into) {
+bool ProgramReader::add(const TraceEvent& event, EventTime time, std::vector<PassWork>& into) {
   if (event.type == EventType::record) record(event, into);
   if (event.type == EventType::wait) return wait(event, into);
-  if (takes_time(event) && event.type != EventType::message) work(event, into);
+  if (takes_time(event) && event.type != EventType::message) work(event, time, into);
   return false;
 }
 
@@ -75,9 +78,9 @@ bool ProgramReader::wait(const TraceEvent& event, std::vector<PassWork>& into) {
   return false;
 }
 
-void ProgramReader::work(const TraceEvent& event, std::vector<PassWork>& into) {
+void ProgramReader::work(const TraceEvent& event, EventTime took, std::vector<PassWork>& into) {
   const StreamId stream = stream_of(event);
-  const std::int64_t time = time_of(event);
+  const std::int64_t time = time_of(event, took);
   if (time == 0) return;
   const bool copies = event.type == EventType::collective &&
                       event.axis == static_cast<std::uint8_t>(Axis::replicate);

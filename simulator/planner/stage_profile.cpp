@@ -102,10 +102,8 @@ bool fill_profile(const StageFacts& one, const StageFacts& more, StagePlace plac
     series.single = whole_of(one.passes[pass]);
     if (!one.passes[pass].empty()) series.single_tail = one.passes[pass].back().tail;
     exact = fill_series(more.passes[pass], first_block_of(place, kProfiledLayers), series) && exact;
-    if (place != StagePlace::whole) {
-      profile.works[pass] =
-          series_work(one.passes[pass], more.passes[pass], first_block_of(place, kProfiledLayers));
-    }
+    profile.works[pass] =
+        series_work(one.passes[pass], more.passes[pass], first_block_of(place, kProfiledLayers));
     // A backward comes to its first block last.
     series.growth = (once_at_end(more.passes[pass], first_block_of(place, kProfiledLayers)) -
                      once_at_end(one.passes[pass], first_block_of(place, 1))) /
@@ -150,7 +148,8 @@ StageProfiles profile_stages(std::span<const RecordedStage> single,
   for (const RecordedStage& stage : single) one.push_back(read_stage(stage));
   for (const RecordedStage& stage : several) more.push_back(read_stage(stage));
   StageProfiles profiles;
-  profiles.overlap_loss = CostModel(*several.front().cluster).overlap_loss();
+  const ClusterSpec& cluster = *several.front().cluster;
+  profiles.overlap_loss = cluster.compute_is_host ? 0 : CostModel(cluster).overlap_loss();
   line_through(between_steps(one), between_steps(more), profiles.between_steps);
   for (std::size_t i = 0; i < one.size(); ++i) {
     StageProfile& profile = profiles.at[static_cast<std::size_t>(single[i].place)];

@@ -61,7 +61,7 @@ struct PerLayer {
 struct StageProfile {
   // Without what is brought for the pass after.
   std::array<LayerSeries, kStagePasses> passes;
-  std::array<SeriesWork, kStagePasses> works;  // likewise, of a pipeline's
+  std::array<SeriesWork, kStagePasses> works;  // likewise
   std::array<Lead, 2> leads;                   // as StageWeights
   PerLayer held;           // device bytes between the steps, without places for ids
   PerLayer before_all;     // the most before the first step
@@ -79,7 +79,7 @@ struct StageProfiles {
   std::array<StageProfile, kStagePlaces> at;
   std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
   std::int64_t group = 1;    // layers that each of the profiles' stands for
-  double overlap_loss = 0;   // as CostModel's
+  double overlap_loss = 0;   // as RankStreams
   // Picoseconds from the last pass of all ranks to the first of the next step, by the layers of a
   // rank.
   PerLayer between_steps;

@@ -38,6 +38,17 @@ ReadKind kind_of(const Scope& scope, ReadKind before) {
   return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
 }
 
+bool runs_on(const TraceEvent& event, StreamId stream) {
+  return static_cast<StreamId>(event.stream) == stream;
+}
+bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
+
+std::int64_t change_of(const TraceEvent& event) {
+  if (event.space != MemorySpace::device) return 0;
+  if (event.type == EventType::allocate) return event.bytes_written;
+  return event.type == EventType::free ? -event.bytes_written : 0;
+}
+
 // Reads a trace event by event.
 class StageReader {
  public:
@@ -52,7 +63,7 @@ class StageReader {
       const EventTime time = stage_.timeline->events[index++];
       ends_.follow(event, time);
       if (event.scope.step < kProfiledStep) {
-        before(event);
+        before(event, time);
       } else if (event.scope.step == kProfiledStep) {
         begin();
         during(event, time);
@@ -68,33 +79,23 @@ class StageReader {
   }
 
  private:
-  static bool runs_on(const TraceEvent& event, StreamId stream) {
-    return event.stream == static_cast<std::uint8_t>(stream);
-  }
-  static bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
-  static bool on_host(const TraceEvent& event) { return runs_on(event, StreamId::host); }
-
-  static std::int64_t change_of(const TraceEvent& event) {
-    if (event.space != MemorySpace::device) return 0;
-    if (event.type == EventType::allocate) return event.bytes_written;
-    return event.type == EventType::free ? -event.bytes_written : 0;
-  }
-
-  void before(const TraceEvent& event) {
+  void before(const TraceEvent& event, EventTime time) {
     held_ += change_of(event);
     const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
-    const bool is_last = computes(event) || runs_on(event, StreamId::copy_out) || on_host(event);
+    const bool is_last =
+        computes(event) || runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host);
     if (is_pass && is_last) {
       facts_.passes_before_end = std::max(facts_.passes_before_end, ends_.of(event.stream));
     }
     // What goes to the host waits for room there, of the step before as well.
-    if (is_pass && on_host(event) && event.type == EventType::record) {
+    if (is_pass && runs_on(event, StreamId::host) && event.type == EventType::record) {
       std::vector<PassWork> none;
-      programs_.add(event, none);
+      programs_.add(event, time, none);
     }
     if (event.scope.step == 0) facts_.before_all = std::max(facts_.before_all, held_);
-    if (event.type != EventType::allocate || event.scope.step != 0 || !is_ids(event)) return;
-    if (event.space != MemorySpace::device) return;
+    const bool is_slot = event.type == EventType::allocate && event.scope.step == 0 &&
+                         event.space == MemorySpace::device && is_ids(event);
+    if (!is_slot) return;
     facts_.slot_bytes += event.bytes_written;
     facts_.slots += std::strcmp(event.what, "tokens") == 0 ? 1 : 0;
   }
@@ -159,8 +160,6 @@ class StageReader {
     }
   }
 
-  bool is_staged() const { return stage_.place != StagePlace::whole; }
-
   // The weights that a pass comes to first, where they were not brought before.
   bool is_lead(const TraceEvent& event) {
     if (worked_ || event.scope.phase != Phase::gather) return false;
@@ -178,14 +177,15 @@ class StageReader {
   }
 
   // Of weights on their way, whichever pass takes them.
-  void add_gather(const TraceEvent& event, std::int64_t change) {
+  void add_gather(const TraceEvent& event, EventTime time, std::int64_t change) {
     if (event.scope.phase != Phase::gather || event.scope.unit < 0) return;
     const bool turns =
         is_ahead(event.scope) && kind_ == ReadKind::forward && event.scope.unit != first_unit_[1];
     Lead& lead = gathered_[turns ? 0 : direction()][event.scope.unit];
     if (change > 0) lead = {.bytes = change};
     if (takes_time(event)) {
-      (runs_on(event, StreamId::copy_in) ? lead.copied : lead.time) += programs_.time_of(event);
+      (runs_on(event, StreamId::copy_in) ? lead.copied : lead.time) +=
+          programs_.time_of(event, time);
     }
   }
 
@@ -195,7 +195,7 @@ class StageReader {
   }
 
   void add(const TraceEvent& event, EventTime time, std::int64_t change) {
-    add_gather(event, change);
+    add_gather(event, time, change);
     if (is_ahead(event.scope)) {
       window_.bring_ahead(event, change);
       bring(pieces_.back().work);
@@ -203,10 +203,11 @@ class StageReader {
     }
     Segment more{.net = window_.moves(event, change) ? 0 : change};
     if (computes(event) && event.type == EventType::wait && computed_) {
-      const std::int64_t from = std::exchange(*computed_, std::max(*computed_, end_of_compute()));
+      const std::int64_t from =
+          std::exchange(*computed_, std::max(*computed_, ends_.of(event.stream)));
       more.time = *computed_ - from;
     }
-    if (is_staged()) add_work(event, more.time);
+    add_work(event, time, more.time);
     if (takes_time(event)) add_time(event, time, more);
     for (Segment* const into : {&pieces_.back().segment, &pieces_.back().tail}) {
       *into = then(*into, more);
@@ -214,13 +215,13 @@ class StageReader {
     }
   }
 
-  // Of a pass in a pipeline what it waits for at its begin is no part of it: what it takes, and its
-  // first weights. waited: for this event.
-  void add_work(const TraceEvent& event, std::int64_t waited) {
+  // What a pass waits for at its begin is no part of it: what it takes, and its first weights.
+  // waited: for this event.
+  void add_work(const TraceEvent& event, EventTime time, std::int64_t waited) {
     std::vector<PassWork>& work = pieces_.back().work;
     if (is_lead(event)) return;
     if (worked_ && computes(event)) ProgramReader::stall(ends_.idle(), work);
-    const bool arrives = programs_.add(event, work);
+    const bool arrives = programs_.add(event, time, work);
     const bool is_first = kind_ == ReadKind::forward && micro_ == 0;
     if (arrives && is_first && worked_ && computes(event)) ProgramReader::stall(waited, work);
     worked_ = worked_ || (computes(event) && takes_time(event) && event.scope.unit >= 0);
@@ -242,19 +243,15 @@ class StageReader {
     }
     if (!runs_on(event, StreamId::communication)) return;
     more.sent = took;
-    const bool copies = event.type == EventType::collective &&
-                        event.axis == static_cast<std::uint8_t>(Axis::replicate);
-    if (copies) more.once = took;
-  }
-
-  std::int64_t end_of_compute() const {
-    return ends_.of(static_cast<std::uint8_t>(StreamId::compute));
+    if (event.type == EventType::collective && static_cast<Axis>(event.axis) == Axis::replicate) {
+      more.once = took;
+    }
   }
 
   // Later micro-batches stand for those before, the first and the last for themselves.
   void end_pass() {
     if (pieces_.empty()) return;
-    if (is_staged() && kind_ != ReadKind::weight && !brings_) {  // nothing came after it here
+    if (kind_ != ReadKind::weight && !brings_) {  // nothing came after it here
       std::vector<PassWork>& last = pieces_.back().work;
       last.insert(last.begin(), {.kind = PassWork::Kind::bring});
     }
@@ -295,7 +292,7 @@ class StageReader {
   std::array<int, 2> first_unit_{-1, -1};        // of a pass, likewise
   int unit_ = -1;                                // that the pass has come to
   int lead_unit_ = kNoUnit;                      // whose weights it asked for first
-  bool worked_ = false;                          // in a unit, of a pipeline's pass
+  bool worked_ = false;                          // in a unit
   bool begun_ = false;
   ProgramReader programs_;
   bool brings_ = false;  // the pass asked for weights of the next one

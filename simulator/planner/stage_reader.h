@@ -24,8 +24,7 @@ struct StageFacts {
   std::int64_t held = 0, before_all = 0;
   std::int64_t slots = 0, slot_bytes = 0;
   std::int64_t message = 0;
-  std::int64_t passes_begin = INT64_MAX,
-               passes_before_end = 0;  // the latter of the step before
+  std::int64_t passes_begin = INT64_MAX, passes_before_end = 0;  // the latter of the step before
   std::int64_t step_end_peak = 0;
   std::array<Lead, 2> leads;
 };
