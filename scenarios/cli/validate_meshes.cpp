@@ -56,10 +56,9 @@ std::vector<Cell> row_of(const PublishedRun& run, const Scenario& scenario, Fiel
   try {
     const PlanField& field = fields.of(scenario);
     const Standing standing = standing_of(field, scenario, own);
-    row.insert(row.end(),
-               {standing.step_seconds, std::string(standing.fits ? "yes" : "no"),
-                strategy_text(field.best.strategy.strategy, ranks),
-                field.best.result.step_time.median, standing.of_best, standing.share_faster});
+    row.insert(row.end(), {standing.step_seconds, std::string(standing.fits ? "yes" : "no"),
+                           strategy_text(field.best.strategy, ranks), field.best_seconds,
+                           standing.of_best, standing.share_faster});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::infeasible && error.code() != ErrorCode::invalid) throw;
     row.insert(row.end(), {Cell(), Cell(), std::string(error.what()), Cell(), Cell(), Cell()});

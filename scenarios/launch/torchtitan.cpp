@@ -1,8 +1,10 @@
 #include "scenarios/launch/torchtitan.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/own_keys.h"
 #include "scenarios/launch/torchtitan_terms.h"
 
@@ -19,6 +21,7 @@ class TorchtitanWriter {
         facts_(facts),
         is_python_(is_python),
         data_(facts.data_ranks(strategy)),
+        rates_(learning_rates_of(strategy.schedule, strategy.optimizer)),
         obstacles_(obstacles) {}
 
   Settings write() {
@@ -45,6 +48,9 @@ class TorchtitanWriter {
     set("training", "global_batch_size", facts_.global_batch(strategy_));
     set("training", "seq_len", facts_.sequence_length);
     set("training", "max_norm", strategy_.gradient_clipping);
+    if (rates_ && rates_->way != LearningRates::Way::level) {
+      set("training", "steps", rates_->steps);
+    }
     const OffloadConfig& offload = strategy_.offload;
     if (!offload.any()) return;
     const bool all = strategy_.zero.stage == 3 && data_ > 1 && offload.optimizer == Tier::cpu &&
@@ -167,25 +173,40 @@ class TorchtitanWriter {
     if (!is_adam && optimizer.kind != OptimizerKind::adamw) {
       obstacles_.add("the optimizer", "torchtitan has Adam and AdamW of those that zerolab has");
     }
-    if (strategy_.schedule.kind != ScheduleKind::constant) {
-      obstacles_.add("scheduler",
-                     "a plan has a constant learning rate; edit [lr_scheduler] of one "
-                     "that has");
-    }
     set("optimizer", "name", is_adam ? "Adam" : "AdamW");
-    set("optimizer", "lr", optimizer.lr);
+    set("optimizer", "lr", rates_ ? rates_->most : optimizer.lr);
     set("optimizer", "beta1", optimizer.beta1);
     set("optimizer", "beta2", optimizer.beta2);
     set("optimizer", "eps", optimizer.epsilon);
     set("optimizer", "weight_decay", optimizer.weight_decay);
-    set("lr_scheduler", "warmup_steps", 0);
-    set("lr_scheduler", "decay_ratio", 0.0);
+    write_rates();
+  }
+
+  // Without a ratio they fall from the end of the warm-up to the last step.
+  void write_rates() {
+    if (!rates_ || rates_->first != 0) {
+      obstacles_.add(
+          "scheduler",
+          "torchtitan's rates rise from 0 in a line, then stay, fall in a line to 0 or a "
+          "cosine; give WarmupLR, WarmupDecayLR or WarmupCosineLR with warmup_type "
+          "linear and a least rate of 0");
+      return;
+    }
+    set("lr_scheduler", "warmup_steps", rates_->warmup);
+    if (rates_->way == LearningRates::Way::level) {
+      set("lr_scheduler", "decay_ratio", 0.0);
+      return;
+    }
+    const bool is_cosine = rates_->way == LearningRates::Way::cosine;
+    set("lr_scheduler", "decay_type", is_cosine ? "cosine" : "linear");
+    if (rates_->last > 0) set("lr_scheduler", "min_lr_factor", rates_->last / rates_->most);
   }
 
   const Strategy& strategy_;
   const LaunchFacts& facts_;
   const bool is_python_;
   const std::int64_t data_;
+  const std::optional<LearningRates> rates_;
   Obstacles& obstacles_;
   Settings out_;
 };

@@ -24,6 +24,15 @@ std::string optimizer_lines(const std::vector<TorchtitanSetting>& settings) {
          ",\n        weight_decay=" + text("weight_decay") + ",\n    )\n";
 }
 
+std::string rates_line(const std::vector<TorchtitanSetting>& settings) {
+  std::string text;
+  for (const TorchtitanSetting& each : settings) {
+    if (each.section != "lr_scheduler") continue;
+    text += (text.empty() ? "" : ", ") + each.key + "=" + python_value(each.value);
+  }
+  return "    config.lr_scheduler = LRSchedulersContainer.Config(" + text + ")\n";
+}
+
 std::string function_text(const std::vector<TorchtitanSetting>& settings,
                           const TorchtitanModel& model, const LaunchFacts& facts) {
   std::string text = "def plan():\n    config = " + std::string(model.function) + "()\n";
@@ -40,11 +49,9 @@ std::string function_text(const std::vector<TorchtitanSetting>& settings,
   const bool full = setting(settings, "mode") == "full";
   text += std::string("    config.activation_checkpoint = ") + (full ? "FullAC.Config()" : "None") +
           "\n";
-  text += optimizer_lines(settings);
-  return text +
-         "    config.lr_scheduler = LRSchedulersContainer.Config(warmup_steps=0, decay_ratio=0.0)\n"
-         "    config.compile.enable = " +
-         (facts.compiles ? "True" : "False") + "\n    return config\n";
+  text += optimizer_lines(settings) + rates_line(settings);
+  return text + "    config.compile.enable = " + (facts.compiles ? "True" : "False") +
+         "\n    return config\n";
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ struct ShortRun {
   Recording recording;
   std::vector<sim::Timeline> timelines;
 
-  std::vector<sim::RecordedStage> stages(std::int64_t group) const {
+  std::vector<sim::RecordedStage> stages(std::int64_t group,
+                                         const sim::ClusterSpec& cluster) const {
     constexpr sim::StagePlace kPlaces[] = {sim::StagePlace::first, sim::StagePlace::middle,
                                            sim::StagePlace::last};
     std::vector<sim::RecordedStage> all;
@@ -29,8 +30,11 @@ struct ShortRun {
     for (const StageRun& run : runs) {
       const sim::StagePlace place =
           runs.size() == 1 ? sim::StagePlace::whole : kPlaces[static_cast<std::size_t>(run.stage)];
-      all.push_back(
-          {place, group, {&run.recording->trace, run.recording->ranks.ranks}, run.timeline});
+      all.push_back({place,
+                     group,
+                     {&run.recording->trace, run.recording->ranks.ranks},
+                     run.timeline,
+                     &cluster});
     }
     return all;
   }
@@ -141,7 +145,7 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
     return run;
   };
   const ShortRun single = record(1), several = record(sim::kProfiledLayers);
-  return sim::profile_stages(single.stages(group), several.stages(group));
+  return sim::profile_stages(single.stages(group, cluster), several.stages(group, cluster));
 }
 
 void PlanProfiles::prepare(const std::vector<DividedPoint>& points) {

@@ -60,7 +60,7 @@ class PlanProfiles {
   std::array<std::uint16_t, 2> parts_of_automatic() const;
   // Layers that are recomputed together.
   std::int64_t group_of(std::uint16_t recompute) const;
-  // Prepared ones only; null: the point has no pipeline. left_out: as PipelineForm::makespan.
+  // Prepared ones only; null: the point has no pipeline. left_out: as sim::PipelineCosts.
   struct FormOf {
     const sim::PipelineForm* form = nullptr;
     std::int64_t left_out = 0;

@@ -8,9 +8,10 @@ namespace zl {
 
 // What a strategy is held against.
 struct PlanField {
-  Plan best;  // of the search
-  // Seconds of a step of some plans that fit, by closed form: evenly spread over all that may run,
-  // in the order of their bounds.
+  ImportedStrategy best;  // of the search
+  double best_seconds = 0;
+  // Of some plans that may fit, the least that a step takes: evenly spread over all that may run,
+  // in the order of those.
   std::vector<double> others;
 };
 
@@ -21,7 +22,7 @@ struct Standing {
   double step_seconds = 0;  // recorded without limits of memory, and priced
   bool fits = false;
   double of_best = 0;       // step_seconds over those of the best plan
-  double share_faster = 0;  // of the field's others
+  double share_faster = 0;  // of the field's others, each by the least that a step takes
 };
 
 // `strategy` is of the scenario, which the field's plans are of as well.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/run/replay.h"
@@ -16,7 +17,10 @@ namespace {
 constexpr std::int64_t kShort = 2, kLongPipeline = 4;  // ranks of an axis
 constexpr std::int64_t kHeadSize = 32, kHeadsOfRank = 4, kVocab = 256;
 constexpr const char* kUnequal = "NO";
-constexpr std::int64_t kSequence = 128, kSteps = 8, kTwinMicroBatch = 2;
+constexpr std::int64_t kFewestTokens = 128, kMostTokens = 2048;  // of a sequence
+constexpr std::int64_t kSteps = 8, kTwinMicroBatch = 2;
+// Below, what a step takes beside its work decides, which is predicted badly.
+constexpr double kLeastStepSeconds = 0.05;
 
 std::int64_t shortened_axis(std::int64_t ranks) { return std::min(ranks, kShort); }
 
@@ -41,7 +45,8 @@ SmallMesh small_mesh(const Strategy& plan, std::int64_t ranks) {
 }
 
 // The same architecture: grouped queries, gates, norms, tied heads and biases stay.
-ModelConfig small_model(const ModelConfig& model, const SmallMesh& mesh, std::int64_t chunks) {
+ModelConfig small_model(const ModelConfig& model, const SmallMesh& mesh, std::int64_t chunks,
+                        std::int64_t sequence) {
   ModelConfig small = model;
   const bool has_groups = model.kv_heads > 0 && model.kv_heads < model.heads;
   small.name = model.name + "-twin";
@@ -52,8 +57,8 @@ ModelConfig small_model(const ModelConfig& model, const SmallMesh& mesh, std::in
   small.ffn = 2 * small.hidden;
   small.layers = mesh.pipeline * chunks;
   small.vocab = kVocab;
-  small.max_sequence = kSequence;
-  small.sliding_window = std::min(model.sliding_window, kSequence / 2);
+  small.max_sequence = sequence;
+  small.sliding_window = std::min(model.sliding_window, sequence / 2);
   small.sliding_layers.clear();
   small.dropout = small.attention_dropout = 0;
   return small;
@@ -71,21 +76,33 @@ Strategy small_strategy(const Strategy& plan, const SmallMesh& mesh) {
   return small;
 }
 
-}  // namespace
-
-Scenario twin_of(const Scenario& scenario, const ImportedStrategy& plan) {
+Scenario twin_of(const Scenario& scenario, const ImportedStrategy& plan, std::int64_t sequence) {
   const SmallMesh mesh = small_mesh(plan.strategy, scenario.run.ranks);
   Scenario twin;
   twin.name = "twin of " + plan.strategy.name;
-  twin.model = small_model(scenario.model, mesh, plan.strategy.pipeline.virtual_stages);
+  twin.model = small_model(scenario.model, mesh, plan.strategy.pipeline.virtual_stages, sequence);
   twin.cluster = "local";
-  twin.run = RunSettings{.ranks = mesh.ranks(), .steps = kSteps, .sequence_length = kSequence};
+  twin.run = RunSettings{.ranks = mesh.ranks(), .steps = kSteps, .sequence_length = sequence};
   twin.run.seed = scenario.run.seed;
   twin.strategies = {plan};
   twin.strategies.front().strategy = small_strategy(plan.strategy, mesh);
   twin.strategies.front().warnings.clear();
   // What a file could not say is refused here as it is there.
   return scenario_from_json(canonical_json(twin), twin.name);
+}
+
+double predicted_seconds(const Scenario& twin) {
+  const Replay run = replay(twin, twin.strategies.front());
+  return price_run(twin, run.recording, scenario_cluster(twin)).step_time.median;
+}
+
+}  // namespace
+
+Scenario twin_of(const Scenario& scenario, const ImportedStrategy& plan) {
+  for (std::int64_t sequence = kFewestTokens;; sequence *= 2) {
+    Scenario twin = twin_of(scenario, plan, sequence);
+    if (sequence == kMostTokens || predicted_seconds(twin) >= kLeastStepSeconds) return twin;
+  }
 }
 
 RunResult recorded_books(const Scenario& scenario, const std::vector<std::int64_t>& overflows) {

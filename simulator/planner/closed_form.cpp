@@ -19,7 +19,7 @@ struct Pass {
 
 struct Stage {
   std::array<Pass, kStagePasses> passes;
-  StageWeights weights;
+  StageCosts costs;
 
   const Segment& of(StagePass pass) const { return passes[static_cast<std::size_t>(pass)].all; }
 };
@@ -41,10 +41,32 @@ Pass mixed_pass(const MixedProfiles& mixed, StagePlace place, std::size_t pass, 
   return {sim::mixed(kept, layers - mixed.blocks, again, layers), again.tail_of(layers)};
 }
 
+// As mixed_pass().
+PassProgram program_of(const MixedProfiles& mixed, StagePlace place, std::size_t pass,
+                       std::int64_t layers) {
+  const StageProfile& kept = mixed.all.of(place);
+  const std::int64_t more = kept.passes[pass].more(layers);
+  if (mixed.again == nullptr) return program_of(kept.works[pass], layers, more);
+  const SeriesWork& again = mixed.again->of(place).works[pass];
+  if (is_forward(pass)) {
+    return mixed_program(again, mixed.blocks, kept.works[pass], layers, more);
+  }
+  return mixed_program(kept.works[pass], layers - mixed.blocks, again, layers,
+                       mixed.again->of(place).passes[pass].more(layers));
+}
+
+StageCosts costs_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
+  StageCosts costs{.passes = {}, .weights = mixed.all.weights_of(place, layers)};
+  for (std::size_t pass = 0; pass < kStagePasses; ++pass) {
+    costs.passes[pass] = program_of(mixed, place, pass, layers);
+  }
+  return costs;
+}
+
 // A block that is recomputed hands on what the next one frees; one that is not keeps it. What a
 // micro-batch takes it gives back: what is left over is that.
 Stage stage_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
-  Stage stage{.passes = {}, .weights = mixed.all.weights_of(place, layers)};
+  Stage stage{.passes = {}, .costs = costs_of(mixed, place, layers)};
   const auto fill = [&](std::size_t pass, std::int64_t freed) {
     stage.passes[pass] = mixed_pass(mixed, place, pass, layers, freed);
   };
@@ -65,25 +87,6 @@ bool is_exact(const MixedProfiles& mixed) {
 StagePlace place_of(std::size_t stage, std::size_t stages) {
   if (stage == 0) return StagePlace::first;
   return stage + 1 == stages ? StagePlace::last : StagePlace::middle;
-}
-
-StageCosts costs_of(const Stage& stage) {
-  StageCosts costs{.passes = {}, .weights = stage.weights};
-  for (std::size_t i = 0; i < kStagePasses; ++i) {
-    const Pass& pass = stage.passes[i];
-    costs.passes[i] = {pass.all.duration(), pass.all.sent, pass.end.time, pass.all.host,
-                       pass.all.late};
-  }
-  return costs;
-}
-
-// What the first pass of a step waits for, and the last has to reduce.
-std::int64_t ends_of(const Stage& stage) {
-  const auto more = [&](StagePass special, StagePass usual) {
-    return std::max<std::int64_t>(0, stage.of(special).duration() - stage.of(usual).duration());
-  };
-  return more(StagePass::first_forward, StagePass::forward) +
-         more(StagePass::last_backward, StagePass::backward);
 }
 
 // A rank with several stages.
@@ -112,14 +115,13 @@ class RankMemory {
     if (!moment.is_pass) return bytes + brought;
     const Stage& own = stages_[stage(static_cast<std::size_t>(moment.chunk))];
     const Pass& pass = own.passes[static_cast<std::size_t>(moment.pass)];
-    const bool waits = moment.pass == StagePass::weight || moment.pass == StagePass::last_weight;
-    return bytes + (waits ? pass.all.peak + brought : pass.peak(brought));
+    return bytes + (is_weight(moment.pass) ? pass.all.peak + brought : pass.peak(brought));
   }
 
   // Weights that are here for the pass to come.
   std::int64_t bytes_of(const NextPass& next) const {
     if (next.stage < 0) return 0;
-    const StageWeights& weights = stages_[static_cast<std::size_t>(next.stage)].weights;
+    const StageWeights& weights = stages_[static_cast<std::size_t>(next.stage)].costs.weights;
     return next.is_brought(weights) ? next.lead(weights).bytes : 0;
   }
 
@@ -169,9 +171,8 @@ ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
   ClosedForm form;
   form.memory =
       profile.slot + std::max(profile.held.of(layers) + most, profile.before_all.of(layers));
-  form.time = micro_batches * (stage.of(StagePass::forward).duration() +
-                               stage.of(StagePass::backward).duration()) +
-              ends_of(stage) + profiles.between_steps.of(layers);
+  form.time = PipelineOrder::time_alone(stage.costs, micro_batches, profiles.overlap_loss) +
+              profiles.between_steps.of(layers);
   form.is_exact = is_exact(mixed);
   return form;
 }
@@ -188,7 +189,7 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
     const bool same =
         index > 1 && place == StagePlace::middle && layers[index] == layers[index - 1];
     stages.push_back(same ? stages.back() : stage_of(mixed, place, layers[index]));
-    costs.push_back(costs_of(stages.back()));
+    costs.push_back(stages.back().costs);
   }
   ClosedForm result{.is_exact = is_exact(mixed)};
   std::int64_t most_layers = 0;  // of a rank
@@ -198,7 +199,8 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
     for (const int stage : rank.stages) own += layers[static_cast<std::size_t>(stage)];
     most_layers = std::max(most_layers, own);
   }
-  result.time = form.makespan(costs, hops, left_out) + profiles.between_steps.of(most_layers);
+  result.time = form.makespan({costs, hops, left_out, profiles.overlap_loss}) +
+                profiles.between_steps.of(most_layers);
   return result;
 }
 

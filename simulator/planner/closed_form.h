@@ -28,7 +28,7 @@ struct MixedProfiles {
 // A whole model on every data-parallel rank.
 ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers, std::int64_t micro_batches);
 
-// layers: of each stage. hops: as PipelineOrder::makespan. left_out: micro-batches that the form
+// layers: of each stage. hops: as PipelineCosts. left_out: micro-batches that the form
 // stands for beside its own.
 ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
                        const std::vector<std::int64_t>& layers,

@@ -8,9 +8,10 @@
 
 namespace zl::sim {
 
-// The first unit's of a pass: bytes, and picoseconds until they are there.
+// The first unit's of a pass: bytes, picoseconds in which they are gathered, and before that, where
+// they are on the host, copied.
 struct Lead {
-  std::int64_t bytes = 0, time = 0;
+  std::int64_t bytes = 0, time = 0, copied = 0;
 };
 
 // Of a stage, with 0 for backwards and 1 for forwards.

@@ -4,18 +4,27 @@ namespace zl::sim {
 
 std::optional<StagePass> PassReader::next(const Instruction& each) {
   const auto chunk = static_cast<std::size_t>(each.chunk);
+  const auto which = [&](int nth, StagePass usual, StagePass first, StagePass last) {
+    if (nth == micros_) return last;
+    return nth == 1 ? first : usual;
+  };
   switch (each.kind) {
     case InstructionKind::forward:
       return StagePass::forward;
     case InstructionKind::input_gradient:
-      return ++inputs_[chunk] == micros_ ? StagePass::last_backward : StagePass::backward;
+      return which(++inputs_[chunk], StagePass::backward, StagePass::first_backward,
+                   StagePass::last_backward);
     case InstructionKind::weight_gradient:
-      return ++ended_[chunk] == micros_ ? StagePass::last_weight : StagePass::weight;
+      return which(++ended_[chunk], StagePass::weight, StagePass::first_weight,
+                   StagePass::last_weight);
     case InstructionKind::backward: {
       ++inputs_[chunk];
-      const bool last = ++ended_[chunk] == micros_;
-      if (halves_) return last ? StagePass::last_whole_backward : StagePass::whole_backward;
-      return last ? StagePass::last_backward : StagePass::backward;
+      const int nth = ++ended_[chunk];
+      if (halves_) {
+        return which(nth, StagePass::whole_backward, StagePass::first_whole_backward,
+                     StagePass::last_whole_backward);
+      }
+      return which(nth, StagePass::backward, StagePass::first_backward, StagePass::last_backward);
     }
     default:
       return std::nullopt;

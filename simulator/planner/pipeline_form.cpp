@@ -46,9 +46,7 @@ void count_held(const Instruction& each, Counter& counter) {
 }
 
 // What of a list comes to weights: a forward, or what begins a backward.
-bool visits(const std::optional<StagePass>& pass) {
-  return pass && *pass != StagePass::weight && *pass != StagePass::last_weight;
-}
+bool visits(const std::optional<StagePass>& pass) { return pass && !is_weight(*pass); }
 
 // After each instruction of the body, what comes to weights next.
 std::vector<NextPass> next_passes(const Schedule& schedule,

@@ -19,7 +19,8 @@ struct HeldMoment {
   bool is_pass = true;  // else: of messages only
   int chunk = 0;
   std::int32_t messages = 0;
-  NextPass next;         // that comes to weights, after the pass or where it stands between two
+  NextPass next;         // that comes to weights, after the pass or where it stands
+                         // between two
   std::size_t held = 0;  // where its counts begin in PipelineForm::Rank::counts: two a chunk,
                          // forwards without a backward, and input gradients without a weight's
 };
@@ -44,12 +45,7 @@ class PipelineForm {
   };
   std::span<const Rank> ranks() const { return ranks_; }
 
-  // Picoseconds from the first pass to the end of the last, of so many more micro-batches. costs
-  // and hops: as PipelineOrder::makespan.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
-                        std::int64_t left_out) const {
-    return order_.makespan(costs, hops, left_out);
-  }
+  std::int64_t makespan(const PipelineCosts& costs) const { return order_.makespan(costs); }
 
  private:
   explicit PipelineForm(const PipelinePlan& plan);

@@ -1,6 +1,7 @@
 #include "simulator/planner/pipeline_order.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -61,8 +62,10 @@ class PipelineOrder::Maker {
     }
     const std::size_t ranks = into_.ranks_;
     if (micros_ < 3 * ranks) return;
-    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(3 * ranks - 1))];
-    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(2 * ranks - 1))];
+    // Before the last backwards of a V its forwards have ended.
+    const std::size_t after = is_v(pipeline_.kind) ? 3 * ranks - 1 : micros_ - 1;
+    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after))];
+    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after - ranks))];
   }
 
  private:
@@ -121,13 +124,13 @@ class PipelineOrder::Maker {
     const bool first = forward && step.stage == 0 && !begun_;
     begun_ = begun_ || first;
     step.pass = first ? StagePass::first_forward : pass;
-    const bool is_weight = pass == StagePass::weight || pass == StagePass::last_weight;
-    if (!is_weight) step.need = received_[forward ? 1 : 0][own];
-    step.visits = !is_weight;
+    const bool comes = !is_weight(pass);
+    if (comes) step.need = received_[forward ? 1 : 0][own];
+    step.visits = comes;
     const std::int32_t index = add(step);
-    if (!is_weight) follow_visit(step, forward, index);
+    if (comes) follow_visit(step, forward, index);
     if (forward) forward_[own] = index;
-    if (!forward && !is_weight) gradient_[own] = index;
+    if (!forward && comes) gradient_[own] = index;
   }
 
   // Tells the pass before it, of its rank, what comes.
@@ -161,73 +164,105 @@ class PipelineOrder::Maker {
 PipelineOrder::PipelineOrder(const PipelinePlan& plan) { Maker(plan, *this).make(); }
 
 struct PipelineOrder::Rank {
-  std::int64_t computed = 0, sent = 0, host = 0;  // how far its streams are
+  RankStreams streams;
   std::int64_t brought = -1;  // when the next pass's weights are there; none: not yet asked
+
+  std::int64_t gather(const Lead& lead) {
+    streams.follow(StreamId::communication, StreamId::compute);
+    if (lead.copied > 0) {
+      streams.follow(StreamId::copy_in, StreamId::compute);
+      streams.work(StreamId::copy_in, lead.copied);
+      streams.follow(StreamId::communication, StreamId::copy_in);
+    }
+    streams.work(StreamId::communication, lead.time);
+    return streams.ready(StreamId::communication);
+  }
+  // Of its passes, what goes to the host included.
+  std::int64_t end() const {
+    return std::max({streams.ready(StreamId::compute), streams.ready(StreamId::copy_out),
+                     streams.ready(StreamId::host)});
+  }
 };
 
-// A pass begins when what it takes and its first weights are there. What it brings for the next
-// begins with its last unit.
-void PipelineOrder::run(const Step& step, const StageCosts& costs, std::int64_t need, Rank& rank) {
-  const PassCost& cost = costs.passes[static_cast<std::size_t>(step.pass)];
-  std::int64_t start = std::max(rank.computed, need);
+// A pass begins when what it takes and its first weights are there.
+std::int64_t PipelineOrder::run(const Step& step, std::span<const StageCosts> costs,
+                                std::int64_t need, Rank& rank) {
+  const StageCosts& own = costs[step.stage];
+  rank.streams.wait_until(StreamId::compute, need);
   if (step.visits) {
-    const Lead& lead = costs.weights.leads[is_forward(step.pass) ? 1 : 0];
-    if (rank.brought >= 0) {
-      start = std::max(start, rank.brought);
-    } else if (lead.time > 0) {
-      start = rank.sent = std::max(rank.sent, start) + lead.time;
-    }
+    const Lead& lead = own.weights.leads[is_forward(step.pass) ? 1 : 0];
+    if (rank.brought < 0 && lead.time > 0) rank.brought = rank.gather(lead);
+    rank.streams.wait_until(StreamId::compute, rank.brought);
     rank.brought = -1;
   }
-  if (cost.sent > 0) rank.sent = std::max(rank.sent, start) + cost.sent;
-  rank.computed = start + cost.time;
-  if (cost.host == 0) return;
-  rank.host = std::max(rank.host, start) + cost.host;
-  rank.computed = std::max(rank.computed, rank.host - cost.late);
+  return rank.streams.run(own.passes[static_cast<std::size_t>(step.pass)],
+                          [&] { bring(step.next, costs, rank); });
 }
 
-// Weights of the next pass, after what the last unit's own gather and sums have to send.
-void PipelineOrder::bring(const Step& step, std::span<const StageCosts> costs, Rank& rank) {
-  const StageWeights& weights = costs[static_cast<std::size_t>(step.next.stage)].weights;
-  const Lead& lead = step.next.lead(weights);
-  if (lead.time == 0 || !step.next.is_brought(weights)) return;
-  const PassCost& cost = costs[step.stage].passes[static_cast<std::size_t>(step.pass)];
-  rank.brought = rank.sent = std::max(rank.sent, rank.computed - cost.end) + lead.time;
+// Weights of the next pass.
+void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> costs, Rank& rank) {
+  if (next.stage < 0) return;
+  const StageWeights& weights = costs[static_cast<std::size_t>(next.stage)].weights;
+  const Lead& lead = next.lead(weights);
+  if (lead.time > 0 && next.is_brought(weights)) rank.brought = rank.gather(lead);
 }
 
 // What is left out takes as long each as those of the steady part.
-std::int64_t PipelineOrder::makespan(std::span<const StageCosts> costs,
-                                     std::span<const std::int64_t> hops,
-                                     std::int64_t left_out) const {
+std::int64_t PipelineOrder::makespan(const PipelineCosts& costs) const {
+  constexpr StreamId kCompute = StreamId::compute, kSends = StreamId::communication;
   std::vector<std::int64_t> end(steps_.size());
-  std::vector<Rank> ranks(ranks_);
+  std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     Rank& rank = ranks[step.rank];
     const std::int64_t need = step.need < 0 ? 0 : end[static_cast<std::size_t>(step.need)];
     switch (step.kind) {
       case Kind::work:
-        run(step, costs[step.stage], need, rank);
-        end[i] = rank.computed;
-        if (step.next.stage >= 0) bring(step, costs, rank);
+        end[i] = run(step, costs.stages, need, rank);
         break;
       case Kind::send:
-        end[i] = rank.sent = std::max(rank.sent, need) + hops[step.hop];
+        rank.streams.wait_until(kSends, need);
+        rank.streams.message_until(rank.streams.ready(kSends) + costs.hops[step.hop]);
+        end[i] = rank.streams.ready(kSends);
         break;
       case Kind::receive:  // its memory was in use until now
-        end[i] = rank.sent = std::max({rank.sent, rank.computed, need});
+        rank.streams.follow(kSends, kCompute);
+        rank.streams.message_until(need);
+        end[i] = rank.streams.ready(kSends);
         break;
       case Kind::release:
-        end[i] = rank.computed = std::max(rank.computed, need);
+        rank.streams.wait_until(kCompute, need);
         break;
     }
   }
   std::int64_t few = 0;
-  for (const Rank& rank : ranks) few = std::max(few, rank.computed);
-  if (left_out == 0 || after_ < 0) return few;
+  for (const Rank& rank : ranks) few = std::max(few, rank.end());
+  if (costs.left_out == 0 || after_ < 0) return few;
   const std::int64_t round =
       end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
-  return few + left_out * round / static_cast<std::int64_t>(ranks_);
+  return few + costs.left_out * round / static_cast<std::int64_t>(ranks_);
+}
+
+// Beyond some micro-batches each takes as long as the one before.
+std::int64_t PipelineOrder::time_alone(const StageCosts& costs, std::int64_t micro_batches,
+                                       double overlap_loss) {
+  constexpr std::int64_t kFollowed = 8;
+  Rank rank{.streams = RankStreams(overlap_loss)};
+  const auto pass = [&](StagePass which, NextPass next) {
+    run({.pass = which, .next = next, .visits = true}, std::span(&costs, 1), 0, rank);
+  };
+  const std::int64_t count = std::min(micro_batches, kFollowed);
+  std::int64_t before = 0, round = 0;
+  for (std::int64_t i = 1; i <= count; ++i) {
+    const bool first = i == 1, last = i == count;
+    pass(first ? StagePass::first_forward : StagePass::forward, next_pass(0, true, 0, false));
+    pass(last    ? StagePass::last_backward
+         : first ? StagePass::first_backward
+                 : StagePass::backward,
+         last ? NextPass{} : next_pass(0, false, 0, true));
+    if (!last) round = rank.end() - std::exchange(before, rank.end());
+  }
+  return rank.end() + (micro_batches - count) * round;
 }
 
 }  // namespace zl::sim

@@ -11,19 +11,23 @@
 
 #include "core/pipeline/pipeline_plan.h"
 #include "simulator/planner/next_pass.h"
+#include "simulator/planner/pass_program.h"
 #include "simulator/planner/pass_reader.h"
 
 namespace zl::sim {
 
-// Picoseconds of a pass of one stage, of the communication stream in it, of its last unit, and of
-// the host for its gradients.
-struct PassCost {
-  std::int64_t time = 0, sent = 0, end = 0;
-  std::int64_t host = 0, late = 0;  // as Segment
-};
 struct StageCosts {
-  std::array<PassCost, kStagePasses> passes{};
+  std::array<PassProgram, kStagePasses> passes{};
   StageWeights weights;
+};
+
+// Picoseconds, and what else a step's time follows from.
+struct PipelineCosts {
+  std::span<const StageCosts> stages;
+  // Of a message from each rank to the next, from the last to the first.
+  std::span<const std::int64_t> hops;
+  std::int64_t left_out = 0;  // more micro-batches in the steady part
+  double overlap_loss = 0;    // as RankStreams
 };
 
 class PipelineOrder {
@@ -31,11 +35,11 @@ class PipelineOrder {
   // Throws Error{infeasible} for lists that wait for ever.
   explicit PipelineOrder(const PipelinePlan& plan);
 
-  // Picoseconds from the first pass to the end of the last, if the pipeline had `left_out` more
-  // micro-batches in its steady part. costs: of each stage. hops: of a message from each rank to
-  // the next, from the last to the first.
-  std::int64_t makespan(std::span<const StageCosts> costs, std::span<const std::int64_t> hops,
-                        std::int64_t left_out) const;
+  // Picoseconds from the first pass to the end of the last.
+  std::int64_t makespan(const PipelineCosts& costs) const;
+  // Picoseconds of the passes of a rank that has the whole model.
+  static std::int64_t time_alone(const StageCosts& costs, std::int64_t micro_batches,
+                                 double overlap_loss);
 
  private:
   enum class Kind : std::uint8_t { work, send, receive, release };
@@ -48,8 +52,9 @@ class PipelineOrder {
     bool visits = false;     // comes to weights itself
   };
   struct Rank;
-  static void run(const Step& step, const StageCosts& costs, std::int64_t need, Rank& rank);
-  static void bring(const Step& step, std::span<const StageCosts> costs, Rank& rank);
+  static std::int64_t run(const Step& step, std::span<const StageCosts> costs, std::int64_t need,
+                          Rank& rank);
+  static void bring(const NextPass& next, std::span<const StageCosts> costs, Rank& rank);
   class Maker;
 
   std::vector<Step> steps_;

@@ -3,24 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/dtype.h"
 #include "core/model/parameters.h"
 #include "simulator/cost/collective.h"
 
 namespace zl::sim {
 namespace {
 
-constexpr double kPicoseconds = 1e12;
-
-double bytes_of(DType type) { return static_cast<double>(size_of(type)); }
-
 // Products for the gradients of weights take no longer than so many forwards.
 constexpr double kWeightShare = 1.1;
-
-// Adam reads a gradient, both moments and the master weight, and writes the latter three.
-constexpr double kUpdateBytes = 28;
-// A sum reads both and writes one.
-constexpr double kSumAccesses = 3;
 
 double parameters_of_unit(const ParameterTable& table, int unit) {
   double sum = 0;
@@ -69,12 +59,6 @@ double most_in_flight(PipelineKind kind, double p, double v, double m) {
   return 1;
 }
 
-// Layers of the stages [0, count) of `stages`: the first ones have one more where a rest is left.
-double layers_before(std::int64_t layers, std::int64_t stages, std::int64_t count) {
-  const std::int64_t before = count * (layers / stages) + std::min(layers % stages, count);
-  return static_cast<double>(before);
-}
-
 }  // namespace
 
 LayerWork layer_work(const StageProfiles& plain, std::int64_t group) {
@@ -103,32 +87,13 @@ LayerWork mixed_work(const LayerWork& kept, const LayerWork& again, double share
   return work;
 }
 
-// What of a configuration the bounds are made of.
-struct PlanBounds::Cut {
-  const Strategy& state;
-  PipelineKind schedule;
-  std::int64_t layers, stages, p, v;
-  double m, t, shard, message;
-  Mesh mesh;
-
-  double layers_of(std::int64_t stage) const {
-    return layers_before(layers, stages, stage + 1) - layers_before(layers, stages, stage);
-  }
-  // Of a rank of the pipeline, all its chunks.
-  double layers_of_rank(std::int64_t rank) const {
-    double sum = 0;
-    for (std::int64_t chunk = 0; chunk < v; ++chunk) sum += layers_of(stage_of(rank, chunk));
-    return sum;
-  }
-  std::int64_t stage_of(std::int64_t rank, std::int64_t chunk) const {
-    const bool back = is_v(schedule) && chunk % 2 == 1;
-    return back ? (chunk + 1) * p - 1 - rank : chunk * p + rank;
-  }
-};
-
 PlanBounds::PlanBounds(const ModelConfig& model, const ClusterSpec& cluster, const PlanSpace& space,
                        std::int64_t sequence_length)
-    : model_(model), cluster_(cluster), space_(space), sequence_(sequence_length) {
+    : model_(model),
+      cluster_(cluster),
+      prices_(cluster),
+      space_(space),
+      sequence_(sequence_length) {
   const ParameterTable table(model);
   block_ = parameters_of_unit(table, 1);
   embedding_ = parameters_of_unit(table, 0);
@@ -138,46 +103,22 @@ PlanBounds::PlanBounds(const ModelConfig& model, const ClusterSpec& cluster, con
   if (copies) head_ += static_cast<double>(model.vocab * model.hidden);
 }
 
-PlanBounds::Cut PlanBounds::cut_of(const PlanPoint& point,
-                                   const PlanSpace::Division& division) const {
-  const std::int64_t tensor = space_.tensor[point.tensor],
-                     pipeline = space_.pipeline[point.pipeline],
-                     chunks = space_.chunks[point.chunks];
-  const std::int64_t replicas = space_.replicas[point.replicas];
-  const std::int64_t shard = division.data / replicas;
-  Mesh mesh{.tensor = static_cast<int>(tensor),
-            .shard = static_cast<int>(shard),
-            .replicate = static_cast<int>(replicas),
-            .pipeline = static_cast<int>(pipeline)};
-  return {.state = space_.states[point.state],
-          .schedule = space_.schedules[point.schedule],
-          .layers = model_.layers,
-          .stages = pipeline * chunks,
-          .p = pipeline,
-          .v = chunks,
-          .m = static_cast<double>(division.micro_batches),
-          .t = static_cast<double>(tensor),
-          .shard = static_cast<double>(shard),
-          .message = message_time(point, mesh),
-          .mesh = mesh};
-}
-
-// Of the nearest two ranks of a pipeline, without waiting.
-double PlanBounds::message_time(const PlanPoint& point, const Mesh& mesh) const {
+// Bytes of a message that one stage leaves for the next.
+std::int64_t PlanBounds::message_bytes(const PlanPoint& point) const {
   const std::int64_t cut =
       space_.sequence_parallel[point.sequence_parallel] ? space_.tensor[point.tensor] : 1;
-  const std::int64_t bytes = space_.micro_batch[point.micro_batch] * sequence_ * model_.hidden *
-                             size_of(space_.states[point.state].precision.compute_dtype) / cut;
-  return kPicoseconds * message_seconds(bytes, 0, mesh.stride(Axis::pipeline), cluster_);
+  return space_.micro_batch[point.micro_batch] * sequence_ * model_.hidden *
+         size_of(space_.states[point.state].precision.compute_dtype) / cut;
 }
 
 PlanBound PlanBounds::of(const PlanPoint& point, const PlanSpace::Division& division,
                          const LayerWork& work) const {
-  const Cut cut = cut_of(point, division);
-  return {least_memory(cut, work), static_cast<std::int64_t>(least_time(cut, work))};
+  const PlanCut cut = plan_cut(space_, model_.layers, point, division);
+  const double message = prices_.message(cut, message_bytes(point));
+  return {least_memory(cut, work), static_cast<std::int64_t>(least_time(cut, work, message))};
 }
 
-std::int64_t PlanBounds::least_memory(const Cut& cut, const LayerWork& work) const {
+std::int64_t PlanBounds::least_memory(const PlanCut& cut, const LayerWork& work) const {
   const double each = bytes_a_parameter(cut.state, cut.shard) / cut.t;
   const auto p = static_cast<double>(cut.p), v = static_cast<double>(cut.v);
   const double chunk = std::floor(static_cast<double>(cut.layers) / (p * v));
@@ -197,68 +138,9 @@ std::int64_t PlanBounds::least_memory(const Cut& cut, const LayerWork& work) con
   return static_cast<std::int64_t>(std::max(first, last));
 }
 
-namespace {
-
-// One collective over parameters of so many bytes.
-double collective_time(CollectiveKind kind, Axis axis, const Mesh& mesh, double bytes,
-                       const ClusterSpec& cluster) {
-  const auto ranks = static_cast<double>(mesh.size(axis));
-  if (ranks <= 1) return 0;
-  TraceEvent event{.type = EventType::collective, .kind = static_cast<std::uint8_t>(kind)};
-  event.stride = mesh.stride(axis);
-  event.k = mesh.size(axis);
-  const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
-  event.wire_bytes = static_cast<std::int64_t>(rounds * bytes * (ranks - 1) / ranks);
-  return kPicoseconds * collective_seconds(event, cluster);
-}
-
-}  // namespace
-
-double PlanBounds::reduce_time(const Cut& cut, double parameters) const {
-  const double bytes = bytes_of(cut.state.precision.communication_dtype) * parameters / cut.t;
-  const bool whole = cut.state.zero.stage == 0;
-  return collective_time(whole ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter,
-                         cut.mesh.sharding(), cut.mesh, bytes, cluster_);
-}
-
-// Of hybrid sharding's copies, once a step.
-double PlanBounds::copies_time(const Cut& cut, double parameters) const {
-  const double bytes =
-      bytes_of(cut.state.precision.grad_accum_dtype) * parameters / (cut.t * cut.shard);
-  return collective_time(CollectiveKind::all_reduce, Axis::replicate, cut.mesh, bytes, cluster_);
-}
-
-double PlanBounds::gather_time(const Cut& cut, double parameters) const {
-  if (cut.state.zero.stage == 0) return 0;
-  const double bytes = bytes_of(cut.state.precision.compute_dtype) * parameters / cut.t;
-  return collective_time(CollectiveKind::all_gather, cut.mesh.sharding(), cut.mesh, bytes,
-                         cluster_);
-}
-
-// What a micro-batch's gradients take to the host, and there where they are added up.
-double PlanBounds::host_time(const Cut& cut, double parameters) const {
-  const OffloadConfig& offload = cut.state.offload;
-  if (cut.state.zero.stage < 2 || offload.optimizer == Tier::device || offload.ratio < 1) return 0;
-  const double bytes =
-      bytes_of(cut.state.precision.grad_accum_dtype) * parameters / (cut.t * cut.shard);
-  const int sharing = std::min(cluster_.devices, cluster_.node_devices);
-  const double added =
-      cut.m > 1 ? kSumAccesses * bytes * sharing / cluster_.host_memory_bandwidth : 0;
-  return kPicoseconds * std::max(bytes / cluster_.host.rate(), added);
-}
-
-double PlanBounds::update_time(const Cut& cut, double parameters) const {
-  const double own = parameters / (cut.t * (cut.state.zero.stage == 0 ? 1 : cut.shard));
-  const bool on_host = cut.state.offload.optimizer != Tier::device;
-  const int sharing = std::min(cluster_.devices, cluster_.node_devices);  // the host's memory
-  const double rate =
-      on_host ? cluster_.host_memory_bandwidth / sharing : cluster_.device.memory_bandwidth;
-  return kPicoseconds * kUpdateBytes * own / rate;
-}
-
 // Passes of a micro-batch through a stage, each no shorter than what is sent in it. Of a backward
 // in halves the second multiplies and reduces, and takes no longer than the forward's products.
-PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& work,
+PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const LayerWork& work,
                                             std::int64_t index) const {
   const bool is_first = index == 0, is_last = index + 1 == cut.stages;
   const double layers = cut.layers_of(index);
@@ -277,11 +159,11 @@ PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& wor
   times.input = backward - times.weight;
   const double ends = (is_first ? embedding_ : 0) + (is_last ? head_ : 0);
   const int zero = cut.state.zero.stage;
-  const double reduce = reduce_time(cut, layers * block_ + ends);
-  const double copies = copies_time(cut, layers * block_ + ends);
-  const double gather = zero == 3 ? gather_time(cut, layers * block_) : 0;
+  const double reduce = prices_.reduce(cut, layers * block_ + ends);
+  const double copies = prices_.average_copies(cut, layers * block_ + ends);
+  const double gather = zero == 3 ? prices_.gather(cut, layers * block_) : 0;
   if (zero == 3) {
-    times.forward = std::max(times.forward, gather_time(cut, layers * block_ + ends));
+    times.forward = std::max(times.forward, prices_.gather(cut, layers * block_ + ends));
   }
   // The half of a backward that reduces, and what else is sent in it.
   const bool halves = splits_backward(cut.schedule);
@@ -293,7 +175,7 @@ PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& wor
     reduces = std::max(reduces, sent);
     times.reduced = sent;
   }
-  reduces = std::max(reduces, host_time(cut, layers * block_ + ends));
+  times.hosted = prices_.to_host(cut, layers * block_ + ends);
   times.gathered = zero == 3 ? gather : 0;
   times.last = last - reduces;
   if (cut.stages > 1 && cluster_.device.software.reduces_last) times.last = 0;
@@ -303,9 +185,11 @@ PlanBounds::PassTimes PlanBounds::passes_of(const Cut& cut, const LayerWork& wor
 // A rank works for all its micro-batches. Before its first, the stages before it forward one, and
 // after its last it goes back through them, unless weights come last; a first rank with no more on
 // their way than the pipeline has ranks waits for as many rounds.
-double PlanBounds::pipeline_time(const Cut& cut, const LayerWork& work) const {
+double PlanBounds::pipeline_time(const PlanCut& cut, const LayerWork& work, double message) const {
   const PassTimes first = passes_of(cut, work, 0);
-  if (cut.stages == 1) return cut.m * first.sum() + first.last;
+  // Those of a step's first micro-batch are not added to others.
+  const double hosts = std::max(1.0, cut.m - 1);
+  if (cut.stages == 1) return std::max(cut.m * first.sum() + first.last, hosts * first.hosted);
   const std::int64_t rest = cut.layers % cut.stages, end = cut.p - 1;
   const PassTimes last = passes_of(cut, work, cut.stages - 1);
   const PassTimes less = cut.stages > 2 ? passes_of(cut, work, cut.stages - 2) : last;
@@ -316,18 +200,20 @@ double PlanBounds::pipeline_time(const Cut& cut, const LayerWork& work) const {
     return stage < rest ? more : less;
   };
   const auto time_of = [&](std::int64_t rank) {
-    double sum = 0;
+    double sum = 0, hosted = 0;
     for (std::int64_t chunk = 0; chunk < cut.v; ++chunk) {
       const PassTimes& passes = passes_at(cut.stage_of(rank, chunk));
       sum += cut.m * passes.sum() + passes.last;
+      hosted += hosts * passes.hosted;
     }
-    return sum;
+    return std::max(sum, hosted);
   };
-  double there = 0, back = 0, reduced = 0;  // through the stages before the last rank's
+  double there = 0, back = 0,
+         reduced = 0;  // through the stages before the last rank's
   for (std::int64_t stage = 0; stage < end; ++stage) {
     const PassTimes& passes = passes_at(stage);
-    there += passes.forward + cut.message;
-    back += passes.input + cut.message;
+    there += passes.forward + message;
+    back += passes.input + message;
     reduced += passes.last;
   }
   const bool returns = !splits_backward(cut.schedule);
@@ -345,47 +231,65 @@ double PlanBounds::pipeline_time(const Cut& cut, const LayerWork& work) const {
 }
 
 // The update, and what outlasts the first forward of the weights' gathering.
-double PlanBounds::beside_pipeline(const Cut& cut, const LayerWork& work) const {
-  double time = update_time(cut, cut.layers_of_rank(0) * block_);
+double PlanBounds::beside_pipeline(const PlanCut& cut, const LayerWork& work) const {
+  double time = prices_.update(cut, cut.layers_of_rank(0) * block_);
   const int stage = cut.state.zero.stage;
   if (stage == 1 || stage == 2) {
     const double layers = cut.layers_of(0);
     const double forward = layers * work.forward + work.first_forward;
-    time += std::max(0.0, gather_time(cut, layers * block_) - forward);
+    time += std::max(0.0, prices_.gather(cut, layers * block_) - forward);
   }
   return time;
 }
 
-double PlanBounds::least_time(const Cut& cut, const LayerWork& work) const {
-  return pipeline_time(cut, work) + beside_pipeline(cut, work);
+double PlanBounds::least_time(const PlanCut& cut, const LayerWork& work, double message) const {
+  return pipeline_time(cut, work, message) + beside_pipeline(cut, work);
 }
 
 std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& point,
                                  const PlanSpace::Division& division, const LayerWork& work,
                                  std::int64_t left_out) const {
-  const Cut cut = cut_of(point, division);
+  const PlanCut cut = plan_cut(space_, model_.layers, point, division);
   const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
   const bool halves = splits_backward(cut.schedule);
   std::vector<StageCosts> costs;
+  // Each pass sends while it computes, and leaves the host its gradients.
+  std::vector<std::array<PassWork, 5>> works;
+  works.reserve(static_cast<std::size_t>(cut.stages) * kStagePasses);
   for (std::int64_t stage = 0; stage < cut.stages; ++stage) {
     const PassTimes passes = passes_of(cut, work, stage);
     StageCosts own;
-    const auto set = [&](StagePass pass, double time, double sent) {
-      own.passes[static_cast<std::size_t>(pass)] = {whole(time), whole(sent)};
+    const auto set = [&](StagePass pass, double time, double sent, double hosted = 0) {
+      constexpr StreamId kSends = StreamId::communication, kHost = StreamId::host;
+      works.push_back({PassWork{.kind = PassWork::Kind::follow, .stream = kSends},
+                       PassWork{.stream = kSends, .time = whole(sent)},
+                       PassWork{.time = whole(time)},
+                       PassWork{.kind = PassWork::Kind::follow, .stream = kHost},
+                       PassWork{.stream = kHost, .time = whole(hosted)}});
+      const std::size_t first = sent > 0 ? 0 : 2, end = hosted > 0 ? 5 : 3;
+      own.passes[static_cast<std::size_t>(pass)].add(
+          std::span(works.back()).subspan(first, end - first), 1, 0);
     };
     const double gathered = passes.gathered, reduced = passes.reduced, last = passes.last;
+    const double hosted = passes.hosted, sent = halves ? gathered : reduced;
+    const double whole_time = passes.input + passes.weight;
     set(StagePass::forward, passes.forward, gathered);
     set(StagePass::first_forward, passes.forward, gathered);
-    set(StagePass::backward, passes.input, halves ? gathered : reduced);
-    set(StagePass::last_backward, passes.input + (halves ? 0 : last), halves ? gathered : reduced);
-    set(StagePass::weight, passes.weight, reduced);
-    set(StagePass::last_weight, passes.weight + last, reduced);
-    set(StagePass::whole_backward, passes.input + passes.weight, reduced);
-    set(StagePass::last_whole_backward, passes.input + passes.weight + last, reduced);
+    set(StagePass::backward, passes.input, sent, halves ? 0 : hosted);
+    set(StagePass::first_backward, passes.input, sent);
+    set(StagePass::last_backward, passes.input + (halves ? 0 : last), sent, halves ? 0 : hosted);
+    set(StagePass::weight, passes.weight, reduced, hosted);
+    set(StagePass::first_weight, passes.weight, reduced);
+    set(StagePass::last_weight, passes.weight + last, reduced, hosted);
+    set(StagePass::whole_backward, whole_time, reduced, hosted);
+    set(StagePass::first_whole_backward, whole_time, reduced);
+    set(StagePass::last_whole_backward, whole_time + last, reduced, hosted);
     costs.push_back(own);
   }
-  const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p), whole(cut.message));
-  return form.makespan(costs, hops, left_out) + whole(beside_pipeline(cut, work));
+  const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p),
+                                       whole(prices_.message(cut, message_bytes(point))));
+  return form.makespan({.stages = costs, .hops = hops, .left_out = left_out}) +
+         whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim

@@ -8,6 +8,7 @@
 
 #include "simulator/cluster/cluster_spec.h"
 #include "simulator/planner/pipeline_form.h"
+#include "simulator/planner/plan_prices.h"
 #include "simulator/planner/plan_space.h"
 #include "simulator/planner/stage_profile.h"
 
@@ -40,35 +41,32 @@ class PlanBounds {
   PlanBound of(const PlanPoint& point, const PlanSpace::Division& division,
                const LayerWork& work) const;
   // The time by the recurrence of the point's pipeline: a sharper bound, of some microseconds.
-  // left_out: as makespan().
+  // left_out: as PipelineCosts.
   std::int64_t time_by(const PipelineForm& form, const PlanPoint& point,
                        const PlanSpace::Division& division, const LayerWork& work,
                        std::int64_t left_out) const;
 
  private:
-  struct Cut;
   struct PassTimes {
-    double forward = 0, input = 0, weight = 0;  // the latter of backwards in halves
-    double last = 0;                            // what the last backward of a step adds
-    double gathered = 0, reduced = 0;           // of the communication stream, in each pass
+    double forward = 0, input = 0,
+           weight = 0;  // the latter of backwards in halves
+    double last = 0;    // what the last backward of a step adds
+    double gathered = 0,
+           reduced = 0;  // of the communication stream, in each pass
+    double hosted = 0;   // of the host, for the gradients of each
     double sum() const { return forward + input + weight; }
   };
-  Cut cut_of(const PlanPoint& point, const PlanSpace::Division& division) const;
-  std::int64_t least_memory(const Cut& cut, const LayerWork& work) const;
-  double least_time(const Cut& cut, const LayerWork& work) const;
-  PassTimes passes_of(const Cut& cut, const LayerWork& work, std::int64_t index) const;
-  double message_time(const PlanPoint& point, const Mesh& mesh) const;
-  double beside_pipeline(const Cut& cut, const LayerWork& work) const;
-  double pipeline_time(const Cut& cut, const LayerWork& work) const;
-  // Picoseconds of collectives over the parameters of so many layers.
-  double reduce_time(const Cut& cut, double parameters) const;
-  double copies_time(const Cut& cut, double parameters) const;
-  double gather_time(const Cut& cut, double parameters) const;
-  double host_time(const Cut& cut, double parameters) const;
-  double update_time(const Cut& cut, double parameters) const;
+  std::int64_t message_bytes(const PlanPoint& point) const;
+  std::int64_t least_memory(const PlanCut& cut, const LayerWork& work) const;
+  // message: picoseconds between two stages.
+  double least_time(const PlanCut& cut, const LayerWork& work, double message) const;
+  PassTimes passes_of(const PlanCut& cut, const LayerWork& work, std::int64_t index) const;
+  double beside_pipeline(const PlanCut& cut, const LayerWork& work) const;
+  double pipeline_time(const PlanCut& cut, const LayerWork& work, double message) const;
 
   const ModelConfig& model_;
   const ClusterSpec& cluster_;
+  const PlanPrices prices_;
   const PlanSpace& space_;
   std::int64_t sequence_;
   double block_, embedding_, head_;  // parameters

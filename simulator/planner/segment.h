@@ -14,8 +14,6 @@ struct Segment {
   std::int64_t time = 0;  // picoseconds of the compute stream, waits within included
   std::int64_t sent = 0;  // picoseconds that the communication stream runs collectives
   std::int64_t once = 0;  // of these, over the copies of hybrid sharding
-  std::int64_t host = 0;  // picoseconds that gradients take to the host and there, one by one
-  std::int64_t late = 0;  // of these, after the end of the compute stream
 
   // How long it takes where it comes over and over: the slower of the two streams.
   std::int64_t duration() const { return std::max(time, sent); }
@@ -24,19 +22,15 @@ struct Segment {
 
 // One after the other.
 inline Segment then(const Segment& a, const Segment& b) {
-  return {a.net + b.net,   std::max(a.peak, a.net + b.peak),
-          a.time + b.time, a.sent + b.sent,
-          a.once + b.once, a.host + b.host,
-          b.late};
+  return {a.net + b.net, std::max(a.peak, a.net + b.peak), a.time + b.time, a.sent + b.sent,
+          a.once + b.once};
 }
 
 // `count` times in a row.
 inline Segment repeated(const Segment& each, std::int64_t count) {
   if (count <= 0) return {};
-  return {count * each.net,  each.peak + std::max<std::int64_t>(0, (count - 1) * each.net),
-          count * each.time, count * each.sent,
-          count * each.once, count * each.host,
-          each.late};
+  return {count * each.net, each.peak + std::max<std::int64_t>(0, (count - 1) * each.net),
+          count * each.time, count * each.sent, count * each.once};
 }
 
 // A pass of a micro-batch through a stage of any number of layers: those in the middle are alike.
@@ -53,9 +47,10 @@ struct LayerSeries {
     return grown(then(then(begin, repeated(middle, layers - 2)), end), layers);
   }
   const Segment& tail_of(std::int64_t layers) const { return layers <= 1 ? single_tail : tail; }
+  std::int64_t more(std::int64_t layers) const { return (layers - several) * growth; }
   Segment grown(Segment all, std::int64_t layers) const {
-    all.time += (layers - several) * growth;
-    all.sent += (layers - several) * growth;
+    all.time += more(layers);
+    all.sent += more(layers);
     return all;
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "simulator/cost/price.h"
 #include "simulator/planner/stage_reader.h"
 
 namespace zl::sim {
@@ -33,11 +34,30 @@ bool fill_series(const PassPieces& pieces, int first_block, LayerSeries& series)
   series.middle = blocks[1];
   series.middle.time = (blocks[1].time + blocks[2].time) / 2;
   series.middle.sent = (blocks[1].sent + blocks[2].sent) / 2;
-  series.middle.host = (blocks[1].host + blocks[2].host) / 2;
   series.last = blocks[3];
   series.several = kProfiledLayers;
   series.tail = pieces.back().tail;
   return blocks[1].holds_as(blocks[2]);
+}
+
+void append(const std::vector<PassWork>& more, std::vector<PassWork>& work) {
+  work.insert(work.end(), more.begin(), more.end());
+}
+
+// As fill_series.
+SeriesWork series_work(const PassPieces& one, const PassPieces& several, int first_block) {
+  SeriesWork series;
+  for (const UnitPiece& piece : one) append(piece.work, series.single);
+  std::vector<PassWork>* const blocks[] = {&series.first, &series.middle, nullptr, &series.last};
+  std::size_t block = 0;
+  for (const UnitPiece& piece : several) {
+    std::vector<PassWork>* into = block == 0 ? &series.before : &series.after;
+    if (piece.unit >= first_block && piece.unit < first_block + kProfiledLayers) {
+      into = blocks[block++];
+    }
+    if (into != nullptr) append(piece.work, *into);
+  }
+  return series;
 }
 
 // Picoseconds over hybrid sharding's copies from the last block on.
@@ -82,6 +102,8 @@ bool fill_profile(const StageFacts& one, const StageFacts& more, StagePlace plac
     series.single = whole_of(one.passes[pass]);
     if (!one.passes[pass].empty()) series.single_tail = one.passes[pass].back().tail;
     exact = fill_series(more.passes[pass], first_block_of(place, kProfiledLayers), series) && exact;
+    profile.works[pass] =
+        series_work(one.passes[pass], more.passes[pass], first_block_of(place, kProfiledLayers));
     // A backward comes to its first block last.
     series.growth = (once_at_end(more.passes[pass], first_block_of(place, kProfiledLayers)) -
                      once_at_end(one.passes[pass], first_block_of(place, 1))) /
@@ -106,13 +128,15 @@ bool gives_back(const StageProfile& profile) {
 }  // namespace
 
 void StageProfiles::take_whole_backwards(const StageProfiles& whole) {
-  const auto series = [](auto& profile, StagePass pass) -> auto& {
-    return profile.passes[static_cast<std::size_t>(pass)];
+  const auto take = [](auto& into, const auto& from) {
+    const auto number = [](StagePass pass) { return static_cast<std::size_t>(pass); };
+    into[number(StagePass::whole_backward)] = from[number(StagePass::backward)];
+    into[number(StagePass::first_whole_backward)] = from[number(StagePass::first_backward)];
+    into[number(StagePass::last_whole_backward)] = from[number(StagePass::last_backward)];
   };
   for (std::size_t place = 0; place < at.size(); ++place) {
-    series(at[place], StagePass::whole_backward) = series(whole.at[place], StagePass::backward);
-    series(at[place], StagePass::last_whole_backward) =
-        series(whole.at[place], StagePass::last_backward);
+    take(at[place].passes, whole.at[place].passes);
+    take(at[place].works, whole.at[place].works);
   }
   is_exact = is_exact && whole.is_exact;
 }
@@ -124,6 +148,8 @@ StageProfiles profile_stages(std::span<const RecordedStage> single,
   for (const RecordedStage& stage : single) one.push_back(read_stage(stage));
   for (const RecordedStage& stage : several) more.push_back(read_stage(stage));
   StageProfiles profiles;
+  const ClusterSpec& cluster = *several.front().cluster;
+  profiles.overlap_loss = cluster.compute_is_host ? 0 : CostModel(cluster).overlap_loss();
   line_through(between_steps(one), between_steps(more), profiles.between_steps);
   for (std::size_t i = 0; i < one.size(); ++i) {
     StageProfile& profile = profiles.at[static_cast<std::size_t>(single[i].place)];

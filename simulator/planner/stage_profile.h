@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulator/planner/next_pass.h"
+#include "simulator/planner/pass_program.h"
 #include "simulator/planner/segment.h"
 #include "simulator/timeline.h"
 
@@ -19,14 +20,22 @@ enum class StagePass : std::uint8_t {
   forward,
   first_forward,  // of the step: weights may still be arriving
   backward,
-  last_backward,  // of the step: gradients are reduced
+  first_backward,  // of the step: there is nothing to add to
+  last_backward,   // of the step: gradients are reduced; of one micro-batch, the
+                   // first as well
   weight,
+  first_weight,
   last_weight,
   // Both halves at once, of schedules that halve some backwards only.
   whole_backward,
+  first_whole_backward,
   last_whole_backward
 };
-inline constexpr std::size_t kStagePasses = 8;
+inline constexpr std::size_t kStagePasses = 11;
+inline bool is_weight(StagePass pass) {
+  return pass == StagePass::weight || pass == StagePass::first_weight ||
+         pass == StagePass::last_weight;
+}
 
 // Which end of the model a stage has.
 enum class StagePlace : std::uint8_t { first, middle, last, whole };
@@ -39,6 +48,7 @@ struct RecordedStage {
   std::int64_t group = 1;
   RankTrace trace;
   const Timeline* timeline = nullptr;
+  const ClusterSpec* cluster = nullptr;  // that it was priced on
 };
 
 // Bytes, or picoseconds, that grow with the layers of a rank.
@@ -51,11 +61,13 @@ struct PerLayer {
 struct StageProfile {
   // Without what is brought for the pass after.
   std::array<LayerSeries, kStagePasses> passes;
-  std::array<Lead, 2> leads;  // as StageWeights
-  PerLayer held;              // device bytes between the steps, without places for ids
-  PerLayer before_all;        // the most before the first step
-  std::int64_t slot = 0;      // ids of one micro-batch on its way
-  PerLayer step_end_peak;     // device bytes more than `held`, in what a step does for all of it
+  std::array<SeriesWork, kStagePasses> works;  // likewise
+  std::array<Lead, 2> leads;                   // as StageWeights
+  PerLayer held;           // device bytes between the steps, without places for ids
+  PerLayer before_all;     // the most before the first step
+  std::int64_t slot = 0;   // ids of one micro-batch on its way
+  PerLayer step_end_peak;  // device bytes more than `held`, in what a step does
+                           // for all of it
 
   Segment pass(StagePass which, std::int64_t layers) const {
     return passes[static_cast<std::size_t>(which)].of(layers);
@@ -67,6 +79,7 @@ struct StageProfiles {
   std::array<StageProfile, kStagePlaces> at;
   std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
   std::int64_t group = 1;    // layers that each of the profiles' stands for
+  double overlap_loss = 0;   // as RankStreams
   // Picoseconds from the last pass of all ranks to the first of the next step, by the layers of a
   // rank.
   PerLayer between_steps;

@@ -5,12 +5,13 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/base/stream.h"
 #include "core/device/device.h"
+#include "simulator/planner/pass_window.h"
+#include "simulator/planner/program_reader.h"
+#include "simulator/planner/stream_ends.h"
 
 namespace zl::sim {
 namespace {
@@ -37,22 +38,32 @@ ReadKind kind_of(const Scope& scope, ReadKind before) {
   return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
 }
 
+bool runs_on(const TraceEvent& event, StreamId stream) {
+  return static_cast<StreamId>(event.stream) == stream;
+}
+bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
+
+std::int64_t change_of(const TraceEvent& event) {
+  if (event.space != MemorySpace::device) return 0;
+  if (event.type == EventType::allocate) return event.bytes_written;
+  return event.type == EventType::free ? -event.bytes_written : 0;
+}
+
 // Reads a trace event by event.
 class StageReader {
  public:
-  explicit StageReader(const RecordedStage& stage) : stage_(stage) {}
+  explicit StageReader(const RecordedStage& stage)
+      : stage_(stage),
+        programs_(*stage.trace.trace, *stage.cluster,
+                  stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front()) {}
 
   StageFacts read() {
-    const Trace& trace = *stage_.trace.trace;
-    for (const TraceEvent& event : trace.events()) {
-      on_host_ = on_host_ || (event.scope.micro >= 0 && runs_on(event, StreamId::host));
-    }
     std::size_t index = 0;
-    for (const TraceEvent& event : trace.events()) {
+    for (const TraceEvent& event : stage_.trace.trace->events()) {
       const EventTime time = stage_.timeline->events[index++];
-      follow(event, time);
+      ends_.follow(event, time);
       if (event.scope.step < kProfiledStep) {
-        before(event);
+        before(event, time);
       } else if (event.scope.step == kProfiledStep) {
         begin();
         during(event, time);
@@ -68,36 +79,23 @@ class StageReader {
   }
 
  private:
-  // How far each stream has come, and what an event that is recorded there stands for.
-  void follow(const TraceEvent& event, EventTime time) {
-    std::int64_t& end = stream_end_[event.stream];
-    if (takes_time(event)) end = std::max(end, time.end);
-    if (event.type == EventType::record) recorded_[event.id] = end;
-    if (event.type != EventType::wait) return;
-    const auto found = recorded_.find(event.id);
-    if (found != recorded_.end()) end = std::max(end, found->second);
-  }
-
-  static bool runs_on(const TraceEvent& event, StreamId stream) {
-    return event.stream == static_cast<std::uint8_t>(stream);
-  }
-  static bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
-
-  static std::int64_t change_of(const TraceEvent& event) {
-    if (event.space != MemorySpace::device) return 0;
-    if (event.type == EventType::allocate) return event.bytes_written;
-    return event.type == EventType::free ? -event.bytes_written : 0;
-  }
-
-  void before(const TraceEvent& event) {
+  void before(const TraceEvent& event, EventTime time) {
     held_ += change_of(event);
     const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
-    if (is_pass && computes(event)) {
-      facts_.passes_before_end = std::max(facts_.passes_before_end, stream_end_[event.stream]);
+    const bool is_last =
+        computes(event) || runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host);
+    if (is_pass && is_last) {
+      facts_.passes_before_end = std::max(facts_.passes_before_end, ends_.of(event.stream));
+    }
+    // What goes to the host waits for room there, of the step before as well.
+    if (is_pass && runs_on(event, StreamId::host) && event.type == EventType::record) {
+      std::vector<PassWork> none;
+      programs_.add(event, time, none);
     }
     if (event.scope.step == 0) facts_.before_all = std::max(facts_.before_all, held_);
-    if (event.type != EventType::allocate || event.scope.step != 0 || !is_ids(event)) return;
-    if (event.space != MemorySpace::device) return;
+    const bool is_slot = event.type == EventType::allocate && event.scope.step == 0 &&
+                         event.space == MemorySpace::device && is_ids(event);
+    if (!is_slot) return;
     facts_.slot_bytes += event.bytes_written;
     facts_.slots += std::strcmp(event.what, "tokens") == 0 ? 1 : 0;
   }
@@ -119,7 +117,7 @@ class StageReader {
     }
     const ReadKind kind = kind_of(event.scope, kind_);
     if (kind == ReadKind::message || kind == ReadKind::step) {
-      if (change < 0) moves_window(event, change);
+      if (change < 0) window_.moves(event, change);
       end_pass();
       kind_ = kind;
       if (kind == ReadKind::message) facts_.message = std::max(facts_.message, change);
@@ -141,14 +139,10 @@ class StageReader {
     computed_ = std::nullopt;
     pieces_.push_back({});
     unit_ = -1;
-    lead_unit_ = ahead_.empty() ? kUnknownUnit : kNoUnit;
-    worked_ = false;
+    lead_unit_ = window_.has_ahead() ? kNoUnit : kUnknownUnit;
+    worked_ = brings_ = false;
     if (kind == ReadKind::weight) return;  // comes to no weights
-    for (const auto& [address, bytes] : ahead_) {
-      in_window_.insert(address);
-      window_ += bytes;
-    }
-    ahead_.clear();
+    window_.take_ahead();
   }
 
   // What is gathered or reduced in between belongs to the unit that it comes in.
@@ -166,12 +160,9 @@ class StageReader {
     }
   }
 
-  bool is_staged() const { return stage_.place != StagePlace::whole; }
-
-  // Of a pass in a pipeline what it waits for at its begin is no part of it: what it takes, and its
-  // first weights.
+  // The weights that a pass comes to first, where they were not brought before.
   bool is_lead(const TraceEvent& event) {
-    if (!is_staged() || worked_ || event.scope.phase != Phase::gather) return false;
+    if (worked_ || event.scope.phase != Phase::gather) return false;
     if (lead_unit_ == kUnknownUnit) lead_unit_ = event.scope.unit;
     return event.scope.unit == lead_unit_;
   }
@@ -191,8 +182,11 @@ class StageReader {
     const bool turns =
         is_ahead(event.scope) && kind_ == ReadKind::forward && event.scope.unit != first_unit_[1];
     Lead& lead = gathered_[turns ? 0 : direction()][event.scope.unit];
-    if (change > 0) lead = {.bytes = change, .time = 0};
-    if (takes_time(event)) lead.time += time.end - time.start;
+    if (change > 0) lead = {.bytes = change};
+    if (takes_time(event)) {
+      (runs_on(event, StreamId::copy_in) ? lead.copied : lead.time) +=
+          programs_.time_of(event, time);
+    }
   }
 
   // The embedding stays unit 0.
@@ -203,90 +197,78 @@ class StageReader {
   void add(const TraceEvent& event, EventTime time, std::int64_t change) {
     add_gather(event, time, change);
     if (is_ahead(event.scope)) {
-      if (change > 0) ahead_[event.id] = change;
+      window_.bring_ahead(event, change);
+      bring(pieces_.back().work);
       return;
     }
-    Segment more{.net = moves_window(event, change) ? 0 : change};
+    Segment more{.net = window_.moves(event, change) ? 0 : change};
     if (computes(event) && event.type == EventType::wait && computed_) {
-      const std::int64_t from = std::exchange(*computed_, std::max(*computed_, end_of_compute()));
-      if (!is_staged() || (worked_ && !on_host_)) more.time = *computed_ - from;
+      const std::int64_t from =
+          std::exchange(*computed_, std::max(*computed_, ends_.of(event.stream)));
+      more.time = *computed_ - from;
     }
+    add_work(event, time, more.time);
     if (takes_time(event)) add_time(event, time, more);
     for (Segment* const into : {&pieces_.back().segment, &pieces_.back().tail}) {
       *into = then(*into, more);
-      into->peak = std::max(into->peak, into->net + window_);
+      into->peak = std::max(into->peak, into->net + window_.bytes());
     }
   }
 
-  // What goes to the host is waited for there: of a pipeline's passes the work alone.
+  // What a pass waits for at its begin is no part of it: what it takes, and its first weights.
+  // waited: for this event.
+  void add_work(const TraceEvent& event, EventTime time, std::int64_t waited) {
+    std::vector<PassWork>& work = pieces_.back().work;
+    if (is_lead(event)) return;
+    if (worked_ && computes(event)) ProgramReader::stall(ends_.idle(), work);
+    const bool arrives = programs_.add(event, time, work);
+    const bool is_first = kind_ == ReadKind::forward && micro_ == 0;
+    if (arrives && is_first && worked_ && computes(event)) ProgramReader::stall(waited, work);
+    worked_ = worked_ || (computes(event) && takes_time(event) && event.scope.unit >= 0);
+  }
+
+  // Once a pass.
+  void bring(std::vector<PassWork>& work) {
+    if (!std::exchange(brings_, true)) work.push_back({.kind = PassWork::Kind::bring});
+  }
+
   void add_time(const TraceEvent& event, EventTime time, Segment& more) {
     const std::int64_t took = time.end - time.start;
     if (computes(event)) {
-      if (!computed_) pass_start_ = time.start;
       const std::int64_t from = computed_.value_or(time.start);
       computed_ = std::max(from, time.end);
-      more.time = *computed_ - (is_staged() && on_host_ ? std::max(from, time.start) : from);
-      worked_ = worked_ || event.scope.unit >= 0;
+      more.time = *computed_ - from;
       facts_.passes_begin = std::min(facts_.passes_begin, time.start);
       return;
     }
-    if (computed_ && (runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host))) {
-      host_until_ = std::max(host_until_, pass_start_);
-      more.host = std::max<std::int64_t>(0, time.end - host_until_);
-      host_until_ += more.host;
-    }
-    const bool fetches = is_staged() && runs_on(event, StreamId::copy_in);
-    if ((!fetches && !runs_on(event, StreamId::communication)) || is_lead(event)) return;
+    if (!runs_on(event, StreamId::communication)) return;
     more.sent = took;
-    const bool copies = event.type == EventType::collective &&
-                        event.axis == static_cast<std::uint8_t>(Axis::replicate);
-    if (copies) more.once = took;
-  }
-
-  std::int64_t end_of_compute() const {
-    return stream_end_[static_cast<std::size_t>(StreamId::compute)];
-  }
-
-  // Gathered weights and buckets of gradients are there once, however many micro-batches are on
-  // their way.
-  bool moves_window(const TraceEvent& event, std::int64_t change) {
-    if (change > 0) {
-      const auto tag = static_cast<MemoryTag>(event.kind);
-      if (tag != MemoryTag::parameter && tag != MemoryTag::communication) return false;
-      in_window_.insert(event.id);
-    } else if (change == 0 || ahead_.erase(event.id) > 0) {
-      return change != 0;
-    } else if (in_window_.erase(event.id) == 0) {
-      return false;
+    if (event.type == EventType::collective && static_cast<Axis>(event.axis) == Axis::replicate) {
+      more.once = took;
     }
-    window_ += change;
-    return true;
   }
 
   // Later micro-batches stand for those before, the first and the last for themselves.
   void end_pass() {
     if (pieces_.empty()) return;
-    if (computed_) {
-      pieces_.back().segment.late = std::max<std::int64_t>(0, host_until_ - *computed_);
+    if (kind_ != ReadKind::weight && !brings_) {  // nothing came after it here
+      std::vector<PassWork>& last = pieces_.back().work;
+      last.insert(last.begin(), {.kind = PassWork::Kind::bring});
     }
-    const auto keep = [&](StagePass pass) {
-      facts_.passes[static_cast<std::size_t>(pass)] = pieces_;
+    const auto passes_of = [&](StagePass pass) -> PassPieces& {
+      return facts_.passes[static_cast<std::size_t>(pass)];
     };
-    PassPieces* const usual = [&] {
-      const StagePass pass = kind_ == ReadKind::forward    ? StagePass::forward
-                             : kind_ == ReadKind::backward ? StagePass::backward
-                                                           : StagePass::weight;
-      return &facts_.passes[static_cast<std::size_t>(pass)];
-    }();
     if (kind_ == ReadKind::forward) {
-      if (micro_ == 0) keep(StagePass::first_forward);
-      *usual = pieces_;
+      if (micro_ == 0) passes_of(StagePass::first_forward) = pieces_;
+      passes_of(StagePass::forward) = pieces_;
     } else {
       // The newest is the last so far; the one before it is a usual one.
-      const StagePass last =
-          kind_ == ReadKind::backward ? StagePass::last_backward : StagePass::last_weight;
-      PassPieces& newest = facts_.passes[static_cast<std::size_t>(last)];
-      *usual = newest.empty() ? pieces_ : newest;
+      const bool halves = kind_ == ReadKind::weight;
+      PassPieces& first = passes_of(halves ? StagePass::first_weight : StagePass::first_backward);
+      PassPieces& newest = passes_of(halves ? StagePass::last_weight : StagePass::last_backward);
+      passes_of(halves ? StagePass::weight : StagePass::backward) =
+          newest.empty() ? pieces_ : newest;
+      if (micro_ == 0) first = pieces_;
       newest = pieces_;
     }
     pieces_.clear();
@@ -303,20 +285,17 @@ class StageReader {
   const RecordedStage& stage_;
   StageFacts facts_;
   std::int64_t held_ = 0;
-  std::array<std::int64_t, kStreams> stream_end_{};
-  std::unordered_map<std::int64_t, std::int64_t> recorded_;  // by event id
-  std::vector<Asked> asked_;                                 // for the pass to come
-  std::unordered_set<std::int64_t> in_window_;               // addresses
-  std::int64_t window_ = 0;
-  std::map<std::int64_t, std::int64_t> ahead_;   // bytes by address
+  StreamEnds ends_;
+  std::vector<Asked> asked_;  // for the pass to come
+  PassWindow window_;
   std::array<std::map<int, Lead>, 2> gathered_;  // by unit; as StageWeights
   std::array<int, 2> first_unit_{-1, -1};        // of a pass, likewise
   int unit_ = -1;                                // that the pass has come to
   int lead_unit_ = kNoUnit;                      // whose weights it asked for first
   bool worked_ = false;                          // in a unit
   bool begun_ = false;
-  std::int64_t pass_start_ = 0, host_until_ = 0;
-  bool on_host_ = false;  // micro-batches add up gradients there
+  ProgramReader programs_;
+  bool brings_ = false;  // the pass asked for weights of the next one
   ReadKind kind_ = ReadKind::step;
   int micro_ = -1;
   std::optional<std::int64_t> computed_;

@@ -12,7 +12,9 @@ namespace zl::sim {
 
 struct UnitPiece {
   int unit = -1;
-  Segment segment, tail;  // the latter of its last unit alone, where it has several
+  Segment segment,
+      tail;  // the latter of its last unit alone, where it has several
+  std::vector<PassWork> work;
 };
 using PassPieces = std::vector<UnitPiece>;
 

@@ -132,7 +132,10 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
       100 * at_share(errors, 0.99), 100 * errors.back());
   EXPECT_LT(at_share(errors, 0.5), 0.01);
   EXPECT_LT(at_share(errors, 0.9), 0.05);
-  EXPECT_LT(near_errors.back(), 0.4);
+  EXPECT_LT(errors.back(), 0.12);
+  EXPECT_LT(at_share(near_errors, 0.5), 0.03);
+  EXPECT_LT(at_share(near_errors, 0.9), 0.08);
+  EXPECT_LT(near_errors.back(), 0.2);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(LearningRates, ComeBackFromAScript) {
       .model = request.scenario.model, .ranks = 8, .node_devices = 8, .sequence_length = 1024};
   Strategy strategy =
       load_strategy(
-          "zero-1",
+          "zero-2",
           {.ranks = 8, .precision = DType::bf16, .micro_batch = 1, .gradient_accumulation = 8})
           .strategy;
   const double peak = strategy.optimizer.lr;
@@ -83,9 +83,36 @@ TEST(LearningRates, ComeBackFromAScript) {
     const ImportedStrategy back =
         import_megatron(text, "a.sh", {.model = &facts.model, .infer_ranks = true});
     EXPECT_TRUE(back.strategy.schedule == strategy.schedule) << text;
+    if (!has_toml()) continue;
+    const std::string toml = write_launch(LaunchSoftware::torchtitan, strategy, facts).text;
+    const ImportedStrategy again =
+        import_torchtitan(toml, "c.toml", {.model = &facts.model, .infer_ranks = true});
+    EXPECT_TRUE(again.strategy.schedule == strategy.schedule) << toml;
   }
+  LaunchFacts llama = facts;
+  llama.model.name = "llama3-8b";
+  const std::string python = write_launch(LaunchSoftware::torchtitan_python, strategy, llama).text;
+  EXPECT_NE(python.find("config.training.steps = 400\n"), std::string::npos) << python;
+  EXPECT_NE(python.find("Config(warmup_steps=30, decay_type=\"cosine\", min_lr_factor=0.25)"),
+            std::string::npos)
+      << python;
   strategy.schedule.warmup_log = true;
-  EXPECT_THROW(write_launch(LaunchSoftware::megatron, strategy, facts), Error);
+  for (const LaunchSoftware software : {LaunchSoftware::megatron, LaunchSoftware::torchtitan}) {
+    EXPECT_THROW(write_launch(software, strategy, facts), Error);
+  }
+}
+
+TEST(LearningRates, OfTorchtitanBeginAtZero) {
+  const PlanRequest request = test::small_request(8, 8, 64);
+  const LaunchFacts facts{
+      .model = request.scenario.model, .ranks = 8, .node_devices = 8, .sequence_length = 1024};
+  Strategy strategy = request.scenario.strategies.front().strategy;
+  strategy.schedule = *schedule_of({.way = LearningRates::Way::cosine,
+                                    .first = 0.1 * strategy.optimizer.lr,
+                                    .most = strategy.optimizer.lr,
+                                    .warmup = 30,
+                                    .steps = 400});
+  EXPECT_THROW(write_launch(LaunchSoftware::torchtitan, strategy, facts), Error);
 }
 
 TEST(Software, LimitsAPlanToWhatItCanDo) {

@@ -22,7 +22,7 @@ PlanRequest request() {
 TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
   const PlanField field = plan_field(request());
   EXPECT_GT(field.others.size(), 100U);
-  const Standing first = standing_of(field, request().scenario, field.best.strategy);
+  const Standing first = standing_of(field, request().scenario, field.best);
   EXPECT_NEAR(first.of_best, 1, 0.001);
   EXPECT_TRUE(first.fits);
   EXPECT_LT(first.share_faster, 0.01);

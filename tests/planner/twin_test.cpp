@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/run/replay.h"
 #include "scenarios/run/runner.h"
 
 namespace zl {
@@ -45,6 +47,16 @@ TEST(Twin, KeepsTheAxesOfTheMesh) {
   EXPECT_EQ(deep.run.ranks, 8);
   const Scenario one = twin(planned("gpt2-124m", 1, "{}"));
   EXPECT_EQ(one.run.ranks, 1);
+}
+
+// What a step takes beside its work is predicted badly.
+TEST(Twin, TakesLongEnoughToBePredicted) {
+  const Scenario small = twin(planned("gpt2-124m", 2, R"({"pipeline": 2})"));
+  const Replay run = replay(small, small.strategies.front());
+  const RunResult result = price_run(small, run.recording, scenario_cluster(small));
+  EXPECT_TRUE(result.step_time.median >= 0.05 || small.run.sequence_length == 2048)
+      << result.step_time.median << " s with " << small.run.sequence_length << " tokens";
+  EXPECT_GT(small.run.sequence_length, 128);
 }
 
 class TwinTest : public testing::TestWithParam<std::pair<const char*, const char*>> {};

@@ -1,0 +1,168 @@
+// What a pass of a micro-batch makes the streams of its rank do, and when it has done it: the
+// recorded work, put together for any number of layers.
+// Ownership: a PassProgram refers to the SeriesWork that it was made of. Threads: values.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/stream.h"
+
+namespace zl::sim {
+
+struct PassWork {
+  enum class Kind : std::uint8_t {
+    work,    // picoseconds of the stream, if nothing disturbs it
+    stall,   // the stream stands still for so long
+    follow,  // waits for all that `other` has done so far
+    record,  // how far the stream is, for waits to come
+    wait,    // for what `other` recorded, `back` records ago
+    made,    // what goes to the next stage is there
+    bring    // the first weights of the rank's next pass are asked for
+  };
+  Kind kind = Kind::work;
+  StreamId stream = StreamId::compute, other = StreamId::compute;
+  std::uint8_t back = 0;
+  bool copies = false;  // over the copies of hybrid sharding: grows with the layers
+  std::int64_t time = 0;
+};
+
+// Records that a stream's waits reach back to.
+inline constexpr std::size_t kKeptRecords = 32;
+
+// Of a pass through a stage of one layer, and of more: as LayerSeries.
+struct SeriesWork {
+  std::vector<PassWork> single, before, first, middle, last, after;
+};
+
+// The same work over and over.
+struct PassStretch {
+  const PassWork* work = nullptr;
+  std::int32_t count = 0, times = 0;
+  std::int64_t more = 0;  // picoseconds of what grows with the layers
+};
+
+class PassProgram {
+ public:
+  void add(const std::vector<PassWork>& work, std::int64_t times = 1, std::int64_t more = 0) {
+    add(std::span(work), times, more);
+  }
+  void add(std::span<const PassWork> work, std::int64_t times, std::int64_t more) {
+    if (work.empty() || times <= 0) return;
+    stretches_[count_++] = {work.data(), static_cast<std::int32_t>(work.size()),
+                            static_cast<std::int32_t>(times), more};
+  }
+  std::span<const PassStretch> stretches() const { return {stretches_.data(), count_}; }
+
+ private:
+  std::array<PassStretch, 6> stretches_{};
+  std::size_t count_ = 0;
+};
+
+// more: picoseconds of what grows, beyond those of the layers that were recorded.
+PassProgram program_of(const SeriesWork& series, std::int64_t layers, std::int64_t more);
+// As LayerSeries' mixed().
+PassProgram mixed_program(const SeriesWork& one, std::int64_t count, const SeriesWork& other,
+                          std::int64_t layers, std::int64_t more);
+
+// How far the streams of a rank are. Compute and communication share the cores: of two that overlap
+// the one that is issued later loses a share of its progress, as in a Scheduler.
+class RankStreams {
+ public:
+  explicit RankStreams(double overlap_loss) : pace_(1 - overlap_loss) {}
+
+  std::int64_t ready(StreamId stream) const { return at(stream).ready; }
+  void wait_until(StreamId stream, std::int64_t time) {
+    Stream& own = at(stream);
+    if (time > own.ready) own.ready = own.busy_from = time;
+  }
+  void follow(StreamId stream, StreamId other) { wait_until(stream, ready(other)); }
+  void work(StreamId stream, std::int64_t time) {
+    Stream& own = at(stream);
+    const std::int64_t start = own.ready;
+    if (start > own.busy_until) own.busy_from = start;
+    own.ready = own.busy_until = end_of(stream, start, time);
+  }
+  // Messages slow nobody down.
+  void message_until(std::int64_t time) {
+    Stream& own = at(StreamId::communication);
+    own.ready = std::max(own.ready, time);
+  }
+  // When what goes to the next stage is there; bring(): as PassWork's.
+  template <class Bring>
+  std::int64_t run(const PassProgram& program, const Bring& bring) {
+    std::int64_t made = -1;
+    for (const PassStretch& stretch : program.stretches()) {
+      if (stretch.count == 1 && stretch.work->kind == PassWork::Kind::work) {
+        work(stretch.work->stream, stretch.times * stretch.work->time + more_of(stretch, 0));
+        continue;
+      }
+      for (std::int32_t round = 0; round < stretch.times; ++round) {
+        for (std::int32_t i = 0; i < stretch.count; ++i) run_one(stretch, i, made, bring);
+      }
+    }
+    return made >= 0 ? made : ready(StreamId::compute);
+  }
+
+ private:
+  struct Stream {
+    std::int64_t ready = 0, busy_from = 0, busy_until = 0;
+    std::uint32_t recorded = 0;
+    std::array<std::int64_t, kKeptRecords> records{};
+  };
+
+  Stream& at(StreamId stream) { return streams_[static_cast<std::size_t>(stream)]; }
+  const Stream& at(StreamId stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  static std::int64_t more_of(const PassStretch& stretch, std::int32_t i) {
+    return stretch.work[i].copies ? stretch.more : 0;
+  }
+
+  template <class Bring>
+  void run_one(const PassStretch& stretch, std::int32_t i, std::int64_t& made, const Bring& bring) {
+    const PassWork& each = stretch.work[i];
+    Stream& own = at(each.stream);
+    switch (each.kind) {
+      case PassWork::Kind::work:
+        return work(each.stream, each.time + more_of(stretch, i));
+      case PassWork::Kind::stall:
+        own.ready += each.time;
+        return;
+      case PassWork::Kind::follow:
+        return follow(each.stream, each.other);
+      case PassWork::Kind::record:
+        own.records[own.recorded++ % kKeptRecords] = own.ready;
+        return;
+      case PassWork::Kind::wait: {
+        const Stream& other = at(each.other);
+        return wait_until(each.stream,
+                          other.records[(other.recorded - 1 - each.back) % kKeptRecords]);
+      }
+      case PassWork::Kind::made:
+        made = own.ready;
+        return;
+      case PassWork::Kind::bring:
+        return bring();
+    }
+  }
+
+  std::int64_t end_of(StreamId stream, std::int64_t start, std::int64_t time) const {
+    const bool computes = stream == StreamId::compute;
+    if (!computes && stream != StreamId::communication) return start + time;
+    const Stream& other = at(computes ? StreamId::communication : StreamId::compute);
+    const std::int64_t from = std::max(start, other.busy_from), until = other.busy_until;
+    if (until <= start || start + time <= from) return start + time;
+    const std::int64_t left = time - (from - start);
+    const auto done = static_cast<std::int64_t>(pace_ * static_cast<double>(until - from));
+    if (left > done) return until + left - done;
+    return from + static_cast<std::int64_t>(static_cast<double>(left) / pace_);
+  }
+
+  std::array<Stream, kStreams> streams_{};
+  double pace_;
+};
+
+}  // namespace zl::sim
