@@ -3,7 +3,8 @@
 namespace zl::sim {
 
 double PlanCut::layers_of(std::int64_t stage) const {
-  return static_cast<double>(layers / stages + (stage < layers % stages ? 1 : 0));
+  const std::int64_t count = layers / stages + (stage < layers % stages ? 1 : 0);
+  return static_cast<double>(count);
 }
 
 double PlanCut::layers_of_rank(std::int64_t rank) const {

@@ -12,14 +12,14 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string zoo_copy(const Home& home, const std::string& name) {
-  const std::string folder = home.path(name);
+  std::string folder = home.path(name);
   fs::copy(std::string(ZL_SOURCE_DIR) + "/tests/golden/models/zoo/" + name, folder);
   return folder;
 }
 
 // Of the zoo, with words; its vocabulary has 48.
 std::string encoder(const Home& home) {
-  const std::string folder = zoo_copy(home, "bert_seqcls");
+  std::string folder = zoo_copy(home, "bert_seqcls");
   std::ofstream(folder + "/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nking\nlord\n";
   return folder;
 }

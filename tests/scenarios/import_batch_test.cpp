@@ -83,7 +83,7 @@ TEST(ImportDeepSpeed, PrintedBatchSolutionsAreValid) {
   for (std::int64_t ranks : {1, 2, 3, 5, 8}) {
     for (std::int64_t total = 1; total <= 40; ++total) {
       for (std::int64_t micro : {0, 1, 3}) {
-        Json document = {{"train_batch_size", total}, {"steps_per_print", 1}};
+        nlohmann::ordered_json document = {{"train_batch_size", total}, {"steps_per_print", 1}};
         if (micro) document["train_micro_batch_size_per_gpu"] = micro;
         const ImportedStrategy shown = inspect_deepspeed(document.dump(), "f", {ranks});
         if (shown.rejections.empty()) {

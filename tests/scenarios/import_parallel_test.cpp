@@ -1,6 +1,8 @@
 // x-zerolab.parallel: what it says, what batches it counts over, and what cannot be.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "scenarios/files/scenario.h"
 #include "scenarios/files/strategy_json.h"
 #include "tests/scenarios/importing.h"

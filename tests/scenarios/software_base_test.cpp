@@ -16,7 +16,7 @@ namespace {
 class SoftwareBase : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& keys) {
-    const std::string file = (folder_ / (name + ".json")).string();
+    std::string file = (folder_ / (name + ".json")).string();
     std::ofstream(file) << R"({"schema": 2, "name": ")" << name << R"(", )" << keys << "}";
     return file;
   }
