@@ -21,6 +21,9 @@ struct TrainingShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
   const char* family = "gpt2";
   bool brief = false;  // trained once under few styles: it takes long
+  // Where ranks take turns on the cores, collectives are mostly waiting: as long as what the others
+  // do, not as what is sent. There only shapes of the usual size tell how long.
+  bool needs_cores = false;
 };
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
@@ -36,9 +39,9 @@ struct CalibrationPlan {
 const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
                                    {192, 6, 4, 256, 2, 256},
                                    {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama"},
-                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true},
-                                   {832, 13, 2, 256, 1, 8192, "llama", true}},
+                                   {48, 3, 2, 48, 1, 256, "llama", false, true},
+                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true, true},
+                                   {832, 13, 2, 256, 1, 8192, "llama", true, true}},
                                   1024,
                                   {1, 2, 4},
                                   "fp32",
@@ -170,6 +173,8 @@ std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
   return std::filesystem::temp_directory_path().string();
 }
 
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 // Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
 std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
                          bool in_files) {
@@ -185,6 +190,7 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
             jobs.push_back({ranks, precision, plan.shapes[i], style});
           };
           if (plan.shapes[i].brief && pass > 0) continue;
+          if (plan.shapes[i].needs_cores && ranks > cores()) continue;
           if (plan.shapes[i].brief) {
             for (const Style& style : kBriefStyles) add(style);
             continue;
@@ -253,8 +259,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
       time_compressed_ops(runner, options, job, i, measured);
     }
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores);
+  sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine);
   machine.host_memory = machine_memory();
   write_gemm_peaks(runner, options.backend, on_gpu, plan, machine);

@@ -153,7 +153,7 @@ LinearCost fit_line(std::span<const Sample> samples) {
 
 std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples) {
   constexpr std::size_t kLeast = 4;  // shapes on either side: more than a line has coefficients
-  constexpr double kGain = 0.5;
+  constexpr double kGain = 0.9;
   std::pair<LinearCost, LinearCost> best{fit_line(samples), {}};
   std::vector<Sample> by_bytes(samples.begin(), samples.end());
   std::ranges::stable_sort(by_bytes, {}, &Sample::bytes);

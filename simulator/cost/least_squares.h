@@ -15,9 +15,8 @@ namespace zl::sim {
 // sum, so its time comes out right when its parts err independently.
 LinearCost fit_line(std::span<const Sample> samples);
 
-// A line of small work and one of large (first, second), from where the two together are at less
-// than half of one line's distance: where caches end. The second has no samples where one line
-// does.
+// A line of small work and one of large (first, second), from where the two together are clearly
+// nearer than one: where caches end. The second has no samples where one line does.
 std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples);
 
 }  // namespace zl::sim
