@@ -42,6 +42,29 @@ Json value_of(const toml::node& node) {
   return text.str();
 }
 
+// What toml++ 3.3 is undefined on: in keys and bare values other characters than printable ASCII.
+// They may stand in comments, of lines that have no string.
+void check_characters(std::string_view text, std::string_view source) {
+  std::int64_t line = 1;
+  bool comment = false, quoted = false;
+  for (const char each : text) {
+    if (each == '\n') {
+      ++line;
+      comment = quoted = false;
+      continue;
+    }
+    if (each == '#' && !quoted) comment = true;
+    quoted |= each == '"' || each == '\'';
+    const auto code = static_cast<unsigned char>(each);
+    const bool is_plain = (code >= 0x20 && code < 0x7f) || each == '\t' || each == '\r';
+    if (is_plain || (comment && code >= 0x80)) continue;
+    throw Error(ErrorCode::invalid,
+                std::string(source) + ":" + std::to_string(line) +
+                    ": malformed TOML: a character that is not printable ASCII; only comments, on "
+                    "lines without a string, may have others");
+  }
+}
+
 void collect(const toml::table& table, const std::string& where, std::vector<ForeignKey>& out) {
   for (const auto& [key, node] : table) {
     const std::string path = child_path(where, std::string(key.str()));
@@ -58,6 +81,7 @@ void collect(const toml::table& table, const std::string& where, std::vector<For
 bool has_toml() { return true; }
 
 std::vector<ForeignKey> toml_keys(std::string_view text, std::string_view source) {
+  check_characters(text, source);
   try {
     std::vector<ForeignKey> keys;
     collect(toml::parse(text, source), "", keys);

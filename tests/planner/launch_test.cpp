@@ -239,6 +239,16 @@ std::string error_of_toml(const std::string& toml) {
   return "read";
 }
 
+// The parser is undefined on them elsewhere.
+TEST(TomlKeys, OtherCharactersMayStandInComments) {
+  if (!has_toml()) GTEST_SKIP() << "this build has no toml++";
+  EXPECT_EQ(toml_keys("# na\u00efve\na = 1  # \u00fc\n", "a.toml").size(), 1u);
+  for (const char* text : {"a = 1\nb\u00fc = 2", "a = 1\nb = \u00fc", "a = 1\nb = \"\u00fc\"",
+                           "a = 1\nb = \"#\" # \u00fc", "a = 1\n[\x01]"}) {
+    EXPECT_SAYS(error_of_toml(text), "c.toml:2: malformed TOML");
+  }
+}
+
 TEST_F(Launch, ReadsTomlOfPeople) {
   if (!has_toml()) {
     EXPECT_SAYS(error_of_toml(""), "install libtomlplusplus-dev");
