@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "simulator/cost/least_squares.h"
 #include "simulator/timeline.h"
 

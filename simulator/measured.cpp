@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/base/median.h"
 #include "core/device/device.h"
 
 namespace zl::sim {
@@ -125,12 +126,6 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  return *half;
-}
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

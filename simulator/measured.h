@@ -16,9 +16,7 @@ struct MeasuredTrace {
   int run = 0;
 };
 
-// Of at least one value.
-double mean(const std::vector<double>& values);
-double median(std::vector<double> values);
+double mean(const std::vector<double>& values);  // of at least one
 
 // The time of the events of one kind and type that do the same amount of work.
 struct Sample {

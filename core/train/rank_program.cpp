@@ -37,8 +37,10 @@ CheckpointConfig checkpoint_of(CheckpointConfig config, const Strategy& strategy
 
 int steady_rounds(const Strategy& strategy) {
   if (strategy.offload.parameters != Tier::nvme) return kSteadyRounds;
+  // A recording stays small: of more buffers only the order of waits may differ.
+  constexpr std::int64_t kMost = 64;
   const std::int64_t turns = strategy.offload.parameter_buffer_count + 2;
-  return static_cast<int>(std::clamp<std::int64_t>(turns, kSteadyRounds, INT_MAX));
+  return static_cast<int>(std::clamp<std::int64_t>(turns, kSteadyRounds, kMost));
 }
 
 RankOutcome run_rank(RankHandle handle, const ModelConfig& model, const Strategy& strategy,

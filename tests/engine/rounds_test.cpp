@@ -66,6 +66,17 @@ TEST(Rounds, AMillionMicroBatchesAreRecordedLikeAFew) {
   }
 }
 
+TEST(Rounds, ManyBuffersOfWeightsInFilesAreNoLongRecording) {
+  Strategy s = strategy(3, DType::bf16);
+  s.offload.optimizer = Tier::cpu;
+  s.offload.parameters = Tier::nvme;
+  s.offload.max_in_cpu = 0;
+  s.offload.parameter_buffer_count = 1'000'000;
+  EXPECT_LE(steady_rounds(s), 64);
+  s.offload.parameter_buffer_count = 9;
+  EXPECT_GE(steady_rounds(s), 11);
+}
+
 ProgramOptions holding(int rounds, std::int64_t count) {
   ProgramOptions options = steps(count);
   options.keep_trace = true;
