@@ -12,6 +12,9 @@
 
 namespace zl::sim {
 
+// A reduction of gradients on the compute stream: no other is late.
+bool may_be_late(const TraceEvent& event);
+
 // Their indices in the trace.
 std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<EventTime>& times);
 

@@ -26,14 +26,15 @@ class StepAccounts {
   StepAccounts(const Trace& trace, const std::vector<EventTime>& times,
                const std::vector<EventTime>& held, const KnownErrors& errors,
                std::span<const RoundTimes> laid_out)
-      : trace_(trace),
-        times_(times),
-        errors_(errors),
-        laid_out_(laid_out),
-        has_turn_later_(late_reductions(trace, times)) {
+      : trace_(trace), times_(times), errors_(errors), laid_out_(laid_out) {
     for (const EventTime& time : held) busy(&StepPrice::bubble).add(time);
     std::size_t index = 0;
-    for (const TraceEvent& event : trace.events()) add(event, times[index++]);
+    bool may_defer = false;
+    for (const TraceEvent& event : trace.events()) {
+      add(event, times[index++]);
+      may_defer |= may_be_late(event);
+    }
+    if (may_defer) has_turn_later_ = late_reductions(trace, times);
     for (std::size_t i = 0; i < trace.rounds().size(); ++i) {
       if (trace.rounds()[i].count > 1 && times_of(i) == nullptr) add_repeats(trace.rounds()[i]);
     }

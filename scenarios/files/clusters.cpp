@@ -37,17 +37,24 @@ sim::ClusterSpec with_memory(sim::ClusterSpec machine) {
   return machine;
 }
 
-// Those of the catalogue are parsed once: an edit in the dashboard asks for one several times.
-sim::ClusterSpec find_or_remember(const std::string& name, const sim::ClusterSources& sources) {
-  constexpr std::size_t kMost = 64;
-  static std::mutex mutex;
-  static std::map<std::string, sim::ClusterSpec> known;
-  const std::lock_guard lock(mutex);
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
-  if (known.size() >= kMost) known.clear();
-  return known[name] = sim::find_cluster(name, sources);
-}
+// What is parsed of the catalogue once: an edit in the dashboard asks for one several times.
+template <typename T>
+class Remembered {
+ public:
+  template <typename Parse>
+  T find_or(const std::string& name, Parse parse) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(name);
+    if (found != known_.end()) return found->second;
+    if (known_.size() >= kMost) known_.clear();
+    return known_[name] = parse();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::mutex mutex_;
+  std::map<std::string, T> known_;
+};
 
 }  // namespace
 
@@ -67,7 +74,10 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   sim::ClusterSources sources;
   sources.gpus = catalog_names("clusters");
   sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
-  if (name_or_path != "local") return find_or_remember(name_or_path, sources);
+  if (name_or_path != "local") {
+    static Remembered<sim::ClusterSpec> known;
+    return known.find_or(name_or_path, [&] { return sim::find_cluster(name_or_path, sources); });
+  }
   const std::string path = local_cluster_path();
   if (std::filesystem::exists(path)) sources.local = read_file(path);
   return with_memory(sim::find_cluster(name_or_path, sources));
@@ -109,7 +119,12 @@ Json on_its_base(const std::string& name_or_path, int deepest) {
 Json software_json(const std::string& name_or_path) { return on_its_base(name_or_path, 4); }
 
 sim::Software load_software(const std::string& name_or_path) {
-  return sim::parse_software(to_text(software_json(name_or_path)), name_or_path);
+  const auto parse = [&] {
+    return sim::parse_software(to_text(software_json(name_or_path)), name_or_path);
+  };
+  if (name_or_path.ends_with(".json")) return parse();
+  static Remembered<sim::Software> known;
+  return known.find_or(name_or_path, parse);
 }
 
 namespace {
