@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -51,19 +52,34 @@ std::int64_t number(const char* key, const std::string& text) {
                                       "\" is not a whole number");
 }
 
+std::size_t place_of(std::string_view key) {
+  return static_cast<std::size_t>(std::ranges::find(kMeshKeys, key) - kMeshKeys.begin());
+}
+
 // What of the texts is another than the preset's; a number that is taken away is 1.
 StrategyEdits edits_of(const MeshTexts& texts, const MeshTexts& preset) {
   StrategyEdits edits;
-  const auto set = [&](std::size_t at, std::optional<std::int64_t>& out) {
-    if (texts[at] != preset[at]) out = texts[at].empty() ? 1 : number(kMeshKeys[at], texts[at]);
+  // The text of a key where it is another.
+  const auto changed = [&](const char* key) -> std::optional<std::string> {
+    const std::size_t at = place_of(key);
+    return texts[at] == preset[at] ? std::nullopt : std::optional(texts[at]);
   };
-  set(0, edits.tensor);
-  if (texts[1] != preset[1]) edits.sequence_parallel = texts[1] == "true";
-  set(2, edits.pipeline);
-  if (texts[3] != preset[3]) edits.schedule = texts[3].empty() ? "1f1b" : texts[3];
-  set(4, edits.virtual_stages);
-  if (texts[5] != preset[5]) edits.layers_per_stage = texts[5].empty() ? "even" : texts[5];
-  set(6, edits.replicate);
+  const auto set_number = [&](const char* key, std::optional<std::int64_t>& out) {
+    if (const auto text = changed(key)) out = text->empty() ? 1 : number(key, *text);
+  };
+  const auto set_flag = [&](const char* key, std::optional<bool>& out) {
+    if (const auto text = changed(key)) out = *text == "true";
+  };
+  set_number("tensor", edits.tensor);
+  set_flag("sequence_parallel", edits.sequence_parallel);
+  set_flag("tensor_overlap", edits.tensor_overlap);
+  set_number("pipeline", edits.pipeline);
+  set_number("virtual_stages", edits.virtual_stages);
+  set_number("replicate", edits.replicate);
+  if (const auto text = changed("schedule")) edits.schedule = text->empty() ? "1f1b" : *text;
+  if (const auto text = changed("layers_per_stage")) {
+    edits.layers_per_stage = text->empty() ? "even" : *text;
+  }
   return edits;
 }
 
@@ -113,7 +129,7 @@ Document with_mesh(const Study& study, const Document& document, int entry,
 
 Document with_mesh_key(const Study& study, const Document& document, const std::string& key,
                        const std::string& text) {
-  const auto at = static_cast<std::size_t>(std::ranges::find(kMeshKeys, key) - kMeshKeys.begin());
+  const std::size_t at = place_of(key);
   const std::vector<std::string> given = document.strategies();
   const std::vector<std::string> entries = given.empty() ? listed_strategies(study) : given;
   Document next = document.with_strategies(entries);

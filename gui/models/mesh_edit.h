@@ -11,8 +11,9 @@
 namespace zl::gui {
 
 // Keys of x-zerolab.parallel.
-inline constexpr std::array kMeshKeys{"tensor",         "sequence_parallel", "pipeline", "schedule",
-                                      "virtual_stages", "layers_per_stage",  "replicate"};
+inline constexpr std::array kMeshKeys{"tensor",           "sequence_parallel", "tensor_overlap",
+                                      "pipeline",         "schedule",          "virtual_stages",
+                                      "layers_per_stage", "replicate"};
 // What a strategy says to each, as typed; empty: nothing.
 using MeshTexts = std::array<std::string, kMeshKeys.size()>;
 

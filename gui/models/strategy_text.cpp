@@ -50,10 +50,10 @@ QString offload(const OffloadConfig& offload) {
 QString mesh(const Strategy& strategy) {
   QStringList parts;
   if (strategy.tensor.ranks > 1) {
-    parts << QObject::tr("tensor groups of %1%2")
-                 .arg(strategy.tensor.ranks)
-                 .arg(strategy.tensor.sequence_parallel ? QObject::tr(" with sequence parallelism")
-                                                        : QString());
+    QString group = QObject::tr("tensor groups of %1").arg(strategy.tensor.ranks);
+    if (strategy.tensor.sequence_parallel) group += QObject::tr(" with sequence parallelism");
+    if (strategy.tensor.overlap) group += QObject::tr(" that exchange beside products");
+    parts << group;
   }
   if (strategy.pipeline.ranks > 1) {
     parts << QObject::tr("pipelines of %1 (%2)")

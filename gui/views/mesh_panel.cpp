@@ -23,6 +23,7 @@ struct MeshField {
 constexpr std::array<MeshField, kMeshKeys.size()> kFields{{
     {"Tensor", "Ranks that share every layer; within a node"},
     {"Sequence parallel", "Norms and dropout of a tensor group on a part of the tokens each"},
+    {"Tensor overlap", "What a tensor group exchanges in backward travels beside products"},
     {"Pipeline", "Ranks that have the layers one after the other"},
     {"Schedule", "In which order they take micro-batches forward and backward"},
     {"Virtual stages", "Parts of the model on each rank of a pipeline; zb-v and dualpipe-v: 2"},
@@ -68,7 +69,8 @@ MeshPanel::MeshPanel(Session& session, QWidget* parent) : QGroupBox(parent), ses
 }
 
 QWidget* MeshPanel::make_editor(const char* key) {
-  const bool is_flag = key == std::string_view("sequence_parallel");
+  const bool is_flag =
+      key == std::string_view("sequence_parallel") || key == std::string_view("tensor_overlap");
   if (!is_flag && key != std::string_view("schedule")) {
     auto* line = new QLineEdit;
     connect(line, &QLineEdit::editingFinished, this, &MeshPanel::commit);

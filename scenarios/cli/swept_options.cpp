@@ -61,6 +61,9 @@ void add_mesh_edits(CLI::App& app, ScenarioOptions& options) {
   app.add_flag_callback(
       "--sequence-parallel", [&options] { options.overrides.edits.sequence_parallel = true; },
       "Of every strategy: norms and dropout on a part of the rows on each rank of --tensor");
+  app.add_flag_callback(
+      "--tensor-overlap", [&options] { options.overrides.edits.tensor_overlap = true; },
+      "Of every strategy: what ranks of --tensor exchange in backward travels beside products");
   add_count_edit(app, options, "--replicate",
                  "Of every strategy: copies of ZeRO's shards (HSDP), each over neighbouring ranks",
                  &StrategyEdits::replicate);

@@ -100,7 +100,7 @@ constexpr KeySpec kRows[] = {
     moot("tensor_parallel.enabled", boolean, "autotp_size says it"),
     applied("tensor_parallel.autotp_size", integer, "0").at_least(0).at_most(kMeshLimit),
     fixed("tensor_parallel.tp.tp_size", integer, "1", refuse, kParallel).at_least(1),
-    detail("tensor_parallel.tp_overlap_comm", boolean),
+    applied("tensor_parallel.tp_overlap_comm", boolean, "false"),
     fixed("tensor_parallel_size", integer, "1", refuse, kParallel).at_least(1),
     fixed("pipeline_parallel_size", integer, "1", refuse, kParallel).at_least(1),
     fixed("sequence_parallel_size", integer, "1", refuse, kParallel).at_least(1),

@@ -80,9 +80,12 @@ PipelineConfig build_pipeline(Keys& keys) {
 TensorConfig build_tensor(Keys& keys) {
   TensorConfig tensor;
   const std::string own = kSection + "tensor", autotp = "tensor_parallel.autotp_size";
+  const std::string own_overlap = kSection + "tensor_overlap";
+  const std::string overlap = "tensor_parallel.tp_overlap_comm";
   tensor.ranks = keys.integer(own);
   tensor.sequence_parallel = keys.boolean(kSection + "sequence_parallel");
-  tensor.overlap = keys.boolean(kSection + "tensor_overlap");
+  const bool as_said = keys.boolean(own_overlap), as_autotp = keys.boolean(overlap);
+  tensor.overlap = as_said || as_autotp;
   if (const std::int64_t size = keys.integer(autotp); size > 0) {
     if (keys.is_set(own) && tensor.ranks != size) {
       keys.effects().reject(autotp, std::to_string(size) + " contradicts " + own + ", " +
@@ -94,9 +97,10 @@ TensorConfig build_tensor(Keys& keys) {
         "as Megatron-LM cuts layers; the vocabulary too, which AutoTP leaves whole");
   }
   if (tensor.ranks > 1) return tensor;
-  for (const auto& [key, is_on] : {std::pair{"sequence_parallel", tensor.sequence_parallel},
-                                   std::pair{"tensor_overlap", tensor.overlap}}) {
-    if (is_on) keys.effects().warn_ignored(kSection + key, "no effect without a tensor group");
+  for (const auto& [key, is_on] :
+       {std::pair{kSection + "sequence_parallel", tensor.sequence_parallel},
+        std::pair{own_overlap, as_said}, std::pair{overlap, as_autotp}}) {
+    if (is_on) keys.effects().warn_ignored(key, "there is no tensor group");
   }
   return {};
 }

@@ -89,7 +89,11 @@ std::string edit_parallel(const StrategyEdits& edits, Json& own) {
   }
   if (edits.sequence_parallel) {
     (*parallel)["sequence_parallel"] = *edits.sequence_parallel;
-    tags += "+sp";
+    tags += *edits.sequence_parallel ? "+sp" : "+no-sp";
+  }
+  if (edits.tensor_overlap) {
+    (*parallel)["tensor_overlap"] = *edits.tensor_overlap;
+    tags += *edits.tensor_overlap ? "+tp-overlap" : "+no-tp-overlap";
   }
   if (edits.replicate) {
     (*parallel)["replicate"] = *edits.replicate;

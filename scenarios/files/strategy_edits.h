@@ -17,13 +17,13 @@ struct StrategyEdits {
   std::optional<std::int64_t> warmup;  // steps in which the learning rate rises
   // As x-zerolab.parallel. Virtual stages without a schedule are interleaved.
   std::optional<std::int64_t> tensor, replicate, pipeline, virtual_stages;
-  std::optional<bool> sequence_parallel;
+  std::optional<bool> sequence_parallel, tensor_overlap;
   std::optional<std::string> schedule;
   std::string layers_per_stage;  // a list, "1,2,1", or a way to split; empty: as the file says
 
   bool cuts() const {
-    return tensor || sequence_parallel || replicate || pipeline || virtual_stages || schedule ||
-           !layers_per_stage.empty();
+    return tensor || sequence_parallel || tensor_overlap || replicate || pipeline ||
+           virtual_stages || schedule || !layers_per_stage.empty();
   }
   bool any() const { return recompute || offload || lr || lr_growth || warmup || cuts(); }
 };

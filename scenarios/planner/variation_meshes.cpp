@@ -16,7 +16,9 @@ void set_mesh(Json& json, std::int64_t tensor, std::int64_t pipeline) {
   if (pipeline != parallel.value("pipeline", std::int64_t{1})) parallel.erase("layers_per_stage");
   parallel["tensor"] = tensor;
   parallel["pipeline"] = pipeline;
-  if (tensor == 1) parallel.erase("sequence_parallel");
+  for (const char* key : {"sequence_parallel", "tensor_overlap"}) {
+    if (tensor == 1) parallel.erase(key);
+  }
   if (pipeline > 1) return;
   for (const char* key : {"schedule", "virtual_stages"}) parallel.erase(key);
 }

@@ -210,6 +210,20 @@ TEST(PipelineJourney, TheMeshIsAFormThatMarksWhatCannotBe) {
   EXPECT_FALSE(mesh.error_at("schedule").isEmpty()) << "a V has two stages a rank";
   type("virtual_stages", "2");
   EXPECT_TRUE(mesh.error_at("schedule").isEmpty()) << desk.session.error().toStdString();
+  // Beside products, where a strategy has a tensor group.
+  type("tensor", "2");
+  auto* overlap = qobject_cast<QComboBox*>(mesh.field("tensor_overlap"));
+  overlap->setCurrentText("true");
+  Q_EMIT overlap->activated(overlap->currentIndex());
+  desk.session.wait();
+  EXPECT_EQ(mesh.strategy(), "zero-1+tp2+tp-overlap+pp2+v2+zb-v");
+  ASSERT_NE(desk.session.study()->find(mesh.strategy().toStdString()), nullptr)
+      << desk.session.error().toStdString();
+  EXPECT_TRUE(
+      desk.session.study()->find(mesh.strategy().toStdString())->imported.strategy.tensor.overlap);
+  overlap->setCurrentIndex(0);
+  Q_EMIT overlap->activated(0);
+  type("tensor", "");
   // Taken back one by one, the strategy is the catalogue's again.
   type("virtual_stages", "");
   schedule->setCurrentIndex(0);

@@ -56,6 +56,22 @@ TEST(ImportParallel, ReadsATensorGroup) {
   EXPECT_EQ(autotp.gradient_accumulation, 16);
 }
 
+TEST(ImportParallel, ReadsTheOverlapOfTensorGroups) {
+  const ImportContext eight{8};
+  const auto overlaps = [&](const std::string& text) {
+    return import_text(text, eight).strategy.tensor.overlap;
+  };
+  EXPECT_TRUE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": true}})"));
+  EXPECT_FALSE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": false}})"));
+  EXPECT_TRUE(overlaps(parallel(R"("tensor": 2, "tensor_overlap": true)")));
+  const ImportedStrategy alone =
+      import_text(with(R"("tensor_parallel": {"tp_overlap_comm": true})"), eight);
+  EXPECT_EQ(alone.strategy.tensor, TensorConfig());
+  ASSERT_FALSE(alone.warnings.empty());
+  EXPECT_EQ(alone.warnings.front(),
+            "strategy.tensor_parallel.tp_overlap_comm: no effect here: there is no tensor group");
+}
+
 TEST(ImportParallel, ReadsCopiesOfShards) {
   const ImportContext eight{8};
   const char* stage3 = R"({"zero_optimization": {"stage": 3, "mics_shard_size": 2}})";

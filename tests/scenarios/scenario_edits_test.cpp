@@ -65,6 +65,15 @@ TEST(Scenario, EditsCutEveryStrategyOverATensorGroup) {
   const Strategy s = load_scenario("gpt2-tiny", o).strategies[0].strategy;
   EXPECT_EQ(s.name, "zero-1+tp4+sp");
   EXPECT_EQ(s.tensor, (TensorConfig{.ranks = 4, .sequence_parallel = true}));
+  o.edits.tensor_overlap = true;
+  const Strategy overlapped = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(overlapped.name, "zero-1+tp4+sp+tp-overlap");
+  EXPECT_EQ(overlapped.tensor,
+            (TensorConfig{.ranks = 4, .sequence_parallel = true, .overlap = true}));
+  o.edits.sequence_parallel = o.edits.tensor_overlap = false;
+  const Strategy neither = load_scenario("gpt2-tiny", o).strategies[0].strategy;
+  EXPECT_EQ(neither.name, "zero-1+tp4+no-sp+no-tp-overlap");
+  EXPECT_EQ(neither.tensor, (TensorConfig{.ranks = 4}));
 }
 
 TEST(Scenario, EditsSplitLayersByNameAndRefuseOthers) {
