@@ -1,22 +1,12 @@
 // Bars of what a rank holds at its peak: of its device by what the software would hold, where that
 // is known, else by the recording.
-#include <optional>
-
 #include "gui/models/chart_data.h"
 #include "gui/models/meaning.h"
 #include "gui/models/strategy_text.h"
 #include "gui/units.h"
-#include "scenarios/run/software_bytes.h"
 
 namespace zl::gui {
 namespace {
-
-using Predicted = std::optional<SoftwareBytes>;
-
-Predicted predicted(const Study& study, const StrategyStudy& strategy) {
-  if (!strategy.recording) return {};
-  return bytes_or_why(study.scenario, strategy.recording->strategy).bytes;
-}
 
 const TaggedBytes& peak_of(const RunResult& run, MemoryTier tier) {
   if (tier == MemoryTier::host) return run.peak_host;
@@ -24,7 +14,7 @@ const TaggedBytes& peak_of(const RunResult& run, MemoryTier tier) {
 }
 
 // A series for each tag, and of predictions what is no tensor.
-BarData empty_bars(const Study& study, MemoryTier tier, const Predicted& any) {
+BarData empty_bars(const Study& study, MemoryTier tier, const SoftwareBytes* any) {
   BarData data;
   data.unit = Unit::bytes;
   for (std::size_t i = 0; i < kMemoryTags; ++i) {
@@ -63,30 +53,29 @@ void add_predicted(const SoftwareBytes& bytes, const sim::HeldMemory& held, BarR
 }  // namespace
 
 BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier) {
-  std::vector<Predicted> all(shown.size());
-  Predicted any;
-  for (std::size_t i = 0; i < shown.size() && tier == MemoryTier::device; ++i) {
-    all[i] = predicted(study, *shown[i]);
-    if (all[i]) any = all[i];
+  const bool of_device = tier == MemoryTier::device;
+  const SoftwareBytes* any = nullptr;
+  for (const StrategyStudy* each : shown) {
+    if (of_device && each->software) any = each->software.get();
   }
   BarData data = empty_bars(study, tier, any);
   data.rows_name = "strategy";
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    const StrategyStudy& each = *shown[i];
+  for (const StrategyStudy* shown_one : shown) {
+    const StrategyStudy& each = *shown_one;
     BarRow row{QString::fromStdString(each.name()), {}, {}, false};
     row.explained = describe(each);
-    if (all[i]) {
-      add_predicted(*all[i], all[i]->held, row);
+    if (of_device && each.software) {
+      add_predicted(*each.software, each.software->held, row);
     } else {
       add_values(peak_of(each.result, tier), row);
     }
     row.values.resize(data.series.size());
-    if (tier == MemoryTier::device && !each.fits()) {
+    if (of_device && !each.fits()) {
       const auto reserved = static_cast<double>(each.result.need.reserved);
       row.note = reserved > 0 ? QObject::tr("✗ needs %1 reserved").arg(bytes_text(reserved))
                               : QObject::tr("✗ does not fit");
       row.bad = true;
-    } else if (tier == MemoryTier::device && fits(each.result) == Fits::maybe) {
+    } else if (of_device && fits(each.result) == Fits::maybe) {
       row.note = QObject::tr("? may not fit");
     }
     data.rows.push_back(std::move(row));
@@ -95,7 +84,7 @@ BarData memory_bars(const Study& study, const Strategies& shown, MemoryTier tier
 }
 
 BarData stage_memory_bars(const Study& study, const StrategyStudy& strategy) {
-  const Predicted bytes = predicted(study, strategy);
+  const SoftwareBytes* bytes = strategy.software.get();
   BarData data = empty_bars(study, MemoryTier::device, bytes);
   data.rows_name = "stage";
   const QString caption = QObject::tr("%1: the highest peak is rank %2's")

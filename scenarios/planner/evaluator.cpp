@@ -83,7 +83,8 @@ Evaluator::Judged Evaluator::judge_strategy(const Scenario& scenario,
   ImportedStrategy resolved = imported;
   resolved.strategy = resolve_recompute(scenario, imported.strategy, device);
   const DeviceVerdict first = judge_device(scenario, resolved.strategy, device);
-  Judged out{record(scenario, resolved, device), first.need, first.refusal, first.held};
+  Judged out{record(scenario, resolved, device), first.need, first.refusal, nullptr};
+  if (first.bytes) out.software = std::make_shared<const SoftwareBytes>(*first.bytes);
   if (!out.recording || !out.refusal.empty()) return out;
   const std::optional<bool> known =
       foreseen(out.recording->books, first.of_pools, scenario.run.host_memory);
@@ -93,7 +94,7 @@ Evaluator::Judged Evaluator::judge_strategy(const Scenario& scenario,
     ++recorded_;
     verdict = judge(scenario, resolved.strategy, device, options_of(scenario, *cancelled_));
     if (*cancelled_) return {};
-    if (verdict.fits()) return {std::move(verdict.recording), {}, {}, first.held};
+    if (verdict.fits()) return {std::move(verdict.recording), {}, {}, out.software};
   }
   out.need = memory_need(*out.recording);
   out.refusal =
@@ -110,7 +111,7 @@ std::shared_ptr<const Evaluator::Priced> Evaluator::price(const Study& study,
   out->cluster = study.cluster;
   out->result = price_run(study.scenario, *judged.recording, study.cluster, timelines.get());
   out->timelines = std::move(timelines);
-  out->result.software_held = judged.held;
+  if (judged.software) out->result.software_held = judged.software->of_device();
   out->result.device_capacity = study.budget;
   if (judged.refusal.empty()) return out;
   out->result.outcome = Outcome::out_of_memory;
@@ -151,7 +152,8 @@ StrategyStudy Evaluator::evaluate_strategy(const Study& study, const ImportedStr
       known.prices, [&](const auto& each) { return each->cluster == study.cluster; });
   const auto priced = found != known.prices.end() ? *found : price(study, *known.judged);
   if (found == known.prices.end()) keep(key, known, priced);
-  StrategyStudy out{imported, known.judged->recording, priced->result, priced->timelines};
+  StrategyStudy out{imported, known.judged->recording, known.judged->software, priced->result,
+                    priced->timelines};
   write_origin(study.scenario, imported, "sim", out.result);
   return out;
 }

@@ -27,8 +27,8 @@ class Evaluator {
     // Without limits where it does not fit; null: cancelled.
     std::shared_ptr<const Recording> recording;
     MemoryNeed need;
-    std::string refusal;  // why it does not fit; empty: it does
-    HeldBySoftware held;
+    std::string refusal;                            // why it does not fit; empty: it does
+    std::shared_ptr<const SoftwareBytes> software;  // null: not known
   };
   // Where it comes from is not written yet.
   struct Priced {

@@ -8,6 +8,7 @@
 
 #include "scenarios/planner/document.h"
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/software_bytes.h"
 #include "scenarios/run/stage_runs.h"
 #include "simulator/memory_curve.h"
 
@@ -16,6 +17,7 @@ namespace zl {
 struct StrategyStudy {
   ImportedStrategy imported;
   std::shared_ptr<const Recording> recording;
+  std::shared_ptr<const SoftwareBytes> software;  // what it would hold; null: not known
   RunResult result;  // as of unlimited memory when it does not fit; outcome and message then say so
   // Of rank_traces(), the recording's own first.
   std::shared_ptr<const std::vector<sim::Timeline>> timelines;

@@ -5,7 +5,6 @@
 
 #include "core/rank/pool.h"
 #include "scenarios/files/clusters.h"
-#include "scenarios/run/software_bytes.h"
 #include "simulator/allocations.h"
 
 namespace zl {
@@ -26,9 +25,9 @@ DeviceProperties simulated_device(const Scenario& scenario, const sim::ClusterSp
 
 DeviceVerdict judge_device(const Scenario& scenario, const Strategy& strategy,
                            const DeviceProperties& device) {
-  DeviceVerdict verdict{held_by_software(scenario, strategy), {}, {}, device};
-  const HeldBySoftware& held = verdict.held;
-  if (!held.is_known()) return verdict;
+  DeviceVerdict verdict{bytes_or_why(scenario, strategy).bytes, {}, {}, device};
+  if (!verdict.bytes) return verdict;
+  const HeldBySoftware held = verdict.held();
   verdict.of_pools.memory = 0;
   if (held.within(device.memory) == Fits::no) {
     verdict.refusal = refusal_text(scenario, held, device.memory);
@@ -40,12 +39,12 @@ DeviceVerdict judge_device(const Scenario& scenario, const Strategy& strategy,
 Verdict judge(const Scenario& scenario, const Strategy& strategy, const DeviceProperties& device,
               const ProgramOptions& options) {
   const DeviceVerdict first = judge_device(scenario, strategy, device);
-  if (!first.refusal.empty()) return {nullptr, first.refusal, first.need, first.held};
+  if (!first.refusal.empty()) return {nullptr, first.refusal, first.need, first.held()};
   try {
     auto recording = record_run(scenario, strategy, first.of_pools, options);
-    return {std::make_shared<Recording>(std::move(recording)), {}, {}, first.held};
+    return {std::make_shared<Recording>(std::move(recording)), {}, {}, first.held()};
   } catch (const OutOfMemory& refused) {
-    return {nullptr, refused.what(), {}, first.held};
+    return {nullptr, refused.what(), {}, first.held()};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "scenarios/run/simulate.h"
+#include "scenarios/run/software_bytes.h"
 
 namespace zl {
 
@@ -22,10 +23,12 @@ struct Verdict {
 
 // The first half: where it is known what the software would hold, that decides of the device.
 struct DeviceVerdict {
-  HeldBySoftware held;
+  std::optional<SoftwareBytes> bytes;
   std::string refusal;        // the bar of its bytes lies above the memory; empty: it does not
   MemoryNeed need;            // then
   DeviceProperties of_pools;  // the limits that pools are left to judge by
+
+  HeldBySoftware held() const { return bytes ? bytes->of_device() : HeldBySoftware(); }
 };
 DeviceVerdict judge_device(const Scenario& scenario, const Strategy& strategy,
                            const DeviceProperties& device);

@@ -33,7 +33,7 @@ Counts compare_with_the_judge(const std::string& software, std::int64_t budget) 
     if (space.recompute[point.recompute].mode == RecomputeMode::automatic) continue;
     const Strategy strategy = space.strategy(point);
     const DeviceVerdict verdict = judge_device(request.scenario, strategy, device);
-    EXPECT_EQ(memory.knows(point), verdict.held.is_known());
+    EXPECT_EQ(memory.knows(point), verdict.held().is_known());
     if (!memory.knows(point)) {
       ++counts.others;
       continue;
@@ -42,10 +42,10 @@ Counts compare_with_the_judge(const std::string& software, std::int64_t budget) 
     const auto held = memory.fitting(point);
     EXPECT_EQ(held.has_value(), verdict.refusal.empty());
     const std::int64_t least = memory.least(point, *division);
-    EXPECT_LE(least, verdict.held.in_use);
+    EXPECT_LE(least, verdict.held().in_use);
     if (!held) continue;
     ++counts.fitting;
-    EXPECT_EQ(held->in_use, verdict.held.in_use);
+    EXPECT_EQ(held->in_use, verdict.held().in_use);
     EXPECT_TRUE(memory.could_fit(least)) << "a bound leaves out none that fits";
   }
   return counts;
@@ -75,7 +75,7 @@ TEST(PlanMemory, AutomaticRecomputationTakesTheFewestBlocks) {
     const PlanMemory unlimited(request.scenario, space, 0);
     if (!unlimited.knows(point)) continue;
     const auto device = [&](std::int64_t blocks) {
-      return judge_device(request.scenario, space.strategy(point, blocks), {}).held.low;
+      return judge_device(request.scenario, space.strategy(point, blocks), {}).held().low;
     };
     const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
     const std::int64_t layers = request.scenario.model.layers / stages;
