@@ -46,9 +46,6 @@ void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv
   add(head_columns(op.qkv.v, kv_head, width), row, together * width);
   add(output_columns(op.dout, head, width), row, columns);
   add(output_columns(op.out, head, width), row, columns);
-  add(head_columns(op.dqkv.q, head, width), row, columns);
-  add(head_columns(op.dqkv.k, kv_head, width), row - kTile, together * width);
-  add(head_columns(op.dqkv.v, kv_head, width), row - kTile, together * width);
 }
 
 // A tile of queries of heads that are taken one after the other.
