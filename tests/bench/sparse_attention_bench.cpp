@@ -1,9 +1,9 @@
 // A step of attention, forward and backward, over layouts of blocks beside dense causal attention
 // of the same length, one after the other: its time over density x the dense time (1: a block costs
-// what it costs in dense attention), of both directions and of each, and the speed-up. And a step
-// of a sequence ten times as long beside a dense one. Rows of every result are compared with a
-// masked softmax over all keys first. OMP_WAIT_POLICY=passive zerolab_bench
-// --benchmark_filter=sparse_attention
+// what it costs in dense attention), of both directions and of each, and the speed-up; in the same
+// parts, the time of moving once what it has to. And a step of a sequence ten times as long beside
+// a dense one. Rows of every result are compared with a masked softmax over all keys first.
+// OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
 #include <limits>
 #include <span>
 #include <string>

@@ -26,8 +26,8 @@ std::int64_t heads_together(const AttentionBackward& op, const ExecContext& cont
   return 1;
 }
 
-// What `together` kv heads from `kv_head` on read and write for the tile after the one at `first`,
-// and where its own keys' gradients go: part `part` of as many.
+// What `together` kv heads from `kv_head` on read for the tile after the one at `first`: part
+// `part` of as many.
 template <class T>
 void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
                 std::int64_t together, std::int64_t first, std::int64_t part, RowsAhead& ahead) {

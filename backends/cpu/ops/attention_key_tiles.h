@@ -20,7 +20,7 @@ class KeyTiles {
   using A = Arithmetic<T>;
 
   struct Place {
-    A *dkeys = nullptr, *dvalues, *keys, *values;  // [kTile][padded]; the latter not for blocks
+    A *dkeys = nullptr, *dvalues, *keys, *values;  // [kTile][padded]; these two not for blocks
     unsigned fresh = kAll;  // a bit for each granule whose gradients nobody has written
     // Whether products are to be written to the granule's gradients, not added.
     bool is_first(std::int64_t row) {
