@@ -204,7 +204,7 @@ Scenario resolve_scenario(Json document, const std::string& name,
   const bool own_length = out.run.sequence_length != 0;
   if (!own_length) out.run.sequence_length = default_sequence_length(out.model);
   check_sequence_length(out.run, out.model);
-  check_evaluation(out.run);
+  check_evaluation(out.run, out.model);
   const Json all = {"zero-0", "zero-1", "zero-2", "zero-3", "zero-3-recompute"};
   const sim::ClusterSpec cluster = checked_cluster(out);
   resolve_strategies(document.value("strategies", all), folder, overrides, cluster, out);

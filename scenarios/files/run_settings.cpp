@@ -150,11 +150,16 @@ void check_sequence_length(const RunSettings& run, const ModelConfig& model) {
   }
 }
 
-void check_evaluation(const RunSettings& run) {
+void check_evaluation(const RunSettings& run, const ModelConfig& model) {
   if (run.eval_data == "synthetic") {
     throw Error(ErrorCode::invalid,
                 "run.eval_data: synthetic data have no end and nothing in them to learn; give a "
                 "text, or a .bin of tokens");
+  }
+  if (model.encoder && run.eval_stride > 0) {
+    throw Error(ErrorCode::invalid,
+                "run.eval_stride: " + model.name +
+                    " is an encoder, for which each text is a sequence of its own; leave it out");
   }
   if (run.eval_stride > run.sequence_length) {
     throw Error(ErrorCode::invalid,

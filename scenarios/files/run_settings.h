@@ -190,9 +190,9 @@ ModelConfig for_task(ModelConfig model, const RunSettings& run);
 // Throws Error{invalid} when the sequence exceeds learned positions or a sliding window.
 void check_sequence_length(const RunSettings& run, const ModelConfig& model);
 
-// Throws Error{invalid} for evaluation keys without eval_data, eval_data without an end, and a
-// stride that leaves tokens out.
-void check_evaluation(const RunSettings& run);
+// Throws Error{invalid} for evaluation keys without eval_data, eval_data without an end, a stride
+// that leaves tokens out, or one of an encoder.
+void check_evaluation(const RunSettings& run, const ModelConfig& model);
 
 // What is not already part of the resolved strategies, in a fixed order.
 Json run_settings_to_json(const RunSettings& run);

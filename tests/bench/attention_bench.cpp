@@ -2,52 +2,16 @@
 // causal half only. The output is verified against a direct softmax first.
 // OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=attention
 #include <cmath>
-#include <random>
 #include <string>
 
-#include "backends/cpu/ops/ops.h"
-#include "core/ops/attention.h"
-#include "core/ops/elementwise.h"
-#include "tests/bench/paired.h"
+#include "tests/bench/attention_problem.h"
 
 namespace {
 
 using namespace zl;
 
-using zl::bench::Storage;
 using zl::bench::value_at;
-
-struct Problem {
-  AttentionShape shape;
-  Storage qkv, out, lse, dout, dqkv, delta;
-
-  Problem(const AttentionShape& s, DType type)
-      : shape(s),
-        qkv(type, Shape{s.rows(), s.qkv_width()}),
-        out(type, Shape{s.rows(), s.out_width()}),
-        lse(DType::f32, Shape{s.rows() * s.heads}),
-        dout(type, out.view.shape),
-        dqkv(type, qkv.view.shape),
-        delta(DType::f32, lse.view.shape) {
-    cpu::execute(RandomNormal{qkv.view, 1.0, {1, 0, 0}, 0}, {1});
-    cpu::execute(RandomNormal{dout.view, 1.0, {2, 0, 0}, 0}, {1});
-  }
-  double scale() const { return 1.0 / std::sqrt(static_cast<double>(shape.head_size)); }
-  AttentionForward forward() const {
-    return {packed_qkv(qkv.view, shape), out.view, lse.view, shape, scale(), {}};
-  }
-  AttentionBackward backward() const {
-    return {dout.view,
-            out.view,
-            packed_qkv(qkv.view, shape),
-            lse.view,
-            packed_qkv(dqkv.view, shape),
-            delta.view,
-            shape,
-            scale(),
-            {}};
-  }
-};
+using Problem = zl::bench::AttentionProblem;
 
 // Element d of head h in the last row of the first sequence.
 double direct(const Problem& p, std::int64_t h, std::int64_t d) {

@@ -2,7 +2,8 @@
 """Tokens a second of `zerolab generate` beside transformers' generate, in turn, with the same weights and prompt.
 
 MODEL is a Hugging Face folder of a decoder. The text after the first token is timed, greedily, to its full length;
-GB/s are of the weights, each of them read once a token. Needs the program build/zerolab and a Python with torch and
+GB/s are of the weights, each of them read once a token, beside what torch.sum reads of half a gibibyte in the same
+moments: the memory's bandwidth, which bounds both programs. Needs the program build/zerolab and a Python with torch and
 transformers; the product needs neither this script nor Python.
 
 usage: generate_beside_transformers.py MODEL [--tokens 100] [--pairs 3] [--precision fp32,bf16] [--threads N]
@@ -34,7 +35,14 @@ def seconds(count):
 seconds(4)
 first, _ = seconds(1)
 whole, made = seconds(tokens)
-print(json.dumps({"rate": (tokens - 1) / (whole - first), "ids": made, "version": transformers.__version__}))
+many = torch.ones(1 << 27)
+sums = []
+for _ in range(5):
+    start = time.perf_counter()
+    many.sum()
+    sums.append(time.perf_counter() - start)
+print(json.dumps({"rate": (tokens - 1) / (whole - first), "ids": made, "version": transformers.__version__,
+                  "bandwidth": many.nbytes / min(sums)}))
 '''
 
 
@@ -72,18 +80,20 @@ def main():
     parser.add_argument("--program", default="build/zerolab")
     options = parser.parse_args()
     for precision in options.precision.split(","):
-        ratios, ours, theirs = [], [], []
+        ratios, ours, theirs, shares = [], [], [], []
         for pair in range(options.pairs):
             their, our = run_transformers(options, precision), run_zerolab(options, precision)
             ours.append(our["rate"])
             theirs.append(their["rate"])
             ratios.append(our["rate"] / their["rate"])
+            shares.append(our["rate"] * our["bytes"] / their["bandwidth"])
             same = next((i for i, (a, b) in enumerate(zip(our["ids"], their["ids"])) if a != b), options.tokens)
             print(f"{precision} pair {pair + 1}: transformers {their['version']} {their['rate']:.1f} tokens/s, zerolab "
                   f"{our['rate']:.1f}, {ratios[-1]:.2f}x; the first {same} of {options.tokens} tokens are the same",
                   flush=True)
         print(f"{precision} median: transformers {statistics.median(theirs):.1f} tokens/s, zerolab "
-              f"{statistics.median(ours):.1f} ({statistics.median(ours) * our['bytes'] * 1e-9:.1f} GB/s), "
+              f"{statistics.median(ours):.1f} ({statistics.median(ours) * our['bytes'] * 1e-9:.1f} GB/s, "
+              f"{100 * statistics.median(shares):.0f} % of the bandwidth), "
               f"{statistics.median(ratios):.2f}x [{min(ratios):.2f}, {max(ratios):.2f}]")
 
 

@@ -1,25 +1,20 @@
 // A step of attention, forward and backward, over layouts of blocks beside dense causal attention
 // of the same length, one after the other: its time over density x the dense time (1: a block costs
-// what it costs in dense attention), of both directions and of each, and the speed-up. And a step
-// of a sequence ten times as long beside a dense one. Rows of every result are compared with a
-// masked softmax over all keys first. OMP_WAIT_POLICY=passive zerolab_bench
-// --benchmark_filter=sparse_attention
-#include <cmath>
+// what it costs in dense attention), of both directions and of each, and the speed-up; in the same
+// parts, the time of moving once what it has to. And a step of a sequence ten times as long beside
+// a dense one. Rows of every result are compared with a masked softmax over all keys first.
+// OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
 #include <limits>
 #include <span>
 #include <string>
 
-#include "backends/cpu/ops/ops.h"
 #include "core/model/block_layouts.h"
-#include "core/ops/attention.h"
-#include "core/ops/elementwise.h"
+#include "tests/bench/attention_problem.h"
 #include "tests/bench/masked_reference.h"
-#include "tests/bench/paired.h"
 
 namespace {
 
 using namespace zl;
-using zl::bench::Storage;
 
 struct Seconds {
   double forward, backward;
@@ -28,25 +23,35 @@ struct Seconds {
   double of_backward() const { return backward; }
 };
 
-struct SparseProblem {
-  AttentionShape shape;
+void read_once(const TensorView& of) {
+  constexpr std::int64_t kApart = 4;  // so that no sum waits for the one before
+  cpu::Vector<float> sums[kApart] = {};
+  const auto* from = reinterpret_cast<const float*>(of.data);
+  const std::int64_t vectors = of.bytes() / cpu::kVectorBytes;
+  for (std::int64_t i = 0; i + kApart <= vectors; i += kApart) {
+    for (std::int64_t k = 0; k < kApart; ++k) {
+      sums[k] += cpu::load_vector(from + (i + k) * cpu::kLanes<float>);
+    }
+  }
+  benchmark::DoNotOptimize(sums);
+}
+
+void write_once(const TensorView& to) {
+  alignas(cpu::kVectorBytes) const std::byte zeros[cpu::kVectorBytes] = {};
+  for (std::int64_t at = 0; at + cpu::kVectorBytes <= to.bytes(); at += cpu::kVectorBytes) {
+    cpu::stream_vector(to.data + at, zeros);
+  }
+  cpu::end_of_streams();
+}
+
+struct SparseProblem : zl::bench::AttentionProblem {
   BlockLayout layout;
   BlockTable table;
-  Storage qkv, out, lse, dout, dqkv, delta;
 
   SparseProblem(const AttentionShape& s, const SparseAttentionConfig& config, DType type)
-      : shape(s),
+      : AttentionProblem(s, type),
         layout(block_layouts(config, {.sequence = s.sequence, .heads = s.heads}).front()),
-        table(block_table(std::span(&layout, 1), true)),
-        qkv(type, Shape{s.rows(), s.qkv_width()}),
-        out(type, Shape{s.rows(), s.out_width()}),
-        lse(DType::f32, Shape{s.rows() * s.heads}),
-        dout(type, out.view.shape),
-        dqkv(type, qkv.view.shape),
-        delta(DType::f32, lse.view.shape) {
-    cpu::execute(RandomNormal{qkv.view, 1.0, {1, 0, 0}, 0}, {1});
-    cpu::execute(RandomNormal{dout.view, 1.0, {2, 0, 0}, 0}, {1});
-  }
+        table(block_table(std::span(&layout, 1), true)) {}
 
   AttentionMask mask() {
     const TensorView words{reinterpret_cast<std::byte*>(table.words.data()), DType::i32,
@@ -58,32 +63,25 @@ struct SparseProblem {
     const auto blocks = static_cast<double>(layout.rows.size());
     return static_cast<double>(layout.active()) / (blocks * (blocks + 1) / 2);
   }
-  AttentionBackward backward(const AttentionMask& seen) const {
-    const double scale = 1.0 / std::sqrt(static_cast<double>(shape.head_size));
-    return {dout.view,
-            out.view,
-            packed_qkv(qkv.view, shape),
-            lse.view,
-            packed_qkv(dqkv.view, shape),
-            delta.view,
-            shape,
-            scale,
-            {},
-            seen};
-  }
   Seconds step(const AttentionMask& seen) const {
-    const AttentionBackward op = backward(seen);
     const double begin = zl::bench::seconds(1);
-    cpu::execute(AttentionForward{op.qkv, op.out, op.lse, shape, op.scale, {}, seen}, {1});
+    cpu::execute(forward(seen), {1});
     const double middle = zl::bench::seconds(1);
-    cpu::execute(op, {1});
+    cpu::execute(backward(seen), {1});
     return {middle - begin, zl::bench::seconds(1) - middle};
+  }
+  // Seconds of a step that reads and writes once what each direction has to, and computes nothing.
+  double traffic() const {
+    const double begin = zl::bench::seconds(1);
+    read_once(qkv.view), write_once(out.view);
+    read_once(qkv.view), read_once(dout.view), read_once(out.view), write_once(dqkv.view);
+    return zl::bench::seconds(1) - begin;
   }
   // Whether a step gives what it should, over what was there before.
   bool is_right() {
     constexpr std::int64_t kRows = 9;
     const double most = qkv.view.dtype == DType::f32 ? 1e-4 : 3e-2;
-    for (const Storage* each : {&out, &lse, &dqkv}) {
+    for (const zl::bench::Storage* each : {&out, &lse, &dqkv}) {
       cpu::execute(Fill{each->view, std::numeric_limits<double>::quiet_NaN()}, {1});
     }
     step(mask());
@@ -109,15 +107,19 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
     SparseProblem p({1, sequence, 4, 4, 64}, config, type);
     if (!p.is_right()) return state.SkipWithError("wrong attention");
     std::vector<Seconds> sparse, dense;
+    std::vector<double> traffic;
     for (auto _ : state) {
       sparse.push_back(p.step(p.mask()));
       dense.push_back(p.step({}));
+      traffic.push_back(p.traffic());
       state.SetIterationTime(sparse.back().both());
     }
     const auto share = [&](Part part) { return median_of(sparse, part) / median_of(dense, part); };
     state.counters["density"] = p.density();
     state.counters["speedup"] = 1 / share(&Seconds::both);
     state.counters["over_density"] = share(&Seconds::both) / p.density();
+    state.counters["traffic_over_density"] =
+        zl::bench::median(traffic) / median_of(dense, &Seconds::both) / p.density();
     state.counters["forward_over_density"] = share(&Seconds::of_forward) / p.density();
     state.counters["backward_over_density"] = share(&Seconds::of_backward) / p.density();
   };

@@ -53,6 +53,26 @@ TEST(EncoderTexts, EvalSamplesAreSpreadOverThem) {
   }
 }
 
+TEST(EncoderTexts, ALabelHasALetter) {
+  const Home home;
+  const std::string data = home.file(
+      "texts.jsonl",
+      "{\"text\": \"king\", \"label\": \"old\"}\n{\"text\": \"lord\", \"label\": \"\"}\n");
+  const Output output = zerolab(home, classify(encoder(home), data));
+  EXPECT_EQ(output.code, 3) << output.err;
+  EXPECT_CONTAINS(output.err, "texts.jsonl:2: label: is empty");
+}
+
+TEST(EncoderTexts, EvalStrideIsOfDecodersOnly) {
+  const Home home;
+  const std::string data = home.file("texts.jsonl", "{\"text\": \"king\", \"label\": \"old\"}\n");
+  auto arguments = classify(encoder(home), data);
+  arguments.insert(arguments.end(), {"--eval-data", data, "--eval-stride", "4"});
+  const Output output = zerolab(home, arguments);
+  EXPECT_EQ(output.code, 3) << output.err;
+  EXPECT_CONTAINS(output.err, "run.eval_stride: bert_seqcls is an encoder");
+}
+
 // Verses are held out of the testaments: there is what to judge by. They are then missed, or read.
 TEST(EncoderTexts, TheTestamentsNeedNoEvalData) {
   const Home home;

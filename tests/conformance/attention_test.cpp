@@ -103,10 +103,15 @@ TEST_P(Attention, MasksThatHideNothingMoreGiveTheSameBits) {
   }
 }
 
-// Causal or not, blocks of any size.
+// Causal or not, blocks of any size; and gradients of more than a megabyte, which a backend may
+// write in another way.
 TEST_P(Attention, ADenseLayoutOfBlocksGivesTheBitsOfDenseAttention) {
-  for (const auto& [block, blocks] : {std::pair{16, 12}, std::pair{64, 3}, std::pair{48, 4}}) {
-    const AttentionShape shape{1, std::int64_t{block} * blocks, 4, 2, 64};
+  struct Form {
+    std::int64_t batch, block, blocks;
+  };
+  for (const auto& [batch, block, blocks] :
+       {Form{1, 16, 12}, {1, 64, 3}, {1, 48, 4}, {24, 16, 4}}) {
+    const AttentionShape shape{batch, block * blocks, 4, 2, 64};
     for (const bool causal : {true, false}) {
       const AttentionForward dense =
           make(shape, causal ? AttentionMask::causal() : AttentionMask::full());

@@ -9,7 +9,8 @@
 namespace zl::cpu {
 namespace {
 
-// The functions below are inlined by force: a call for every element is six times slower.
+// The functions below are inlined by force: a call for every element is six times slower, as
+// tests/bench/activation_bench.cpp would show.
 template <class A>
 struct ValueAndSlope {
   A value, slope;

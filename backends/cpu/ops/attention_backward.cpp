@@ -26,8 +26,8 @@ std::int64_t heads_together(const AttentionBackward& op, const ExecContext& cont
   return 1;
 }
 
-// What `together` kv heads from `kv_head` on read and write for the tile after the one at `first`,
-// and where its own keys' gradients go: part `part` of as many.
+// What `together` kv heads from `kv_head` on read for the tile after the one at `first`: part
+// `part` of as many.
 template <class T>
 void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
                 std::int64_t together, std::int64_t first, std::int64_t part, RowsAhead& ahead) {
@@ -46,9 +46,6 @@ void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv
   add(head_columns(op.qkv.v, kv_head, width), row, together * width);
   add(output_columns(op.dout, head, width), row, columns);
   add(output_columns(op.out, head, width), row, columns);
-  add(head_columns(op.dqkv.q, head, width), row, columns);
-  add(head_columns(op.dqkv.k, kv_head, width), row - kTile, together * width);
-  add(head_columns(op.dqkv.v, kv_head, width), row - kTile, together * width);
 }
 
 // A tile of queries of heads that are taken one after the other.

@@ -54,7 +54,8 @@ class BlockQueries {
     softmax_.clear();
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
-      load_keys(group);
+      load_granules<T>(op_.qkv, batch_ * op_.shape.key_count(), kv_head_, width_, padded_, group,
+                       keys_, values_);
       for (std::int64_t r = 0; r < queries_ / kGranule; ++r) add(group, r);
     });
     for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
@@ -104,17 +105,6 @@ class BlockQueries {
                  queries_, width_, padded_, static_cast<A>(op_.scale), rows);
     for (std::int64_t q = 0; q < queries_; q += kGranule) {
       transpose(rows + q * padded_, padded_, queries_t_ + q * width_, kGranule, kGranule, width_);
-    }
-  }
-
-  void load_keys(const BlockGroup& group) {
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      const std::int64_t row = batch_ * op_.shape.key_count() + group.key(i);
-      const std::int64_t at = i * kGranule * padded_;
-      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                   keys_ + at);
-      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                   values_ + at);
     }
   }
 

@@ -94,15 +94,13 @@ void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int
   }
 }
 
-// What a query of every head sees, as `arrays` arrays of rows of one head; and how much of it a
-// processor's cache is counted on to hold.
+// What a query of every head sees, as `arrays` arrays of rows of one head.
 template <class T>
 std::int64_t held_bytes(const AttentionMask& mask, const AttentionShape& shape,
                         std::int64_t arrays) {
   const auto row = shape.head_size * static_cast<std::int64_t>(sizeof(Arithmetic<T>));
   return mask.block_pairs / shape.sequence * arrays * row;
 }
-inline constexpr std::int64_t kCacheBytes = std::int64_t{1} << 20;
 
 // Calls f(tile) for each tile of keys of which no query after those of the tile at `first` sees
 // one.
@@ -121,6 +119,21 @@ void each_last_tile(const AttentionMask& mask, const AttentionShape& shape, std:
       if (tile != std::exchange(before, tile) && last * kGranule / kTile == first / kTile) f(tile);
     }
   });
+}
+
+// Keys and values of a group's granules, [granule][key][padded], of a sequence whose first row this
+// is.
+template <class T, class A>
+void load_granules(const QkvViews& qkv, std::int64_t first_row, std::int64_t kv_head,
+                   std::int64_t width, std::int64_t padded, const BlockGroup& group, A* keys,
+                   A* values) {
+  for (std::int64_t i = 0; i < group.count; ++i) {
+    const std::int64_t row = first_row + group.key(i), at = i * kGranule * padded;
+    load_rows<T>(head_columns(qkv.k, kv_head, width), row, kGranule, width, padded, A{1},
+                 keys + at);
+    load_rows<T>(head_columns(qkv.v, kv_head, width), row, kGranule, width, padded, A{1},
+                 values + at);
+  }
 }
 
 // Calls f(begin, end) for each run of indices below `count` for which seen(index).

@@ -35,12 +35,13 @@ class HeadGroup {
         padded_(round_up(width_, kTileColumns<A>)),
         tiles_(op, batch, kv_head, padded_) {
     tiles_.use(own.reserve(tiles_.elements()));
-    A* next = shared.reserve(kTile * (3 * padded_ + 2 * width_ + 3 * kKeys));
+    A* next = shared.reserve(kTile * (3 * padded_ + 2 * width_ + 3 * kKeys) + 2 * kKeys * padded_);
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     queries_ = take(kTile * padded_), dout_ = take(kTile * padded_);
     dqueries_ = take(kTile * padded_);
     queries_t_ = take(kTile * width_), dout_t_ = take(kTile * width_);
     scores_ = take(kTile * kKeys), dscores_ = take(kTile * kKeys), factors_ = take(kTile * kKeys);
+    keys_ = take(kKeys * padded_), values_ = take(kKeys * padded_);
   }
 
   // The part of a tile of queries, of all heads, in all gradients; tiles in ascending order.
@@ -60,9 +61,15 @@ class HeadGroup {
   void look_ahead(std::int64_t first) const {
     const std::int64_t head = kv_head_ * (op_.shape.heads / op_.shape.kv_heads);
     const std::int64_t next = first + kTile;
+    tiles_.look_ahead(ahead_);
     each_new_key(entries_of(op_.mask, op_.shape, head, first),
-                 entries_of(op_.mask, op_.shape, head, next), next,
-                 [&](std::int64_t key) { tiles_.look_ahead(key, kGranule, ahead_); });
+                 entries_of(op_.mask, op_.shape, head, next), next, [&](std::int64_t key) {
+                   for (const ColumnsView& each : {op_.qkv.k, op_.qkv.v}) {
+                     add_rows<T>(head_columns(each, kv_head_, width_), row_ + key, kGranule, width_,
+                                 ahead_);
+                   }
+                   tiles_.look_ahead(key, kGranule, ahead_);
+                 });
   }
 
  private:
@@ -87,8 +94,8 @@ class HeadGroup {
         add_tile(key, std::min(kTile, seen.end - key));
       }
     }
-    store_rows<T>(head_columns(op_.dqkv.q, head, width_), row_ + first, count_, width_, padded_,
-                  static_cast<A>(op_.scale), dqueries_);
+    store_gradients<T>(op_, head_columns(op_.dqkv.q, head, width_), row_ + first, count_, padded_,
+                       static_cast<A>(op_.scale), dqueries_);
   }
 
   void load_queries(std::int64_t head) {
@@ -179,6 +186,7 @@ class HeadGroup {
 
   // As add_tile, of the granules of a group.
   void add(const BlockGroup& group) {
+    load_granules<T>(op_.qkv, row_, kv_head_, width_, padded_, group, keys_, values_);
     const std::int64_t query_granules = round_up(count_, kGranule) / kGranule;
     for (std::int64_t i = 0; i < group.count; ++i) {
       const auto sees = [&](std::int64_t r) { return group.sees(i, r); };
@@ -194,10 +202,10 @@ class HeadGroup {
   void add_part(std::int64_t row, std::int64_t key, std::int64_t begin, std::int64_t end) {
     auto& place = tiles_.at(key / kTile);
     const std::int64_t offset = key % kTile * padded_, at = row * lanes_ + begin;
-    multiply_part<A>({place.keys + offset, padded_, 1}, kGranule, queries_t_ + begin, lanes_,
+    multiply_part<A>({keys_ + row * padded_, padded_, 1}, kGranule, queries_t_ + begin, lanes_,
                      width_, end - begin, scores_ + at, lanes_, false, ahead_);
-    multiply_part<A>({place.values + offset, padded_, 1}, kGranule, dout_t_ + begin, lanes_, width_,
-                     end - begin, dscores_ + at, lanes_, false, ahead_);
+    multiply_part<A>({values_ + row * padded_, padded_, 1}, kGranule, dout_t_ + begin, lanes_,
+                     width_, end - begin, dscores_ + at, lanes_, false, ahead_);
     if (op_.dropout.p > 0) {
       dropout_tile(op_.dropout, plane_, op_.shape, first_, count_, key, kGranule, lanes_,
                    factors_ + row * lanes_);
@@ -250,7 +258,7 @@ class HeadGroup {
       if (!group.sees(i, r)) continue;
       last = group.key(i);
       factors[count++] = {dscores_ + i * kGranule * lanes_ + r * kGranule,
-                          tiles_.at(last / kTile).keys + last % kTile * padded_};
+                          keys_ + i * kGranule * padded_};
     }
     if (count == 0) return;
     const unsigned bit = 1u << r;
@@ -272,6 +280,7 @@ class HeadGroup {
   A *queries_, *dout_, *dqueries_;                              // [kTile][padded]
   A *queries_t_, *dout_t_;                                      // [width][lanes]
   A *scores_, *dscores_, *factors_;                             // [key][query]
+  A *keys_, *values_;                                           // of a group of blocks
   unsigned fresh_ = 0;  // a bit for each granule of dqueries_ that nobody has written
   A lse_[kTile], delta_[kTile];
 };

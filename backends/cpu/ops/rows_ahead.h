@@ -22,7 +22,16 @@ class RowsAhead {
   }
   // `rows` pieces of `bytes`, each `stride` bytes behind the one before.
   void add(const void* first, std::int64_t rows, std::int64_t stride, std::int64_t bytes) {
-    if (rows > 0) runs_.push_back({static_cast<const std::byte*>(first), rows, stride, bytes});
+    const auto* from = static_cast<const std::byte*>(first);
+    if (rows <= 0) return;
+    if (!runs_.empty()) {  // which pieces go on from?
+      Run& last = runs_.back();
+      if (last.first + last.bytes == from && last.rows == rows && last.stride == stride) {
+        last.bytes += bytes;
+        return;
+      }
+    }
+    runs_.push_back({from, rows, stride, bytes});
   }
 
   // The next lines to ask for, side by side and at most so many; none where all were.

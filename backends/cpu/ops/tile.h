@@ -2,7 +2,10 @@
 // Ownership: Scratch owns its memory. Threads: pure functions of their arguments.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <new>
 
@@ -10,14 +13,27 @@
 
 namespace zl::cpu {
 
-// Grow-only array aligned to a cache line; keep one per thread so that ops need no allocation.
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+inline constexpr std::int64_t kLineBytes = 64;  // of the cache
+inline constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+
+// Grow-only array aligned to a cache line, in huge pages where it fills some and the system grants
+// them; keep one per thread so that ops need no allocation.
 template <class A>
 class Scratch {
  public:
   A* reserve(std::int64_t count) {
     if (count > capacity_) {
       data_.reset();
-      data_.reset(static_cast<A*>(::operator new (count * sizeof(A), std::align_val_t{64})));
+      const std::int64_t used = count * static_cast<std::int64_t>(sizeof(A));
+      const std::int64_t page = used < kHugePage ? kLineBytes : kHugePage;
+      const auto bytes = static_cast<std::size_t>(round_up(used, page));
+      data_.reset(static_cast<A*>(std::aligned_alloc(static_cast<std::size_t>(page), bytes)));
+      if (data_ == nullptr) throw std::bad_alloc();
+      if (page == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);
       capacity_ = count;
     }
     return data_.get();
@@ -25,17 +41,11 @@ class Scratch {
 
  private:
   struct Free {
-    void operator()(A* pointer) const { ::operator delete (pointer, std::align_val_t{64}); }
+    void operator()(A* pointer) const { std::free(pointer); }
   };
   std::unique_ptr<A, Free> data_;
   std::int64_t capacity_ = 0;
 };
-
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-inline constexpr std::int64_t kLineBytes = 64;  // of the cache
 
 // The left operand of a tile product: element (row, k) at data[row * row_stride + k * k_stride].
 template <class A>

@@ -42,6 +42,24 @@ inline void store_vector(A* target, Vector<A> value) {
   std::memcpy(target, &value, sizeof(value));
 }
 
+// kVectorBytes from `source` to `target`, both aligned to as many, past the caches where the
+// processor can: for what is not read soon again. Others may read it after end_of_streams().
+inline void stream_vector(void* target, const void* source) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(static_cast<__m512i*>(target), _mm512_load_si512(source));
+#elif defined(__AVX__)
+  _mm256_stream_si256(static_cast<__m256i*>(target),
+                      _mm256_load_si256(static_cast<const __m256i*>(source)));
+#else
+  std::memcpy(target, source, kVectorBytes);
+#endif
+}
+inline void end_of_streams() {
+#if defined(__AVX__)
+  _mm_sfence();
+#endif
+}
+
 template <class A>
 inline Vector<A> broadcast(A value) {
   return value - Vector<A>{};
