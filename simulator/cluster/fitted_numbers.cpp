@@ -21,6 +21,8 @@ const std::vector<FittedNumber>& fitted_numbers() {
       {"communication.intra", 0.5, 1},
       {"communication.inter", 0.3, 1},
       {"communication.adapters", 0.5, 8},
+      {"communication.connections", 1, 4},
+      {"communication.staged_copies", 1, 20},
       {"communication.collective_seconds", 1e-6, 3e-4},
       {"communication.overlap_loss", 0.02, 1}};
   return numbers;
@@ -38,6 +40,8 @@ double& number_of(Software& software, std::string_view key) {
   if (key == "communication.intra") return software.intra;
   if (key == "communication.inter") return software.inter;
   if (key == "communication.adapters") return software.kernels.adapters;
+  if (key == "communication.connections") return software.kernels.connections;
+  if (key == "communication.staged_copies") return software.kernels.staged_copies;
   if (key == "communication.collective_seconds") return software.collective_seconds;
   if (key == "communication.overlap_loss") return software.overlap_loss;
   throw Error(ErrorCode::invalid, "software: \"" + std::string(key) + "\" is not fitted");

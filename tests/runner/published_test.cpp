@@ -17,6 +17,7 @@
 #include "scenarios/published/record_published.h"
 #include "scenarios/published/validate.h"
 #include "scenarios/published/validate_tables.h"
+#include "simulator/cluster/fitted_numbers.h"
 
 namespace zl {
 namespace {
@@ -89,22 +90,33 @@ TEST(Published, MeasuredStepsAreAsNearAsTheTablesSay) {
   const Accuracy all = accuracy_of_kind(judged(), TimeKind::measured);
   EXPECT_GE(all.rows, 150);
   ASSERT_TRUE(all.left_out);
-  EXPECT_LE(all.left_out->mape, 0.08);
-  EXPECT_LE(std::abs(all.left_out->bias), 0.03);
-  EXPECT_LE(all.left_out->p95, 0.22);
+  EXPECT_LE(all.left_out->mape, 0.07);
+  EXPECT_LE(std::abs(all.left_out->bias), 0.02);
+  EXPECT_LE(all.left_out->p95, 0.18);
   EXPECT_GE(all.left_out->inside, 0.85);
   const Accuracy composed = accuracy_of_kind(judged(), TimeKind::composed);
   EXPECT_EQ(composed.rows, 90);
   EXPECT_LE(composed.mape, 0.15);
 }
 
-// What a profile claims comes from fits that left out a source, or where a GPU has one only, a
-// shape. Of the profiles whose runs are quickly priced.
-TEST(Published, BarsAreThoseOfWhatWasLeftOut) {
+// Refits of the profiles whose runs are quickly priced; what was fitted to many pipelines takes
+// minutes (zerolab calibrate --runs published --software megatron-deepspeed-2021).
+const SoftwareFit& refitted(const std::string& name) {
+  static std::map<std::string, SoftwareFit> fits;
+  if (const auto found = fits.find(name); found != fits.end()) return found->second;
   static const std::vector<PublishedRun> runs = catalog_published();
+  const sim::Software profile = load_software(name);
+  return fits[name] = fit_software(profile, runs, profile.fitted);
+}
+const std::vector<std::string> kQuicklyFitted = {"megatron-core", "deepspeed-2020",
+                                                 "deepspeed-zero3-2021", "deepspeed-zero3-2022"};
+
+// What a profile claims comes from fits that left out a source, or where a GPU has one only, a
+// shape.
+TEST(Published, BarsAreThoseOfWhatWasLeftOut) {
   for (const char* name : {"megatron-core", "deepspeed-2020"}) {
     const sim::Software profile = load_software(name);
-    const SoftwareFit fit = fit_software(profile, runs, profile.fitted);
+    const SoftwareFit& fit = refitted(name);
     EXPECT_FALSE(fit.bars.empty());
     for (const auto& [generation, bar] : fit.bars) {
       ASSERT_TRUE(profile.knows(generation)) << name;
@@ -119,6 +131,29 @@ TEST(Published, BarsAreThoseOfWhatWasLeftOut) {
       }
     }
     EXPECT_GE(inside / all, 0.85) << name;
+  }
+}
+
+// The catalogue's numbers, fitted and left out, are those that a fit finds today, as far as they
+// are rounded: a change of what is predicted, or of a row, shows until they are fitted again.
+TEST(Published, StoredNumbersAreThoseOfARefit) {
+  constexpr double kRounded = 0.006;
+  for (const std::string& name : kQuicklyFitted) {
+    sim::Software profile = load_software(name);
+    SoftwareFit fit = refitted(name);
+    for (const std::string& key : profile.fitted) {
+      const double stored = number_of(profile, key);
+      EXPECT_NEAR(number_of(fit.software, key) / stored, 1, kRounded) << name << " " << key;
+    }
+    EXPECT_EQ(fit.left_out.size(), profile.left_out.size()) << name;
+    for (const LeftOut& each : fit.left_out) {
+      ASSERT_TRUE(profile.left_out.contains(each.group)) << name << ": " << each.group;
+      const std::vector<double>& stored = profile.left_out.at(each.group);
+      for (std::size_t i = 0; i < stored.size(); ++i) {
+        EXPECT_NEAR(each.numbers[i] / stored[i], 1, kRounded)
+            << name << ", without " << each.group << ": " << profile.fitted[i];
+      }
+    }
   }
 }
 
@@ -265,9 +300,9 @@ TEST(Published, WhatNoRunSupportsHasAWideBar) {
   }
 }
 
-// What two predictions of one machine do not share: see sim::kOwnStepError. The runs with as many
-// ranks of one source, of software whose bars published runs support. Where the ranks are not
-// stated, as in Megatron's own tests, the runs differ in more than strategies do.
+// What two predictions of one machine do not share is sim::kOwnStepError: of runs that were left
+// out, those with as many ranks of one source, of software whose bars published runs support. Where
+// the ranks are not stated, as in Megatron's own tests, the runs differ in more than strategies do.
 TEST(Published, RunsOfOneMachineErrTogether) {
   std::map<std::string, std::vector<double>> groups;
   for (const Judged& each : judged()) {
@@ -277,7 +312,7 @@ TEST(Published, RunsOfOneMachineErrTogether) {
         load_software(each.run->software).knows(load_cluster(each.run->gpu).device.generation);
     if (!counts) continue;
     groups[each.run->source + each.run->software + each.run->row.at("n_gpus")].push_back(
-        std::log(each.measured / each.predicted));
+        std::log(each.measured / each.left_out));
   }
   double squares = 0, freedom = 0;
   for (const auto& [group, errors] : groups) {
@@ -288,8 +323,8 @@ TEST(Published, RunsOfOneMachineErrTogether) {
   }
   const double own = std::sqrt(squares / freedom);
   std::printf("own part of the errors: %.3f from %.0f differences\n", own, freedom);
-  EXPECT_GE(freedom, 10);
-  EXPECT_LE(own, sim::kOwnStepError + 0.005);
+  EXPECT_GE(freedom, 100);
+  EXPECT_NEAR(own, sim::kOwnStepError, 0.003);
 }
 
 }  // namespace
