@@ -27,7 +27,7 @@ inline constexpr double kUncalibratedStepError = 0.43;
 // Two predictions of one machine under one software err together; what is each one's own is less:
 // the standard deviation of ln(measured / predicted) around the mean of the published runs with as
 // many ranks of one source, whatever software; tests/runner/published_test.cpp.
-inline constexpr double kOwnStepError = 0.172;
+inline constexpr double kOwnStepError = 0.073;
 
 struct ClusterSpec {
   std::string name;

@@ -11,6 +11,7 @@ namespace zl::sim {
 const std::vector<FittedNumber>& fitted_numbers() {
   static const std::vector<FittedNumber> numbers = {
       {"kernels.gemm", 0.8, 1},
+      {"kernels.gemm_on.hopper", 0.6, 1},
       {"kernels.memory", 0.5, 1},
       {"kernels.reduction", 0.3, 1},
       {"kernels.attention.rate", 0.6, 1},
@@ -30,6 +31,9 @@ const std::vector<FittedNumber>& fitted_numbers() {
 
 double& number_of(Software& software, std::string_view key) {
   if (key == "kernels.gemm") return software.gemm;
+  if (key == "kernels.gemm_on.hopper") {  // as everywhere, where the profile does not say another
+    return software.gemm_on.try_emplace(Generation::hopper, software.gemm).first->second;
+  }
   if (key == "kernels.memory") return software.memory;
   if (key == "kernels.reduction") return software.kernels.reduction;
   if (key == "kernels.attention.rate") return software.kernels.attention_rate;
