@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 
 namespace zl::sim {
 
@@ -48,7 +49,11 @@ double& number_of(Software& software, std::string_view key) {
   if (key == "communication.staged_copies") return software.kernels.staged_copies;
   if (key == "communication.collective_seconds") return software.collective_seconds;
   if (key == "communication.overlap_loss") return software.overlap_loss;
-  throw Error(ErrorCode::invalid, "software: \"" + std::string(key) + "\" is not fitted");
+  std::vector<std::string> known;
+  for (const FittedNumber& each : fitted_numbers()) known.emplace_back(each.key);
+  throw Error(ErrorCode::invalid, "software: \"" + std::string(key) +
+                                      "\" is no number that is fitted; the nearest is \"" +
+                                      nearest(key, known) + "\". Known: " + join(known, ", "));
 }
 
 const FittedNumber& range_of(std::string_view key) {
