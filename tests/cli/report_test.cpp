@@ -252,6 +252,8 @@ TEST(ReportCommand, PublishedRunsStandBesideTheirPredictions) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1][0].text, "ours");
   EXPECT_EQ(number(rows, 1, "predicted"), run["predicted_seconds"]);
+  EXPECT_NEAR(number(rows, 1, "left out: error"), run["left_out_seconds"].get<double>() / 0.02 - 1,
+              1e-9);
   bool is_linked = false;
   for (const test::Element* link : page.all("a")) {
     is_linked = is_linked || link->attribute("href") == "https://example.org/a?b&c";
