@@ -10,9 +10,10 @@ void add_parts(std::span<const Judged> judged, Unit unit, const std::string& of,
                ReportSection& section) {
   if (judged.empty()) return;
   section.parts.push_back({.heading = of + ", by software and GPU",
-                           .text = headline(judged),
+                           .text = {},
                            .svg = {},
-                           .table = accuracy_table(accuracy_by_software(judged), false)});
+                           .table = accuracy_table(accuracy_by_software(judged), false),
+                           .code = headline(judged)});
   section.parts.push_back(
       {.heading = of + ", every run", .text = {}, .svg = {}, .table = judged_table(judged, unit)});
 }

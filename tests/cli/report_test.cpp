@@ -76,7 +76,7 @@ TEST(ReportCommand, PredictionsStandBesideTheFastest) {
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].back().text, "beside the fastest");
   EXPECT_EQ(rows[1].back().text, "fastest");
-  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.6");
+  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.8");
   EXPECT_CONTAINS(rows[2].back().text, "not decided");
 }
 
