@@ -91,7 +91,10 @@ struct PublishedPrediction {
   std::string software, gpu;
   bool is_memory = false;  // bytes of a device at its peak; else seconds of a step
   double measured = 0, predicted = 0, low = 0, high = 0;
-  std::string predicted_at = {};  // UTC, ISO 8601; of those that are read
+  double left_out = 0;                    // by a fit without the run's group; 0: not known
+  bool is_composed = false;               // of operators timed one by one
+  std::vector<double> measurements = {};  // all, of which `measured` is the median; empty: only it
+  std::string predicted_at = {};          // UTC, ISO 8601; of those that are read
 };
 
 // A run under way in some program.

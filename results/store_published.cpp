@@ -1,11 +1,30 @@
 // Published runs beside their predictions, as rows.
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
 #include "results/checked_row.h"
 #include "results/guarded.h"
 #include "results/store.h"
+#include "simulator/json/reading.h"
 
 namespace zl {
+namespace {
+
+std::vector<double> measurements_of(const CheckedRow& row) {
+  try {
+    std::vector<double> all;
+    for (const Json& each : parse_json(row.text("measurements"), "the list")) {
+      all.push_back(number_at(each, "a measurement"));
+    }
+    return all;
+  } catch (const Error& error) {
+    row.fail("measurements", error.what());
+  }
+}
+
+}  // namespace
 
 void Store::keep_published(std::span<const PublishedPrediction> predictions) {
   guarded(database_->getFilename(), [&] {
@@ -13,7 +32,8 @@ void Store::keep_published(std::span<const PublishedPrediction> predictions) {
     SQLite::Statement insert(
         *database_,
         "INSERT OR REPLACE INTO published (run, quantity, software, gpu, source, link, measured,"
-        " predicted, low, high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        " predicted, low, high, left_out, is_composed, measurements)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (const PublishedPrediction& each : predictions) {
       int at = 0;
       insert.bind(++at, each.run);
@@ -21,9 +41,12 @@ void Store::keep_published(std::span<const PublishedPrediction> predictions) {
       for (const std::string* text : {&each.software, &each.gpu, &each.source, &each.link}) {
         insert.bind(++at, *text);
       }
-      for (const double number : {each.measured, each.predicted, each.low, each.high}) {
+      for (const double number :
+           {each.measured, each.predicted, each.low, each.high, each.left_out}) {
         insert.bind(++at, number);
       }
+      insert.bind(++at, each.is_composed ? 1 : 0);
+      insert.bind(++at, to_text(Json(each.measurements), -1));
       insert.exec();
       insert.reset();
     }
@@ -51,6 +74,9 @@ std::vector<PublishedPrediction> Store::published() {
       each.predicted = row.number("predicted");
       each.low = row.number("low");
       each.high = row.number("high");
+      each.left_out = row.number("left_out");
+      each.is_composed = row.whole("is_composed") != 0;
+      each.measurements = measurements_of(row);
       each.predicted_at = row.text("predicted_at");
     }
     return all;

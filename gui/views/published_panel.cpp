@@ -138,7 +138,8 @@ void PublishedPanel::show_found() {
   for (const auto& [reason, count] : reasons(judged)) {
     why << tr("%1 (%2)").arg(QString::fromStdString(reason)).arg(count);
   }
-  state_->setText(tr("%1 of %2 runs are predicted.").arg(runs_->rowCount()).arg(judged.size()));
+  state_->setText(tr("%1 of %2 runs are predicted.").arg(runs_->rowCount()).arg(judged.size()) +
+                  "\n" + QString::fromStdString(headline(judged)).trimmed());
   state_->setToolTip(why.isEmpty() ? QString() : tr("The others: %1").arg(why.join("; ")));
 }
 

@@ -75,10 +75,13 @@ std::vector<CsvRow> read_csv(std::string_view text, const std::string& source,
   const std::vector<std::string> names = reader.record();
   for (const std::string& column : required) {
     if (std::ranges::find(names, column) != names.end()) continue;
-    reader.fail(1, "column \"" + column + "\" is missing; the nearest is \"" +
-                       shortened(nearest(column, names)) + "\". Needed: " + join(required, ", "));
+    const std::string near = nearest(column, names);
+    reader.fail(1, "column \"" + column + "\" is missing" +
+                       (near.empty() ? "" : "; the nearest is \"" + shortened(near) + "\"") +
+                       ". Needed: " + join(required, ", "));
   }
   std::vector<CsvRow> rows;
+  if (reader.at_end()) reader.fail(1, "no rows below the header");
   while (!reader.at_end()) {
     const int line = reader.line();
     std::vector<std::string> fields = reader.record();

@@ -31,7 +31,8 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
   const bool is_known =
       std::ranges::any_of(all, [](const Accuracy& each) { return each.left_out.has_value(); });
   if (is_known) {
-    for (const char* name : {"left out: mean error", "left out: bias", "left out: p95"}) {
+    for (const char* name :
+         {"left out: mean error", "left out: bias", "left out: p95", "left out: inside bar"}) {
       table.columns.push_back({name, Align::right, Unit::fraction});
     }
   }
@@ -48,7 +49,7 @@ Table accuracy_table(std::span<const Accuracy> all, bool with_source) {
                              each.inside};
     if (is_known) {
       const Errors errors = each.left_out.value_or(Errors());
-      for (const double error : {errors.mape, errors.bias, errors.p95}) {
+      for (const double error : {errors.mape, errors.bias, errors.p95, errors.inside}) {
         row.push_back(each.left_out ? Cell(error) : Cell());
       }
     }
@@ -113,6 +114,7 @@ Table judged_table(std::span<const Judged> judged, Unit unit) {
                {"measured", Align::right, unit},
                {"predicted", Align::right, unit},
                {"error", Align::right, Unit::fraction},
+               {"left out: error", Align::right, Unit::fraction},
                {"inside bar", Align::left},
                {"link", Align::left}},
               {}};
@@ -120,6 +122,7 @@ Table judged_table(std::span<const Judged> judged, Unit unit) {
     if (!each.is_predicted()) continue;
     table.rows.push_back({each.run->id, each.run->source, each.run->software, each.run->gpu,
                           std::ssize(each.every), each.measured, each.predicted, each.error(),
+                          each.left_out > 0 ? Cell(each.left_out / each.measured - 1) : Cell(),
                           std::string(each.is_inside() ? "yes" : "no"), each.run->link});
   }
   return table;

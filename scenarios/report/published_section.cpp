@@ -12,7 +12,8 @@ void add_parts(std::span<const Judged> judged, Unit unit, const std::string& of,
   section.parts.push_back({.heading = of + ", by software and GPU",
                            .text = {},
                            .svg = {},
-                           .table = accuracy_table(accuracy_by_software(judged), false)});
+                           .table = accuracy_table(accuracy_by_software(judged), false),
+                           .code = headline(judged)});
   section.parts.push_back(
       {.heading = of + ", every run", .text = {}, .svg = {}, .table = judged_table(judged, unit)});
 }
@@ -25,7 +26,8 @@ std::vector<PublishedPrediction> as_stored(std::span<const Judged> judged, bool 
     if (!each.is_predicted()) continue;
     const PublishedRun& run = *each.run;
     all.push_back({run.id, run.source, run.link, run.software, run.gpu, is_memory, each.measured,
-                   each.predicted, each.low, each.high});
+                   each.predicted, each.low, each.high, each.left_out,
+                   run.kind == TimeKind::composed, each.every});
   }
   return all;
 }
@@ -38,17 +40,20 @@ StoredValidation::StoredValidation(std::span<const PublishedPrediction> stored) 
     run.link = each.link;
     run.software = each.software;
     run.gpu = each.gpu;
+    run.kind = each.is_composed ? TimeKind::composed : TimeKind::measured;
   }
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const PublishedPrediction& each = stored[i];
     (each.is_memory ? bytes : times)
-        .push_back({.run = &runs[i],
-                    .measured = each.measured,
-                    .predicted = each.predicted,
-                    .low = each.low,
-                    .high = each.high,
-                    .why_not = {},
-                    .every = {each.measured}});
+        .push_back(
+            {.run = &runs[i],
+             .measured = each.measured,
+             .predicted = each.predicted,
+             .low = each.low,
+             .high = each.high,
+             .why_not = {},
+             .left_out = each.left_out,
+             .every = each.measurements.empty() ? std::vector{each.measured} : each.measurements});
   }
 }
 

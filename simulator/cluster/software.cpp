@@ -100,6 +100,10 @@ void read_communication(JsonObject object, Software& software) {
   }
   software.kernels.gather_copies = object.number("gather_copies", 0.0);
   software.kernels.scatter_copies = object.number("scatter_copies", 0.0);
+  software.kernels.staged_copies = object.number("staged_copies", 0.0);
+  if (object.find("connections") != nullptr) {
+    software.kernels.connections = object.positive("connections");
+  }
   software.kernels.adapters = object.number("adapters", 0.0);
   software.kernels.reduces_last = object.boolean("reduces_last", false);
   software.kernels.post_validates = object.boolean("post_validates", false);

@@ -42,6 +42,12 @@ struct SoftwareKernels {
   double message_host_seconds = -1;     // likewise an exchange of messages between stages
   // Bytes moved on the device for one byte of what is gathered and what is reduced and scattered.
   double gather_copies = 0, scatter_copies = 0;
+  // Bytes that pass the host's link for one byte of packed signs, where the library that sends them
+  // knows no devices.
+  double staged_copies = 0;
+  // Connections of a rank to others that an all-to-all between nodes is worth: where one connection
+  // is slower than the adapter, several are faster. A ring has one.
+  double connections = 1;
   // The host waits for the device after every exchange between stages.
   bool synchronizes_messages = false;
   // Of a node that a ring between nodes uses at most; 0: those of all its ranks.

@@ -34,7 +34,8 @@ double all_to_all_transfer(double bytes, const Placement& at, const ClusterSpec&
   const double chunk = bytes / std::max(1, at.ranks - 1);
   const double within = chunk * (at.per_node - 1) / cluster.intra.rate();
   if (at.nodes == 1) return within;
-  return std::max(within, chunk * (at.ranks - at.per_node) / cluster.inter.rate());
+  const double out = cluster.inter.rate() * cluster.device.software.connections;
+  return std::max(within, chunk * (at.ranks - at.per_node) / out);
 }
 
 // NCCL adds up in the switch from five devices and 2 MiB on (measured on eight H200).

@@ -75,16 +75,18 @@ std::int64_t CostModel::host_picoseconds(const TraceEvent& event) const {
   return static_cast<std::int64_t>(static_cast<double>(issue_) * software.ops[event.kind].kernels);
 }
 
-// What the software copies on the device, into and out of the buffers of a collective.
+// What the software copies on the device, into and out of the buffers of a collective; packed signs
+// through the host.
 double CostModel::copies_seconds(const TraceEvent& event) const {
   const SoftwareKernels& software = cluster_.device.software;
+  if (event.k < 2 || static_cast<Axis>(event.axis) == Axis::tensor) return 0;
+  const auto ranks = static_cast<double>(event.k);
+  const double whole = static_cast<double>(event.wire_bytes) * ranks / (ranks - 1);
+  if (event.dtype == DType::u8) return software.staged_copies * whole / cluster_.host.rate();
   const auto kind = static_cast<CollectiveKind>(event.kind);
   const double copies = kind == CollectiveKind::all_gather       ? software.gather_copies
                         : kind == CollectiveKind::reduce_scatter ? software.scatter_copies
                                                                  : 0;
-  if (copies == 0 || event.k < 2 || static_cast<Axis>(event.axis) == Axis::tensor) return 0;
-  const auto ranks = static_cast<double>(event.k);
-  const double whole = static_cast<double>(event.wire_bytes) * ranks / (ranks - 1);
   return copies * whole / (cluster_.device.memory_bandwidth * cluster_.device.memory_efficiency);
 }
 

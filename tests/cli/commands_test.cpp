@@ -149,7 +149,7 @@ TEST(Commands, CompareHasABarOfTheRatioOfTwoPredictions) {
     ASSERT_EQ(zerolab(home, arguments).code, 0);
   }
   const Output near = zerolab(home, {"compare", "1", "2"});
-  EXPECT_CONTAINS(near.out, "A step of b takes 1.01x, 0.6");
+  EXPECT_CONTAINS(near.out, "A step of b takes 1.01x, 0.8");
   EXPECT_CONTAINS(near.out, "not decided (9 times out of 10; errors that both share cancel).");
   const Json far = json_of(home, {"compare", "1", "3"})["comparisons"][0]["step_ratio"];
   EXPECT_EQ(far["decided"], far["low"] > 1);

@@ -76,7 +76,7 @@ TEST(ReportCommand, PredictionsStandBesideTheFastest) {
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].back().text, "beside the fastest");
   EXPECT_EQ(rows[1].back().text, "fastest");
-  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.6");
+  EXPECT_CONTAINS(rows[2].back().text, "1.01x, 0.8");
   EXPECT_CONTAINS(rows[2].back().text, "not decided");
 }
 
@@ -252,6 +252,8 @@ TEST(ReportCommand, PublishedRunsStandBesideTheirPredictions) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1][0].text, "ours");
   EXPECT_EQ(number(rows, 1, "predicted"), run["predicted_seconds"]);
+  EXPECT_NEAR(number(rows, 1, "left out: error"), run["left_out_seconds"].get<double>() / 0.02 - 1,
+              1e-9);
   bool is_linked = false;
   for (const test::Element* link : page.all("a")) {
     is_linked = is_linked || link->attribute("href") == "https://example.org/a?b&c";

@@ -152,7 +152,10 @@ TEST(TruthJourney, PublishedRunsHaveTheFiguresOfTheCommandLine) {
   ASSERT_GT(panel.runs().rowCount(), 0);
   expect_same(panel.runs(), judged_table(judged, Unit::seconds));
   expect_same(panel.accuracy(), accuracy_table(accuracy_by_software(judged), false));
-  EXPECT_TRUE(panel.state().endsWith("of 4 runs are predicted.")) << panel.state().toStdString();
+  EXPECT_TRUE(panel.state().contains("of 4 runs are predicted.")) << panel.state().toStdString();
+  const QString state = panel.state();
+  EXPECT_TRUE(state.contains("by fits without their group")) << state.toStdString();
+  const int panel_columns = panel.accuracy().columnCount();
   panel.quantity()->setCurrentIndex(1);
   const std::vector<Judged> held = judge_published_memory(bytes);
   expect_same(panel.runs(), judged_table(held, Unit::bytes));
@@ -163,6 +166,8 @@ TEST(TruthJourney, PublishedRunsHaveTheFiguresOfTheCommandLine) {
   ASSERT_TRUE(next.show_view("accuracy"));
   PublishedPanel& again = qobject_cast<AccuracyPage*>(next.view("accuracy"))->published();
   again.load();
+  EXPECT_EQ(again.state(), state) << "with what was left out, and every measurement";
+  EXPECT_EQ(again.accuracy().columnCount(), panel_columns);
   EXPECT_EQ(again.runs().rowCount(), std::ssize(judged_table(judged, Unit::seconds).rows));
   EXPECT_EQ(again.accuracy().rowCount(),
             std::ssize(accuracy_table(accuracy_by_software(judged), false).rows));

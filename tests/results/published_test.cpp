@@ -18,7 +18,10 @@ PublishedPrediction a_time() {
           .measured = 2.5,
           .predicted = 2.0,
           .low = 1.5,
-          .high = 3.0};
+          .high = 3.0,
+          .left_out = 1.75,
+          .is_composed = true,
+          .measurements = {2.25, 2.5, 3.0}};
 }
 
 TEST(Published, TheNewestPredictionOfEachRunStays) {
@@ -38,24 +41,33 @@ TEST(Published, TheNewestPredictionOfEachRunStays) {
   EXPECT_EQ(all[1].predicted, 2.25);
   EXPECT_EQ(all[1].link, time.link);
   EXPECT_EQ(all[1].high, 3.0);
+  EXPECT_EQ(all[1].left_out, 1.75);
+  EXPECT_TRUE(all[1].is_composed);
+  EXPECT_EQ(all[1].measurements, time.measurements);
   EXPECT_EQ(all[1].predicted_at.substr(0, 2), "20");
 }
 
+// Each statement damages a row in the column of that name.
 TEST(Published, ADamagedRowIsNamed) {
-  TempFolder folder;
-  const auto path = folder / "results.db";
   const PublishedPrediction time = a_time();
-  Store::open(path, Store::Mode::read_write).keep_published({&time, 1});
-  SQLite::Database raw(path.string(), SQLite::OPEN_READWRITE);
-  raw.exec("PRAGMA ignore_check_constraints = ON");
-  raw.exec("UPDATE published SET quantity = 'luck'");
-  Store store = Store::open(path, Store::Mode::read_only);
-  try {
-    store.published();
-    FAIL() << "read";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("table published"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("quantity"), std::string::npos) << error.what();
+  for (const auto& [column, value] : {std::pair{"quantity", "'luck'"},
+                                      {"measurements", "'[1, true]'"},
+                                      {"measurements", "'[1'"}}) {
+    TempFolder folder;
+    const auto path = folder / "results.db";
+    Store::open(path, Store::Mode::read_write).keep_published({&time, 1});
+    SQLite::Database raw(path.string(), SQLite::OPEN_READWRITE);
+    raw.exec("PRAGMA ignore_check_constraints = ON");
+    raw.exec(std::string("UPDATE published SET ") + column + " = " + value);
+    Store store = Store::open(path, Store::Mode::read_only);
+    try {
+      store.published();
+      ADD_FAILURE() << "read " << value;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("table published"), std::string::npos) << message;
+      EXPECT_NE(message.find(column), std::string::npos) << message;
+    }
   }
 }
 

@@ -162,6 +162,16 @@ TEST(FitSoftware, WithoutARunItSaysSo) {
   }
 }
 
+TEST(FitSoftware, AnUnknownNumberNamesTheNearest) {
+  try {
+    fit_software(load_software("torch-ddp"), runs_of("torch-ddp"), {"kernels.gemmm"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the nearest is \"kernels.gemm\""), std::string::npos)
+        << error.what();
+  }
+}
+
 // Faster than its FLOPs take at the peak of the data sheet: the row names another GPU than ran.
 TEST(FitSoftware, ARunFasterThanThePeakIsNoneOfThisGpu) {
   std::vector<PublishedRun> runs = runs_of("torch-ddp");

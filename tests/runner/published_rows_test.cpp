@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "scenarios/published/published_run.h"
 
 namespace zl {
@@ -68,6 +69,21 @@ TEST(PublishedRows, OneConfigurationIsItsMedian) {
   EXPECT_EQ(runs[0].value, 2);
   EXPECT_EQ(runs[0].values, (std::vector<double>{3, 1, 2}));
   EXPECT_EQ(runs[1].value, 7) << "the mean of the two in the middle";
+}
+
+TEST(PublishedRows, AFileWithoutRowsSaysSo) {
+  const auto message_of = [](const std::string& csv) -> std::string {
+    try {
+      read_published(csv, "runs.csv");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "read";
+  };
+  EXPECT_EQ(message_of("id,source,gpu,measured_quantity,value,unit,layers,hidden,heads,seq,n_gpus,"
+                       "micro_batch\n"),
+            "runs.csv:1: no rows below the header");
+  EXPECT_EQ(message_of("").find("runs.csv:1: column \"id\" is missing. Needed: id, source"), 0U);
 }
 
 TEST(PublishedRows, OptionsAreWholeWords) {

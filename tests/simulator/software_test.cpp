@@ -103,6 +103,41 @@ TEST(Software, LinksAreSlowerAndWhatIsGatheredIsCopied) {
               1e-6);
 }
 
+// Packed signs of 1-bit optimizers go through the host where their library knows no devices, every
+// byte of the whole vector so many times; what is gathered otherwise does not.
+TEST(Software, PackedSignsAreStagedInTheHostsMemory) {
+  Software software = parse_software(kText, "half.json");
+  software.kernels.gather_copies = 0;
+  const ClusterSpec direct = with_software(plain_cluster(4), software);
+  software.kernels.staged_copies = 3;
+  const ClusterSpec staged = with_software(plain_cluster(4), software);
+  TraceBuilder wire;
+  TraceEvent signs = wire.collective(kMain, CollectiveKind::all_to_all, 1'000'000, 4);
+  EXPECT_EQ(seconds_of(signs, staged), seconds_of(signs, direct)) << "floats";
+  signs.dtype = DType::u8;
+  const double whole = static_cast<double>(signs.wire_bytes) * 4 / 3;
+  EXPECT_NEAR(seconds_of(signs, staged) - seconds_of(signs, direct), 3 * whole / staged.host.rate(),
+              1e-9);
+}
+
+// Between nodes of two, where one connection of a rank is not all that its adapter has.
+TEST(Software, AnAllToAllHasSeveralConnections) {
+  Software software = parse_software(kText, "half.json");
+  software.kernels.gather_copies = 0;
+  ClusterSpec cluster = plain_cluster(4);
+  cluster.node_devices = 2;
+  const ClusterSpec one = with_software(cluster, software);
+  software.kernels.connections = 2;
+  const ClusterSpec two = with_software(cluster, software);
+  TraceBuilder wire;
+  const auto ratio = [&](CollectiveKind kind) {
+    const TraceEvent event = wire.collective(kMain, kind, 1'000'000'000, 4);
+    return seconds_of(event, one) / seconds_of(event, two);
+  };
+  EXPECT_NEAR(ratio(CollectiveKind::all_to_all), 2, 0.05);
+  EXPECT_EQ(ratio(CollectiveKind::all_gather), 1) << "a ring has one";
+}
+
 TEST(Software, TheHostIssuesOpsAndEndsStepsMoreSlowly) {
   TraceBuilder trace;
   for (int i = 0; i < 3; ++i) trace.op(kMain, 0.001);
