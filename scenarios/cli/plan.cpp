@@ -67,6 +67,7 @@ int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>&
     answer.cluster = request.scenario.cluster;
     answer.gpus = request.scenario.run.ranks;
     answer.board_watts = scenario_cluster(request.scenario).device.power_limit;
+    answer.gpu_hour_price = price_on(options, answer.cluster);
     answer.sequence_length = request.scenario.run.sequence_length;
     try {
       Plans plans = search(request);
@@ -77,7 +78,8 @@ int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>&
       answer.refusal = error.what();
     }
   }
-  print(render(answers_table(answers, bill), format));
+  print(format == Format::json ? pretty(answers_json(answers, bill))
+                               : fitted_text(answers_table(answers, bill), format));
   const bool any = std::ranges::any_of(answers, [](const auto& each) { return !!each.best; });
   return any ? 0 : static_cast<int>(ErrorCode::infeasible);
 }

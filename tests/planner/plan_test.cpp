@@ -151,6 +151,33 @@ TEST(Plan, RefusesABatchThatNoMeshDivides) {
   }
 }
 
+// What a request without any plan is refused with.
+std::string refusal(std::int64_t ranks, std::int64_t global_batch, const char* limits,
+                    const std::string& software = "zerolab") {
+  PlanRequest request = small_request(ranks, 4, global_batch);
+  request.scenario.run.software = software;
+  if (*limits != 0) request.limits = parse_limits(limits);
+  try {
+    find_plans(request);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Plan, NamesWhatStandsInTheWay) {
+  EXPECT_NE(refusal(8, 7, "tensor=1,pipeline=1").find("the nearest that can are 8"),
+            std::string::npos)
+      << refusal(8, 7, "tensor=1,pipeline=1");
+  EXPECT_NE(refusal(1024, 1, "").find("keep no more than 32 GPUs busy"), std::string::npos)
+      << refusal(1024, 1, "");
+  EXPECT_EQ(refusal(8, 64, "data=3").find("--constrain: leaves no mesh of 8 ranks"), 0U);
+  EXPECT_EQ(refusal(8, 64, "tensor=2", "deepspeed").find("--software deepspeed: "), 0U);
+  EXPECT_EQ(refusal(8, 64, "tensor=16"),
+            "--constrain tensor=16: leaves nothing; there is 1, 2, 4, 8");
+}
+
 TEST(PlanLimits, RefuseWhatTheyDoNotKnow) {
   for (const char* text :
        {"tensors=2", "tensor<2", "tensor=two", "schedule=1f2b", "recompute<=1"}) {
