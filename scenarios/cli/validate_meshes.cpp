@@ -23,6 +23,7 @@ PlanRequest request_of(const Scenario& scenario) {
   PlanRequest request;
   request.scenario = plan_scenario(Document::parse(canonical_json(scenario), scenario.name));
   request.global_batch = tokens_per_step(scenario, strategy) / scenario.run.sequence_length;
+  request.limits = parse_limits(strategy.offload.any() ? "" : "offload=none");
   return request;
 }
 
@@ -41,18 +42,18 @@ std::string strategy_text(const Strategy& strategy, std::int64_t ranks) {
 struct Question {
   const PublishedRun* run = nullptr;
   Scenario scenario;
-  double seconds = 0;     // as measured
+  double seconds = 0;     // of a token, as measured
   std::int64_t runs = 0;  // that ask it
 };
 
-std::string key_of(const Scenario& scenario) {
+// Whose batch is not stated, asks for the most tokens a second.
+std::string key_of(const PublishedRun& run, const Scenario& scenario) {
   Scenario alike = scenario;
   alike.name.clear();
   alike.strategies.resize(1);
   alike.strategies.front() = {};
   alike.run.micro_batch = alike.run.gradient_accumulation = 0;
-  return content_hash(alike) + " " +
-         std::to_string(tokens_per_step(scenario, scenario.strategies.front().strategy));
+  return content_hash(alike) + " " + run.row.at("global_batch");
 }
 
 bool is_large(const PublishedRun& run) {
@@ -71,14 +72,18 @@ std::vector<Question> questions_of(std::span<const PublishedRun> runs, const std
       ++why_not[expressed.why_not];
       continue;
     }
-    const auto [place, is_new] = places.try_emplace(key_of(*expressed.scenario), questions.size());
+    const Scenario& scenario = *expressed.scenario;
+    const auto tokens =
+        static_cast<double>(tokens_per_step(scenario, scenario.strategies.front().strategy));
+    const double seconds = expressed.seconds / tokens;
+    const auto [place, is_new] = places.try_emplace(key_of(run, scenario), questions.size());
     if (is_new) questions.emplace_back();
     Question& question = questions[place->second];
     ++question.runs;
-    if (!is_new && expressed.seconds >= question.seconds) continue;
+    if (!is_new && seconds >= question.seconds) continue;
     question.run = &run;
     question.scenario = std::move(*expressed.scenario);
-    question.seconds = expressed.seconds;
+    question.seconds = seconds;
   }
   return questions;
 }

@@ -69,18 +69,11 @@ std::string offload_of(const Strategy& strategy) {
   return strategy.offload.parameters == Tier::device ? "optimizer" : "all";
 }
 
-std::string text_of(const PlanLimit& limit) {
-  const char* relation = limit.relation == Relation::equal     ? "="
-                         : limit.relation == Relation::at_most ? "<="
-                                                               : ">=";
-  return limit.key + relation + limit.value;
-}
-
 [[noreturn]] void refuse_all(const PlanLimit& limit, const std::vector<std::string>& tried) {
   std::string text;
   for (const std::string& each : tried) text += (text.empty() ? "" : ", ") + each;
   throw Error(ErrorCode::invalid,
-              "--constrain " + text_of(limit) + ": leaves nothing; there is " + text);
+              "--constrain " + limits_text({limit}) + ": leaves nothing; there is " + text);
 }
 
 // Keeps what the limits of this key accept, by the text of each value.
@@ -112,6 +105,16 @@ PlanLimits parse_limits(std::string_view text) {
     begin = end + 1;
   }
   return limits;
+}
+
+std::string limits_text(const PlanLimits& limits) {
+  constexpr const char* kRelations[] = {"=", "<=", ">="};
+  std::string text;
+  for (const PlanLimit& each : limits) {
+    text += (text.empty() ? "" : ",") + each.key +
+            kRelations[static_cast<std::size_t>(each.relation)] + each.value;
+  }
+  return text;
 }
 
 void apply_limits(const PlanLimits& limits, sim::PlanSpace& space) {

@@ -13,16 +13,6 @@
 namespace zl {
 namespace {
 
-std::string limits_text(const PlanLimits& limits) {
-  constexpr const char* kRelations[] = {"=", "<=", ">="};
-  std::string text;
-  for (const PlanLimit& each : limits) {
-    text += (text.empty() ? "" : ",") + each.key +
-            kRelations[static_cast<std::size_t>(each.relation)] + each.value;
-  }
-  return text;
-}
-
 Table question_table(const PlanRequest& request, const RunResult& run) {
   const RunSettings& settings = request.scenario.run;
   Table table{{{"what", Align::left}, {"value", Align::left}},
@@ -48,8 +38,9 @@ std::string plan_text(const Plan& plan) {
       readable(run.step_time.median, Unit::seconds), readable(run.step_time_low, Unit::seconds),
       readable(run.step_time_high, Unit::seconds), run.tokens_per_second);
   if (run.device_capacity > 0) {
-    text += fmt::format(" A rank reserves {} of {}.", readable(run.reserved_device, Unit::bytes),
-                        readable(run.device_capacity, Unit::bytes));
+    text += fmt::format(" It takes {} of the {} of a device; fits: {}.",
+                        readable(bytes_that_must_fit(run), Unit::bytes),
+                        readable(run.device_capacity, Unit::bytes), name_of(fits(run)));
   }
   return text;
 }

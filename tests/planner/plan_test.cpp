@@ -128,6 +128,17 @@ TEST(Plan, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_TRUE(plans.best.empty());
   EXPECT_NE(plans.shortage.find("largest: "), std::string::npos) << plans.shortage;
   EXPECT_NE(plans.shortage.find("; a plan would fit "), std::string::npos) << plans.shortage;
+  EXPECT_EQ(plans.shortage.find("--constrain"), std::string::npos) << plans.shortage;
+}
+
+TEST(Plan, SaysThatTheLimitsLeaveNothingThatFits) {
+  PlanRequest request = small_request(8, 8, 32);
+  request.scenario.run.device_memory = std::int64_t{3} << 30;
+  request.limits = parse_limits("tensor=1,pipeline=1,zero=0,recompute=none");
+  const Plans plans = find_plans(request);
+  ASSERT_TRUE(plans.best.empty());
+  EXPECT_NE(plans.shortage.find("; a plan would fit without --constrain"), std::string::npos)
+      << plans.shortage;
 }
 
 // A batch that no mesh divides, and more devices than a model and its batch can use.
