@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kFewestRanks = 64;
 // Of the plans: what is not among them is explained.
 constexpr double kBestShare = 0.1;
+// Of the best plan's step: what is faster was not found, and is explained as well.
+constexpr double kAsGood = 0.99;
 
 PlanRequest request_of(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategies.front().strategy;

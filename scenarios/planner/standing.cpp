@@ -109,6 +109,14 @@ std::optional<double> share_below(double seconds, const std::vector<BoundedPlan>
   return static_cast<double>(faster) / static_cast<double>(all);
 }
 
+// Which a search does not vary.
+const char* reduced_text(const Strategy& strategy) {
+  return strategy.zero.overlap_comm ? "during the passes" : "after the passes";
+}
+const char* kept_text(const Strategy& strategy) {
+  return strategy.offload.activations ? "host" : "device";
+}
+
 // "recompute none instead of full, ZeRO 1 instead of 0".
 std::string differences(const Plan& best, const Plan& chosen) {
   const Strategy &a = best.strategy.strategy, &b = chosen.strategy.strategy;
@@ -123,6 +131,8 @@ std::string differences(const Plan& best, const Plan& chosen) {
   add("recompute ", recomputed_text(best), recomputed_text(chosen));
   add("ZeRO ", state_text(a), state_text(b));
   add("micro-batch ", std::to_string(a.micro_batch), std::to_string(b.micro_batch));
+  add("gradients reduced ", reduced_text(a), reduced_text(b));
+  add("kept activations on the ", kept_text(a), kept_text(b));
   return text.empty() ? "the same choices" : text;
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr double kAsFast = 0.0005;
 // Of the step, what is too short to tell.
 constexpr double kLeastTold = 0.001;
-constexpr std::size_t kFewestTold = 2, kMostTold = 4;
+constexpr std::size_t kFewestTold = 2;
 
 std::string percent(double share) {
   char text[32];
@@ -53,7 +53,7 @@ std::vector<SavedPart> telling_parts(const RunResult& a, const RunResult& b) {
                            [](const SavedPart& part) { return -std::abs(part.seconds); });
   double told = 0;
   std::size_t count = 0;
-  for (; count < std::min(parts.size(), kMostTold); ++count) {
+  for (; count < parts.size(); ++count) {
     if (count >= kFewestTold && told * all > 0) break;
     told += parts[count].seconds;
   }

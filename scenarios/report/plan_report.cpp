@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "results/cells.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/launch/launch.h"
 #include "scenarios/planner/why.h"
@@ -83,6 +84,22 @@ ReportSection launch_section(const PlanRequest& request, const Plan& plan) {
   return section;
 }
 
+// Sentences have a table of their own: the other one is as wide as a page.
+Table without_reasons(Table table) {
+  table.columns.pop_back();
+  for (std::vector<Cell>& row : table.rows) row.pop_back();
+  return table;
+}
+
+Table reasons_table(const std::vector<Plan>& plans) {
+  Table table{{{"plan"}, {"strategy", Align::left}, {"beside the next", Align::left}}, {}};
+  for (const Plan& plan : plans) {
+    table.rows.push_back({static_cast<std::int64_t>(table.rows.size() + 1),
+                          plan.strategy.strategy.name, known_text(plan.why)});
+  }
+  return table;
+}
+
 }  // namespace
 
 ReportPage plan_report(const PlanRequest& request, const Plans& plans, const TrainingBill& bill,
@@ -90,17 +107,17 @@ ReportPage plan_report(const PlanRequest& request, const Plans& plans, const Tra
   ReportScenario scenario = as_scenario(request, plans);
   scenario.steps = {last_step(request.scenario, replay(request.scenario, plan.strategy))};
   ReportPage page{"Plan: " + scenario.name, counts_line(plans), {}};
-  page.sections = {
-      {"The plan", {{"", plan_text(plan), "", question_table(request, plan.result)}}},
-      {"The plans",
-       {{"", "The best of those that were recorded in full, and why each is better than the next.",
-         "", plan_table(plans.best, bill)},
-        {"Memory and throughput", "None of these is better in both.", "",
-         plan_table(plans.frontier, bill)}}},
-      launch_section(request, plan),
-      memory_section(scenario),
-      step_time_section(scenario),
-      timeline_section(scenario)};
+  page.sections = {{"The plan", {{"", plan_text(plan), "", question_table(request, plan.result)}}},
+                   {"The plans",
+                    {{"", "The best of those that were recorded in full.", "",
+                      without_reasons(plan_table(plans.best, bill))},
+                     {"Why in this order", "", "", reasons_table(plans.best)},
+                     {"Memory and throughput", "None of these is better in both.", "",
+                      without_reasons(plan_table(plans.frontier, bill))}}},
+                   launch_section(request, plan),
+                   memory_section(scenario),
+                   step_time_section(scenario),
+                   timeline_section(scenario)};
   return page;
 }
 

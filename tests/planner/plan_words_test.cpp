@@ -55,6 +55,18 @@ TEST(WhyBetter, NamesEnoughPartsToExplainTheDifference) {
             "compute");
 }
 
+TEST(WhyBetter, NamesAsManyPartsAsItTakes) {
+  Plan fast = plan_of(10, kGiB), slow = plan_of(10.1, kGiB);
+  fast.result.time = {.compute = 6, .exposed_communication = 2.5, .bubble = 1.2, .optimizer = 0.3};
+  slow.result.time = {
+      .compute = 6.4, .exposed_communication = 2.95, .bubble = 0.2, .optimizer = 0.55};
+  fast.result.time.exposed_tensor = 1;
+  slow.result.time.exposed_tensor = 1.15;
+  EXPECT_EQ(why_better(fast, slow),
+            "1.0 % faster: 400.000 ms less compute, 300.000 ms less data communication, 250.000 ms "
+            "less optimizer, 150.000 ms less tensor communication, 1.000 s more bubble");
+}
+
 TEST(WhyBetter, CountsTheOptimizerAndTheHost) {
   Plan fast = plan_of(10, kGiB), slow = plan_of(14, kGiB);
   fast.result.time.compute = slow.result.time.compute = 9;
