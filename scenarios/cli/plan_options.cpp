@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "scenarios/files/defaults.h"
 #include "scenarios/launch/launch.h"
 #include "scenarios/planner/grid.h"
 #include "scenarios/planner/plan_words.h"
@@ -35,12 +34,6 @@ std::vector<std::int64_t> numbers_of_gpus(const std::string& text) {
   for (std::int64_t gpus = first; gpus < last; gpus *= 2) all.push_back(gpus);
   all.push_back(last);
   return all;
-}
-
-// "256xh100" -> "h100".
-std::string device_of(const std::string& cluster) {
-  if (devices_in_name(cluster) == 0) return cluster;
-  return cluster.substr(cluster.find('x') + 1);
 }
 
 // One for each of --clusters, or one for all.
@@ -122,7 +115,7 @@ std::vector<ScenarioOverrides> variants(const PlanOptions& options) {
     if (!into.cluster) {
       throw Error(ErrorCode::usage, "--gpus: of which kind? Add --cluster, such as h100");
     }
-    into.cluster = std::to_string(gpus[i]) + "x" + device_of(*into.cluster);
+    into.cluster = std::to_string(gpus[i]) + "x" + kind_of_gpus(*into.cluster);
   });
   return all;
 }
@@ -143,7 +136,7 @@ double price_on(const PlanOptions& options, const std::string& cluster) {
   if (prices.size() == 1) return prices.front();
   const std::vector<std::string> clusters = listed_values(options.clusters);
   for (std::size_t i = 0; i < prices.size(); ++i) {
-    if (device_of(clusters[i]) == device_of(cluster)) return prices[i];
+    if (kind_of_gpus(clusters[i]) == kind_of_gpus(cluster)) return prices[i];
   }
   return prices.front();
 }

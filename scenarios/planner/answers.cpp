@@ -21,12 +21,6 @@ void mark(Marks& marks, std::size_t place, const char* what) {
   marks[place] += (marks[place].empty() ? "" : ", ") + std::string(what);
 }
 
-// "256xh100" -> "h100".
-std::string kind_of(const PlanAnswer& answer) {
-  if (devices_in_name(answer.cluster) == 0) return answer.cluster;
-  return answer.cluster.substr(answer.cluster.find('x') + 1);
-}
-
 double each_gpu(const PlanAnswer& answer) {
   return answer.best->result.tokens_per_second / static_cast<double>(answer.gpus);
 }
@@ -68,8 +62,9 @@ double price_of(const PlanAnswer& answer, const TrainingBill& bill) {
 
 void mark_kinds(const std::vector<PlanAnswer>& answers, const Places& places,
                 const TrainingBill& bill, Marks& marks) {
-  const std::string first = kind_of(answers[places.front()]);
-  if (std::ranges::all_of(places, [&](std::size_t i) { return kind_of(answers[i]) == first; })) {
+  const std::string first = kind_of_gpus(answers[places.front()].cluster);
+  if (std::ranges::all_of(
+          places, [&](std::size_t i) { return kind_of_gpus(answers[i].cluster) == first; })) {
     return;
   }
   const std::size_t least = *std::ranges::min_element(
@@ -82,7 +77,7 @@ Marks marks_of(const std::vector<PlanAnswer>& answers, const TrainingBill& bill)
   Marks marks(answers.size());
   using OfKind = std::pair<std::int64_t, std::string>;
   const auto kinds = grouped<OfKind>(answers, [](const PlanAnswer& answer) {
-    return OfKind(answer.sequence_length, kind_of(answer));
+    return OfKind(answer.sequence_length, kind_of_gpus(answer.cluster));
   });
   for (const auto& each : kinds) mark_numbers(answers, each.second, marks);
   const auto lengths = grouped<std::int64_t>(
@@ -92,6 +87,11 @@ Marks marks_of(const std::vector<PlanAnswer>& answers, const TrainingBill& bill)
 }
 
 }  // namespace
+
+std::string kind_of_gpus(const std::string& cluster) {
+  if (devices_in_name(cluster) == 0) return cluster;
+  return cluster.substr(cluster.find('x') + 1);
+}
 
 Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
   Table table{{{"cluster", Align::left},

@@ -10,6 +10,9 @@
 
 namespace zl {
 
+// Of a cluster, whatever their number: "256xh100" -> "h100".
+std::string kind_of_gpus(const std::string& cluster);
+
 struct PlanAnswer {
   std::string cluster;
   std::int64_t gpus = 0, sequence_length = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/nearest.h"
 #include "scenarios/planner/plan_search.h"
 
 namespace zl {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "core/base/text.h"
 #include "scenarios/files/strategy_json.h"
 
@@ -70,10 +71,8 @@ std::string offload_of(const Strategy& strategy) {
 }
 
 [[noreturn]] void refuse_all(const PlanLimit& limit, const std::vector<std::string>& tried) {
-  std::string text;
-  for (const std::string& each : tried) text += (text.empty() ? "" : ", ") + each;
-  throw Error(ErrorCode::invalid,
-              "--constrain " + limits_text({limit}) + ": leaves nothing; there is " + text);
+  throw Error(ErrorCode::invalid, "--constrain " + limits_text({limit}) +
+                                      ": leaves nothing; there is " + join(tried, ", "));
 }
 
 // Keeps what the limits of this key accept, by the text of each value.

@@ -44,8 +44,8 @@ std::string first_conflict(const PlanRequest& request, const sim::PlanSpace& spa
     const sim::PlanPoint point = space.at(i);
     const auto division = space.division(point);
     if (!division || !is_within(request.limits, space, point, *division)) continue;
-    const std::string why = sim::conflict_of(request.scenario.model, space.strategy(point),
-                                             space.ranks, request.scenario.run.sequence_length);
+    std::string why = sim::conflict_of(request.scenario.model, space.strategy(point), space.ranks,
+                                       request.scenario.run.sequence_length);
     if (!why.empty()) return why;
   }
   return "";

@@ -58,8 +58,8 @@ std::vector<SavedPart> telling_parts(const RunResult& a, const RunResult& b) {
     told += parts[count].seconds;
   }
   parts.resize(count);
-  std::ranges::stable_partition(parts,
-                                [all](const SavedPart& part) { return part.seconds * all > 0; });
+  std::stable_partition(parts.begin(), parts.end(),
+                        [all](const SavedPart& part) { return part.seconds * all > 0; });
   return parts;
 }
 
