@@ -61,6 +61,9 @@ TEST(LearningRates, OfTorchtitanAreSchedules) {
   EXPECT_EQ(cosine.kind, ScheduleKind::warmup_cosine_lr);
   EXPECT_EQ(cosine.total_num_steps, 300);
   EXPECT_DOUBLE_EQ(cosine.cos_min_ratio, 0.1);
+  const ScheduleConfig older =
+      read("[lr_scheduler]\ndecay_type = \"cosine\"\nlr_min = 0.2\ntotal_steps = 300\n");
+  EXPECT_DOUBLE_EQ(older.cos_min_ratio, 0.2) << "the name of release 0.1";
   EXPECT_EQ(read("[lr_scheduler]\ndecay_ratio = 0.5\n").kind, ScheduleKind::constant)
       << "a level part first";
 }
@@ -114,6 +117,8 @@ TEST(LearningRates, ComeBackFromAScript) {
     const ImportedStrategy again =
         import_torchtitan(toml, "c.toml", {.model = &facts.model, .infer_ranks = true});
     EXPECT_TRUE(again.strategy.schedule == strategy.schedule) << toml;
+    // Release 0.1 passes over min_lr_factor.
+    EXPECT_EQ(toml.find("0.1 where") == std::string::npos, rates.last > 0) << toml;
   }
   const std::string python = write_launch(LaunchSoftware::torchtitan_python, strategy, llama).text;
   EXPECT_NE(python.find("config.training.steps = 400\n"), std::string::npos) << python;
