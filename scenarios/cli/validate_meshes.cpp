@@ -100,14 +100,15 @@ std::vector<Cell> row_of(const Question& question) {
     const PlanField field = plan_field(request_of(scenario));
     const Standing standing = standing_of(field, scenario, own);
     row.insert(row.end(),
-               {standing.chosen.result.step_time.median, std::string(standing.fits ? "yes" : "no"),
+               {standing.chosen.result.step_time.median, std::string(name_of(standing.fits)),
                 strategy_text(field.best.strategy.strategy, ranks),
                 field.best.result.step_time.median, standing.of_best, standing.share_faster});
-    row.push_back(standing.share_faster > kBestShare ? Cell(standing_text(field, standing))
-                                                     : Cell());
+    row.emplace_back(static_cast<std::int64_t>(field.others.size()));
+    const bool explains = standing.share_faster > kBestShare || standing.of_best < kAsGood;
+    row.push_back(explains ? Cell(standing_text(field, standing)) : Cell());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::infeasible && error.code() != ErrorCode::invalid) throw;
-    row.insert(row.end(), {Cell(), Cell(), Cell(), Cell(), Cell(), Cell()});
+    row.insert(row.end(), {Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell()});
     row.emplace_back(std::string(error.what()));
   }
   return row;
@@ -128,6 +129,7 @@ JudgedMeshes judged_meshes(std::span<const PublishedRun> runs, const std::string
                  {"its step", Align::right, Unit::seconds},
                  {"times the best"},
                  {"plans faster", Align::right, Unit::fraction},
+                 {"of plans"},
                  {"why", Align::left, Unit::none, true}},
                 {}};
   out.not_judged = {{{"not judged because", Align::left}, {"runs"}}, {}};

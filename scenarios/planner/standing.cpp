@@ -164,10 +164,10 @@ Standing standing_of(const PlanField& field, const Scenario& scenario,
   const std::int64_t budget = memory_budget(scenario, cluster);
   Standing out;
   out.chosen = unlimited_plan(scenario, cluster, budget, strategy);
-  out.fits = fits(out.chosen.result) != Fits::no &&
-             (budget == 0 || out.chosen.result.software_held.is_known() ||
-              bytes_that_must_fit(out.chosen.result) <= budget);
-  out.of_best = out.chosen.result.step_time.median / field.best.result.step_time.median;
+  const RunResult& run = out.chosen.result;
+  const bool is_larger = budget > 0 && bytes_that_must_fit(run) > budget;
+  out.fits = is_larger && !run.software_held.is_known() ? Fits::no : fits(run);
+  out.of_best = run.step_time.median / field.best.result.step_time.median;
   const Strategy& own = strategy.strategy;
   const double least = Bounded(scenario, space_of(own, scenario.run.ranks)).seconds();
   out.share_faster =

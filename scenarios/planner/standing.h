@@ -28,7 +28,7 @@ PlanField plan_field(PlanRequest request);
 
 struct Standing {
   Plan chosen;  // recorded without limits of memory, and priced
-  bool fits = false;
+  Fits fits = Fits::no;
   double of_best = 0;       // its step over that of the best plan
   double share_faster = 0;  // of the field's others, each by the least that a step takes
   // Likewise of those that recompute and cut sequences as it does; nothing: there are none.

@@ -24,7 +24,7 @@ TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
   EXPECT_GT(field.others.size(), 100U);
   const Standing first = standing_of(field, request().scenario, field.best.strategy);
   EXPECT_NEAR(first.of_best, 1, 0.001);
-  EXPECT_TRUE(first.fits);
+  EXPECT_NE(first.fits, Fits::no);
   EXPECT_LT(first.share_faster, 0.01);
 
   PlanRequest poor = request();
