@@ -25,8 +25,8 @@
 namespace zl::cli {
 namespace {
 
-// Of which one surely fits, as a rule.
-constexpr std::size_t kPlansOfAnswer = 4;
+// As many as one question shows: of so many one surely fits, as a rule.
+constexpr std::size_t kPlansOfAnswer = 10;
 
 PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& overrides) {
   PlanRequest request;
