@@ -46,10 +46,12 @@ auto place_of(PlanGoal goal, const Plan& plan) {
                     goal == PlanGoal::memory ? plan.result.step_time.median : 0.0);
 }
 
-// Those that equal the best come first; in front of them, of those that surely fit, the simplest.
+// Those that equal the best come first, of them what surely fits, and of that the simplest.
 void mark_equals(PlanGoal goal, std::size_t top, Plans& plans) {
   const RunResult& best = plans.best.front().result;
   for (Plan& plan : plans.best) plan.equals_best = is_as_good(goal, best, plan.result);
+  std::stable_partition(plans.best.begin(), plans.best.end(),
+                        [](const Plan& plan) { return plan.equals_best && surely_fits(plan); });
   const std::size_t shown = std::min(plans.best.size(), top);
   const auto end = plans.best.begin() + static_cast<std::ptrdiff_t>(shown);
   const auto others = std::stable_partition(plans.best.begin(), end,
