@@ -18,14 +18,14 @@ std::vector<const Plan*> shown_plans(const Plans& plans) {
 
 ScatterData plan_points(const Plans& plans) {
   ScatterData data;
-  data.x_name = QObject::tr("device memory that a rank reserves");
+  data.x_name = QObject::tr("memory that a plan takes of a device");
   data.y_name = QObject::tr("tokens/s");
   data.x_unit = Unit::bytes;
   for (const Plan* plan : shown_plans(plans)) {
     const RunResult& run = plan->result;
     if (run.device_capacity > 0) data.x_limit = static_cast<double>(run.device_capacity);
     ScatterPoint point{QString::fromStdString(plan->strategy.strategy.name),
-                       static_cast<double>(run.reserved_device), run.tokens_per_second};
+                       static_cast<double>(bytes_that_must_fit(run)), run.tokens_per_second};
     if (run.step_time_low > 0) {
       const double tokens = run.tokens_per_second * run.step_time.median;
       point.low = tokens / run.step_time_high;

@@ -85,7 +85,9 @@ QWidget* PlanPage::make_question() {
   connect(start_, &QPushButton::clicked, this, &PlanPage::start);
   for (QLineEdit* line : {batch_, limits_}) {
     connect(line, &QLineEdit::returnPressed, this, &PlanPage::start);
+    connect(line, &QLineEdit::textChanged, this, &PlanPage::compare_questions);
   }
+  connect(goal_, &QComboBox::currentTextChanged, this, &PlanPage::compare_questions);
   return question;
 }
 
@@ -143,15 +145,23 @@ std::int64_t PlanPage::scenario_batch() const {
          study->scenario.run.sequence_length;
 }
 
+// 0: no number.
+std::int64_t PlanPage::typed_batch() const {
+  const QString typed = batch_->text().trimmed();
+  return typed.isEmpty() ? scenario_batch() : typed.toLongLong();
+}
+
 QString PlanPage::limits_text() const { return limits_->text().remove(' '); }
+
+QStringList PlanPage::fields() const {
+  return {QString::number(typed_batch()), goal_->currentText(), limits_text()};
+}
 
 PlanRequest PlanPage::request() const {
   PlanRequest request;
-  bool is_number = true;
-  const QString typed = batch_->text().trimmed();
-  request.global_batch = typed.isEmpty() ? scenario_batch() : typed.toLongLong(&is_number);
-  if (!is_number || request.global_batch < 1) {
-    throw Error(ErrorCode::usage, "Sequences a step: \"" + typed.toStdString() +
+  request.global_batch = typed_batch();
+  if (request.global_batch < 1) {
+    throw Error(ErrorCode::usage, "Sequences a step: \"" + batch_->text().trimmed().toStdString() +
                                       "\" is no whole number from 1; write 1024");
   }
   request.scenario = plan_scenario(session_.document());
@@ -171,12 +181,14 @@ void PlanPage::start() {
   try {
     PlanRequest asked = request();
     asked_ = session_.document();
+    asked_fields_ = fields();
     command_ = QString::fromStdString(
         plan_command_line(asked_, asked.global_batch, asked.goal, limits_text().toStdString()));
     plans_.reset();
     added_.clear();
     plot_->set_data({});
     table_->set_table({});
+    compare_questions();
     show_state(tr("Searching…"));
     request_ = asked;
     finder_->start(std::move(asked));
@@ -219,7 +231,22 @@ void PlanPage::compare_scenarios() {
     finder_->cancel();
     show_state(tr("The scenario has changed since: find its plans."));
   }
+  compare_questions();
   show_buttons();
+}
+
+bool PlanPage::dimmed() const {
+  return plans_ && (asked_fields_ != fields() || !asks_the_same(asked_, session_.document()));
+}
+
+// What was found stays, dimmed, until its question is asked again or another is answered.
+void PlanPage::compare_questions() {
+  plot_->set_stale(dimmed());
+  QPalette colors = palette();
+  if (dimmed()) {
+    colors.setColor(QPalette::Text, colors.color(QPalette::Disabled, QPalette::Text));
+  }
+  view_->setPalette(colors);
 }
 
 void PlanPage::show_buttons() {

@@ -3,6 +3,7 @@
 // Ownership: owns the search; refers to the session. Threads: GUI thread.
 #pragma once
 
+#include <QStringList>
 #include <QWidget>
 #include <memory>
 
@@ -34,6 +35,8 @@ class PlanPage : public QWidget {
   ScatterPlot* plot() const { return plot_; }
   QString state() const;
   bool running() const { return finder_->running(); }
+  // The plans answer another question than the one that is shown.
+  bool dimmed() const;
   // Searches with what the fields say of the scenario as it is now; again: stops.
   void start();
   // Runs the event loop until the search is over: for screenshots.
@@ -56,6 +59,7 @@ class PlanPage : public QWidget {
   QWidget* make_answer();
   void follow_finder();
   PlanRequest request() const;
+  std::int64_t typed_batch() const;
   QString limits_text() const;
   void take(std::shared_ptr<const Plans> plans, bool is_all);
   QWidget* make_exports();
@@ -63,12 +67,15 @@ class PlanPage : public QWidget {
   void show_state(const QString& text);
   void show_buttons();
   void compare_scenarios();
+  void compare_questions();
+  QStringList fields() const;
   std::int64_t scenario_batch() const;
 
   Session& session_;
   PlanFinder* finder_;
   std::shared_ptr<const Plans> plans_;
-  Document asked_;  // the scenario of the plans
+  Document asked_;            // the scenario of the plans
+  QStringList asked_fields_;  // what the fields said
   PlanRequest request_;
   QString command_;
   std::string added_;  // the plan of which the state says that it is in the scenario

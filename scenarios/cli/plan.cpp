@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -23,6 +24,9 @@
 
 namespace zl::cli {
 namespace {
+
+// As many as one question shows: of so many one surely fits, as a rule.
+constexpr std::size_t kPlansOfAnswer = 10;
 
 PlanRequest plan_request(const PlanOptions& options, const ScenarioOverrides& overrides) {
   PlanRequest request;
@@ -56,35 +60,39 @@ Plans search(const PlanRequest& request) {
   return plans;
 }
 
+// Of those that surely fit, where there are any.
+const Plan& fastest(const std::vector<Plan>& plans) {
+  return *std::ranges::min_element(plans, {}, [](const Plan& plan) {
+    return std::pair(fits(plan.result) != Fits::yes, plan.result.step_time.median);
+  });
+}
+
 // Several answers: of each its best plan.
 int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>& all,
                const TrainingBill& bill, Format format) {
   std::vector<PlanAnswer> answers;
   for (const ScenarioOverrides& each : all) {
     PlanRequest request = plan_request(options, each);
-    request.top = 1;
+    request.top = kPlansOfAnswer;
     PlanAnswer& answer = answers.emplace_back();
     answer.cluster = request.scenario.cluster;
     answer.gpus = request.scenario.run.ranks;
     answer.board_watts = scenario_cluster(request.scenario).device.power_limit;
+    answer.gpu_hour_price = price_on(options, answer.cluster);
     answer.sequence_length = request.scenario.run.sequence_length;
     try {
       Plans plans = search(request);
       answer.refusal = plans.shortage;
-      if (!plans.best.empty()) answer.best = std::move(plans.best.front());
+      if (!plans.best.empty()) answer.best = fastest(plans.best);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid) throw;
       answer.refusal = error.what();
     }
   }
-  print(render(answers_table(answers, bill), format));
+  print(format == Format::json ? pretty(answers_json(answers, bill))
+                               : fitted_text(answers_table(answers, bill), format));
   const bool any = std::ranges::any_of(answers, [](const auto& each) { return !!each.best; });
   return any ? 0 : static_cast<int>(ErrorCode::infeasible);
-}
-
-const Plan& fastest(const std::vector<Plan>& plans) {
-  return *std::ranges::min_element(plans, {},
-                                   [](const Plan& plan) { return plan.result.step_time.median; });
 }
 
 const Plan& picked(const Plans& plans, std::int64_t number) {
@@ -134,12 +142,15 @@ void write_report(const PlanOptions& options, const PlanRequest& request, const 
 int show_way(const PlanRequest& request, const std::string& from, const TrainingBill& bill,
              Format format) {
   const Scenario& scenario = request.scenario;
-  const ImportContext context{.ranks = scenario.run.ranks, .model = &scenario.model};
+  const ImportContext context{
+      .ranks = scenario.run.ranks,
+      .model = &scenario.model,
+      .default_precision = scenario.strategies.front().strategy.precision.compute_dtype};
   ImportedStrategy start = of_option("--from", [&] { return import_any(from, context); });
   say_problems(start);
   if (start.strategy.name.empty()) start.strategy.name = name_of_file(from);
   const std::vector<WalkStep> steps = walk_from(request, start);
-  const Plans plans = search(request);
+  const Plans plans = search(request_like(request, start));
   const Plan* best = plans.best.empty() ? nullptr : &fastest(plans.best);
   if (format == Format::json) {
     Json json = {{"schema", 1}, {"steps", walk_json(steps, bill)}};

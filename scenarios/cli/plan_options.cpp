@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "scenarios/files/defaults.h"
 #include "scenarios/launch/launch.h"
 #include "scenarios/planner/grid.h"
 #include "scenarios/planner/plan_words.h"
@@ -37,10 +36,54 @@ std::vector<std::int64_t> numbers_of_gpus(const std::string& text) {
   return all;
 }
 
-// "256xh100" -> "h100".
-std::string device_of(const std::string& cluster) {
-  if (devices_in_name(cluster) == 0) return cluster;
-  return cluster.substr(cluster.find('x') + 1);
+// One for each of --clusters, or one for all.
+std::vector<double> prices_of(const PlanOptions& options) {
+  std::vector<double> prices;
+  if (options.price.empty()) return prices;
+  for (const std::string& each : listed_values(options.price)) {
+    prices.push_back(of_option("--price", [&] { return parse_price(each); }));
+  }
+  const std::size_t clusters = listed_values(options.clusters).size();
+  if (prices.size() > 1 && prices.size() != clusters) {
+    throw Error(ErrorCode::usage, "--price: " + std::to_string(prices.size()) + " prices of " +
+                                      std::to_string(clusters) +
+                                      " --clusters; give one for all, or one for each");
+  }
+  return prices;
+}
+
+// What a search decides, by the option that other commands set it with.
+struct Decided {
+  const char *option, *instead;
+};
+constexpr Decided kDecided[] = {
+    {"--strategy", "--from FILE begins with one"},
+    {"--recompute", "limit it: --constrain recompute=full"},
+    {"--offload", "limit it: --constrain offload=none"},
+    {"--tensor", "limit it: --constrain tensor=2"},
+    {"--sequence-parallel", "limit it: --constrain sequence_parallel=true"},
+    {"--replicate", "limit it: --constrain replicate=2"},
+    {"--pipeline", "limit it: --constrain pipeline=2"},
+    {"--virtual-stages", "limit it: --constrain virtual_stages=2"},
+    {"--schedule", "limit it: --constrain schedule=1f1b"},
+    {"--layers-per-stage", "stages of a plan have as many layers each"},
+    {"--micro-batch", "limit it: --constrain micro_batch=2"},
+    {"--gradient-accumulation", "it follows from --global-batch"},
+    {"--backend", "plans are predictions; --twin trains one"}};
+
+// They are refused with what does it, and not listed.
+void refuse_decided(CLI::App& app) {
+  for (const Decided& each : kDecided) {
+    app.remove_option(app.get_option(each.option));
+    app.add_option_function<std::string>(
+           each.option,
+           [each](const std::string&) {
+             throw Error(ErrorCode::usage,
+                         std::string(each.option) + ": the planner decides it; " + each.instead);
+           })
+        ->expected(0, 1)
+        ->group("");
+  }
 }
 
 }  // namespace
@@ -59,6 +102,9 @@ std::vector<ScenarioOverrides> variants(const PlanOptions& options) {
          [&](std::size_t i, ScenarioOverrides& into) { sweep.set(sweep.values[i], into); });
   }
   if (!options.clusters.empty()) {
+    if (options.scenario.overrides.cluster) {
+      throw Error(ErrorCode::usage, "--cluster: is one of --clusters; give all of them there");
+    }
     const std::vector<std::string> clusters = listed_values(options.clusters);
     vary(clusters.size(),
          [&](std::size_t i, ScenarioOverrides& into) { into.cluster = clusters[i]; });
@@ -69,7 +115,7 @@ std::vector<ScenarioOverrides> variants(const PlanOptions& options) {
     if (!into.cluster) {
       throw Error(ErrorCode::usage, "--gpus: of which kind? Add --cluster, such as h100");
     }
-    into.cluster = std::to_string(gpus[i]) + "x" + device_of(*into.cluster);
+    into.cluster = std::to_string(gpus[i]) + "x" + kind_of_gpus(*into.cluster);
   });
   return all;
 }
@@ -79,10 +125,20 @@ TrainingBill training_bill(const PlanOptions& options) {
   if (!options.tokens.empty()) {
     bill.tokens = of_option("--tokens", [&] { return parse_tokens(options.tokens); });
   }
-  if (!options.price.empty()) {
-    bill.gpu_hour_price = of_option("--price", [&] { return parse_price(options.price); });
-  }
+  const std::vector<double> prices = prices_of(options);
+  if (!prices.empty()) bill.gpu_hour_price = prices.front();
   return bill;
+}
+
+double price_on(const PlanOptions& options, const std::string& cluster) {
+  const std::vector<double> prices = prices_of(options);
+  if (prices.empty()) return 0;
+  if (prices.size() == 1) return prices.front();
+  const std::vector<std::string> clusters = listed_values(options.clusters);
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    if (kind_of_gpus(clusters[i]) == kind_of_gpus(cluster)) return prices[i];
+  }
+  return prices.front();
 }
 
 RobustnessQuestion robustness_question(const PlanOptions& options) {
@@ -98,6 +154,7 @@ RobustnessQuestion robustness_question(const PlanOptions& options) {
 
 void add_plan_options(CLI::App& app, PlanOptions& options) {
   add_scenario_options(app, options.scenario);
+  refuse_decided(app);
   app.add_option("--global-batch", options.global_batch, "Sequences a step, of all ranks")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, kMaxCount));
@@ -109,7 +166,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--gpus", options.gpus, "How many are needed: 8..1024, or a list");
   app.add_option("--clusters", options.clusters, "Which of them: 256xh100,128xh200");
   app.add_option("--tokens", options.tokens, "To train on: days, GPU-hours and energy; 15T, 300B");
-  app.add_option("--price", options.price, "What it costs: 2.5/gpu-hour");
+  app.add_option("--price", options.price,
+                 "What it costs: 2.5/gpu-hour, or one for each of --clusters");
   app.add_option("--failures", options.failures,
                  "GPUs fail: mtbf=50000h of one, restart=10m; when to write checkpoints, goodput");
   app.add_option("--stragglers", options.stragglers,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/cli/options.h"
-#include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/answers.h"
 #include "scenarios/planner/robustness.h"
 
 namespace zl::cli {
@@ -26,6 +26,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options);
 // naming the option.
 std::vector<ScenarioOverrides> variants(const PlanOptions& options);
 TrainingBill training_bill(const PlanOptions& options);
+// Of a GPU of the cluster: one price is of all, several are of --clusters.
+double price_on(const PlanOptions& options, const std::string& cluster);
 RobustnessQuestion robustness_question(const PlanOptions& options);
 
 }  // namespace zl::cli

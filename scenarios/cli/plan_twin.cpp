@@ -11,6 +11,22 @@
 
 namespace zl::cli {
 
+namespace {
+
+// A prediction's books are of the fullest rank, a training's of rank 0: of the same one, side by
+// side.
+RunResult with_books(RunResult predicted, const RunResult& recorded) {
+  predicted.peak_device = recorded.peak_device;
+  predicted.peak_host = recorded.peak_host;
+  predicted.peak_nvme = recorded.peak_nvme;
+  predicted.reserved_device = recorded.reserved_device;
+  predicted.wire_bytes_per_step = recorded.wire_bytes_per_step;
+  predicted.rank = recorded.rank;
+  return predicted;
+}
+
+}  // namespace
+
 int train_twin(const Scenario& scenario, const ImportedStrategy& plan,
                const DatabaseOptions& database, Format format) {
   const Runner runner;
@@ -25,6 +41,7 @@ int train_twin(const Scenario& scenario, const ImportedStrategy& plan,
   for (const RunResult& run : runs) announce(run);
   if (const int code = experiment.exit_code(runs); code != 0) return code;
   const RunResult recorded = recorded_books(twin, overflowed_steps(runs[0]));
+  runs[1] = with_books(runs[1], recorded);
   std::string text = "\nThe plan made small and trained here: " + setup_line(runs) + "\n" +
                      render(summary_table(runs), format);
   text += "\nPredicted against measured step time:\n" + render(prediction_table(runs), format);

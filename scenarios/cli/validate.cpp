@@ -119,15 +119,31 @@ std::string both_text(const std::vector<Judged>& times, const std::vector<Judged
   return text + "\nBytes of a device at its peak:\n" + validation_text(bytes, format, Unit::bytes);
 }
 
-int validate(const ValidateOptions& options) {
-  const Format format = parse_format(options.format);
-  std::vector<PublishedRun> runs = options.file.empty()
-                                       ? catalog_published()
-                                       : read_published(read_file(options.file), options.file);
-  if (options.meshes) {
-    print(render(meshes_table(runs, options.software), format));
+int validate_meshes(std::span<const PublishedRun> runs, const std::string& software,
+                    Format format) {
+  const JudgedMeshes judged = judged_meshes(runs, software);
+  if (format == Format::json) {
+    print(pretty({{"schema", 1},
+                  {"meshes", Json::parse(render(judged.meshes, format))},
+                  {"not_judged", Json::parse(render(judged.not_judged, format))}}));
     return 0;
   }
+  std::string text = fitted_text(judged.meshes, format);
+  const bool has_more = format != Format::csv && !judged.not_judged.rows.empty();
+  if (has_more) text += "\n" + render(judged.not_judged, format);
+  print(text);
+  return 0;
+}
+
+int validate(const ValidateOptions& options) {
+  const Format format = parse_format(options.format);
+  std::vector<PublishedRun> runs;
+  if (!options.file.empty()) {
+    runs = read_published(read_file(options.file), options.file);
+  } else {
+    runs = options.meshes ? catalog_meshes() : catalog_published();
+  }
+  if (options.meshes) return validate_meshes(runs, options.software, format);
   const auto memory = std::stable_partition(
       runs.begin(), runs.end(), [](const PublishedRun& run) { return !is_memory(run); });
   const std::vector<Judged> times = judge_published({runs.begin(), memory}, options.software);

@@ -1,5 +1,5 @@
 // `zerolab validate --meshes`: what the planner thinks of the meshes that experts chose.
-// Ownership: values. Threads: pure functions.
+// Ownership: values. Threads: pure functions; searches use all cores.
 #pragma once
 
 #include <span>
@@ -9,7 +9,14 @@
 
 namespace zl::cli {
 
-// A row for every published run that states a mesh of 64 ranks or more and can be expressed.
-Table meshes_table(std::span<const PublishedRun> runs, const std::string& software);
+struct JudgedMeshes {
+  // For every question (model, GPUs, batch, length and software) on 64 GPUs or more the run that
+  // was fastest of those published, held against the plans of a search. Ranks that are not among
+  // the best tenth are explained.
+  Table meshes;
+  Table not_judged;  // why, and how many runs
+};
+
+JudgedMeshes judged_meshes(std::span<const PublishedRun> runs, const std::string& software);
 
 }  // namespace zl::cli

@@ -245,7 +245,8 @@ class TorchtitanReader {
     const auto ratio = keys_.number(at + "decay_ratio");
     const std::string type =
         keys_.one_of(at + "decay_type", "linear|sqrt|cosine").value_or("linear");
-    rates.last = rates.most * keys_.number(at + "min_lr_factor").value_or(0);
+    const auto least = keys_.number(at + "lr_min");  // its name in release 0.1
+    rates.last = rates.most * keys_.number(at + "min_lr_factor").value_or(least.value_or(0));
     const auto whole = static_cast<double>(rates.steps);
     const bool falls = !ratio || *ratio > 0;
     const bool stays = falls && ratio && std::llround(*ratio * whole) < rates.steps - rates.warmup;

@@ -1,5 +1,6 @@
 #include "scenarios/launch/torchtitan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -254,7 +255,11 @@ LaunchFile write_torchtitan(const Strategy& strategy, const LaunchFacts& facts) 
   const Json own = torchtitan_own_keys(settings, strategy, facts, obstacles);
   obstacles.throw_if_any();
   LaunchFile file;
-  file.text = "# torchtitan 0.2 (0.1 where there is no pipeline): " +
+  // Release 0.1 has another name for the least rate, and passes over this one.
+  const bool is_new =
+      std::ranges::find(settings, "min_lr_factor", &TorchtitanSetting::key) != settings.end();
+  file.text = std::string("# torchtitan 0.2") +
+              (is_new ? ": " : " (0.1 where there is no pipeline): ") +
               in_comment(strategy.name + ", " + facts.model.name) + " on " +
               std::to_string(facts.ranks) + " GPUs.\n" + own_comment(own);
   file.text +=

@@ -20,12 +20,11 @@ constexpr ForeignGroup kTorchtitanGroups[] = {
      "activation_checkpoint.selective_ac_option optimizer.name optimizer.lr optimizer.beta1 "
      "optimizer.beta2 optimizer.eps optimizer.weight_decay lr_scheduler.warmup_steps "
      "lr_scheduler.decay_ratio lr_scheduler.total_steps lr_scheduler.decay_type "
-     "lr_scheduler.min_lr_factor training.steps",
+     "lr_scheduler.min_lr_factor lr_scheduler.lr_min training.steps",
      ""},
     {Fate::of_model, "model.name model.flavor model.*", "of the model, which --model says"},
     {Fate::moot, "training.seq_len training.seed training.deterministic",
      "of the run, which its own options say"},
-    {Fate::moot, "lr_scheduler.lr_min", "the learning rate does not follow it; give min_lr_factor"},
     {Fate::moot,
      "training.compile compile.* optimizer.implementation training.gc_freq training.gc_debug "
      "parallelism.disable_loss_parallel parallelism.enable_async_tensor_parallel "

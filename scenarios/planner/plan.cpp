@@ -3,8 +3,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "scenarios/planner/plan_search.h"
 
 namespace zl {
@@ -31,28 +33,35 @@ std::optional<Scenario> first_that_fits(PlanRequest request, const Change& chang
   request.explains = false;
   request.any_will_do = true;
   for (int i = 0; i < kMostChanges; ++i) {
-    if (!change(request.scenario.run)) return std::nullopt;
+    if (!change(request)) return std::nullopt;
     if (any_fits(request)) return std::move(request.scenario);
   }
   return std::nullopt;
 }
 
-// "; a plan would fit with sequences of 2048 tokens, or on 16 GPUs"; empty: neither helps.
+// "; a plan would fit without --constrain, with sequences of 2048 tokens, or on 16 GPUs"; empty:
+// none of these helps.
 std::string changes_that_fit(const PlanRequest& request) {
-  const auto shorter = first_that_fits(request, [](RunSettings& run) {
-    run.sequence_length /= 2;
-    return run.sequence_length > 0;
+  const auto unlimited = first_that_fits(request, [](PlanRequest& changed) {
+    const bool had_limits = !changed.limits.empty();
+    changed.limits.clear();
+    return had_limits;
   });
-  const auto more = first_that_fits(request, [](RunSettings& run) {
-    run.ranks *= 2;
+  const auto shorter = first_that_fits(request, [](PlanRequest& changed) {
+    changed.scenario.run.sequence_length /= 2;
+    return changed.scenario.run.sequence_length > 0;
+  });
+  const auto more = first_that_fits(request, [](PlanRequest& changed) {
+    changed.scenario.run.ranks *= 2;
     return true;
   });
-  std::string text;
+  std::vector<std::string> ways;
+  if (unlimited) ways.emplace_back("without --constrain");
   if (shorter) {
-    text += "with sequences of " + std::to_string(shorter->run.sequence_length) + " tokens";
+    ways.push_back("with sequences of " + std::to_string(shorter->run.sequence_length) + " tokens");
   }
-  if (more) text += (text.empty() ? "on " : ", or on ") + std::to_string(more->run.ranks) + " GPUs";
-  return text.empty() ? text : "; a plan would fit " + text;
+  if (more) ways.push_back("on " + std::to_string(more->run.ranks) + " GPUs");
+  return ways.empty() ? "" : "; a plan would fit " + join(ways, ", or ");
 }
 
 // The best of where it most likely is, long before all have been tried.

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 
-#include "core/base/error.h"
 #include "core/threads/all_cores.h"
+#include "scenarios/planner/refuse_batch.h"
 #include "scenarios/planner/software_limits.h"
 
 namespace zl {
@@ -76,23 +75,6 @@ class PlanLister {
   const SoftwareLimits software_;
   std::vector<PlanCandidate> found_;
 };
-
-[[noreturn]] void refuse_batch(const PlanRequest& request, const sim::PlanSpace& space) {
-  const std::string& software = request.scenario.run.software;
-  if (SoftwareLimits(software, request.scenario.model, space).any()) {
-    throw Error(ErrorCode::invalid,
-                "--software " + software + ": of the plans that divide " +
-                    std::to_string(request.global_batch) + " sequences over " +
-                    std::to_string(space.ranks) +
-                    " ranks within the limits it can be told none; leave it out, widen "
-                    "--constrain, or take another --global-batch");
-  }
-  throw Error(ErrorCode::invalid,
-              "--global-batch: " + std::to_string(request.global_batch) +
-                  " sequences cannot be divided over any mesh of " + std::to_string(space.ranks) +
-                  " ranks that the limits leave; a multiple of " + std::to_string(space.ranks) +
-                  " can, as can more sizes of tensor group and pipeline");
-}
 
 // What a rank computes at least is that of a plain data-parallel run of the same micro-batch.
 ProfileKey plain_key(const sim::PlanSpace& space, const sim::PlanPoint& point,

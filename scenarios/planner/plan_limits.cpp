@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "core/base/text.h"
 #include "scenarios/files/strategy_json.h"
 
@@ -69,20 +70,26 @@ std::string offload_of(const Strategy& strategy) {
   return strategy.offload.parameters == Tier::device ? "optimizer" : "all";
 }
 
-// Keeps what the limits of this key accept.
-template <class T, class Accepts>
+[[noreturn]] void refuse_all(const PlanLimit& limit, const std::vector<std::string>& tried) {
+  throw Error(ErrorCode::invalid, "--constrain " + limits_text({limit}) +
+                                      ": leaves nothing; there is " + join(tried, ", "));
+}
+
+// Keeps what the limits of this key accept, by the text of each value.
+template <class T, class TextOf>
 void keep(const PlanLimits& limits, const std::string& key, std::vector<T>& values,
-          const Accepts& accepts) {
+          const TextOf& value_text) {
   for (const PlanLimit& limit : limits) {
     if (limit.key != key) continue;
     std::vector<T> kept;
+    std::vector<std::string> tried;
     for (const auto& value : values) {
-      if (accepts(limit, value)) kept.push_back(value);
+      const std::string text = value_text(value);
+      const auto number = is_number_key(key) ? integer_in(text) : std::nullopt;
+      if (number ? holds(limit, *number) : limit.value == text) kept.push_back(value);
+      if (std::ranges::find(tried, text) == tried.end()) tried.push_back(text);
     }
-    if (kept.empty()) {
-      throw Error(ErrorCode::invalid, "limit of " + key + ": nothing that the planner tries is " +
-                                          limit.value + "; widen it");
-    }
+    if (kept.empty()) refuse_all(limit, tried);
     values = std::move(kept);
   }
 }
@@ -99,30 +106,31 @@ PlanLimits parse_limits(std::string_view text) {
   return limits;
 }
 
+std::string limits_text(const PlanLimits& limits) {
+  constexpr const char* kRelations[] = {"=", "<=", ">="};
+  std::string text;
+  for (const PlanLimit& each : limits) {
+    text += (text.empty() ? "" : ",") + each.key +
+            kRelations[static_cast<std::size_t>(each.relation)] + each.value;
+  }
+  return text;
+}
+
 void apply_limits(const PlanLimits& limits, sim::PlanSpace& space) {
-  const auto number = [](const PlanLimit& limit, std::int64_t value) {
-    return holds(limit, value);
-  };
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
   keep(limits, "tensor", space.tensor, number);
   keep(limits, "pipeline", space.pipeline, number);
   keep(limits, "virtual_stages", space.chunks, number);
   keep(limits, "replicate", space.replicas, number);
   keep(limits, "micro_batch", space.micro_batch, number);
-  keep(limits, "zero", space.states, [](const PlanLimit& limit, const Strategy& state) {
-    return holds(limit, state.zero.stage);
-  });
-  keep(limits, "offload", space.states, [](const PlanLimit& limit, const Strategy& state) {
-    return offload_of(state) == limit.value;
-  });
+  keep(limits, "zero", space.states,
+       [](const Strategy& state) { return std::to_string(state.zero.stage); });
+  keep(limits, "offload", space.states, offload_of);
   keep(limits, "schedule", space.schedules,
-       [](const PlanLimit& limit, PipelineKind kind) { return limit.value == name_of(kind); });
-  keep(limits, "recompute", space.recompute,
-       [](const PlanLimit& limit, const RecomputeConfig& config) {
-         return recompute_text(config) == limit.value;
-       });
-  keep(
-      limits, "sequence_parallel", space.sequence_parallel,
-      [](const PlanLimit& limit, bool value) { return limit.value == (value ? "true" : "false"); });
+       [](PipelineKind kind) { return std::string(name_of(kind)); });
+  keep(limits, "recompute", space.recompute, recompute_text);
+  keep(limits, "sequence_parallel", space.sequence_parallel,
+       [](bool value) { return std::string(value ? "true" : "false"); });
 }
 
 bool is_within(const PlanLimits& limits, const sim::PlanSpace& space, const sim::PlanPoint& point,

@@ -21,6 +21,7 @@ using PlanLimits = std::vector<PlanLimit>;
 // Throws Error{usage} naming an unknown key with the nearest one, a relation that is none, and a
 // value that the key does not take.
 PlanLimits parse_limits(std::string_view text);
+std::string limits_text(const PlanLimits& limits);  // as it is parsed
 
 // Takes out of the lists what a limit excludes. Limits of the data-parallel ranks stay: a
 // combination has them. Throws Error{invalid} naming the limit that leaves nothing.

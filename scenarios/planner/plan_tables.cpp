@@ -15,13 +15,7 @@
 namespace zl {
 namespace {
 
-// Of the best throughput a GPU, at the knee.
-constexpr double kKnee = 0.8;
 constexpr double kSecondsOfHour = 3600, kHoursOfDay = 24, kWattsOfMegawatt = 1e6;
-
-double gpu_hours(const RunResult& run, const TrainingBill& bill) {
-  return bill.tokens / run.tokens_per_second / kSecondsOfHour * run.ranks;
-}
 
 // Of boards that draw all they may, without hosts and cooling; 0: not known.
 double megawatt_hours(const RunResult& run, const TrainingBill& bill) {
@@ -30,7 +24,16 @@ double megawatt_hours(const RunResult& run, const TrainingBill& bill) {
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
 
+Cell headroom(const RunResult& run) {
+  if (run.device_capacity == 0) return {};
+  return run.device_capacity - bytes_that_must_fit(run);
+}
+
 }  // namespace
+
+double gpu_hours(const RunResult& run, const TrainingBill& bill) {
+  return bill.tokens / run.tokens_per_second / kSecondsOfHour * run.ranks;
+}
 
 void add_bill_columns(const TrainingBill& bill, Table& table) {
   if (bill.tokens > 0) {
@@ -47,10 +50,10 @@ void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>&
   if (bill.tokens > 0) {
     const double hours = gpu_hours(run, bill);
     row.emplace_back(rounded(hours / run.ranks / kHoursOfDay, 100));
-    row.emplace_back(std::round(hours));
+    row.emplace_back(std::llround(hours));
     const double energy = megawatt_hours(run, bill);
     row.push_back(energy > 0 ? Cell(rounded(energy, 100)) : Cell());
-    if (bill.gpu_hour_price > 0) row.emplace_back(std::round(hours * bill.gpu_hour_price));
+    if (bill.gpu_hour_price > 0) row.emplace_back(std::llround(hours * bill.gpu_hour_price));
   } else if (bill.gpu_hour_price > 0) {
     row.emplace_back(rounded(gpu_hours(run, {.tokens = 1e9}) * bill.gpu_hour_price, 100));
   }
@@ -60,9 +63,17 @@ Json plan_json(const Plan& plan, const TrainingBill& bill) {
   const RunResult& run = plan.result;
   Json json = {{"strategy", strategy_to_json(plan.strategy.strategy)},
                {"mesh", mesh_text(plan.strategy.strategy, run.ranks)},
+               {"layers", plan.layers},
+               {"recomputed_layers", recomputed_layers(plan)},
+               {"fits", name_of(fits(run))},
+               {"memory_bytes", bytes_that_must_fit(run)},
+               {"device_bytes", run.device_capacity},
+               {"headroom_bytes", run.device_capacity > 0
+                                      ? Json(run.device_capacity - bytes_that_must_fit(run))
+                                      : Json(nullptr)},
+               {"in_use_bytes", bytes_at_peak(run)},
                {"peak_bytes", run.peak_device.total()},
                {"reserved_bytes", run.reserved_device},
-               {"device_bytes", run.device_capacity},
                {"step_time_seconds", run.step_time.median},
                {"step_time_low_seconds", run.step_time_low},
                {"step_time_high_seconds", run.step_time_high},
@@ -94,9 +105,10 @@ Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
                {"recompute", Align::left},
                {"step", Align::right, Unit::seconds},
                {"tokens/s"},
-               {"headroom", Align::right, Unit::bytes},
                {"MFU", Align::right, Unit::fraction},
-               {"peak memory", Align::right, Unit::bytes},
+               {"memory", Align::right, Unit::bytes},
+               {"headroom", Align::right, Unit::bytes},
+               {"fits", Align::left},
                {"schedule", Align::left},
                {"micro-batch"},
                {"from", Align::right, Unit::seconds},
@@ -106,22 +118,22 @@ Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
               {}};
   add_bill_columns(bill, table);
   table.columns.push_back({"beside the best", Align::left});
-  table.columns.push_back({"beside the next", Align::left});
+  table.columns.push_back({"beside the next", Align::left, Unit::none, true});
   std::int64_t place = 0;
   for (const Plan& plan : plans) {
     const Strategy& strategy = plan.strategy.strategy;
     const RunResult& run = plan.result;
-    const std::int64_t capacity = run.device_capacity;
     auto& row = table.rows.emplace_back();
     row = {++place,
            mesh_text(strategy, run.ranks),
            state_text(strategy),
-           recompute_text(strategy.recompute),
+           recomputed_text(plan),
            run.step_time.median,
-           std::round(run.tokens_per_second),
-           capacity > 0 ? Cell(capacity - run.reserved_device) : Cell(),
+           std::llround(run.tokens_per_second),
            run.mfu > 0 ? Cell(run.mfu) : Cell(),
-           run.peak_device.total(),
+           bytes_that_must_fit(run),
+           headroom(run),
+           std::string(name_of(fits(run))),
            schedule_text(strategy.pipeline),
            strategy.micro_batch,
            run.step_time_low,
@@ -159,7 +171,7 @@ std::string plan_line(const Plan& plan) {
   const RunResult& run = plan.result;
   std::string text = plan.strategy.strategy.name + ": " +
                      readable(run.step_time.median, Unit::seconds) + " a step, " +
-                     format_bytes(run.reserved_device);
+                     format_bytes(bytes_that_must_fit(run));
   if (run.device_capacity > 0) text += " of " + format_bytes(run.device_capacity);
   return text;
 }
@@ -171,55 +183,6 @@ std::string counts_line(const Plans& plans) {
       "profiles, {} recorded in full; {:.1f} s",
       counts.combinations, counts.runnable, counts.too_large, counts.judged, counts.fitting,
       counts.profiles, counts.recorded, plans.seconds);
-}
-
-Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
-  Table table{{{"cluster", Align::left},
-               {"GPUs"},
-               {"sequence"},
-               {"plan", Align::left},
-               {"peak memory", Align::right, Unit::bytes},
-               {"step", Align::right, Unit::seconds},
-               {"tokens/s"},
-               {"tokens/s a GPU"},
-               {"MFU", Align::right, Unit::fraction}},
-              {}};
-  add_bill_columns(bill, table);
-  table.columns.push_back({"", Align::left});
-  const auto each_gpu = [](const PlanAnswer& answer) {
-    return answer.best->result.tokens_per_second / static_cast<double>(answer.gpus);
-  };
-  const PlanAnswer *fewest = nullptr, *knee = nullptr;
-  double most = 0;
-  for (const PlanAnswer& answer : answers) {
-    if (answer.best) most = std::max(most, each_gpu(answer));
-  }
-  for (const PlanAnswer& answer : answers) {
-    if (!answer.best) continue;
-    if (fewest == nullptr || answer.gpus < fewest->gpus) fewest = &answer;
-    if (each_gpu(answer) < kKnee * most) continue;
-    if (knee == nullptr || answer.gpus > knee->gpus) knee = &answer;
-  }
-  for (const PlanAnswer& answer : answers) {
-    auto& row = table.rows.emplace_back();
-    row = {answer.cluster, answer.gpus, answer.sequence_length};
-    if (!answer.best) {
-      row.resize(table.columns.size());
-      row.back() = answer.refusal;
-      continue;
-    }
-    const RunResult& run = answer.best->result;
-    row.insert(row.end(), {answer.best->strategy.strategy.name, run.peak_device.total(),
-                           run.step_time.median, std::round(run.tokens_per_second),
-                           std::round(each_gpu(answer)), run.mfu > 0 ? Cell(run.mfu) : Cell()});
-    TrainingBill own = bill;
-    own.board_watts = answer.board_watts;
-    add_bill(run, own, row);
-    std::string mark = &answer == fewest ? "fewest that fit" : "";
-    if (&answer == knee) mark += mark.empty() ? "knee" : ", knee";
-    row.emplace_back(mark);
-  }
-  return table;
 }
 
 }  // namespace zl

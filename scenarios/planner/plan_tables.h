@@ -2,7 +2,6 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +20,14 @@ struct TrainingBill {
   bool is_asked() const { return tokens > 0 || gpu_hour_price > 0; }
 };
 
+// Of tokens, however many GPUs there are.
+double gpu_hours(const RunResult& run, const TrainingBill& bill);
 // What of the bill a row of a plan has, of tables that have more: columns and cells.
 void add_bill_columns(const TrainingBill& bill, Table& table);
 void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row);
 
+// Memory and headroom are of what a plan takes of the device, with allocator, context and libraries
+// where the software's own bytes are known; together they are the device's.
 Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill);
 Json plans_json(const Plans& plans, const TrainingBill& bill);
 Json plan_json(const Plan& plan, const TrainingBill& bill);
@@ -32,17 +35,5 @@ Json plan_json(const Plan& plan, const TrainingBill& bill);
 std::string plan_line(const Plan& plan);
 // What was tried, in a line.
 std::string counts_line(const Plans& plans);
-
-// One answer of a question with several: the best plan of one cluster, number of GPUs or length.
-struct PlanAnswer {
-  std::string cluster;
-  std::int64_t gpus = 0, sequence_length = 0;
-  double board_watts = 0;  // as TrainingBill's
-  std::optional<Plan> best;
-  std::string refusal;  // where there is none
-};
-// With a mark at the fewest GPUs that do, and at the knee: the most whose throughput a GPU is four
-// fifths of the best or more.
-Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill);
 
 }  // namespace zl

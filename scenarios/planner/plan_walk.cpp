@@ -268,6 +268,13 @@ class PlanWalk {
 
 }  // namespace
 
+PlanRequest request_like(PlanRequest request, const ImportedStrategy& start) {
+  for (ImportedStrategy& each : request.scenario.strategies) {
+    each.strategy = with_state(start.strategy, each.strategy);
+  }
+  return request;
+}
+
 std::vector<WalkStep> walk_from(const PlanRequest& request, const ImportedStrategy& start,
                                 const std::atomic<bool>* cancelled) {
   return PlanWalk(request, start).walk(start, cancelled);

@@ -27,6 +27,9 @@ struct WalkStep {
 std::vector<WalkStep> walk_from(const PlanRequest& request, const ImportedStrategy& start,
                                 const std::atomic<bool>* cancelled = nullptr);
 
+// The request whose plans have the start's optimizer and types: to be held beside the way from it.
+PlanRequest request_like(PlanRequest request, const ImportedStrategy& start);
+
 // Rows of the steps with what each gains and takes. The best plan of a search, where one is given,
 // comes last.
 Table walk_table(const std::vector<WalkStep>& steps, const Plan* best, const TrainingBill& bill);

@@ -19,10 +19,11 @@ void add_row(std::int64_t number, const std::string& change, const Plan& plan,
   auto& row = table.rows.emplace_back();
   row = {number > 0 ? Cell(number) : Cell(), change, run.step_time.median};
   row.insert(row.end(), gains.begin(), gains.end());
-  row.insert(row.end(),
-             {run.peak_device.total(),
-              run.device_capacity > 0 ? Cell(run.device_capacity - run.reserved_device) : Cell(),
-              std::round(run.tokens_per_second), run.mfu > 0 ? Cell(run.mfu) : Cell()});
+  row.insert(
+      row.end(),
+      {bytes_that_must_fit(run),
+       run.device_capacity > 0 ? Cell(run.device_capacity - bytes_that_must_fit(run)) : Cell(),
+       std::llround(run.tokens_per_second), run.mfu > 0 ? Cell(run.mfu) : Cell()});
   add_bill(run, bill, row);
   row.emplace_back(std::string(fits ? "" : "does not fit"));
 }
@@ -35,7 +36,7 @@ Table walk_table(const std::vector<WalkStep>& steps, const Plan* best, const Tra
                {"takes", Align::right, Unit::seconds},
                {"faster", Align::right, Unit::fraction},
                {"than today", Align::right, Unit::fraction},
-               {"peak memory", Align::right, Unit::bytes},
+               {"memory", Align::right, Unit::bytes},
                {"headroom", Align::right, Unit::bytes},
                {"tokens/s"},
                {"MFU", Align::right, Unit::fraction}},

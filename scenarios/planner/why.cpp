@@ -1,22 +1,66 @@
 #include "scenarios/planner/why.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
-#include <utility>
+#include <vector>
 
 #include "core/base/bytes.h"
 #include "results/format.h"
+#include "results/report_data.h"
 #include "scenarios/files/strategy_json.h"
 
 namespace zl {
 namespace {
 
+// Steps that differ by less are as fast as people read them.
+constexpr double kAsFast = 0.0005;
+// Of the step, what is too short to tell.
+constexpr double kLeastTold = 0.001;
+constexpr std::size_t kFewestTold = 2;
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
   return text;
+}
+
+struct SavedPart {
+  const char* what;
+  double seconds;  // less than 0: more is spent
+};
+
+std::vector<SavedPart> saved_parts(const RunResult& a, const RunResult& b) {
+  const TimeBreakdown &mine = a.time, &theirs = b.time;
+  return {{"compute", theirs.compute - mine.compute},
+          {"tensor communication", theirs.exposed_tensor - mine.exposed_tensor},
+          {"pipeline communication", theirs.exposed_pipeline - mine.exposed_pipeline},
+          {"data communication", theirs.exposed_data() - mine.exposed_data()},
+          {"bubble", theirs.bubble - mine.bubble},
+          {"offload stall", theirs.offload_stall - mine.offload_stall},
+          {"optimizer", theirs.optimizer - mine.optimizer},
+          {"waiting for the host", host_seconds(b) - host_seconds(a)}};
+}
+
+// The largest ones until they say which of the two is faster; those that say so come first.
+std::vector<SavedPart> telling_parts(const RunResult& a, const RunResult& b) {
+  const double all = b.step_time.median - a.step_time.median;
+  std::vector<SavedPart> parts = saved_parts(a, b);
+  std::erase_if(parts, [&a](const SavedPart& part) {
+    return std::abs(part.seconds) < kLeastTold * a.step_time.median;
+  });
+  std::ranges::stable_sort(parts, {},
+                           [](const SavedPart& part) { return -std::abs(part.seconds); });
+  double told = 0;
+  std::size_t count = 0;
+  for (; count < parts.size(); ++count) {
+    if (count >= kFewestTold && told * all > 0) break;
+    told += parts[count].seconds;
+  }
+  parts.resize(count);
+  std::stable_partition(parts.begin(), parts.end(),
+                        [all](const SavedPart& part) { return part.seconds * all > 0; });
+  return parts;
 }
 
 }  // namespace
@@ -89,30 +133,58 @@ int complexity(const Strategy& strategy) {
   return parts + (strategy.offload.any() ? 3 : 0);
 }
 
-std::string why_better(const Plan& plan, const Plan& other) {
+std::string time_beside(const Plan& plan, const Plan& other) {
   const RunResult &a = plan.result, &b = other.result;
   const double faster = b.step_time.median / a.step_time.median - 1;
   std::string text = percent(std::abs(faster)) + (faster >= 0 ? " faster" : " slower");
-  const TimeBreakdown &mine = a.time, &theirs = b.time;
-  std::array<std::pair<const char*, double>, 6> parts{
-      {{"compute", theirs.compute - mine.compute},
-       {"tensor communication", theirs.exposed_tensor - mine.exposed_tensor},
-       {"pipeline communication", theirs.exposed_pipeline - mine.exposed_pipeline},
-       {"data communication", theirs.exposed_data() - mine.exposed_data()},
-       {"bubble", theirs.bubble - mine.bubble},
-       {"offload stall", theirs.offload_stall - mine.offload_stall}}};
-  std::ranges::stable_sort(parts, {}, [](const auto& part) { return -std::abs(part.second); });
-  for (std::size_t i = 0; i < 2; ++i) {
-    const auto& [what, saved] = parts[i];
-    if (std::abs(saved) < 1e-3 * a.step_time.median) continue;
-    text += (i == 0 ? ": " : ", ") + readable(Cell(std::abs(saved)), Unit::seconds) +
-            (saved > 0 ? " less " : " more ") + what;
-  }
-  const std::int64_t memory = b.peak_device.total() - a.peak_device.total();
-  if (memory != 0) {
-    text += "; " + format_bytes(std::abs(memory)) + (memory > 0 ? " less" : " more") + " memory";
+  if (std::abs(faster) < kAsFast) text = "as fast";
+  const std::vector<SavedPart> parts = telling_parts(a, b);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += (i == 0 ? ": " : ", ") + readable(Cell(std::abs(parts[i].seconds)), Unit::seconds) +
+            (parts[i].seconds > 0 ? " less " : " more ") + parts[i].what;
   }
   return text;
+}
+
+std::string memory_beside(const Plan& plan, const Plan& other) {
+  const std::int64_t less = bytes_at_peak(other.result) - bytes_at_peak(plan.result);
+  if (less == 0) return "";
+  return format_bytes(std::abs(less)) + (less > 0 ? " less" : " more") + " memory";
+}
+
+std::string why_better(const Plan& plan, const Plan& other) {
+  const std::string memory = memory_beside(plan, other);
+  return time_beside(plan, other) + (memory.empty() ? "" : "; ") + memory;
+}
+
+std::string recomputed_text(const Plan& plan) {
+  const RecomputeConfig& recompute = plan.strategy.strategy.recompute;
+  std::string text = recompute_text(recompute);
+  if (!recomputes_first_blocks(recompute.mode) || plan.layers.empty()) return text;
+  const auto [fewest, most] = std::ranges::minmax(plan.layers);
+  text += " of " + std::to_string(fewest);
+  return fewest == most ? text : text + "-" + std::to_string(most);
+}
+
+std::vector<std::int64_t> recomputed_layers(const Plan& plan) {
+  const RecomputeConfig& recompute = plan.strategy.strategy.recompute;
+  std::vector<std::int64_t> layers = plan.layers;
+  for (std::int64_t& each : layers) {
+    switch (recompute.mode) {
+      case RecomputeMode::none:
+      case RecomputeMode::selective:
+        each = 0;
+        break;
+      case RecomputeMode::automatic:
+      case RecomputeMode::first_blocks:
+        each = std::min(each, recompute.blocks);
+        break;
+      case RecomputeMode::full:
+      case RecomputeMode::every_k:
+        break;
+    }
+  }
+  return layers;
 }
 
 }  // namespace zl

@@ -2,7 +2,9 @@
 // Ownership: values. Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "scenarios/planner/found_plan.h"
 
@@ -20,7 +22,17 @@ std::string plan_name(const Strategy& strategy);
 // How many things there are to it that a plain data-parallel run does not have.
 int complexity(const Strategy& strategy);
 
-// "4.2 % faster: 310 ms less bubble, 120 ms more tensor communication".
+// "4.2 % faster: 310 ms less bubble, 120 ms more tensor communication": the parts of a step that
+// make the difference.
+std::string time_beside(const Plan& plan, const Plan& other);
+// "1.20 GiB less memory"; empty: as much.
+std::string memory_beside(const Plan& plan, const Plan& other);
+// Both.
 std::string why_better(const Plan& plan, const Plan& other);
+
+// What is recomputed, of automatic recomputation with the layers of a stage: "blocks:4 of 12".
+std::string recomputed_text(const Plan& plan);
+// Of each stage, the layers that are recomputed as a whole. Empty: its layers are not known.
+std::vector<std::int64_t> recomputed_layers(const Plan& plan);
 
 }  // namespace zl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -142,6 +143,16 @@ std::vector<PublishedRun> one_of_each(std::vector<PublishedRun> measurements) {
   return runs;
 }
 
+std::vector<PublishedRun> runs_of(const std::string& folder) {
+  std::vector<PublishedRun> all;
+  for (const std::string& name : catalog_names(folder)) {
+    for (PublishedRun& run : read_published(catalog_text(folder, name), name + ".csv")) {
+      all.push_back(std::move(run));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 bool has_option(const CsvRow& row, std::string_view option) {
@@ -176,13 +187,11 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
   return one_of_each(std::move(runs));
 }
 
-std::vector<PublishedRun> catalog_published() {
-  std::vector<PublishedRun> all;
-  for (const std::string& name : catalog_names("published")) {
-    for (PublishedRun& run : read_published(catalog_text("published", name), name + ".csv")) {
-      all.push_back(std::move(run));
-    }
-  }
+std::vector<PublishedRun> catalog_published() { return runs_of("published"); }
+
+std::vector<PublishedRun> catalog_meshes() {
+  std::vector<PublishedRun> all = runs_of("published");
+  std::ranges::move(runs_of("meshes"), std::back_inserter(all));
   return all;
 }
 

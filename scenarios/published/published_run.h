@@ -46,6 +46,8 @@ std::vector<PublishedRun> read_published(std::string_view csv, const std::string
 
 // All tables of the catalogue.
 std::vector<PublishedRun> catalog_published();
+// With runs of which the mesh is known, and what they reached too roughly to judge predictions by.
+std::vector<PublishedRun> catalog_meshes();
 
 // Bytes of a device at its peak: in use, or reserved by an allocator.
 bool is_memory(const PublishedRun& run);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "results/cells.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/launch/launch.h"
 #include "scenarios/planner/why.h"
@@ -12,16 +13,6 @@
 
 namespace zl {
 namespace {
-
-std::string limits_text(const PlanLimits& limits) {
-  constexpr const char* kRelations[] = {"=", "<=", ">="};
-  std::string text;
-  for (const PlanLimit& each : limits) {
-    text += (text.empty() ? "" : ",") + each.key +
-            kRelations[static_cast<std::size_t>(each.relation)] + each.value;
-  }
-  return text;
-}
 
 Table question_table(const PlanRequest& request, const RunResult& run) {
   const RunSettings& settings = request.scenario.run;
@@ -48,8 +39,9 @@ std::string plan_text(const Plan& plan) {
       readable(run.step_time.median, Unit::seconds), readable(run.step_time_low, Unit::seconds),
       readable(run.step_time_high, Unit::seconds), run.tokens_per_second);
   if (run.device_capacity > 0) {
-    text += fmt::format(" A rank reserves {} of {}.", readable(run.reserved_device, Unit::bytes),
-                        readable(run.device_capacity, Unit::bytes));
+    text += fmt::format(" It takes {} of the {} of a device; fits: {}.",
+                        readable(bytes_that_must_fit(run), Unit::bytes),
+                        readable(run.device_capacity, Unit::bytes), name_of(fits(run)));
   }
   return text;
 }
@@ -92,6 +84,22 @@ ReportSection launch_section(const PlanRequest& request, const Plan& plan) {
   return section;
 }
 
+// Sentences have a table of their own: the other one is as wide as a page.
+Table without_reasons(Table table) {
+  table.columns.pop_back();
+  for (std::vector<Cell>& row : table.rows) row.pop_back();
+  return table;
+}
+
+Table reasons_table(const std::vector<Plan>& plans) {
+  Table table{{{"plan"}, {"strategy", Align::left}, {"beside the next", Align::left}}, {}};
+  for (const Plan& plan : plans) {
+    table.rows.push_back({static_cast<std::int64_t>(table.rows.size() + 1),
+                          plan.strategy.strategy.name, known_text(plan.why)});
+  }
+  return table;
+}
+
 }  // namespace
 
 ReportPage plan_report(const PlanRequest& request, const Plans& plans, const TrainingBill& bill,
@@ -99,17 +107,17 @@ ReportPage plan_report(const PlanRequest& request, const Plans& plans, const Tra
   ReportScenario scenario = as_scenario(request, plans);
   scenario.steps = {last_step(request.scenario, replay(request.scenario, plan.strategy))};
   ReportPage page{"Plan: " + scenario.name, counts_line(plans), {}};
-  page.sections = {
-      {"The plan", {{"", plan_text(plan), "", question_table(request, plan.result)}}},
-      {"The plans",
-       {{"", "The best of those that were recorded in full, and why each is better than the next.",
-         "", plan_table(plans.best, bill)},
-        {"Memory and throughput", "None of these is better in both.", "",
-         plan_table(plans.frontier, bill)}}},
-      launch_section(request, plan),
-      memory_section(scenario),
-      step_time_section(scenario),
-      timeline_section(scenario)};
+  page.sections = {{"The plan", {{"", plan_text(plan), "", question_table(request, plan.result)}}},
+                   {"The plans",
+                    {{"", "The best of those that were recorded in full.", "",
+                      without_reasons(plan_table(plans.best, bill))},
+                     {"Why in this order", "", "", reasons_table(plans.best)},
+                     {"Memory and throughput", "None of these is better in both.", "",
+                      without_reasons(plan_table(plans.frontier, bill))}}},
+                   launch_section(request, plan),
+                   memory_section(scenario),
+                   step_time_section(scenario),
+                   timeline_section(scenario)};
   return page;
 }
 

@@ -1,4 +1,8 @@
 // `zerolab plan -o SOFTWARE` and `zerolab import megatron|torchtitan`, as a user types them.
+#include <array>
+#include <regex>
+#include <string>
+
 #include "core/base/files.h"
 #include "tests/cli/program.h"
 
@@ -66,6 +70,34 @@ TEST(PlanLaunch, AReportHasThePlansAndHowToRunThem) {
 TEST(PlanLaunch, APriceHasAUnit) {
   const Home home;
   EXPECT_CONTAINS(refused(home, plan({"zero=1", "--price", "2.5"}), 2), "write 2.5/gpu-hour");
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "--price", "2/gpu-hour,3/gpu-hour"}), 2),
+                  "2 prices of 1 --clusters");
+}
+
+// They would be ignored without a word.
+TEST(PlanLaunch, WhatTheSearchDecidesIsNoOption) {
+  const Home home;
+  for (const auto& [option, value, instead] :
+       {std::array{"--tensor", "2", "--constrain tensor=2"},
+        std::array{"--micro-batch", "4", "--constrain micro_batch=2"},
+        std::array{"--strategy", "zero-3", "--from FILE"},
+        std::array{"--gradient-accumulation", "2", "--global-batch"}}) {
+    EXPECT_CONTAINS(refused(home, plan({"zero=1", option, value}), 2), instead) << option;
+  }
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "--sequence-parallel"}), 2),
+                  "--constrain sequence_parallel=true");
+  EXPECT_CONTAINS(refused(home, plan({"zero=1", "--clusters", "2xh100,2xh200"}), 2), "--cluster: ");
+}
+
+// Of a pipeline on a V the rank that holds most is not the first, whose books are compared.
+TEST(PlanLaunch, ATwinIsEqualInEveryTable) {
+  const Home home;
+  const Output twin = zerolab(home, plan({"tensor=1,pipeline=2,zero=0,schedule=zb-v,recompute=none",
+                                          "--twin", "--top", "1", "--software", "zerolab"}));
+  ASSERT_EQ(twin.code, 0) << twin.err;
+  EXPECT_CONTAINS(twin.out, "What a rank held, sent and ran:");
+  // Memory and wire bytes of the prediction; whether its time is in its bar is another matter.
+  EXPECT_TRUE(std::regex_search(twin.out, std::regex(" % +(yes|NO) +yes +yes *\n"))) << twin.out;
 }
 
 TEST(PlanLaunch, ImportNamesTheLine) {

@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QTableView>
 
 #include "core/base/files.h"
 #include "gui/models/plan_data.h"
@@ -86,7 +87,7 @@ TEST_F(PlanJourney, APlanLeavesAsAReportAndAsConfigurations) {
   page.save_report(QString::fromStdString(desk.path("plan.html")));
   const std::string html = read_file(desk.path("plan.html"));
   for (const char* part : {"Plan: llama3-8b on 8xh100", "How to run it", "zero_optimization",
-                           "Memory and throughput", "<svg"}) {
+                           "Memory and throughput", "Why in this order", "<svg"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   }
 }
@@ -103,8 +104,8 @@ TEST_F(PlanJourney, WhatIsFoundIsWhatTheCommandLineFinds) {
   ASSERT_EQ(page.table()->rowCount(), static_cast<int>(shown_plans(plans).size()));
   const std::size_t speed = 5;  // tokens/s
   for (std::size_t i = 0; i < plans.best.size(); ++i) {
-    EXPECT_EQ(std::get<double>(page.table()->table().rows[i][speed]),
-              std::round(plans.best[i].result.tokens_per_second));
+    EXPECT_EQ(std::get<std::int64_t>(page.table()->table().rows[i][speed]),
+              std::llround(plans.best[i].result.tokens_per_second));
   }
   EXPECT_FALSE(page.plot()->table().rows.empty());
   button(page, "Copy as command")->click();
@@ -125,6 +126,43 @@ TEST_F(PlanJourney, PlansOfAnotherScenarioAreNotAdded) {
   EXPECT_TRUE(page.state().contains("has changed")) << page.state().toStdString();
   page.add(0);
   EXPECT_EQ(desk.session.document().strategies().size(), 1U);
+}
+
+// Of the table's text and of the page's: told apart on the screen.
+bool is_dim(PlanPage& page) {
+  const auto* view = page.findChild<QTableView*>();
+  const bool text = view->palette().color(QPalette::Text) != page.palette().color(QPalette::Text);
+  EXPECT_EQ(text, page.plot()->stale()) << "chart and table are dimmed together";
+  return text;
+}
+
+TEST_F(PlanJourney, PlansOfAnotherQuestionAreDimmed) {
+  page.batch()->setText("16");
+  page.limits()->setText("micro_batch=1,pipeline=1,zero=3");
+  find();
+  ASSERT_GE(page.table()->rowCount(), 1);
+  EXPECT_FALSE(is_dim(page));
+  page.limits()->setText("micro_batch=1, pipeline=1, zero=3");
+  EXPECT_FALSE(is_dim(page)) << "blanks ask nothing else";
+  page.limits()->setText("micro_batch=1");
+  EXPECT_TRUE(is_dim(page));
+  page.limits()->setText("micro_batch=1,pipeline=1,zero=3");
+  EXPECT_FALSE(is_dim(page)) << "the question is theirs again";
+  page.batch()->setText("32");
+  EXPECT_TRUE(is_dim(page));
+  page.batch()->setText("16");
+  page.goal()->setCurrentText("memory");
+  EXPECT_TRUE(is_dim(page));
+  page.goal()->setCurrentText("throughput");
+  desk.session.edit_key("run.sequence_length", "1024");
+  desk.session.wait();
+  EXPECT_TRUE(is_dim(page));
+  desk.session.undo().undo();
+  desk.session.wait();
+  EXPECT_FALSE(is_dim(page));
+  page.limits()->setText("micro_batch=1,pipeline=1,zero=2");
+  find();
+  EXPECT_FALSE(is_dim(page)) << "what was asked anew is answered";
 }
 
 TEST_F(PlanJourney, BadQuestionsAreSaidAndStopStops) {

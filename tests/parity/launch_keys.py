@@ -5,14 +5,15 @@
     pip install --no-deps --target tt01 torchtitan==0.1.0    # tt02: 0.2.2, tt03: 0.3.0
     git clone -b core_v0.16.1 https://github.com/NVIDIA/Megatron-LM
     python3 tests/parity/launch_keys.py --zerolab build/zerolab --torchtitan tt01 tt02 tt03 \\
-        --megatron Megatron-LM
+        --megatron Megatron-LM --rates build/tests/test_planner
 
-Run by hand. Plans of several kinds are written and given to each parser: DeepSpeedConfig 0.19.8;
+Run by hand. Plans of several kinds, and with --rates strategies whose learning rates rise and stay,
+fall in a line or down a cosine, are written and given to each parser: DeepSpeedConfig 0.19.8;
 the argparse table and validate_args of Megatron-LM core_v0.16.1 (PyPI's megatron-core 0.16.1 has no
 arguments), as on H100s; the ConfigManager of torchtitan 0.1.0 and 0.2.2 for TOML, of 0.3.0, which
 reads no TOML any more, for Python; accelerate 1.15.0's ClusterConfig, its launcher's parser and the
-FSDP2 plugin made of its environment. Values are compared with the plan's where the parser keeps them. What is not given is
-left out and said.
+FSDP2 plugin made of its environment. Values are compared with the plan's where the parser keeps
+them. What is not given is left out and said.
 """
 import argparse
 import contextlib
@@ -62,6 +63,12 @@ def written(zerolab, model, limits, software):
     return done.stdout
 
 
+def rates_of(plan):
+    """DeepSpeed's name of the way that rates go, and its parameters."""
+    scheduler = plan.get("scheduler", {})
+    return scheduler.get("type"), scheduler.get("params", {})
+
+
 def check_deepspeed(path, plan):
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
     from deepspeed.runtime import config
@@ -77,6 +84,13 @@ def check_deepspeed(path, plan):
     assert read.zero_config.stage == plan["zero_optimization"]["stage"], read.zero_config.stage
     assert read.train_micro_batch_size_per_gpu == plan["train_micro_batch_size_per_gpu"]
     assert read.gradient_accumulation_steps == plan["gradient_accumulation_steps"]
+    if "scheduler" in plan:
+        from deepspeed.runtime import lr_schedules
+        from torch import nn, optim
+
+        assert read.scheduler_name == plan["scheduler"]["type"]
+        optimizer = optim.AdamW(nn.Linear(1, 1).parameters(), lr=plan["optimizer"]["params"]["lr"])
+        getattr(lr_schedules, read.scheduler_name)(optimizer, **read.scheduler_params)
 
 
 def check_accelerate(path, plan):
@@ -117,6 +131,12 @@ def check_megatron(path, plan, root):
     assert args.micro_batch_size == plan["train_micro_batch_size_per_gpu"]
     assert args.use_distributed_optimizer == (plan["zero_optimization"]["stage"] > 0)
     assert args.lr == plan["optimizer"]["params"]["lr"]
+    kind, rates = rates_of(plan)
+    assert args.lr_decay_style == {"WarmupDecayLR": "linear", "WarmupCosineLR": "cosine"}.get(
+        kind, "constant")
+    assert args.lr_warmup_iters == rates.get("warmup_num_steps", 0)
+    assert args.lr_decay_iters == rates.get("total_num_steps")
+    assert abs((args.min_lr or 0) - args.lr * rates.get("cos_min_ratio", 0)) < 1e-12
     args.rank, args.world_size = 0, RANKS
     arguments.get_device_arch_version = lambda: 9  # an H100's
     with contextlib.redirect_stdout(io.StringIO()):
@@ -147,6 +167,17 @@ def check_torchtitan(path, plan, root, old):
     assert read.parallelism.pipeline_parallel_degree == parallel.get("pipeline", 1)
     assert read.training.global_batch_size == 64
     assert mode == plan["x-zerolab"]["recompute"], mode
+    kind, rates = rates_of(plan)
+    scheduler = read.lr_scheduler
+    assert scheduler.warmup_steps == rates.get("warmup_num_steps", 0), scheduler
+    if kind in ("WarmupDecayLR", "WarmupCosineLR"):
+        assert read.training.steps == rates["total_num_steps"], read.training.steps
+        assert scheduler.decay_type == ("linear" if kind == "WarmupDecayLR" else "cosine")
+        # The file does not name 0.1.0, which has another word for it.
+        if hasattr(scheduler, "min_lr_factor"):
+            assert scheduler.min_lr_factor == rates.get("cos_min_ratio", 0), scheduler
+    else:
+        assert scheduler.decay_ratio == 0, scheduler
 
 
 def check(kind, root, folder):
@@ -194,6 +225,7 @@ def main():
     parser.add_argument("--zerolab", default="build/zerolab")
     parser.add_argument("--torchtitan", nargs="*", default=[])
     parser.add_argument("--megatron")
+    parser.add_argument("--rates", help="build/tests/test_planner")
     parser.add_argument("--check", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.check:
@@ -208,6 +240,12 @@ def main():
                 for each in software.split():
                     with open(os.path.join(folder, name + ENDINGS[each]), "w") as file:
                         file.write(written(options.zerolab, model, limits, each))
+        if options.rates:
+            subprocess.run([options.rates, "--gtest_filter=LearningRates.ComeBackFromAScript"],
+                           env=dict(os.environ, ZL_LAUNCH_FILES=folder), check=True,
+                           stdout=subprocess.DEVNULL)
+        else:
+            print("learning rates: not checked: no --rates given")
         for software in ENDINGS:
             roots = checkers(options, software)
             if not roots:

@@ -1,10 +1,15 @@
 // Learning rates over a training in launch files, and what --software leaves of a search.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/launch/launch.h"
 #include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/megatron.h"
@@ -56,8 +61,25 @@ TEST(LearningRates, OfTorchtitanAreSchedules) {
   EXPECT_EQ(cosine.kind, ScheduleKind::warmup_cosine_lr);
   EXPECT_EQ(cosine.total_num_steps, 300);
   EXPECT_DOUBLE_EQ(cosine.cos_min_ratio, 0.1);
+  const ScheduleConfig older =
+      read("[lr_scheduler]\ndecay_type = \"cosine\"\nlr_min = 0.2\ntotal_steps = 300\n");
+  EXPECT_DOUBLE_EQ(older.cos_min_ratio, 0.2) << "the name of release 0.1";
   EXPECT_EQ(read("[lr_scheduler]\ndecay_ratio = 0.5\n").kind, ScheduleKind::constant)
       << "a level part first";
+}
+
+// For the software's own parsers: tests/parity/launch_keys.py. llama: a name that they know.
+void write_files(const std::string& folder, const std::string& name, const Strategy& strategy,
+                 const LaunchFacts& llama) {
+  constexpr std::pair<LaunchSoftware, const char*> kEndings[] = {
+      {LaunchSoftware::deepspeed, ".json"},
+      {LaunchSoftware::megatron, ".sh"},
+      {LaunchSoftware::torchtitan, ".toml"},
+      {LaunchSoftware::torchtitan_python, ".py"}};
+  for (const auto& [software, ending] : kEndings) {
+    std::ofstream(folder + "/" + name + ending) << write_launch(software, strategy, llama).text;
+  }
+  std::ofstream(folder + "/" + name + ".plan") << strategy_to_json(strategy);
 }
 
 TEST(LearningRates, ComeBackFromAScript) {
@@ -70,6 +92,10 @@ TEST(LearningRates, ComeBackFromAScript) {
           {.ranks = 8, .precision = DType::bf16, .micro_batch = 1, .gradient_accumulation = 8})
           .strategy;
   const double peak = strategy.optimizer.lr;
+  LaunchFacts llama = facts;
+  llama.model.name = "llama3-8b";
+  const char* const folder = std::getenv("ZL_LAUNCH_FILES");
+  constexpr const char* kWays[] = {"rates_level", "rates_line", "rates_cosine"};
   for (const LearningRates& rates :
        {LearningRates{.most = peak, .warmup = 30},
         LearningRates{.way = LearningRates::Way::line, .most = peak, .warmup = 30, .steps = 400},
@@ -79,6 +105,9 @@ TEST(LearningRates, ComeBackFromAScript) {
         .warmup = 30,
         .steps = 400}}) {
     strategy.schedule = *schedule_of(rates);
+    if (folder != nullptr) {
+      write_files(folder, kWays[static_cast<int>(rates.way)], strategy, llama);
+    }
     const std::string text = write_launch(LaunchSoftware::megatron, strategy, facts).text;
     const ImportedStrategy back =
         import_megatron(text, "a.sh", {.model = &facts.model, .infer_ranks = true});
@@ -88,9 +117,9 @@ TEST(LearningRates, ComeBackFromAScript) {
     const ImportedStrategy again =
         import_torchtitan(toml, "c.toml", {.model = &facts.model, .infer_ranks = true});
     EXPECT_TRUE(again.strategy.schedule == strategy.schedule) << toml;
+    // Release 0.1 passes over min_lr_factor.
+    EXPECT_EQ(toml.find("0.1 where") == std::string::npos, rates.last > 0) << toml;
   }
-  LaunchFacts llama = facts;
-  llama.model.name = "llama3-8b";
   const std::string python = write_launch(LaunchSoftware::torchtitan_python, strategy, llama).text;
   EXPECT_NE(python.find("config.training.steps = 400\n"), std::string::npos) << python;
   EXPECT_NE(python.find("Config(warmup_steps=30, decay_type=\"cosine\", min_lr_factor=0.25)"),

@@ -128,6 +128,17 @@ TEST(Plan, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_TRUE(plans.best.empty());
   EXPECT_NE(plans.shortage.find("largest: "), std::string::npos) << plans.shortage;
   EXPECT_NE(plans.shortage.find("; a plan would fit "), std::string::npos) << plans.shortage;
+  EXPECT_EQ(plans.shortage.find("--constrain"), std::string::npos) << plans.shortage;
+}
+
+TEST(Plan, SaysThatTheLimitsLeaveNothingThatFits) {
+  PlanRequest request = small_request(8, 8, 32);
+  request.scenario.run.device_memory = std::int64_t{3} << 30;
+  request.limits = parse_limits("tensor=1,pipeline=1,zero=0,recompute=none");
+  const Plans plans = find_plans(request);
+  ASSERT_TRUE(plans.best.empty());
+  EXPECT_NE(plans.shortage.find("; a plan would fit without --constrain"), std::string::npos)
+      << plans.shortage;
 }
 
 // A batch that no mesh divides, and more devices than a model and its batch can use.
@@ -149,6 +160,33 @@ TEST(Plan, RefusesABatchThatNoMeshDivides) {
       EXPECT_EQ(std::string(error.what()).find(expected), 0u) << error.what();
     }
   }
+}
+
+// What a request without any plan is refused with.
+std::string refusal(std::int64_t ranks, std::int64_t global_batch, const char* limits,
+                    const std::string& software = "zerolab") {
+  PlanRequest request = small_request(ranks, 4, global_batch);
+  request.scenario.run.software = software;
+  if (*limits != 0) request.limits = parse_limits(limits);
+  try {
+    find_plans(request);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Plan, NamesWhatStandsInTheWay) {
+  EXPECT_NE(refusal(8, 7, "tensor=1,pipeline=1").find("the nearest that can are 8"),
+            std::string::npos)
+      << refusal(8, 7, "tensor=1,pipeline=1");
+  EXPECT_NE(refusal(1024, 1, "").find("keep no more than 32 GPUs busy"), std::string::npos)
+      << refusal(1024, 1, "");
+  EXPECT_EQ(refusal(8, 64, "data=3").find("--constrain: leaves no mesh of 8 ranks"), 0U);
+  EXPECT_EQ(refusal(8, 64, "tensor=2", "deepspeed").find("--software deepspeed: "), 0U);
+  EXPECT_EQ(refusal(8, 64, "tensor=16"),
+            "--constrain tensor=16: leaves nothing; there is 1, 2, 4, 8");
 }
 
 TEST(PlanLimits, RefuseWhatTheyDoNotKnow) {

@@ -22,9 +22,9 @@ PlanRequest request() {
 TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
   const PlanField field = plan_field(request());
   EXPECT_GT(field.others.size(), 100U);
-  const Standing first = standing_of(field, request().scenario, field.best);
+  const Standing first = standing_of(field, request().scenario, field.best.strategy);
   EXPECT_NEAR(first.of_best, 1, 0.001);
-  EXPECT_TRUE(first.fits);
+  EXPECT_NE(first.fits, Fits::no);
   EXPECT_LT(first.share_faster, 0.01);
 
   PlanRequest poor = request();
@@ -33,6 +33,12 @@ TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
   const Standing last = standing_of(field, request().scenario, chosen.strategy);
   EXPECT_GT(last.of_best, 1.5);
   EXPECT_GT(last.share_faster, 0.3);
+  ASSERT_TRUE(last.share_faster_alike);
+  EXPECT_LT(*last.share_faster_alike, last.share_faster) << "recomputing all is what costs";
+  const std::string why = standing_text(field, last);
+  EXPECT_NE(why.find(" instead of full"), std::string::npos) << why;
+  EXPECT_NE(why.find("less compute"), std::string::npos) << why;
+  EXPECT_NE(why.find(" of the device free"), std::string::npos) << why;
 }
 
 }  // namespace

@@ -56,6 +56,20 @@ TEST(Walk, EveryChangeIsFasterAndTheEndIsNearTheBest) {
   EXPECT_EQ(walk_json(steps, {}).size(), steps.size());
 }
 
+TEST(Walk, IsHeldBesidePlansOfItsTypes) {
+  ImportedStrategy start = poor_start();
+  start.strategy.precision.compute_dtype = DType::f32;
+  start.strategy.optimizer.lr = 0.5;
+  const Plans plans = find_plans(request_like(walk_request(), start));
+  ASSERT_FALSE(plans.best.empty());
+  for (const Plan& plan : plans.best) {
+    EXPECT_EQ(plan.strategy.strategy.precision.compute_dtype, DType::f32);
+    EXPECT_EQ(plan.strategy.strategy.optimizer.lr, 0.5);
+  }
+  EXPECT_NE(find_plans(walk_request()).best.front().strategy.strategy.precision.compute_dtype,
+            DType::f32);
+}
+
 TEST(Walk, BeginsWithWhatDoesNotFit) {
   PlanRequest request = walk_request();
   request.scenario.run.device_memory = std::int64_t{3} << 30;

@@ -76,8 +76,9 @@ TEST(SoftwareCatalog, EveryProfileIsNamedAsItIsAndPhysical) {
 // All that have a launch file, and those whose papers say.
 TEST(SoftwareCatalog, ProfilesSayWhatTheyCanBeToldToDo) {
   for (const char* name :
-       {"deepspeed", "megatron-core", "megatron-core-unfused", "megatron-deepspeed-2021",
-        "torch-ddp", "torch-fsdp1-2023", "torch-fsdp2", "torch-fsdp2-compile", "llm.c"}) {
+       {"deepspeed", "deepspeed-zero3-2021", "deepspeed-zero3-2022", "megatron-core",
+        "megatron-core-unfused", "megatron-deepspeed-2021", "torch-ddp", "torch-fsdp1-2023",
+        "torch-fsdp2", "torch-fsdp2-compile", "llm.c"}) {
     EXPECT_TRUE(load_software(name).abilities) << name;
   }
   EXPECT_FALSE(load_software("zerolab").abilities);
