@@ -25,21 +25,28 @@ void fill_frontier(Plans& plans) {
   }
 }
 
-// Those that equal the best come first, the simplest of them in front.
+bool fits_for_certain(const Plan& plan) { return fits(plan.result) == Fits::yes; }
+
+// Those that equal the best come first: before all others what fits for certain, and of it the
+// simplest in front.
 void mark_equals(std::size_t top, Plans& plans) {
   const RunResult& best = plans.best.front().result;
   for (Plan& plan : plans.best) {
     const auto ratio = sim::step_ratio(best, plan.result);
     plan.equals_best = !ratio || !ratio->is_decided();
   }
+  const auto is_sure = [](const Plan& plan) { return plan.equals_best && fits_for_certain(plan); };
+  const auto doubtful = std::stable_partition(plans.best.begin(), plans.best.end(), is_sure);
+  const bool any_sure = doubtful != plans.best.begin();
   const std::size_t shown = std::min(plans.best.size(), top);
   const auto end = plans.best.begin() + static_cast<std::ptrdiff_t>(shown);
   const auto others = std::stable_partition(plans.best.begin(), end,
                                             [](const Plan& plan) { return plan.equals_best; });
   const auto simplest =
-      std::min_element(plans.best.begin(), others, [](const Plan& a, const Plan& b) {
-        return complexity(a.strategy.strategy) < complexity(b.strategy.strategy);
-      });
+      std::min_element(plans.best.begin(), any_sure ? std::min(doubtful, others) : others,
+                       [](const Plan& a, const Plan& b) {
+                         return complexity(a.strategy.strategy) < complexity(b.strategy.strategy);
+                       });
   std::rotate(plans.best.begin(), simplest, simplest + 1);
 }
 
@@ -52,7 +59,11 @@ void finish_plans(PlanGoal goal, std::size_t top, Plans& plans) {
     plans.best.erase(plans.best.begin() + static_cast<std::ptrdiff_t>(top), plans.best.end());
   }
   for (std::size_t i = 0; i + 1 < plans.best.size(); ++i) {
-    plans.best[i].why = why_better(plans.best[i], plans.best[i + 1]);
+    Plan& plan = plans.best[i];
+    const Plan& next = plans.best[i + 1];
+    plan.why = why_better(plan, next);
+    const bool is_surer = next.equals_best && fits_for_certain(plan) && !fits_for_certain(next);
+    if (is_surer) plan.why += "; fits for certain, where the next one may not";
   }
 }
 
