@@ -101,14 +101,12 @@ ProfileKey PlanProfiles::key_of(const sim::PlanPoint& point,
       .recompute = recompute};
 }
 
-sim::StageProfiles PlanProfiles::make(const ProfileKey& key) const {
-  sim::StageProfiles profiles = record(key);
-  if (key.has_whole_backwards) {
-    ProfileKey whole = key;
-    whole.splits_backward = false;
-    profiles.take_whole_backwards(record(whole));
-  }
-  return profiles;
+// What a profile with whole backwards beside those in halves is put together from.
+std::array<ProfileKey, 2> PlanProfiles::parts_of(ProfileKey key) {
+  key.has_whole_backwards = false;
+  ProfileKey whole = key;
+  whole.splits_backward = false;
+  return {key, whole};
 }
 
 sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
@@ -164,17 +162,31 @@ void PlanProfiles::prepare(const std::vector<DividedPoint>& points) {
 }
 
 void PlanProfiles::prepare(const std::vector<ProfileKey>& keys) {
-  std::vector<ProfileKey> missing;
+  std::vector<ProfileKey> missing, put_together;
   for (const ProfileKey& key : keys) {
-    if (!profiles_.contains(key)) missing.push_back(key);
+    if (profiles_.contains(key)) continue;
+    if (!key.has_whole_backwards) {
+      missing.push_back(key);
+      continue;
+    }
+    put_together.push_back(key);
+    for (const ProfileKey& part : parts_of(key)) {
+      if (!profiles_.contains(part)) missing.push_back(part);
+    }
   }
   std::ranges::sort(missing);
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   std::vector<std::unique_ptr<const sim::StageProfiles>> made(missing.size());
   on_all_cores(missing.size(), [&](std::size_t i) {
-    made[i] = std::make_unique<const sim::StageProfiles>(make(missing[i]));
+    made[i] = std::make_unique<const sim::StageProfiles>(record(missing[i]));
   });
   for (std::size_t i = 0; i < missing.size(); ++i) profiles_[missing[i]] = std::move(made[i]);
+  for (const ProfileKey& key : put_together) {
+    const auto [halves, whole] = parts_of(key);
+    sim::StageProfiles both = *profiles_.at(halves);
+    both.take_whole_backwards(*profiles_.at(whole));
+    profiles_[key] = std::make_unique<const sim::StageProfiles>(std::move(both));
+  }
 }
 
 sim::SteadyCount PlanProfiles::steady_count_of(const sim::PlanPoint& point,
@@ -216,15 +228,20 @@ const sim::StageProfiles* PlanProfiles::find(const ProfileKey& key) const {
 }
 
 // Picoseconds of a message from each rank of a pipeline to the next, from the last to the first.
-std::vector<std::int64_t> PlanProfiles::hops_of(std::int64_t bytes, std::int64_t pipeline) const {
+sim::PipelineLinks PlanProfiles::links_of(const sim::StageProfiles& profiles,
+                                          std::int64_t pipeline) const {
   const auto stride = static_cast<int>(space_.ranks / pipeline);
-  std::vector<std::int64_t> hops;
-  for (int hop = 0; hop < static_cast<int>(pipeline); ++hop) {
-    const int next = (hop + 1) % static_cast<int>(pipeline);
-    const double seconds = sim::message_seconds(bytes, hop * stride, next * stride, cluster_);
-    hops.push_back(static_cast<std::int64_t>(1e12 * seconds));
+  const auto ranks = static_cast<int>(pipeline);
+  const auto message = [&](std::int64_t bytes, int from, int to) {
+    return static_cast<std::int64_t>(
+        1e12 * sim::message_seconds(bytes, from * stride, to * stride, cluster_));
+  };
+  sim::PipelineLinks links;
+  for (int hop = 0; hop < ranks; ++hop) {
+    links.hops.push_back(message(profiles.message, hop, (hop + 1) % ranks));
   }
-  return hops;
+  if (profiles.exchanged > 0) links.exchange = message(profiles.exchanged, 0, ranks - 1);
+  return links;
 }
 
 std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& point,
@@ -248,7 +265,7 @@ std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& p
   std::vector<std::int64_t> layers = form->second->layers;
   for (std::int64_t& each : layers) each /= group;
   sim::ClosedForm found =
-      sim::closed_form(mixed, form->second->form, layers, hops_of(profiles->message, pipeline),
+      sim::closed_form(mixed, form->second->form, layers, links_of(*profiles, pipeline),
                        steady_count_of(point, division).left_out);
   // The weights of one unit are brought ahead, and none stay: the catalogue's ZeRO-3.
   const ZeroConfig& zero = space_.states[point.state].zero;

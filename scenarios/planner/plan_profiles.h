@@ -83,10 +83,10 @@ class PlanProfiles {
   sim::SteadyCount steady_count_of(const sim::PlanPoint& point,
                                    const sim::PlanSpace::Division& division) const;
   FormKey form_key(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
-  std::vector<std::int64_t> hops_of(std::int64_t bytes, std::int64_t pipeline) const;
+  sim::PipelineLinks links_of(const sim::StageProfiles& profiles, std::int64_t pipeline) const;
   bool is_automatic(const sim::PlanPoint& point) const;
   std::uint16_t number_of(const RecomputeConfig& recompute) const;
-  sim::StageProfiles make(const ProfileKey& key) const;
+  static std::array<ProfileKey, 2> parts_of(ProfileKey key);
   sim::StageProfiles record(const ProfileKey& key) const;
 
   const Scenario& scenario_;

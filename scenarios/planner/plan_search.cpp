@@ -146,16 +146,6 @@ void PlanSearch::keep(const Judged& judged) {
   kept_.push_back(judged);
 }
 
-// Those whose memory is in doubt leave the others their room.
-void PlanSearch::sort_kept() {
-  std::ranges::stable_sort(
-      kept_, {}, [&](const Judged& each) { return goal_value(request_.goal, each.form); });
-  const std::size_t most = std::max(kMostRecorded / 2, wanted());
-  std::size_t exact = 0, others = 0;
-  std::erase_if(kept_,
-                [&](const Judged& each) { return ++(each.form.is_exact ? exact : others) > most; });
-}
-
 // Until no bound is below the last of the best.
 void PlanSearch::judge_all() {
   const std::vector<PlanCandidate>& all = candidates_.all;
@@ -164,7 +154,7 @@ void PlanSearch::judge_all() {
     if (enough && request_.any_will_do) break;
     if (enough && goal_value(request_.goal, all[begin].least) > worst_kept()) break;
     for (const Judged& each : judge(next_to_judge(begin))) keep(each);
-    sort_kept();
+    keep_best(request_.goal, std::max(kMostRecorded / 2, wanted()), kept_);
     report(static_cast<std::int64_t>(begin), all.size(), "judged");
   }
 }

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "scenarios/planner/plan_candidates.h"
+#include "scenarios/planner/judged_plan.h"
 
 namespace zl {
 
@@ -22,10 +22,7 @@ class PlanSearch {
   Plans find(std::optional<Plan> known = std::nullopt);
 
  private:
-  struct Judged {
-    PlanCandidate candidate;
-    sim::ClosedForm form;
-  };
+  using Judged = JudgedPlan;
 
   bool is_cancelled() const { return hooks_.cancelled != nullptr && *hooks_.cancelled; }
   void report(std::int64_t done, std::size_t of, const char* what) const;
@@ -43,7 +40,6 @@ class PlanSearch {
   std::vector<PlanCandidate> next_to_judge(std::size_t& begin);
   std::vector<PlanCandidate> still_good(const std::vector<PlanCandidate>& some);
   void keep(const Judged& judged);
-  void sort_kept();
   void judge_all();
   ImportedStrategy named(const PlanCandidate& each) const;
   std::optional<Plan> record(const Judged& judged) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 namespace zl::sim {
@@ -31,14 +32,14 @@ bool is_forward(std::size_t pass) {
 
 // Backwards come to the first layers last.
 Pass mixed_pass(const MixedProfiles& mixed, StagePlace place, std::size_t pass, std::int64_t layers,
-                std::int64_t freed) {
+                bool has_rank, std::int64_t freed) {
   const LayerSeries& kept = mixed.all.of(place).passes[pass];
-  if (mixed.again == nullptr) return {kept.of(layers), kept.tail_of(layers)};
+  if (mixed.again == nullptr) return {kept.of(layers, has_rank), kept.tail_of(layers, has_rank)};
   const LayerSeries& again = mixed.again->of(place).passes[pass];
   if (is_forward(pass)) {
-    return {sim::mixed(again, mixed.blocks, kept, layers, freed), kept.tail_of(layers)};
+    return {sim::mixed(again, mixed.blocks, kept, layers, freed), kept.tail_of(layers, has_rank)};
   }
-  return {sim::mixed(kept, layers - mixed.blocks, again, layers), again.tail_of(layers)};
+  return {sim::mixed(kept, layers - mixed.blocks, again, layers), again.tail_of(layers, has_rank)};
 }
 
 // As mixed_pass().
@@ -65,10 +66,10 @@ StageCosts costs_of(const MixedProfiles& mixed, StagePlace place, std::int64_t l
 
 // A block that is recomputed hands on what the next one frees; one that is not keeps it. What a
 // micro-batch takes it gives back: what is left over is that.
-Stage stage_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers) {
+Stage stage_of(const MixedProfiles& mixed, StagePlace place, std::int64_t layers, bool has_rank) {
   Stage stage{.passes = {}, .costs = costs_of(mixed, place, layers)};
   const auto fill = [&](std::size_t pass, std::int64_t freed) {
-    stage.passes[pass] = mixed_pass(mixed, place, pass, layers, freed);
+    stage.passes[pass] = mixed_pass(mixed, place, pass, layers, has_rank, freed);
   };
   for (std::size_t i = 0; i < kStagePasses; ++i) fill(i, 0);
   if (mixed.again == nullptr) return stage;
@@ -87,6 +88,20 @@ bool is_exact(const MixedProfiles& mixed) {
 StagePlace place_of(std::size_t stage, std::size_t stages) {
   if (stage == 0) return StagePlace::first;
   return stage + 1 == stages ? StagePlace::last : StagePlace::middle;
+}
+
+// Of a rank with several stages. The ends of the model bring what a middle stage does not have.
+template <class What>
+std::int64_t sum_of_stages(const StageProfiles& profiles, const PipelineForm::Rank& rank,
+                           const std::vector<std::int64_t>& layers, const What& what) {
+  const std::int64_t middle = what(profiles.of(StagePlace::middle)).base;
+  std::int64_t sum = middle;
+  for (const int each : rank.stages) {
+    const auto stage = static_cast<std::size_t>(each);
+    const PerLayer own = what(profiles.of(place_of(stage, layers.size())));
+    sum += own.of(layers[stage]) - middle;
+  }
+  return sum;
 }
 
 // A rank with several stages.
@@ -125,13 +140,11 @@ class RankMemory {
     return next.is_brought(weights) ? next.lead(weights).bytes : 0;
   }
 
-  // The ends of the model bring what a middle stage does not have.
   std::int64_t held(PerLayer StageProfile::*what) const {
-    const PerLayer& middle = profiles_.of(StagePlace::middle).*what;
-    std::int64_t bytes = middle.base;
+    std::int64_t bytes = sum_of_stages(profiles_, rank_, layers_,
+                                       [&](const StageProfile& own) { return own.*what; });
     for (std::size_t chunk = 0; chunk < rank_.stages.size(); ++chunk) {
       const StageProfile& own = profiles_.of(place_of(stage(chunk), stages_.size()));
-      bytes += (own.*what).of(layers_[stage(chunk)]) - middle.base;
       bytes += rank_.in_flight[chunk] * own.slot;
     }
     return bytes;
@@ -140,10 +153,22 @@ class RankMemory {
   std::int64_t step_end_peak() const {
     std::int64_t bytes = 0;
     for (std::size_t chunk = 0; chunk < rank_.stages.size(); ++chunk) {
-      const StageProfile& own = profiles_.of(place_of(stage(chunk), stages_.size()));
-      bytes = std::max(bytes, own.step_end_peak.of(layers_[stage(chunk)]));
+      const PerLayer& own = step_end(place_of(stage(chunk), stages_.size()));
+      bytes = std::max(bytes, own.of(layers_[stage(chunk)]));
     }
     return bytes;
+  }
+
+  // A rank with both ends of the model takes no gradient from another; what the host has it brings
+  // twice.
+  const PerLayer& step_end(StagePlace place) const {
+    const PerLayer& own = profiles_.of(place).step_end_peak;
+    const bool exchanges = profiles_.exchanged > 0 && own.base < 2 * profiles_.exchanged;
+    const bool has_both = has(0) && has(stages_.size() - 1);
+    return exchanges && has_both ? profiles_.of(StagePlace::middle).step_end_peak : own;
+  }
+  bool has(std::size_t index) const {
+    return std::ranges::find(rank_.stages, static_cast<int>(index)) != rank_.stages.end();
   }
 
   std::size_t stage(std::size_t chunk) const {
@@ -156,13 +181,42 @@ class RankMemory {
   const std::vector<std::int64_t>& layers_;
 };
 
+// From one meeting of all ranks to the next the slowest of them decides, the ends of their passes
+// first.
+std::int64_t step_time(const StageProfiles& profiles, const PipelineForm& form,
+                       const std::vector<std::int64_t>& layers, std::int64_t exchange,
+                       std::vector<std::int64_t> ends) {
+  const std::span<const PipelineForm::Rank> ranks = form.ranks();
+  const auto has = [&](std::size_t rank, std::size_t stage) {
+    return std::ranges::find(ranks[rank].stages, static_cast<int>(stage)) !=
+           ranks[rank].stages.end();
+  };
+  std::size_t last = 0;
+  while (!has(last, layers.size() - 1)) ++last;
+  if (last > 0) {  // both ends have a copy of a table
+    ends.front() = ends[last] = std::max(ends.front(), ends[last]) + exchange;
+  }
+  std::int64_t time = 0;
+  for (std::size_t part = 0; part < kStepParts; ++part) {
+    std::int64_t most = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::int64_t own =
+          sum_of_stages(profiles, ranks[rank], layers,
+                        [&](const StageProfile& profile) { return profile.step_parts[part]; });
+      most = std::max(most, own + (part == 0 ? ends[rank] : 0));
+    }
+    time += most;
+  }
+  return time;
+}
+
 }  // namespace
 
 ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
                        std::int64_t micro_batches) {
   const StageProfiles& profiles = mixed.all;
   const StageProfile& profile = profiles.of(StagePlace::whole);
-  const Stage stage = stage_of(mixed, StagePlace::whole, layers);
+  const Stage stage = stage_of(mixed, StagePlace::whole, layers, true);
   const std::int64_t kept = stage.of(StagePass::forward).net;
   std::int64_t most =
       std::max({stage.of(StagePass::forward).peak, kept + stage.of(StagePass::last_backward).peak,
@@ -171,36 +225,33 @@ ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers,
   ClosedForm form;
   form.memory =
       profile.slot + std::max(profile.held.of(layers) + most, profile.before_all.of(layers));
-  form.time = PipelineOrder::time_alone(stage.costs, micro_batches, profiles.overlap_loss) +
-              profiles.between_steps.of(layers);
+  form.time = PipelineOrder::time_alone(stage.costs, micro_batches, profiles.overlap_loss);
+  for (const PerLayer& part : profile.step_parts) form.time += part.of(layers);
   form.is_exact = is_exact(mixed);
   return form;
 }
 
 ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
-                       const std::vector<std::int64_t>& layers,
-                       const std::vector<std::int64_t>& hops, std::int64_t left_out) {
+                       const std::vector<std::int64_t>& layers, const PipelineLinks& links,
+                       std::int64_t left_out) {
   const StageProfiles& profiles = mixed.all;
   std::vector<Stage> stages;
   std::vector<StageCosts> costs;
+  const bool has_rank = form.ranks().front().stages.size() == 1;
   for (std::size_t index = 0; index < layers.size(); ++index) {
     const StagePlace place = place_of(index, layers.size());
     // Stages in the middle differ by their number of layers only.
     const bool same =
         index > 1 && place == StagePlace::middle && layers[index] == layers[index - 1];
-    stages.push_back(same ? stages.back() : stage_of(mixed, place, layers[index]));
+    stages.push_back(same ? stages.back() : stage_of(mixed, place, layers[index], has_rank));
     costs.push_back(stages.back().costs);
   }
   ClosedForm result{.is_exact = is_exact(mixed)};
-  std::int64_t most_layers = 0;  // of a rank
   for (const PipelineForm::Rank& rank : form.ranks()) {
     result.memory = std::max(result.memory, RankMemory(profiles, rank, stages, layers).peak());
-    std::int64_t own = 0;
-    for (const int stage : rank.stages) own += layers[static_cast<std::size_t>(stage)];
-    most_layers = std::max(most_layers, own);
   }
-  result.time = form.makespan({costs, hops, left_out, profiles.overlap_loss}) +
-                profiles.between_steps.of(most_layers);
+  result.time = step_time(profiles, form, layers, links.exchange,
+                          form.ends({costs, links.hops, left_out, profiles.overlap_loss}));
   return result;
 }
 

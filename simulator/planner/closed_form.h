@@ -28,10 +28,15 @@ struct MixedProfiles {
 // A whole model on every data-parallel rank.
 ClosedForm closed_form(const MixedProfiles& mixed, std::int64_t layers, std::int64_t micro_batches);
 
-// layers: of each stage. hops: as PipelineCosts. left_out: micro-batches that the form
-// stands for beside its own.
+// Picoseconds that a pipeline's messages take.
+struct PipelineLinks {
+  std::vector<std::int64_t> hops;  // as PipelineCosts
+  std::int64_t exchange = 0;       // of StageProfiles::exchanged
+};
+
+// layers: of each stage. left_out: micro-batches that the form stands for beside its own.
 ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
-                       const std::vector<std::int64_t>& layers,
-                       const std::vector<std::int64_t>& hops, std::int64_t left_out);
+                       const std::vector<std::int64_t>& layers, const PipelineLinks& links,
+                       std::int64_t left_out);
 
 }  // namespace zl::sim

@@ -4,9 +4,11 @@ namespace zl::sim {
 namespace {
 
 // What grows comes at the very end.
-void add_end(const SeriesWork& series, std::int64_t more, PassProgram& program) {
-  program.add(series.last, 1, series.after.empty() ? more : 0);
-  program.add(series.after, 1, more);
+void add_end(const SeriesWork& series, std::int64_t layers, std::int64_t more,
+             PassProgram& program) {
+  const std::int64_t beyond = layers - series.several;
+  program.add(series.last, 1, series.after.empty() ? more : 0, beyond);
+  program.add(series.after, 1, more, beyond);
 }
 
 }  // namespace
@@ -20,7 +22,7 @@ PassProgram program_of(const SeriesWork& series, std::int64_t layers, std::int64
   program.add(series.before);
   program.add(series.first);
   program.add(series.middle, layers - 2);
-  add_end(series, more, program);
+  add_end(series, layers, more, program);
   return program;
 }
 
@@ -31,7 +33,7 @@ PassProgram mixed_program(const SeriesWork& one, std::int64_t count, const Serie
   program.add(one.first);
   program.add(one.middle, count - 1);
   program.add(other.middle, layers - count - 1);
-  add_end(other, more, program);
+  add_end(other, layers, more, program);
   return program;
 }
 

@@ -29,6 +29,7 @@ struct PassWork {
   std::uint8_t back = 0;
   bool copies = false;  // over the copies of hybrid sharding: grows with the layers
   std::int64_t time = 0;
+  std::int64_t growth = 0;  // picoseconds for each layer more than were recorded
 };
 
 // Records that a stream's waits reach back to.
@@ -37,24 +38,28 @@ inline constexpr std::size_t kKeptRecords = 32;
 // Of a pass through a stage of one layer, and of more: as LayerSeries.
 struct SeriesWork {
   std::vector<PassWork> single, before, first, middle, last, after;
+  std::int64_t several = 4;  // as LayerSeries
 };
 
 // The same work over and over.
 struct PassStretch {
   const PassWork* work = nullptr;
   std::int32_t count = 0, times = 0;
-  std::int64_t more = 0;  // picoseconds of what grows with the layers
+  std::int64_t more = 0;    // picoseconds of what goes over the copies
+  std::int64_t beyond = 0;  // layers more than were recorded
 };
 
 class PassProgram {
  public:
-  void add(const std::vector<PassWork>& work, std::int64_t times = 1, std::int64_t more = 0) {
-    add(std::span(work), times, more);
+  void add(const std::vector<PassWork>& work, std::int64_t times = 1, std::int64_t more = 0,
+           std::int64_t beyond = 0) {
+    add(std::span(work), times, more, beyond);
   }
-  void add(std::span<const PassWork> work, std::int64_t times, std::int64_t more) {
+  void add(std::span<const PassWork> work, std::int64_t times, std::int64_t more,
+           std::int64_t beyond = 0) {
     if (work.empty() || times <= 0) return;
     stretches_[count_++] = {work.data(), static_cast<std::int32_t>(work.size()),
-                            static_cast<std::int32_t>(times), more};
+                            static_cast<std::int32_t>(times), more, beyond};
   }
   std::span<const PassStretch> stretches() const { return {stretches_.data(), count_}; }
 
@@ -63,7 +68,7 @@ class PassProgram {
   std::size_t count_ = 0;
 };
 
-// more: picoseconds of what grows, beyond those of the layers that were recorded.
+// more: picoseconds over the copies, beyond those of the layers that were recorded.
 PassProgram program_of(const SeriesWork& series, std::int64_t layers, std::int64_t more);
 // As LayerSeries' mixed().
 PassProgram mixed_program(const SeriesWork& one, std::int64_t count, const SeriesWork& other,
@@ -118,7 +123,8 @@ class RankStreams {
   Stream& at(StreamId stream) { return streams_[static_cast<std::size_t>(stream)]; }
   const Stream& at(StreamId stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   static std::int64_t more_of(const PassStretch& stretch, std::int32_t i) {
-    return stretch.work[i].copies ? stretch.more : 0;
+    const PassWork& work = stretch.work[i];
+    return (work.copies ? stretch.more : 0) + stretch.beyond * work.growth;
   }
 
   template <class Bring>

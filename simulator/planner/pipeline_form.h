@@ -45,7 +45,7 @@ class PipelineForm {
   };
   std::span<const Rank> ranks() const { return ranks_; }
 
-  std::int64_t makespan(const PipelineCosts& costs) const { return order_.makespan(costs); }
+  std::vector<std::int64_t> ends(const PipelineCosts& costs) const { return order_.ends(costs); }
 
  private:
   explicit PipelineForm(const PipelinePlan& plan);

@@ -208,7 +208,7 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
 }
 
 // What is left out takes as long each as those of the steady part.
-std::int64_t PipelineOrder::makespan(const PipelineCosts& costs) const {
+std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
   constexpr StreamId kCompute = StreamId::compute, kSends = StreamId::communication;
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
@@ -235,12 +235,15 @@ std::int64_t PipelineOrder::makespan(const PipelineCosts& costs) const {
         break;
     }
   }
-  std::int64_t few = 0;
-  for (const Rank& rank : ranks) few = std::max(few, rank.end());
-  if (costs.left_out == 0 || after_ < 0) return few;
-  const std::int64_t round =
-      end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
-  return few + costs.left_out * round / static_cast<std::int64_t>(ranks_);
+  std::int64_t left_out = 0;
+  if (costs.left_out > 0 && after_ >= 0) {
+    const std::int64_t round =
+        end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
+    left_out = costs.left_out * round / static_cast<std::int64_t>(ranks_);
+  }
+  std::vector<std::int64_t> ends;
+  for (const Rank& rank : ranks) ends.push_back(rank.end() + left_out);
+  return ends;
 }
 
 // Beyond some micro-batches each takes as long as the one before.

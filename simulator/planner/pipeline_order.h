@@ -35,8 +35,8 @@ class PipelineOrder {
   // Throws Error{infeasible} for lists that wait for ever.
   explicit PipelineOrder(const PipelinePlan& plan);
 
-  // Picoseconds from the first pass to the end of the last.
-  std::int64_t makespan(const PipelineCosts& costs) const;
+  // Picoseconds from the first pass of all ranks to the end of each rank's last.
+  std::vector<std::int64_t> ends(const PipelineCosts& costs) const;
   // Picoseconds of the passes of a rank that has the whole model.
   static std::int64_t time_alone(const StageCosts& costs, std::int64_t micro_batches,
                                  double overlap_loss);

@@ -288,8 +288,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
   }
   const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p),
                                        whole(prices_.message(cut, message_bytes(point))));
-  return form.makespan({.stages = costs, .hops = hops, .left_out = left_out}) +
-         whole(beside_pipeline(cut, work));
+  const auto ends = form.ends({.stages = costs, .hops = hops, .left_out = left_out});
+  return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, work));
 }
 
 }  // namespace zl::sim

@@ -34,19 +34,24 @@ inline Segment repeated(const Segment& each, std::int64_t count) {
 }
 
 // A pass of a micro-batch through a stage of any number of layers: those in the middle are alike.
+// has_rank: no other stage is on its rank.
 struct LayerSeries {
-  Segment single;                              // a stage of one layer, whole
-  Segment before, first, middle, last, after;  // of more
-  Segment single_tail, tail;                   // of these, in their last unit
-  std::int64_t several = 4;                    // layers that `last` and `after` were taken from
+  Segment single;          // a stage of one layer, whole, that is all its rank has
+  Segment one_of_several;  // likewise, of several stages of a rank
+  Segment before, first, middle, last, after;      // of more
+  Segment single_tail, one_of_several_tail, tail;  // of these, in their last unit
+  std::int64_t several = 4;                        // layers that `last` and `after` were taken from
   std::int64_t growth = 0;  // picoseconds a layer, of what is sent at the end for all of them
 
-  Segment of(std::int64_t layers) const {
-    if (layers <= 1) return single;
+  Segment of(std::int64_t layers, bool has_rank = true) const {
+    if (layers <= 1) return has_rank ? single : one_of_several;
     const Segment begin = then(before, first), end = then(last, after);
     return grown(then(then(begin, repeated(middle, layers - 2)), end), layers);
   }
-  const Segment& tail_of(std::int64_t layers) const { return layers <= 1 ? single_tail : tail; }
+  const Segment& tail_of(std::int64_t layers, bool has_rank) const {
+    if (layers > 1) return tail;
+    return has_rank ? single_tail : one_of_several_tail;
+  }
   std::int64_t more(std::int64_t layers) const { return (layers - several) * growth; }
   Segment grown(Segment all, std::int64_t layers) const {
     all.time += more(layers);

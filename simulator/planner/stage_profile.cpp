@@ -44,6 +44,19 @@ void append(const std::vector<PassWork>& more, std::vector<PassWork>& work) {
   work.insert(work.end(), more.begin(), more.end());
 }
 
+// Small gradients of all layers are reduced together at the end of a pass.
+void grow_end(const std::vector<PassWork>& single, std::vector<PassWork>& end) {
+  const std::size_t alike = std::min(single.size(), end.size());
+  for (std::size_t back = 1; back <= alike; ++back) {
+    const PassWork& one = single[single.size() - back];
+    PassWork& more = end[end.size() - back];
+    if (one.kind != more.kind || one.stream != more.stream || one.other != more.other) return;
+    if (more.kind != PassWork::Kind::work || more.stream != StreamId::communication) continue;
+    if (!more.copies) more.growth = (more.time - one.time) / (kProfiledLayers - 1);
+    return;
+  }
+}
+
 // As fill_series.
 SeriesWork series_work(const PassPieces& one, const PassPieces& several, int first_block) {
   SeriesWork series;
@@ -56,6 +69,10 @@ SeriesWork series_work(const PassPieces& one, const PassPieces& several, int fir
       into = blocks[block++];
     }
     if (into != nullptr) append(piece.work, *into);
+  }
+  series.several = kProfiledLayers;
+  if (!one.empty()) {
+    grow_end(one.back().work, series.after.empty() ? series.last : series.after);
   }
   return series;
 }
@@ -84,23 +101,18 @@ int first_block_of(StagePlace place, std::int64_t layers) {
   return 1;
 }
 
-// From the last pass of one step to the first of the next, on whichever ranks they are.
-std::int64_t between_steps(std::span<const StageFacts> all) {
-  std::int64_t end = 0, begin = INT64_MAX;
-  for (const StageFacts& each : all) {
-    end = std::max(end, each.passes_before_end);
-    begin = std::min(begin, each.passes_begin);
-  }
-  return std::max<std::int64_t>(0, begin - end);
-}
-
-bool fill_profile(const StageFacts& one, const StageFacts& more, StagePlace place,
-                  StageProfile& profile) {
+// among: of one layer among several stages of a rank.
+bool fill_profile(const StageFacts& one, const StageFacts& among, const StageFacts& more,
+                  StagePlace place, StageProfile& profile) {
   bool exact = one.slots == more.slots || one.slots == 0;
   for (std::size_t pass = 0; pass < kStagePasses; ++pass) {
     LayerSeries& series = profile.passes[pass];
     series.single = whole_of(one.passes[pass]);
-    if (!one.passes[pass].empty()) series.single_tail = one.passes[pass].back().tail;
+    series.one_of_several = whole_of(among.passes[pass]);
+    if (!one.passes[pass].empty()) {
+      series.single_tail = one.passes[pass].back().tail;
+      series.one_of_several_tail = among.passes[pass].back().tail;
+    }
     exact = fill_series(more.passes[pass], first_block_of(place, kProfiledLayers), series) && exact;
     profile.works[pass] =
         series_work(one.passes[pass], more.passes[pass], first_block_of(place, kProfiledLayers));
@@ -109,6 +121,11 @@ bool fill_profile(const StageFacts& one, const StageFacts& more, StagePlace plac
                      once_at_end(one.passes[pass], first_block_of(place, 1))) /
                     (kProfiledLayers - 1);
   }
+  for (std::size_t part = 0; part < kStepParts; ++part) {
+    line_through(one.step.parts[part], more.step.parts[part], profile.step_parts[part]);
+  }
+  // Behind the first stage passes begin with what others send.
+  if (place == StagePlace::middle || place == StagePlace::last) profile.step_parts.back() = {};
   profile.leads = more.leads;
   profile.slot = one.slots > 0 ? one.slot_bytes / one.slots : 0;
   exact =
@@ -144,19 +161,23 @@ void StageProfiles::take_whole_backwards(const StageProfiles& whole) {
 StageProfiles profile_stages(std::span<const RecordedStage> single,
                              std::span<const RecordedStage> several) {
   ZL_CHECK(single.size() == several.size(), "short and long stages have the same places");
-  std::vector<StageFacts> one, more;
-  for (const RecordedStage& stage : single) one.push_back(read_stage(stage));
-  for (const RecordedStage& stage : several) more.push_back(read_stage(stage));
+  std::vector<StageFacts> one, among, more;
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    one.push_back(read_stage(single[i]));
+    const SharedBucket bucket = shared_bucket(*single[i].trace.trace, *several[i].trace.trace);
+    among.push_back(bucket.recorded > 0 ? read_stage(single[i], bucket) : one.back());
+    more.push_back(read_stage(several[i]));
+  }
   StageProfiles profiles;
   const ClusterSpec& cluster = *several.front().cluster;
   profiles.overlap_loss = cluster.compute_is_host ? 0 : CostModel(cluster).overlap_loss();
-  line_through(between_steps(one), between_steps(more), profiles.between_steps);
   for (std::size_t i = 0; i < one.size(); ++i) {
     StageProfile& profile = profiles.at[static_cast<std::size_t>(single[i].place)];
     profiles.is_exact =
-        fill_profile(one[i], more[i], single[i].place, profile) && profiles.is_exact;
+        fill_profile(one[i], among[i], more[i], single[i].place, profile) && profiles.is_exact;
     profiles.is_exact = profiles.is_exact && gives_back(profile);
     profiles.message = std::max(profiles.message, more[i].message);
+    profiles.exchanged = std::max(profiles.exchanged, more[i].step.exchanged);
     profiles.group = several[i].group;
   }
   return profiles;

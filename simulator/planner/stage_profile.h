@@ -37,6 +37,10 @@ inline bool is_weight(StagePass pass) {
          pass == StagePass::last_weight;
 }
 
+// What a step does after its passes, between the meetings of all ranks of a pipeline: up to the
+// largest gradient of all, the norm, the loss, and to the first pass of the next step.
+inline constexpr std::size_t kStepParts = 4;
+
 // Which end of the model a stage has.
 enum class StagePlace : std::uint8_t { first, middle, last, whole };
 inline constexpr std::size_t kStagePlaces = 4;
@@ -68,6 +72,7 @@ struct StageProfile {
   std::int64_t slot = 0;   // ids of one micro-batch on its way
   PerLayer step_end_peak;  // device bytes more than `held`, in what a step does
                            // for all of it
+  std::array<PerLayer, kStepParts> step_parts;
 
   Segment pass(StagePass which, std::int64_t layers) const {
     return passes[static_cast<std::size_t>(which)].of(layers);
@@ -77,12 +82,10 @@ struct StageProfile {
 // Of all places of one kind of configuration.
 struct StageProfiles {
   std::array<StageProfile, kStagePlaces> at;
-  std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
-  std::int64_t group = 1;    // layers that each of the profiles' stands for
-  double overlap_loss = 0;   // as RankStreams
-  // Picoseconds from the last pass of all ranks to the first of the next step, by the layers of a
-  // rank.
-  PerLayer between_steps;
+  std::int64_t message = 0;    // bytes of a stream, or its gradient, between stages
+  std::int64_t group = 1;      // layers that each of the profiles' stands for
+  double overlap_loss = 0;     // as RankStreams
+  std::int64_t exchanged = 0;  // bytes of a table's gradient, between the ends of the model
   // Whether layers in the middle of a stage hold the same and every byte is given back: then the
   // closed form's memory is the recording's. Else it is near.
   bool is_exact = true;
@@ -92,6 +95,8 @@ struct StageProfiles {
   // Whole backwards as in a recording that halves none.
   void take_whole_backwards(const StageProfiles& whole);
 };
+
+inline constexpr std::int32_t kProfiledStep = 2;
 
 // The long stages' layers: the first, two alike in the middle, the last.
 inline constexpr std::int64_t kProfiledLayers = 4;

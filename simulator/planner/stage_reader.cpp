@@ -16,7 +16,6 @@
 namespace zl::sim {
 namespace {
 
-constexpr std::int32_t kProfiledStep = 2;
 constexpr int kNoUnit = -1, kUnknownUnit = -2;  // of units
 
 enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
@@ -43,21 +42,17 @@ bool runs_on(const TraceEvent& event, StreamId stream) {
 }
 bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
 
-std::int64_t change_of(const TraceEvent& event) {
-  if (event.space != MemorySpace::device) return 0;
-  if (event.type == EventType::allocate) return event.bytes_written;
-  return event.type == EventType::free ? -event.bytes_written : 0;
-}
-
 // Reads a trace event by event.
 class StageReader {
  public:
-  explicit StageReader(const RecordedStage& stage)
+  StageReader(const RecordedStage& stage, const SharedBucket& bucket)
       : stage_(stage),
+        bucket_(bucket),
         programs_(*stage.trace.trace, *stage.cluster,
                   stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front()) {}
 
   StageFacts read() {
+    facts_.step = read_step(stage_);
     std::size_t index = 0;
     for (const TraceEvent& event : stage_.trace.trace->events()) {
       const EventTime time = stage_.timeline->events[index++];
@@ -80,13 +75,8 @@ class StageReader {
 
  private:
   void before(const TraceEvent& event, EventTime time) {
-    held_ += change_of(event);
+    held_ += bucket_.change_of(event);
     const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
-    const bool is_last =
-        computes(event) || runs_on(event, StreamId::copy_out) || runs_on(event, StreamId::host);
-    if (is_pass && is_last) {
-      facts_.passes_before_end = std::max(facts_.passes_before_end, ends_.of(event.stream));
-    }
     // What goes to the host waits for room there, of the step before as well.
     if (is_pass && runs_on(event, StreamId::host) && event.type == EventType::record) {
       std::vector<PassWork> none;
@@ -107,11 +97,13 @@ class StageReader {
   }
 
   void during(const TraceEvent& event, EventTime time) {
-    const std::int64_t change = change_of(event);
+    const std::int64_t change = bucket_.change_of(event);
     held_ += change;
     // Weights may be asked for before a pass says what it is.
-    const bool is_between = kind_ == ReadKind::message || kind_ == ReadKind::step;
-    if (is_between && event.scope.micro >= 0 && is_nested(event.scope.phase)) {
+    const bool is_between =
+        kind_ == ReadKind::message || kind_ == ReadKind::step || !asked_.empty();
+    const bool is_asked = is_between && event.scope.micro >= 0 && is_nested(event.scope.phase);
+    if (is_asked || is_again(event.scope)) {
       asked_.push_back({event, time, change});
       return;
     }
@@ -168,6 +160,12 @@ class StageReader {
   }
 
   std::size_t direction() const { return kind_ == ReadKind::forward ? 1 : 0; }
+
+  // Weights of the unit that the pass ended in: the pass after it begins there.
+  bool is_again(const Scope& scope) const {
+    return scope.phase == Phase::gather && scope.unit >= 0 && scope.unit == unit_ &&
+           (kind_ == ReadKind::forward || scope.micro != micro_);
+  }
 
   // Weights that the pass after this one comes to first.
   bool is_ahead(const Scope& scope) const {
@@ -238,7 +236,6 @@ class StageReader {
       const std::int64_t from = computed_.value_or(time.start);
       computed_ = std::max(from, time.end);
       more.time = *computed_ - from;
-      facts_.passes_begin = std::min(facts_.passes_begin, time.start);
       return;
     }
     if (!runs_on(event, StreamId::communication)) return;
@@ -283,6 +280,7 @@ class StageReader {
   };
 
   const RecordedStage& stage_;
+  const SharedBucket bucket_;
   StageFacts facts_;
   std::int64_t held_ = 0;
   StreamEnds ends_;
@@ -304,6 +302,8 @@ class StageReader {
 
 }  // namespace
 
-StageFacts read_stage(const RecordedStage& stage) { return StageReader(stage).read(); }
+StageFacts read_stage(const RecordedStage& stage, const SharedBucket& bucket) {
+  return StageReader(stage, bucket).read();
+}
 
 }  // namespace zl::sim

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/planner/shared_bucket.h"
 #include "simulator/planner/stage_profile.h"
+#include "simulator/planner/step_reader.h"
 
 namespace zl::sim {
 
@@ -24,11 +26,11 @@ struct StageFacts {
   std::int64_t held = 0, before_all = 0;
   std::int64_t slots = 0, slot_bytes = 0;
   std::int64_t message = 0;
-  std::int64_t passes_begin = INT64_MAX, passes_before_end = 0;  // the latter of the step before
+  StepFacts step;
   std::int64_t step_end_peak = 0;
   std::array<Lead, 2> leads;
 };
 
-StageFacts read_stage(const RecordedStage& stage);
+StageFacts read_stage(const RecordedStage& stage, const SharedBucket& bucket = {});
 
 }  // namespace zl::sim
