@@ -103,7 +103,8 @@ int take_screenshot(MainWindow& window, Session& session, const QString& file) {
     if (page->isVisible()) page->start();
     page->wait();
   }
-  QCoreApplication::processEvents();  // labels that wrap take their height
+  // Labels that wrap take their height, and what holds them takes theirs: a level at a time.
+  for (int level = 0; level < 8; ++level) QCoreApplication::processEvents();
   if (window.grab().save(file)) return 0;
   return fail(ErrorCode::failed, file.toStdString() + ": cannot be written as a picture");
 }

@@ -221,6 +221,7 @@ void PlanSearch::add_known(std::optional<Plan> known) {
   plans_.best.push_back(std::move(*known));
   std::ranges::stable_sort(plans_.best, {},
                            [&](const Plan& plan) { return value_of(plan.result); });
+  show_so_far();
 }
 
 void PlanSearch::show_so_far() const {

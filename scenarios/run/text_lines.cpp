@@ -44,8 +44,11 @@ struct Given {
 Given given_label(const Json& object, const std::string& where) {
   if (!object.contains("label")) refuse(where, "label: missing; give a text or a whole number");
   const Json& label = object["label"];
-  if (label == "") refuse(where, "label: is empty; give a text or a whole number");
-  if (label.is_string()) return {label.get<std::string>(), false, where};
+  if (label.is_string()) {
+    const auto text = label.get<std::string>();
+    if (text.empty()) refuse(where, "label: is empty; give a text or a whole number");
+    return {text, false, where};
+  }
   if (label.is_number_integer() && label.get<std::int64_t>() >= 0) {
     return {std::to_string(label.get<std::int64_t>()), true, where};
   }
