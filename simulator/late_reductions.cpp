@@ -13,6 +13,10 @@ bool computes(const TraceEvent& event) {
   return event.stream == static_cast<std::uint8_t>(StreamId::compute) && takes_time(event);
 }
 
+bool communicates(const TraceEvent& event) {
+  return event.stream == static_cast<std::uint8_t>(StreamId::communication);
+}
+
 }  // namespace
 
 bool may_be_late(const TraceEvent& event) {
@@ -33,6 +37,26 @@ std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<Even
     }
   }
   return late;
+}
+
+bool is_of_message(const TraceEvent& event) {
+  return event.scope.micro >= 0 && event.scope.phase == Phase::other && communicates(event);
+}
+
+std::set<std::int64_t> records_of_reductions(const Trace& trace) {
+  std::set<std::int64_t> records;
+  bool reduces = false;  // the work before, on the stream
+  int micro = -1;
+  for (const TraceEvent& event : trace.events()) {
+    if (!communicates(event) || is_of_message(event)) continue;
+    if (event.type == EventType::record && reduces) records.insert(event.id);
+    if (!takes_time(event)) continue;
+    reduces = event.scope.phase == Phase::reduce;
+    if (!reduces) continue;
+    if (micro >= 0 && event.scope.micro != micro) return {};
+    micro = event.scope.micro;
+  }
+  return records;
 }
 
 }  // namespace zl::sim

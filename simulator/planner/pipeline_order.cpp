@@ -182,6 +182,10 @@ struct PipelineOrder::Rank {
     return std::max({streams.ready(StreamId::compute), streams.ready(StreamId::copy_out),
                      streams.ready(StreamId::host)});
   }
+  // With reductions that nobody waited for.
+  std::int64_t end_of_all() const {
+    return std::max(end(), streams.ready(StreamId::communication));
+  }
 };
 
 // A pass begins when what it takes and its first weights are there.
@@ -209,7 +213,8 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
 
 // What is left out takes as long each as those of the steady part.
 std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
-  constexpr StreamId kCompute = StreamId::compute, kSends = StreamId::communication;
+  constexpr StreamId kCompute = StreamId::compute;
+  const StreamId sends = RankStreams::messages(costs.messages_apart);
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -221,14 +226,14 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
         end[i] = run(step, costs.stages, need, rank);
         break;
       case Kind::send:
-        rank.streams.wait_until(kSends, need);
-        rank.streams.message_until(rank.streams.ready(kSends) + costs.hops[step.hop]);
-        end[i] = rank.streams.ready(kSends);
+        rank.streams.wait_until(sends, need);
+        rank.streams.send(sends, costs.hops[step.hop]);
+        end[i] = rank.streams.ready(sends);
         break;
       case Kind::receive:  // its memory was in use until now
-        rank.streams.follow(kSends, kCompute);
-        rank.streams.message_until(need);
-        end[i] = rank.streams.ready(kSends);
+        rank.streams.follow(sends, kCompute);
+        rank.streams.message_until(sends, need);
+        end[i] = rank.streams.ready(sends);
         break;
       case Kind::release:
         rank.streams.wait_until(kCompute, need);
@@ -242,7 +247,9 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
     left_out = costs.left_out * round / static_cast<std::int64_t>(ranks_);
   }
   std::vector<std::int64_t> ends;
-  for (const Rank& rank : ranks) ends.push_back(rank.end() + left_out);
+  for (const Rank& rank : ranks) {
+    ends.push_back((costs.messages_apart ? rank.end_of_all() : rank.end()) + left_out);
+  }
   return ends;
 }
 

@@ -26,8 +26,9 @@ struct PipelineCosts {
   std::span<const StageCosts> stages;
   // Of a message from each rank to the next, from the last to the first.
   std::span<const std::int64_t> hops;
-  std::int64_t left_out = 0;  // more micro-batches in the steady part
-  double overlap_loss = 0;    // as RankStreams
+  std::int64_t left_out = 0;    // more micro-batches in the steady part
+  double overlap_loss = 0;      // as RankStreams
+  bool messages_apart = false;  // likewise: then nobody waits for reductions before the last pass
 };
 
 class PipelineOrder {

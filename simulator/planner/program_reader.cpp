@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "simulator/late_reductions.h"
+
 namespace zl::sim {
 namespace {
 
 StreamId stream_of(const TraceEvent& event) { return static_cast<StreamId>(event.stream); }
-
-bool is_of_message(const TraceEvent& event) {
-  return event.scope.micro >= 0 && event.scope.phase == Phase::other &&
-         stream_of(event) == StreamId::communication;
-}
 
 bool is_work_of(const PassWork& work, StreamId stream) {
   return work.kind == PassWork::Kind::work && work.stream == stream && !work.copies;
@@ -18,10 +15,11 @@ bool is_work_of(const PassWork& work, StreamId stream) {
 
 }  // namespace
 
-ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank)
+ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank, bool piped)
     : model_(cluster, rank),
       reduces_last_(cluster.device.software.reduces_last),
       is_host_(cluster.compute_is_host) {
+  if (reduces_last_ && piped) reductions_ = records_of_reductions(trace);
   std::int64_t before = -1;  // the event before, where it is a record
   for (const TraceEvent& event : trace.events()) {
     const bool at_once = event.type == EventType::wait && event.id == before;
@@ -66,6 +64,7 @@ void ProgramReader::record(const TraceEvent& event, std::vector<PassWork>& into)
 
 bool ProgramReader::wait(const TraceEvent& event, std::vector<PassWork>& into) {
   const Record& of = records_[event.id];
+  if (stream_of(event) == StreamId::compute && reductions_.contains(event.id)) return false;
   if (of.number < 0) return true;
   PassWork work{.kind = PassWork::Kind::follow, .stream = stream_of(event), .other = of.stream};
   if (!of.is_followed) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace zl::sim {
 
 class ProgramReader {
  public:
-  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank);
+  // piped: a rank of a pipeline.
+  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank, bool piped);
 
   // Picoseconds that the event takes if nothing disturbs it; as it was priced, where all streams
   // share the host.
@@ -43,6 +45,7 @@ class ProgramReader {
   bool reduces_last_, is_host_;
   std::unordered_map<std::int64_t, Record> records_;  // by event id
   std::array<std::int64_t, kStreams> recorded_{};
+  std::set<std::int64_t> reductions_;  // records that passes do not wait for
 };
 
 }  // namespace zl::sim

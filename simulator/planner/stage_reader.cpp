@@ -49,7 +49,8 @@ class StageReader {
       : stage_(stage),
         bucket_(bucket),
         programs_(*stage.trace.trace, *stage.cluster,
-                  stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front()) {}
+                  stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front(),
+                  stage.place != StagePlace::whole) {}
 
   StageFacts read() {
     facts_.step = read_step(stage_);

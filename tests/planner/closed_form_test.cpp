@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,6 +17,7 @@
 #include "scenarios/planner/plan_profiles.h"
 #include "scenarios/run/simulate.h"
 #include "tests/planner/requests.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -105,9 +107,7 @@ double at_share(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
-  const std::vector<PlanRequest> requests{small_request(8, 8, 48), small_request(8, 12, 48),
-                                          small_request(16, 16, 64)};
+void expect_near_recordings(const std::vector<PlanRequest>& requests) {
   const std::size_t count = plans_of_each(requests.size(), 40);
   std::vector<double> errors;
   for (const PlanRequest& request : requests) {
@@ -130,6 +130,22 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
   EXPECT_LT(at_share(errors, 0.5), 0.002);
   EXPECT_LT(at_share(errors, 0.9), 0.015);
   EXPECT_LT(errors.back(), 0.07);
+}
+
+TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
+  expect_near_recordings(
+      {small_request(8, 8, 48), small_request(8, 12, 48), small_request(16, 16, 64)});
+}
+
+// Messages have a stream of their own, and stages do not wait for each other's gradients.
+TEST(ClosedForm, KnowsSoftwareThatReducesLast) {
+  const test::TempFolder folder;
+  const std::string file = (folder / "reduces-last.json").string();
+  std::ofstream(file) << R"({"schema": 2, "name": "reduces-last",
+      "communication": {"reduces_last": true}, "step_error": {"unsupported": 0.3}})";
+  PlanRequest request = small_request(16, 16, 64);
+  request.scenario.run.software = file;
+  expect_near_recordings({request});
 }
 
 }  // namespace
