@@ -27,8 +27,23 @@ inline constexpr std::size_t kStreamsWithMessages = kStreams + 1;
 // A message of a pass, or what orders it on its stream.
 bool is_of_message(const TraceEvent& event);
 
-// Ids of what is recorded behind reductions on the communication stream. None where several
-// micro-batches are reduced, whose memory is waited for.
-std::set<std::int64_t> records_of_reductions(const Trace& trace);
+// What a pipeline's rank does with its reductions under such software.
+class LateReductions {
+ public:
+  LateReductions() = default;  // of any other: nothing
+  LateReductions(const Trace& trace, double overlap_loss);
+
+  // Runs when all passes have ended: on the compute stream, and where overlap hides nothing.
+  bool defers(const TraceEvent& event) const;
+  // Waits for reductions beside the passes, as no pass does.
+  bool ignores(const TraceEvent& wait) const;
+  bool are_beside() const { return !records_.empty(); }
+
+ private:
+  bool is_last_ = false, hides_nothing_ = false;
+  // Ids of what is recorded behind reductions on the communication stream. None where several
+  // micro-batches are reduced, whose memory is waited for.
+  std::set<std::int64_t> records_;
+};
 
 }  // namespace zl::sim

@@ -36,7 +36,7 @@ Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec&
   timeline_.events.resize(trace_.events().size());
   before_.resize(trace_.events().size(), kNone);
   if (!trace_.events().empty()) steps_.back().step = trace_.events().front().scope.step;
-  if (reduces_last()) reductions_ = records_of_reductions(trace_);
+  if (reduces_last()) late_ = LateReductions(trace_, model_.overlap_loss());
 }
 
 bool Scheduler::advance() {
@@ -271,7 +271,7 @@ void Scheduler::record(const Issued& issued) {
 bool Scheduler::wait(const Issued& issued) {
   const auto id = static_cast<std::size_t>(issued.event->id);
   if (id >= recorded_.size()) return true;  // recorded before the trace begins: complete
-  if (issued.stream == kCompute && reductions_.contains(issued.event->id)) return true;
+  if (late_.ignores(*issued.event)) return true;
   if (recorded_[id].is_pending) return false;
   Stream& stream = streams_[issued.stream];
   if (recorded_[id].time > stream.ready) {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -155,7 +154,7 @@ class Scheduler {
   std::vector<std::optional<Price>> round_prices_;
   const Stream* exchanges_on_ = nullptr;  // which the host waits for after the exchange
   std::vector<Deferred> deferred_;        // of passes, before the update
-  std::set<std::int64_t> reductions_;     // records of those that run beside the passes
+  LateReductions late_;
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

@@ -39,19 +39,15 @@ bool Scheduler::waits_for_others(const TraceEvent& event) const {
 
 // Gradients that are reduced when all passes have ended. Rounds come often, and what they reduce is
 // of each of them.
-bool Scheduler::defers(const TraceEvent& event) const {
-  return reduces_last() && !again_ &&
-         event.stream == static_cast<std::uint8_t>(StreamId::compute) &&
-         event.type == EventType::collective && event.scope.phase == Phase::reduce;
-}
+bool Scheduler::defers(const TraceEvent& event) const { return !again_ && late_.defers(event); }
 
-// Before the first work of the update, those of the compute stream one after the other; when it can
+// Before the first work of the update, those that were deferred one after the other; when it can
 // begin.
 std::int64_t Scheduler::end_reductions(const Issued& issued, std::int64_t start) {
   const std::size_t update = issued.index;
   const Stream& beside = streams_[static_cast<std::size_t>(StreamId::communication)];
   const bool is_first = !std::exchange(steps_[issued.step].is_updating, true);
-  if (is_first && !reductions_.empty() && beside.ready > start) {
+  if (is_first && late_.are_beside() && beside.ready > start) {
     start = beside.ready;
     if (!again_) before_[update] = beside.cause;
   }

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "core/trace/trace.h"
 #include "simulator/cost/price.h"
+#include "simulator/late_reductions.h"
 #include "simulator/planner/pass_program.h"
 #include "simulator/timeline.h"
 
@@ -17,8 +17,7 @@ namespace zl::sim {
 
 class ProgramReader {
  public:
-  // piped: a rank of a pipeline.
-  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank, bool piped);
+  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank, LateReductions late);
 
   // Picoseconds that the event takes if nothing disturbs it; as it was priced, where all streams
   // share the host.
@@ -42,10 +41,10 @@ class ProgramReader {
   void work(const TraceEvent& event, EventTime time, std::vector<PassWork>& into);
 
   CostModel model_;
-  bool reduces_last_, is_host_;
+  bool is_host_;
   std::unordered_map<std::int64_t, Record> records_;  // by event id
   std::array<std::int64_t, kStreams> recorded_{};
-  std::set<std::int64_t> reductions_;  // records that passes do not wait for
+  LateReductions late_;
 };
 
 }  // namespace zl::sim

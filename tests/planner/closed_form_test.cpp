@@ -140,12 +140,15 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
 // Messages have a stream of their own, and stages do not wait for each other's gradients.
 TEST(ClosedForm, KnowsSoftwareThatReducesLast) {
   const test::TempFolder folder;
-  const std::string file = (folder / "reduces-last.json").string();
-  std::ofstream(file) << R"({"schema": 2, "name": "reduces-last",
-      "communication": {"reduces_last": true}, "step_error": {"unsupported": 0.3}})";
-  PlanRequest request = small_request(16, 16, 64);
-  request.scenario.run.software = file;
-  expect_near_recordings({request});
+  for (const char* overlap_loss : {"0.1", "1"}) {
+    const std::string file = (folder / "reduces-last.json").string();
+    std::ofstream(file) << R"({"schema": 2, "name": "reduces-last", "communication": {)"
+                        << R"("reduces_last": true, "overlap_loss": )" << overlap_loss
+                        << R"(}, "step_error": {"unsupported": 0.3}})";
+    PlanRequest request = small_request(16, 16, 64);
+    request.scenario.run.software = file;
+    expect_near_recordings({request});
+  }
 }
 
 }  // namespace
