@@ -62,8 +62,9 @@ class PipelineOrder::Maker {
     }
     const std::size_t ranks = into_.ranks_;
     if (micros_ < 3 * ranks) return;
-    // Before the last backwards of a V its forwards have ended.
-    const std::size_t after = is_v(pipeline_.kind) ? 3 * ranks - 1 : micros_ - 1;
+    // Before the last backwards forwards have ended, of other stages or on a V.
+    const bool is_single = pipeline_.shape.chunks == 1;
+    const std::size_t after = is_single ? micros_ - 1 : 3 * ranks - 1;
     into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after))];
     into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after - ranks))];
   }
