@@ -62,10 +62,13 @@ class PipelineOrder::Maker {
     }
     const std::size_t ranks = into_.ranks_;
     if (micros_ < 3 * ranks) return;
-    // Before the last backwards of a V its forwards have ended.
-    const std::size_t after = is_v(pipeline_.kind) ? 3 * ranks - 1 : micros_ - 1;
-    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after))];
-    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after - ranks))];
+    // Before the last backwards forwards have ended: of several stages a round before.
+    const bool is_single = pipeline_.shape.chunks == 1;
+    const std::size_t after = is_single ? micros_ - 2 : 3 * ranks - 1;
+    for (const int stage : {0, pipeline_.stages() - 1}) {
+      into_.rounds_.push_back({gradient_[at(stage, static_cast<int>(after - ranks))],
+                               gradient_[at(stage, static_cast<int>(after))]});
+    }
   }
 
  private:
@@ -241,10 +244,10 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
     }
   }
   std::int64_t left_out = 0;
-  if (costs.left_out > 0 && after_ >= 0) {
+  for (const Round& each : rounds_) {
     const std::int64_t round =
-        end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
-    left_out = costs.left_out * round / static_cast<std::int64_t>(ranks_);
+        end[static_cast<std::size_t>(each.after)] - end[static_cast<std::size_t>(each.before)];
+    left_out = std::max(left_out, costs.left_out * round / static_cast<std::int64_t>(ranks_));
   }
   std::vector<std::int64_t> ends;
   for (const Rank& rank : ranks) {

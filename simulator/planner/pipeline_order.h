@@ -60,9 +60,13 @@ class PipelineOrder {
 
   std::vector<Step> steps_;
   std::size_t ranks_ = 1;
-  // Of the last stage's backwards, two of the steady part that are as many micro-batches apart as
-  // there are ranks.
-  std::int32_t before_ = -1, after_ = -1;
+  // Two backwards of a stage in the steady part that are as many micro-batches apart as there are
+  // ranks. Of the first stage and of the last: the slower one decides, as it holds up the other
+  // sooner or later.
+  struct Round {
+    std::int32_t before = -1, after = -1;
+  };
+  std::vector<Round> rounds_;
 };
 
 }  // namespace zl::sim

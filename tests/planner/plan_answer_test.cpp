@@ -59,9 +59,8 @@ TEST(PlanAnswer, WhatFitsForCertainComesBeforeWhatMay) {
   EXPECT_EQ(plans.best[0].strategy.strategy.zero.stage, 2) << "the simplest of what fits";
   EXPECT_EQ(plans.best[1].strategy.strategy.zero.stage, 3);
   EXPECT_EQ(plans.best[2].strategy.strategy.zero.stage, 0) << "may fit";
-  EXPECT_EQ(plans.best[0].why.find("for certain"), std::string::npos);
-  EXPECT_NE(plans.best[1].why.find("fits for certain, where the next one may not"),
-            std::string::npos);
+  EXPECT_EQ(plans.best[0].why.find("surely fits"), std::string::npos);
+  EXPECT_NE(plans.best[1].why.find("surely fits"), std::string::npos);
 }
 
 TEST(PlanAnswer, AmongPlansThatMayFitTheSimplestIsNamedFirst) {
