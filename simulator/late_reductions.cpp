@@ -13,6 +13,26 @@ bool computes(const TraceEvent& event) {
   return event.stream == static_cast<std::uint8_t>(StreamId::compute) && takes_time(event);
 }
 
+bool communicates(const TraceEvent& event) {
+  return event.stream == static_cast<std::uint8_t>(StreamId::communication);
+}
+
+std::set<std::int64_t> records_of_reductions(const Trace& trace) {
+  std::set<std::int64_t> records;
+  bool reduces = false;  // the work before, on the stream
+  int micro = -1;
+  for (const TraceEvent& event : trace.events()) {
+    if (!communicates(event) || is_of_message(event)) continue;
+    if (event.type == EventType::record && reduces) records.insert(event.id);
+    if (!takes_time(event)) continue;
+    reduces = event.scope.phase == Phase::reduce;
+    if (!reduces) continue;
+    if (micro >= 0 && event.scope.micro != micro) return {};
+    micro = event.scope.micro;
+  }
+  return records;
+}
+
 }  // namespace
 
 bool may_be_late(const TraceEvent& event) {
@@ -33,6 +53,25 @@ std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<Even
     }
   }
   return late;
+}
+
+bool is_of_message(const TraceEvent& event) {
+  return event.scope.micro >= 0 && event.scope.phase == Phase::other && communicates(event);
+}
+
+LateReductions::LateReductions(const Trace& trace, double overlap_loss)
+    : is_last_(true), records_(records_of_reductions(trace)) {
+  hides_nothing_ = overlap_loss >= 1 && are_beside();
+}
+
+bool LateReductions::defers(const TraceEvent& event) const {
+  if (is_last_ && may_be_late(event)) return true;
+  return hides_nothing_ && communicates(event) && event.type == EventType::collective &&
+         event.scope.phase == Phase::reduce;
+}
+
+bool LateReductions::ignores(const TraceEvent& wait) const {
+  return wait.stream == static_cast<std::uint8_t>(StreamId::compute) && records_.contains(wait.id);
 }
 
 }  // namespace zl::sim

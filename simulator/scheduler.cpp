@@ -36,6 +36,7 @@ Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec&
   timeline_.events.resize(trace_.events().size());
   before_.resize(trace_.events().size(), kNone);
   if (!trace_.events().empty()) steps_.back().step = trace_.events().front().scope.step;
+  if (reduces_last()) late_ = LateReductions(trace_, model_.overlap_loss());
 }
 
 bool Scheduler::advance() {
@@ -60,9 +61,9 @@ bool Scheduler::issue_next() {
 
 bool Scheduler::retry() {
   bool moved = false;
-  std::array<bool, kStreams> held{};
+  std::array<bool, kStreamsWithMessages> held{};
   for (auto issued = waiting_.begin(); issued != waiting_.end();) {
-    const std::uint8_t stream = issued->event->stream;
+    const std::size_t stream = issued->stream;
     if ((held[stream] && !joins_exchange(*issued)) || !run(*issued)) {
       held[stream] = true;
       ++issued;
@@ -121,8 +122,8 @@ void Scheduler::issue(const TraceEvent& event) {
 }
 
 void Scheduler::enqueue(const TraceEvent& event) {
-  Issued issued{next_, steps_.size() - 1, &event, host_, host_cause_};
-  Stream& stream = streams_[event.stream];
+  Issued issued{next_, steps_.size() - 1, &event, stream_of(event), host_, host_cause_};
+  Stream& stream = streams_[issued.stream];
   if (event.type == EventType::record) {
     ZL_CHECK(event.id >= 0 && event.id < (std::int64_t{1} << 32), "event ids count up from 0");
     const auto id = static_cast<std::size_t>(event.id);
@@ -138,7 +139,7 @@ void Scheduler::enqueue(const TraceEvent& event) {
 bool Scheduler::joins_exchange(const Issued& issued) const {
   const TraceEvent& event = *issued.event;
   return follows_in_exchange(event) &&
-         streams_[event.stream].exchange == issued.index - static_cast<std::size_t>(event.id);
+         streams_[issued.stream].exchange == issued.index - static_cast<std::size_t>(event.id);
 }
 
 bool Scheduler::run(Issued& issued) {
@@ -179,7 +180,7 @@ bool Scheduler::work(Issued& issued) {
     return true;
   }
   if (event.stream == kCompute && event.scope.phase == Phase::optimizer) {
-    start = run_deferred(issued.index, start);
+    start = end_reductions(issued, start);
   }
   if (start > stream.busy_until) stream.busy_from = start;
   stream.busy_until = finish_work(event.stream, start, price.picoseconds);
@@ -197,7 +198,7 @@ void Scheduler::add_doubt(std::size_t step, const Price& price) {
 // Engines of their own move messages: they neither slow the cores nor are slowed.
 bool Scheduler::message(const Issued& issued) {
   const TraceEvent& event = *issued.event;
-  Stream& stream = streams_[event.stream];
+  Stream& stream = streams_[issued.stream];
   const std::size_t first = issued.index - static_cast<std::size_t>(event.id);
   if (stream.exchange != first) {
     stream.exchange = first;
@@ -212,6 +213,7 @@ bool Scheduler::message(const Issued& issued) {
   if (!again_) before_[issued.index] = stream.exchange_cause;
   if (meetings_.has_others(self_, event)) {
     if (event.kind == 1) {
+      time.end = time.start + on_shared_link(time.start, duration);
       meetings_.send(self_, event, time);
     } else {
       const auto sent = meetings_.receive(self_, event);
@@ -229,7 +231,7 @@ bool Scheduler::message(const Issued& issued) {
 }
 
 void Scheduler::end_work(const Issued& issued, EventTime time, const Price& price) {
-  Stream& stream = streams_[issued.event->stream];
+  Stream& stream = streams_[issued.stream];
   require_in_range(time.end);
   stream.ready = std::max(stream.ready, time.end);
   stream.cause = static_cast<std::int32_t>(issued.index);
@@ -262,15 +264,16 @@ void Scheduler::hold(std::int64_t from, std::int64_t until) {
 }
 
 void Scheduler::record(const Issued& issued) {
-  const Stream& stream = streams_[issued.event->stream];
+  const Stream& stream = streams_[issued.stream];
   recorded_[issued.event->id] = {stream.ready, stream.cause};
 }
 
 bool Scheduler::wait(const Issued& issued) {
   const auto id = static_cast<std::size_t>(issued.event->id);
   if (id >= recorded_.size()) return true;  // recorded before the trace begins: complete
+  if (late_.ignores(*issued.event)) return true;
   if (recorded_[id].is_pending) return false;
-  Stream& stream = streams_[issued.event->stream];
+  Stream& stream = streams_[issued.stream];
   if (recorded_[id].time > stream.ready) {
     stream.ready = recorded_[id].time;
     stream.busy_from = stream.ready;

@@ -12,6 +12,7 @@
 
 #include "core/base/stream.h"
 #include "simulator/cost/price.h"
+#include "simulator/late_reductions.h"
 #include "simulator/meetings.h"
 #include "simulator/steady_rounds.h"
 #include "simulator/step_accounts.h"
@@ -57,6 +58,7 @@ class Scheduler {
   struct Issued {
     std::size_t index = 0, step = 0;  // in the trace, in steps_
     const TraceEvent* event = nullptr;
+    std::size_t stream = 0;
     std::int64_t time = 0;
     std::int32_t cause = kNone;  // what the host waited for before
     bool arrived = false;        // at a collective of other classes too
@@ -73,7 +75,7 @@ class Scheduler {
   // How far all has come, at the begin of a round.
   struct Instant {
     std::int64_t host = 0;
-    std::array<std::int64_t, kStreams> ready{}, busy_from{}, busy_until{};
+    std::array<std::int64_t, kStreamsWithMessages> ready{}, busy_from{}, busy_until{};
     std::array<double, kCostClasses> doubt{};
   };
   struct Step {
@@ -81,6 +83,7 @@ class Scheduler {
     std::size_t last = 0;
     std::int64_t host_end = 0;
     std::array<double, kCostClasses> doubt{};
+    bool is_updating = false;
   };
 
   bool retry();
@@ -100,9 +103,12 @@ class Scheduler {
   Price price_of(const Issued& issued);
   void begin_exchange(const TraceEvent& event);
   void end_exchange();
+  bool reduces_last() const;
+  std::size_t stream_of(const TraceEvent& event) const;
+  std::int64_t on_shared_link(std::int64_t start, std::int64_t duration) const;
   bool waits_for_others(const TraceEvent& event) const;
   bool defers(const TraceEvent& event) const;
-  std::int64_t run_deferred(std::size_t update, std::int64_t start);
+  std::int64_t end_reductions(const Issued& update, std::int64_t start);
   void add_doubt(std::size_t step, const Price& price);
   bool is_host_held(const TraceEvent& event) const;
   void enter_step(const Scope& scope);
@@ -130,7 +136,7 @@ class Scheduler {
   int rank_;
   CostModel model_;
   Timeline timeline_;
-  std::array<Stream, kStreams> streams_;
+  std::array<Stream, kStreamsWithMessages> streams_;
   std::deque<Issued> waiting_;        // in the order of issue
   std::vector<Recorded> recorded_;    // by event id
   std::vector<std::int32_t> before_;  // by event: what its start waited for
@@ -148,6 +154,7 @@ class Scheduler {
   std::vector<std::optional<Price>> round_prices_;
   const Stream* exchanges_on_ = nullptr;  // which the host waits for after the exchange
   std::vector<Deferred> deferred_;        // of passes, before the update
+  LateReductions late_;
   std::int64_t host_ = 0;
   std::int32_t host_cause_ = kNone;
 };

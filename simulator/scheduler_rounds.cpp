@@ -49,7 +49,7 @@ std::size_t Scheduler::first_in_a_row() const {
 
 Scheduler::Instant Scheduler::now() const {
   Instant now{.host = host_, .doubt = steps_.back().doubt};
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
     now.ready[i] = streams_[i].ready;
     now.busy_from[i] = streams_[i].busy_from;
     now.busy_until[i] = streams_[i].busy_until;
@@ -66,7 +66,7 @@ void Scheduler::repeat_round(const Round& round) {
     return more * (to - from);
   };
   host_ += later(begin.host, end.host);
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
     const std::int64_t delay = later(begin.ready[i], end.ready[i]);
     for (std::int64_t Stream::*time : {&Stream::ready, &Stream::busy_from, &Stream::busy_until}) {
       streams_[i].*time += delay;
@@ -103,9 +103,9 @@ std::optional<std::int64_t> Scheduler::shift() const {
   const Instant& before = round_begin_;
   const Instant after = now();
   std::int64_t period = 0;
-  std::array<bool, kStreams> works{};
+  std::array<bool, kStreamsWithMessages> works{};
   std::int64_t first = INT64_MAX, first_before = INT64_MAX;  // that a stream is ready
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
     works[i] = after.ready[i] != before.ready[i];
     if (!works[i]) continue;
     period = after.ready[i] - before.ready[i];
@@ -115,7 +115,7 @@ std::optional<std::int64_t> Scheduler::shift() const {
   const auto is_shifted = [&](std::int64_t to, std::int64_t from) {
     return std::max(to, first) - std::max(from, first_before) == period;
   };
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (works[i] && (after.ready[i] - before.ready[i] != period ||
                      !is_shifted(after.busy_from[i], before.busy_from[i]) ||
                      !is_shifted(after.busy_until[i], before.busy_until[i]))) {

@@ -143,12 +143,12 @@ void Stage::recompute_group(const Group& group, MicroBatch& micro) {
 }
 
 void Stage::backward_layer(ModelUnit& unit, MicroBatch& micro) {
+  ScopeGuard scope(context_, Phase::backward, unit.number());
   access_.enter(unit.number(), Pass::backward);
   if (unit.needs_recompute(micro)) {
-    ScopeGuard scope(context_, Phase::recompute, unit.number());
+    ScopeGuard again(context_, Phase::recompute, unit.number());
     unit.recompute(micro, true);
   }
-  ScopeGuard scope(context_, Phase::backward, unit.number());
   unit.backward(micro);
   access_.leave(unit.number(), Pass::backward);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/stream.h"
+#include "simulator/late_reductions.h"
 
 namespace zl::sim {
 
@@ -92,10 +93,19 @@ class RankStreams {
     if (start > own.busy_until) own.busy_from = start;
     own.ready = own.busy_until = end_of(stream, start, time);
   }
-  // Messages slow nobody down.
-  void message_until(std::int64_t time) {
-    Stream& own = at(StreamId::communication);
+  // Messages slow nobody down. apart: they have a stream of their own, and beside collectives half
+  // of the link.
+  static StreamId messages(bool apart) {
+    return apart ? static_cast<StreamId>(kMessageStream) : StreamId::communication;
+  }
+  void message_until(StreamId stream, std::int64_t time) {
+    Stream& own = at(stream);
     own.ready = std::max(own.ready, time);
+  }
+  void send(StreamId stream, std::int64_t time) {
+    const std::int64_t start = ready(stream), until = at(StreamId::communication).busy_until;
+    if (stream != StreamId::communication) time += std::clamp<std::int64_t>(until - start, 0, time);
+    message_until(stream, start + time);
   }
   // When what goes to the next stage is there; bring(): as PassWork's.
   template <class Bring>
@@ -167,7 +177,7 @@ class RankStreams {
     return from + static_cast<std::int64_t>(static_cast<double>(left) / pace_);
   }
 
-  std::array<Stream, kStreams> streams_{};
+  std::array<Stream, kStreamsWithMessages> streams_{};
   double pace_;
 };
 

@@ -62,10 +62,13 @@ class PipelineOrder::Maker {
     }
     const std::size_t ranks = into_.ranks_;
     if (micros_ < 3 * ranks) return;
-    // Before the last backwards of a V its forwards have ended.
-    const std::size_t after = is_v(pipeline_.kind) ? 3 * ranks - 1 : micros_ - 1;
-    into_.after_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after))];
-    into_.before_ = gradient_[at(pipeline_.stages() - 1, static_cast<int>(after - ranks))];
+    // Before the last backwards forwards have ended: of several stages a round before.
+    const bool is_single = pipeline_.shape.chunks == 1;
+    const std::size_t after = is_single ? micros_ - 2 : 3 * ranks - 1;
+    for (const int stage : {0, pipeline_.stages() - 1}) {
+      into_.rounds_.push_back({gradient_[at(stage, static_cast<int>(after - ranks))],
+                               gradient_[at(stage, static_cast<int>(after))]});
+    }
   }
 
  private:
@@ -182,6 +185,10 @@ struct PipelineOrder::Rank {
     return std::max({streams.ready(StreamId::compute), streams.ready(StreamId::copy_out),
                      streams.ready(StreamId::host)});
   }
+  // With reductions that nobody waited for.
+  std::int64_t end_of_all() const {
+    return std::max(end(), streams.ready(StreamId::communication));
+  }
 };
 
 // A pass begins when what it takes and its first weights are there.
@@ -209,7 +216,8 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
 
 // What is left out takes as long each as those of the steady part.
 std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
-  constexpr StreamId kCompute = StreamId::compute, kSends = StreamId::communication;
+  constexpr StreamId kCompute = StreamId::compute;
+  const StreamId sends = RankStreams::messages(costs.messages_apart);
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -221,14 +229,14 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
         end[i] = run(step, costs.stages, need, rank);
         break;
       case Kind::send:
-        rank.streams.wait_until(kSends, need);
-        rank.streams.message_until(rank.streams.ready(kSends) + costs.hops[step.hop]);
-        end[i] = rank.streams.ready(kSends);
+        rank.streams.wait_until(sends, need);
+        rank.streams.send(sends, costs.hops[step.hop]);
+        end[i] = rank.streams.ready(sends);
         break;
       case Kind::receive:  // its memory was in use until now
-        rank.streams.follow(kSends, kCompute);
-        rank.streams.message_until(need);
-        end[i] = rank.streams.ready(kSends);
+        rank.streams.follow(sends, kCompute);
+        rank.streams.message_until(sends, need);
+        end[i] = rank.streams.ready(sends);
         break;
       case Kind::release:
         rank.streams.wait_until(kCompute, need);
@@ -236,13 +244,15 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
     }
   }
   std::int64_t left_out = 0;
-  if (costs.left_out > 0 && after_ >= 0) {
+  for (const Round& each : rounds_) {
     const std::int64_t round =
-        end[static_cast<std::size_t>(after_)] - end[static_cast<std::size_t>(before_)];
-    left_out = costs.left_out * round / static_cast<std::int64_t>(ranks_);
+        end[static_cast<std::size_t>(each.after)] - end[static_cast<std::size_t>(each.before)];
+    left_out = std::max(left_out, costs.left_out * round / static_cast<std::int64_t>(ranks_));
   }
   std::vector<std::int64_t> ends;
-  for (const Rank& rank : ranks) ends.push_back(rank.end() + left_out);
+  for (const Rank& rank : ranks) {
+    ends.push_back((costs.messages_apart ? rank.end_of_all() : rank.end()) + left_out);
+  }
   return ends;
 }
 

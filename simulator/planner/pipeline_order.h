@@ -26,8 +26,9 @@ struct PipelineCosts {
   std::span<const StageCosts> stages;
   // Of a message from each rank to the next, from the last to the first.
   std::span<const std::int64_t> hops;
-  std::int64_t left_out = 0;  // more micro-batches in the steady part
-  double overlap_loss = 0;    // as RankStreams
+  std::int64_t left_out = 0;    // more micro-batches in the steady part
+  double overlap_loss = 0;      // as RankStreams
+  bool messages_apart = false;  // likewise: then nobody waits for reductions before the last pass
 };
 
 class PipelineOrder {
@@ -59,9 +60,13 @@ class PipelineOrder {
 
   std::vector<Step> steps_;
   std::size_t ranks_ = 1;
-  // Of the last stage's backwards, two of the steady part that are as many micro-batches apart as
-  // there are ranks.
-  std::int32_t before_ = -1, after_ = -1;
+  // Two backwards of a stage in the steady part that are as many micro-batches apart as there are
+  // ranks. Of the first stage and of the last: the slower one decides, as it holds up the other
+  // sooner or later.
+  struct Round {
+    std::int32_t before = -1, after = -1;
+  };
+  std::vector<Round> rounds_;
 };
 
 }  // namespace zl::sim

@@ -288,7 +288,10 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
   }
   const std::vector<std::int64_t> hops(static_cast<std::size_t>(cut.p),
                                        whole(prices_.message(cut, message_bytes(point))));
-  const auto ends = form.ends({.stages = costs, .hops = hops, .left_out = left_out});
+  const auto ends = form.ends({.stages = costs,
+                               .hops = hops,
+                               .left_out = left_out,
+                               .messages_apart = cluster_.device.software.reduces_last});
   return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, work));
 }
 

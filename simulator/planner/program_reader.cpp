@@ -1,16 +1,12 @@
 #include "simulator/planner/program_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace zl::sim {
 namespace {
 
 StreamId stream_of(const TraceEvent& event) { return static_cast<StreamId>(event.stream); }
-
-bool is_of_message(const TraceEvent& event) {
-  return event.scope.micro >= 0 && event.scope.phase == Phase::other &&
-         stream_of(event) == StreamId::communication;
-}
 
 bool is_work_of(const PassWork& work, StreamId stream) {
   return work.kind == PassWork::Kind::work && work.stream == stream && !work.copies;
@@ -18,10 +14,9 @@ bool is_work_of(const PassWork& work, StreamId stream) {
 
 }  // namespace
 
-ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank)
-    : model_(cluster, rank),
-      reduces_last_(cluster.device.software.reduces_last),
-      is_host_(cluster.compute_is_host) {
+ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank,
+                             LateReductions late)
+    : model_(cluster, rank), is_host_(cluster.compute_is_host), late_(std::move(late)) {
   std::int64_t before = -1;  // the event before, where it is a record
   for (const TraceEvent& event : trace.events()) {
     const bool at_once = event.type == EventType::wait && event.id == before;
@@ -39,8 +34,6 @@ ProgramReader::ProgramReader(const Trace& trace, const ClusterSpec& cluster, int
 
 std::int64_t ProgramReader::time_of(const TraceEvent& event, EventTime time) const {
   if (is_host_) return time.end - time.start;
-  const bool reduces = event.type == EventType::collective && event.scope.phase == Phase::reduce;
-  if (reduces_last_ && reduces && stream_of(event) == StreamId::compute) return 0;
   const Price price = model_.price(event);
   return std::max(price.picoseconds, price.link_picoseconds);
 }
@@ -66,6 +59,7 @@ void ProgramReader::record(const TraceEvent& event, std::vector<PassWork>& into)
 
 bool ProgramReader::wait(const TraceEvent& event, std::vector<PassWork>& into) {
   const Record& of = records_[event.id];
+  if (late_.ignores(event)) return false;
   if (of.number < 0) return true;
   PassWork work{.kind = PassWork::Kind::follow, .stream = stream_of(event), .other = of.stream};
   if (!of.is_followed) {

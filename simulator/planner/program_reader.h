@@ -9,6 +9,7 @@
 
 #include "core/trace/trace.h"
 #include "simulator/cost/price.h"
+#include "simulator/late_reductions.h"
 #include "simulator/planner/pass_program.h"
 #include "simulator/timeline.h"
 
@@ -16,7 +17,7 @@ namespace zl::sim {
 
 class ProgramReader {
  public:
-  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank);
+  ProgramReader(const Trace& trace, const ClusterSpec& cluster, int rank, LateReductions late);
 
   // Picoseconds that the event takes if nothing disturbs it; as it was priced, where all streams
   // share the host.
@@ -40,9 +41,10 @@ class ProgramReader {
   void work(const TraceEvent& event, EventTime time, std::vector<PassWork>& into);
 
   CostModel model_;
-  bool reduces_last_, is_host_;
+  bool is_host_;
   std::unordered_map<std::int64_t, Record> records_;  // by event id
   std::array<std::int64_t, kStreams> recorded_{};
+  LateReductions late_;
 };
 
 }  // namespace zl::sim

@@ -48,14 +48,16 @@ class StageReader {
   StageReader(const RecordedStage& stage, const SharedBucket& bucket)
       : stage_(stage),
         bucket_(bucket),
+        late_(late_reductions_of(stage)),
         programs_(*stage.trace.trace, *stage.cluster,
-                  stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front()) {}
+                  stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front(), late_) {}
 
   StageFacts read() {
     facts_.step = read_step(stage_);
     std::size_t index = 0;
     for (const TraceEvent& event : stage_.trace.trace->events()) {
       const EventTime time = stage_.timeline->events[index++];
+      if (late_.defers(event)) continue;
       ends_.follow(event, time);
       if (event.scope.step < kProfiledStep) {
         before(event, time);
@@ -281,6 +283,7 @@ class StageReader {
 
   const RecordedStage& stage_;
   const SharedBucket bucket_;
+  const LateReductions late_;
   StageFacts facts_;
   std::int64_t held_ = 0;
   StreamEnds ends_;

@@ -4,6 +4,7 @@
 
 #include "core/base/stream.h"
 #include "core/trace/trace.h"
+#include "simulator/cost/price.h"
 #include "simulator/planner/stream_ends.h"
 
 namespace zl::sim {
@@ -12,9 +13,11 @@ namespace {
 class StepReader {
  public:
   StepFacts read(const RecordedStage& stage) {
+    const LateReductions late = late_reductions_of(stage);
     std::size_t index = 0;
     for (const TraceEvent& event : stage.trace.trace->events()) {
       const EventTime time = stage.timeline->events[index++];
+      if (late.defers(event)) continue;  // of the update's time
       const std::int64_t before = ends_.of(event.stream);
       ends_.follow(event, time);
       if (event.scope.step > kProfiledStep - 1 && is_pass(event)) {
@@ -65,6 +68,12 @@ class StepReader {
 };
 
 }  // namespace
+
+LateReductions late_reductions_of(const RecordedStage& stage) {
+  const bool is_piped = stage.place != StagePlace::whole;
+  if (!is_piped || !stage.cluster->device.software.reduces_last) return {};
+  return {*stage.trace.trace, CostModel(*stage.cluster).overlap_loss()};
+}
 
 StepFacts read_step(const RecordedStage& stage) { return StepReader().read(stage); }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simulator/late_reductions.h"
 #include "simulator/planner/stage_profile.h"
 
 namespace zl::sim {
@@ -15,6 +16,9 @@ struct StepFacts {
   std::array<std::int64_t, kStepParts> parts{};  // picoseconds
   std::int64_t exchanged = 0;                    // bytes that go to another stage
 };
+
+// What it reduces when its passes have ended.
+LateReductions late_reductions_of(const RecordedStage& stage);
 
 // Of the step before the profiled one.
 StepFacts read_step(const RecordedStage& stage);

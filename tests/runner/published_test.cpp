@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -146,7 +147,8 @@ struct PricedStages {
 };
 
 PricedStages four_stages(const char* gpus, const char* schedule,
-                         const std::function<void(sim::SoftwareKernels&)>& change) {
+                         const std::function<void(sim::SoftwareKernels&)>& change,
+                         std::optional<double> overlap_loss = {}) {
   const std::vector<PublishedRun> runs = read_published(
       std::string("id,source,software,gpu,gpus_per_node,n_gpus,layers,hidden,heads,seq,"
                   "global_batch,micro_batch,pp,precision,measured_quantity,value,unit,options,"
@@ -158,7 +160,9 @@ PricedStages four_stages(const char* gpus, const char* schedule,
   Scenario scenario = *express(runs[0]).scenario;
   Scenario plain = scenario;
   plain.run.software = kOwnSoftware;
+  scenario.strategies.front().strategy.zero.overlap_comm = overlap_loss.has_value();
   sim::Software software = load_software(runs[0].software);
+  if (overlap_loss) software.overlap_loss = *overlap_loss;
   change(software.kernels);
   const sim::ClusterSpec cluster = with_software(scenario_cluster(plain), software);
   const RecordedRun run = record_published(std::move(scenario));
@@ -178,6 +182,22 @@ TEST(Published, PipelinesThatReduceLastDoNotWaitForEachOthersGradients) {
               1, 0.01);
   EXPECT_GT(last.step.exposed_communication, last.step.optimizer / 4);
   const sim::StepPrice& step = last.step;
+  EXPECT_EQ(step.duration, step.compute + step.exposed_communication + step.optimizer +
+                               step.offload_stall + step.bubble + step.host);
+}
+
+// Beside the passes likewise: what they send does not wait for reductions on their way.
+TEST(Published, PipelinesThatReduceBesidePassesDoNotWaitForEachOthersGradients) {
+  const auto when = [](bool reduces_last, std::optional<double> overlap_loss) {
+    return four_stages(
+        "32", "1f1b", [&](auto& kernels) { kernels.reduces_last = reduces_last; }, overlap_loss);
+  };
+  const PricedStages beside = when(true, 0.1), after = when(true, std::nullopt);
+  EXPECT_LT(beside.seconds, after.seconds) << "some of it is hidden";
+  EXPECT_LT(1.05 * beside.seconds, when(false, 0.1).seconds);
+  EXPECT_NEAR(when(true, 1).seconds / after.seconds, 1, 0.01) << "hides nothing";
+  const sim::StepPrice& step = beside.step;
+  EXPECT_GT(step.exposed_communication, 0) << "the first stages' last gradients";
   EXPECT_EQ(step.duration, step.compute + step.exposed_communication + step.optimizer +
                                step.offload_stall + step.bubble + step.host);
 }

@@ -61,6 +61,42 @@ TEST(Classes, AReceiveHoldsUpItsStreamOnly) {
   EXPECT_EQ(timelines[1].steps[0].bubble, 5 * kMs);
 }
 
+// A rank reduces (4 ms) what its first pass (2 ms) made, sends it on (1 ms) and has another pass
+// and its update (1 ms each).
+TEST(Classes, SoftwareThatReducesLastWaitsForReductionsBeforeTheUpdate) {
+  TraceBuilder first, second;
+  first.scope.micro = second.scope.micro = 0;
+  first.scope.phase = Phase::backward;
+  first.op(kMain, 2);
+  first.record(kMain, 0);
+  first.scope.phase = Phase::reduce;
+  first.wait(kWire, 0);
+  first.op(kWire, 4);
+  first.scope.phase = Phase::backward;
+  first.record(kWire, 1);
+  first.wait(kMain, 1);
+  first.scope.phase = second.scope.phase = Phase::other;
+  first.wait(kWire, 0);
+  first.message(kWire, true, 1, 2).bytes_read = 1'000'000;
+  second.message(kWire, false, 0, 2).bytes_written = 1'000'000;
+  first.scope.phase = Phase::backward;
+  first.op(kMain, 1);
+  first.scope.phase = Phase::optimizer;
+  first.op(kMain, 1);
+  const std::vector<RankTrace> traces{{&first.trace, {0}}, {&second.trace, {1}}};
+  ClusterSpec cluster = links_without_latency(2);
+  const auto pass_update_message = [&] {
+    const std::vector<Timeline> timelines = price(traces, cluster);
+    const std::vector<EventTime>& events = timelines[0].events;
+    return std::vector<std::int64_t>{events[events.size() - 2].end / kMs,
+                                     events[events.size() - 1].end / kMs, timelines[1].total / kMs};
+  };
+  EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{7, 8, 7}));
+  cluster.device.software.reduces_last = true;
+  // The message has half of the link.
+  EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{3, 7, 4}));
+}
+
 TEST(Classes, MessagesOfOneExchangeCross) {
   TraceBuilder first, second;
   std::vector<TraceEvent*> sends;
