@@ -12,6 +12,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "gui/command_line.h"
@@ -241,9 +242,12 @@ bool PlanPage::dimmed() const {
 
 // What was found stays, dimmed, until its question is asked again or another is answered.
 void PlanPage::compare_questions() {
-  plot_->set_stale(dimmed());
-  QPalette colors = palette();
-  if (dimmed()) {
+  const bool was_dimmed = std::exchange(is_dimmed_, dimmed());
+  if (was_dimmed == is_dimmed_) return;  // a palette costs a restyling
+  plot_->set_stale(is_dimmed_);
+  QPalette colors;  // those of the window
+  if (is_dimmed_) {
+    colors = palette();
     colors.setColor(QPalette::Text, colors.color(QPalette::Disabled, QPalette::Text));
   }
   view_->setPalette(colors);

@@ -76,6 +76,7 @@ class PlanPage : public QWidget {
   std::shared_ptr<const Plans> plans_;
   Document asked_;            // the scenario of the plans
   QStringList asked_fields_;  // what the fields said
+  bool is_dimmed_ = false;
   PlanRequest request_;
   QString command_;
   std::string added_;  // the plan of which the state says that it is in the scenario
