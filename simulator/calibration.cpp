@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/median.h"
 #include "simulator/cost/least_squares.h"
+#include "simulator/shared_cores.h"
 #include "simulator/timeline.h"
 
 namespace zl::sim {
@@ -16,11 +17,23 @@ namespace {
 
 using Traces = std::vector<MeasuredTrace>;
 
+// Whether a rank of a shared machine waits for others while the cores do their work: steps tell how
+// long, collectives do not.
+bool waits_apart(int ranks, const ClusterSpec& machine) {
+  return machine.shared_cores >= ranks && ranks > 1;
+}
+
+bool outnumber_cores(int ranks, const ClusterSpec& machine) {
+  return machine.shared_cores > 0 && ranks > machine.shared_cores;
+}
+
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
-  const bool has_own_cores = machine.shared_cores == 0 || ranks <= machine.shared_cores;
-  const std::vector<Sample> samples = samples_of(traces, !machine.compute_is_host, has_own_cores);
+  const std::vector<Sample> samples =
+      samples_of(traces, {.host_apart = !machine.compute_is_host,
+                          .without_disturbed = !outnumber_cores(ranks, machine),
+                          .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype;
   };
@@ -32,7 +45,7 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
       entry.host_ops[first->kind][dtype] = fit_line({first, last});
     } else if (first->type == EventType::op) {
       std::tie(entry.ops[first->kind][dtype], entry.large_ops[first->kind][dtype]) =
-          fit_lines({first, last});
+          fit_lines({first, last}, Weigh::shapes);
     } else if (first->type == EventType::collective) {
       std::tie(entry.collectives[first->kind][dtype], entry.large_collectives[first->kind][dtype]) =
           fit_lines({first, last});
@@ -98,16 +111,47 @@ double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
   return best;
 }
 
+// Of the most ranks that have cores of their own; null: there are none.
+const RankCoefficients* with_own_cores(const Calibration& calibration, const ClusterSpec& machine) {
+  const RankCoefficients* most = nullptr;
+  for (const RankCoefficients& entry : calibration.by_ranks) {
+    if (!outnumber_cores(entry.ranks, machine)) most = &entry;
+  }
+  return most;
+}
+
+// `others`: what is known of fewer ranks.
+RankCoefficients fit_entry(int ranks, const Traces& traces, const ClusterSpec& machine,
+                           const Calibration& others) {
+  const Traces runs = without_files(one_per_run(traces));
+  const RankCoefficients* base = with_own_cores(others, machine);
+  if (outnumber_cores(ranks, machine) && base != nullptr) {
+    return share_cores(*base, ranks, runs, machine);
+  }
+  const RankCoefficients own = fit_ranks(ranks, traces, machine);
+  return waits_apart(ranks, machine) ? share_cores(own, ranks, runs, machine) : own;
+}
+
 Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
   std::map<int, Traces> by_ranks;
   for (const MeasuredTrace& measured : traces) by_ranks[measured.ranks].push_back(measured);
   Calibration calibration;
   for (const auto& [ranks, group] : by_ranks) {
-    calibration.by_ranks.push_back(fit_ranks(ranks, group, machine));
+    calibration.by_ranks.push_back(fit_entry(ranks, group, machine, calibration));
   }
   ClusterSpec cluster = machine;
   cluster.calibration = calibration;
   calibration.overlap_loss = fit_overlap_loss(traces, cluster);
+  return calibration;
+}
+
+// The same where the lines of these ranks are fitted to these traces alone.
+Calibration refitted(const Calibration& everything, int ranks, const Traces& traces,
+                     const ClusterSpec& machine) {
+  Calibration calibration = everything;
+  for (RankCoefficients& entry : calibration.by_ranks) {
+    if (entry.ranks == ranks) entry = fit_entry(ranks, traces, machine, everything);
+  }
   return calibration;
 }
 
@@ -136,7 +180,8 @@ HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
       return other.run == left_out.run || other.ranks != left_out.ranks;
     });
     ClusterSpec cluster = machine;
-    cluster.calibration = others.empty() ? everything : fit_lines(others, machine);
+    cluster.calibration =
+        others.empty() ? everything : refitted(everything, left_out.ranks, others, machine);
     const double error = step_error(left_out, cluster);
     sum += error * error;
     logarithms[left_out.ranks].push_back(std::log1p(error));
@@ -146,8 +191,8 @@ HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
 
 }  // namespace
 
-double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
-  const Timeline timeline = price(*measured.trace, with_devices(cluster, measured.ranks));
+double predicted_step(const Trace& trace, const ClusterSpec& cluster) {
+  const Timeline timeline = price(trace, cluster);
   std::vector<double> predicted;
   for (const StepPrice& step : timeline.steps) {
     if (step.step != StepPrice::kSetup) {
@@ -155,7 +200,12 @@ double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
     }
   }
   predicted.erase(predicted.begin());  // the first step warms up
-  return median(step_seconds(*measured.trace)) / mean(predicted) - 1;
+  return mean(predicted);
+}
+
+double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
+  const double predicted = predicted_step(*measured.trace, with_devices(cluster, measured.ranks));
+  return median(step_seconds(*measured.trace)) / predicted - 1;
 }
 
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine) {

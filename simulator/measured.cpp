@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "core/base/median.h"
@@ -25,14 +26,6 @@ bool is_timed(const TraceEvent& event) {
 }
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
-
-// The first step warms up: caches, threads, slabs.
-int warm_up_step(const Trace& trace) {
-  for (const TraceEvent& event : trace.events()) {
-    if (is_timed(event)) return event.scope.step;
-  }
-  return 0;
-}
 
 // The work of each stream by start.
 class StreamTimes {
@@ -75,6 +68,17 @@ double undisturbed_mean(std::vector<double> values) {
   return mean(values);
 }
 
+double without_waiting(std::vector<double> values) {
+  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::ranges::nth_element(values, quarter);
+  return *quarter;
+}
+
+double typical(const std::vector<double>& values, EventType type, const Sampling& sampling) {
+  if (type == EventType::collective && sampling.without_waiting) return without_waiting(values);
+  return sampling.without_disturbed ? undisturbed_mean(values) : mean(values);
+}
+
 Shape shape_of(const TraceEvent& event) {
   double units = event.type == EventType::op ? event.flops : 0;
   if (event.type == EventType::collective) units = static_cast<double>(event.n);
@@ -99,6 +103,24 @@ std::map<int, Timing> step_spans(const Trace& trace) {
     span.end_ns = std::max(span.end_ns, event.timing.end_ns);
   }
   return spans;
+}
+
+// Those that took neither the most nor the least: the middle half of what follows the first step,
+// which warms up.
+std::set<int> typical_steps(const Trace& trace) {
+  std::vector<std::pair<std::int64_t, int>> by_length;
+  std::int64_t end = 0;
+  for (const auto& [step, span] : step_spans(trace)) {
+    if (end > 0) by_length.emplace_back(span.end_ns - end, step);
+    end = span.end_ns;
+  }
+  std::ranges::sort(by_length);
+  std::set<int> steps;
+  const std::size_t left_out = (by_length.size() + 1) / 4;  // on either side
+  for (std::size_t i = left_out; i + left_out < by_length.size(); ++i) {
+    steps.insert(by_length[i].second);
+  }
+  return steps;
 }
 
 void add_event_gaps(const Trace& trace, Sum& gaps) {
@@ -131,17 +153,16 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart,
-                               bool without_disturbed) {
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const int warm_up = warm_up_step(*measured.trace);
+    const std::set<int> steps = typical_steps(*measured.trace);
     for (const TraceEvent& event : measured.trace->events()) {
-      if (!is_timed(event) || event.scope.step == warm_up) continue;
+      if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        (*table)[kind_of(event, host_apart)][shape_of(event)].push_back(
+        (*table)[kind_of(event, sampling.host_apart)][shape_of(event)].push_back(
             seconds(event.timing.end_ns - event.timing.start_ns));
       }
     }
@@ -152,8 +173,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool ho
     const auto& [type, on_host, index, dtype] = kind;
     for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
       samples.push_back({type, on_host, index, dtype, shape.first, shape.second,
-                         without_disturbed ? undisturbed_mean(times) : mean(times),
-                         static_cast<std::int64_t>(times.size())});
+                         typical(times, type, sampling), static_cast<std::int64_t>(times.size())});
     }
   }
   return samples;

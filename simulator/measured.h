@@ -34,13 +34,21 @@ struct HostGaps {
   double per_step = 0;   // seconds from a step's last event to the next step's first
 };
 
-// Ops, collectives, copies and file transfers after the first step, which warms up. Events that run
-// beside another stream's are left out unless there are no others of their kind and type. Sorted.
-// `host_apart`: the host's stream runs on other processors than the compute stream.
-// `without_disturbed`: what takes twenty times as long as usual was disturbed by others and is left
-// out; where ranks share their cores they disturb each other, and that is part of the work.
-std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, bool host_apart,
-                               bool without_disturbed);
+struct Sampling {
+  bool host_apart = false;  // the host's stream runs on other processors than the compute stream
+  // What takes twenty times as long as usual was disturbed by others and is left out; where ranks
+  // share their cores they disturb each other, and that is part of the work.
+  bool without_disturbed = false;
+  // Of a shape of collectives the quickest quarter tells its own time: in the others this rank
+  // waited for another's ops.
+  bool without_waiting = false;
+};
+
+// Ops, collectives, copies and file transfers of the typical steps: those that took neither the
+// most nor the least, the middle half of what follows the first step, which warms up. Events that
+// run beside another stream's are left out unless there are no others of their kind and type.
+// Sorted.
+std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling);
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
 

@@ -21,27 +21,28 @@ struct TrainingShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
   const char* family = "gpt2";
   bool brief = false;  // trained once under few styles: it takes long
-  // Where ranks take turns on the cores, collectives are mostly waiting: as long as what the others
-  // do, not as what is sent. There only shapes of the usual size tell how long.
-  bool needs_cores = false;
 };
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
-// them in the catalogue: narrow to wide, short to long; for processors also one that fixed times
-// decide and, in both families, ones whose weights no cache holds.
+// them in the catalogue: narrow to wide, short to long; for processors also, in both families, ones
+// that fixed times decide, ones of few tokens and ones whose weights no cache holds.
 struct CalibrationPlan {
   std::vector<TrainingShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
   std::vector<int> ranks;  // measured where the caller names none
   const char* precision;   // likewise
   std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
+  bool on_cores = true;    // ranks share the cores, which they may outnumber
 };
 const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
                                    {192, 6, 4, 256, 2, 256},
                                    {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama", false, true},
-                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true, true},
-                                   {832, 13, 2, 256, 1, 8192, "llama", true, true}},
+                                   {48, 3, 2, 48, 1, 256, "llama"},
+                                   {80, 5, 2, 56, 1, 320, "gpt2"},
+                                   {448, 7, 2, 64, 1, 2048, "llama"},
+                                   {512, 8, 2, 64, 1, 2048, "gpt2"},
+                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true},
+                                   {832, 13, 2, 256, 1, 8192, "llama", true}},
                                   1024,
                                   {1, 2, 4},
                                   "fp32",
@@ -51,7 +52,8 @@ const CalibrationPlan kGpuPlan = {
     8192,
     {1},
     "bf16",
-    1};
+    1,
+    false};
 const CalibrationPlan kTinyPlan = {
     {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
 
@@ -175,28 +177,38 @@ std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+// What is asked for, and as many as there are cores where others outnumber them: their prices are
+// told from those.
+std::vector<int> measured_ranks(const CalibrationPlan& plan, const CalibrationOptions& options) {
+  std::vector<int> ranks = options.ranks.empty() ? plan.ranks : options.ranks;
+  const bool is_there = std::ranges::find(ranks, cores()) != ranks.end();
+  if (plan.on_cores && !is_there && std::ranges::max(ranks) > cores()) {
+    ranks.insert(ranks.begin(), cores());
+  }
+  return ranks;
+}
+
 // Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
 std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
                          bool in_files) {
-  const std::vector<int>& all_ranks = options.ranks.empty() ? plan.ranks : options.ranks;
   std::vector<std::string> precisions = options.precisions;
   if (precisions.empty()) precisions.emplace_back(plan.precision);
   std::vector<Job> jobs;
   for (int pass = 0; pass < kPasses; ++pass) {
-    for (const int ranks : all_ranks) {
+    for (const int ranks : measured_ranks(plan, options)) {
+      const bool outnumber = plan.on_cores && ranks > cores();  // their steps tell all
       for (const std::string& precision : precisions) {
         for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
           const auto add = [&](const Style& style) {
             jobs.push_back({ranks, precision, plan.shapes[i], style});
           };
-          if (plan.shapes[i].brief && pass > 0) continue;
-          if (plan.shapes[i].needs_cores && ranks > cores()) continue;
+          if (pass > 0 && (plan.shapes[i].brief || outnumber)) continue;
           if (plan.shapes[i].brief) {
             for (const Style& style : kBriefStyles) add(style);
             continue;
           }
           for (const Style& style : kStyles) add(style);
-          if (pass > 0) continue;
+          if (pass > 0 || outnumber) continue;
           add(kOnebit);
           add(!in_files || i >= plan.in_files ? kOnHost : kInFiles);
         }

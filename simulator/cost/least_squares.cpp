@@ -73,27 +73,29 @@ Vector solve_non_negative(const NormalEquations& equations) {
 
 Vector features(const Sample& sample) { return {1, sample.units, sample.bytes}; }
 
-// Variance grows with the mean; below the clock's resolution it does not shrink further.
-double weight(const Sample& sample) {
-  return static_cast<double>(sample.count) / std::max(sample.seconds, 1e-9);
+// Below the clock's resolution the variance does not shrink further.
+double weight(const Sample& sample, Weigh by) {
+  const double seconds = std::max(sample.seconds, 1e-9);
+  if (by == Weigh::shapes) return 1 / (seconds * seconds);
+  return static_cast<double>(sample.count) / seconds;
 }
 
-Vector column_lengths(std::span<const Sample> samples) {
+Vector column_lengths(std::span<const Sample> samples, Weigh by) {
   Vector lengths{};
   for (const Sample& sample : samples) {
     const Vector row = features(sample);
-    for (int i = 0; i < kTerms; ++i) lengths[i] += weight(sample) * row[i] * row[i];
+    for (int i = 0; i < kTerms; ++i) lengths[i] += weight(sample, by) * row[i] * row[i];
   }
   for (double& length : lengths) length = length > 0 ? std::sqrt(length) : 1;
   return lengths;
 }
 
-NormalEquations normal_equations(std::span<const Sample> samples, const Vector& lengths) {
+NormalEquations normal_equations(std::span<const Sample> samples, const Vector& lengths, Weigh by) {
   NormalEquations equations;
   for (const Sample& sample : samples) {
     Vector row = features(sample);
     for (int i = 0; i < kTerms; ++i) row[i] /= lengths[i];
-    const double w = weight(sample);
+    const double w = weight(sample, by);
     for (int i = 0; i < kTerms; ++i) {
       for (int j = 0; j < kTerms; ++j) equations.gram[i][j] += w * row[i] * row[j];
       equations.right[i] += w * row[i] * sample.seconds;
@@ -103,12 +105,13 @@ NormalEquations normal_equations(std::span<const Sample> samples, const Vector& 
   return equations;
 }
 
-void scale_to_total(LinearCost& line, std::span<const Sample> samples) {
+// So that the total is the measured one, or the mean relative error none.
+void scale_to_samples(LinearCost& line, std::span<const Sample> samples, Weigh by) {
   double measured = 0, predicted = 0;
   for (const Sample& sample : samples) {
-    const auto count = static_cast<double>(sample.count);
-    measured += count * sample.seconds;
-    predicted += count * line.seconds(sample.units, sample.bytes);
+    const double w = weight(sample, by) * std::max(sample.seconds, 1e-9);
+    measured += w * sample.seconds;
+    predicted += w * line.seconds(sample.units, sample.bytes);
   }
   const double scale = predicted > 0 ? measured / predicted : 1;
   line.fixed *= scale, line.per_unit *= scale, line.per_byte *= scale;
@@ -128,42 +131,45 @@ double spread_of(const LinearCost& line, std::span<const Sample> samples) {
 }
 
 // What fit_line minimises, of a fitted line.
-double distance(const LinearCost& line, std::span<const Sample> samples) {
+double distance(const LinearCost& line, std::span<const Sample> samples, Weigh by) {
   double sum = 0;
   for (const Sample& sample : samples) {
     const double error = line.seconds(sample.units, sample.bytes) - sample.seconds;
-    sum += weight(sample) * error * error;
+    sum += weight(sample, by) * error * error;
   }
   return sum;
 }
 
 }  // namespace
 
-LinearCost fit_line(std::span<const Sample> samples) {
+LinearCost fit_line(std::span<const Sample> samples, Weigh by) {
   LinearCost line;
-  const Vector lengths = column_lengths(samples);
-  const Vector x = solve_non_negative(normal_equations(samples, lengths));
+  const Vector lengths = column_lengths(samples, by);
+  const Vector x = solve_non_negative(normal_equations(samples, lengths, by));
   line.fixed = x[0] / lengths[0], line.per_unit = x[1] / lengths[1];
   line.per_byte = x[2] / lengths[2];
   for (const Sample& sample : samples) line.samples += sample.count;
-  scale_to_total(line, samples);
+  scale_to_samples(line, samples, by);
   line.spread = spread_of(line, samples);
   return line;
 }
 
-std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples) {
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Weigh by) {
   constexpr std::size_t kLeast = 4;  // shapes on either side: more than a line has coefficients
   constexpr double kGain = 0.9;
-  std::pair<LinearCost, LinearCost> best{fit_line(samples), {}};
+  std::pair<LinearCost, LinearCost> best{fit_line(samples, by), {}};
   std::vector<Sample> by_bytes(samples.begin(), samples.end());
   std::ranges::stable_sort(by_bytes, {}, &Sample::bytes);
-  double smallest = kGain * distance(best.first, samples);
+  // Less than this share of the times is rounding.
+  constexpr double kRounding = 1e-12;
+  double smallest =
+      kGain * distance(best.first, samples, by) - kRounding * distance(LinearCost{}, samples, by);
   for (std::size_t i = kLeast; i + kLeast <= by_bytes.size(); ++i) {
     if (by_bytes[i - 1].bytes == by_bytes[i].bytes) continue;
     const auto below = std::span(by_bytes).first(i), above = std::span(by_bytes).subspan(i);
-    std::pair two{fit_line(below), fit_line(above)};
+    std::pair two{fit_line(below, by), fit_line(above, by)};
     two.second.from_bytes = by_bytes[i].bytes;
-    const double sum = distance(two.first, below) + distance(two.second, above);
+    const double sum = distance(two.first, below, by) + distance(two.second, above, by);
     if (sum >= smallest) continue;
     smallest = sum;
     best = two;

@@ -2,6 +2,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -10,13 +11,19 @@
 
 namespace zl::sim {
 
-// Minimises sum of count * (predicted - mean)^2 / mean over coefficients >= 0, exactly (all seven
-// supports are tried), then scales so that the predicted total equals the measured one: a step is a
-// sum, so its time comes out right when its parts err independently.
-LinearCost fit_line(std::span<const Sample> samples);
+// What counts. time: what takes most, since a step is a sum whose time comes out right when its
+// parts err independently; errors are measured against a variance that grows with the mean. shapes:
+// the relative error of each alike, so that the line holds from the smallest model to the largest.
+enum class Weigh : std::uint8_t { time, shapes };
+
+// Minimises the weighted sum of (predicted - mean)^2 over coefficients >= 0, exactly (all seven
+// supports are tried), then scales so that the predicted total equals the measured one (time) or
+// the relative errors add up to none (shapes).
+LinearCost fit_line(std::span<const Sample> samples, Weigh by = Weigh::time);
 
 // A line of small work and one of large (first, second), from where the two together are clearly
 // nearer than one: where caches end. The second has no samples where one line does.
-std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples);
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples,
+                                            Weigh by = Weigh::time);
 
 }  // namespace zl::sim

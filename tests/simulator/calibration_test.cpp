@@ -55,6 +55,24 @@ TEST(LeastSquares, NeverNegativeAndTheTotalIsKept) {
   EXPECT_NEAR(total, 2 * 3e-6 + 5 * 2e-6 + 1e-6, 1e-15);
 }
 
+TEST(LeastSquares, SmallWorkCountsAsMuchAsLarge) {
+  // A microsecond of its own and, from a megabyte on, slower memory.
+  std::vector<Sample> samples;
+  for (const double bytes : {1e3, 1e4, 1e5, 1e6, 1e7, 1e8}) {
+    const double slow = std::max(0.0, bytes - 1e6);
+    samples.push_back({.bytes = bytes, .seconds = 1e-6 + 1e-11 * bytes + 2e-10 * slow, .count = 1});
+  }
+  const auto relative = [&](Weigh by, std::size_t i) {
+    return fit_line(samples, by).seconds(0, samples[i].bytes) / samples[i].seconds - 1;
+  };
+  EXPECT_LT(std::abs(relative(Weigh::shapes, 0)), 0.5);
+  EXPECT_GT(std::abs(relative(Weigh::time, 0)), 0.7);
+  double sum = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) sum += relative(Weigh::shapes, i);
+  EXPECT_NEAR(sum, 0, 1e-9);
+  EXPECT_LT(std::abs(relative(Weigh::time, 5)), 0.05) << "the largest decides";
+}
+
 // Seconds of a sample of every size under one line up to `end` bytes and another from there.
 std::vector<Sample> samples_of_two(const LinearCost& small, const LinearCost& large, double end) {
   std::vector<Sample> samples;
@@ -286,8 +304,27 @@ TEST(Calibration, AnInterruptionIsNoPriceWhereRanksHaveCoresOfTheirOwn) {
         .ops[kOpKind<Axpy>][1]
         .seconds(1, 0);
   };
-  EXPECT_NEAR(seconds_of(2), 1e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(1), 1e-6, 1e-12);
   EXPECT_NEAR(seconds_of(4), (21e-6 + 4e-3) / 22, 1e-9);  // they take turns: waiting is their time
+}
+
+TEST(Calibration, OnlyTypicalStepsTellPrices) {
+  // Of eight steps something else has a core in the third and the fourth.
+  TraceBuilder builder;
+  std::int64_t now = 1000;
+  for (int step = 1; step <= 9; ++step) {
+    builder.scope.step = step;
+    for (int i = 0; i < 5; ++i) {
+      TraceEvent& event = builder.op(kMain, 1);
+      event.timing.start_ns = now;
+      now += step == 3 || step == 4 ? 3'000 : 1'000;
+      event.timing.end_ns = now;
+    }
+  }
+  const Calibration fitted = fit({{&builder.trace, 1, 0}}, plain_cluster());
+  const LinearCost& line = fitted.by_ranks[0].ops[kOpKind<Axpy>][1];
+  EXPECT_NEAR(line.seconds(1e9, 0), 1e-6, 1e-12);
+  EXPECT_EQ(line.samples, 20) << "four steps of eight";
 }
 
 TEST(Calibration, RefusesTracesWithoutTwoSteps) {
