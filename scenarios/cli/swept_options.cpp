@@ -77,9 +77,9 @@ void add_mesh_edits(CLI::App& app, ScenarioOptions& options) {
             "Of every strategy: 1f1b, gpipe, breadth-first, interleaved, zb-h1, zb-h2, "
             "interleaved-zb, zb-v or dualpipe-v",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.schedule = text; });
-  app.add_option(
-         "--layers-per-stage", options.overrides.edits.layers_per_stage,
-         "Of every strategy: layers of each stage of a pipeline, or even, parameters or cost")
+  app.add_option("--layers-per-stage", options.overrides.edits.layers_per_stage,
+                 "Of every strategy: layers of each stage of a pipeline, or even, units, "
+                 "parameters or cost")
       ->type_name("N,N..|WAY");
 }
 

@@ -33,7 +33,8 @@ const char* others_have(PipelineKind kind) {
   }
 }
 
-constexpr std::array kSplits{LayerSplit::even, LayerSplit::parameters, LayerSplit::cost};
+constexpr std::array kSplits{LayerSplit::even, LayerSplit::units, LayerSplit::parameters,
+                             LayerSplit::cost};
 
 void read_split(Keys& keys, const std::string& path, PipelineConfig& pipeline) {
   const std::string name = keys.text(path);
@@ -43,8 +44,9 @@ void read_split(Keys& keys, const std::string& path, PipelineConfig& pipeline) {
       return;
     }
   }
-  keys.effects().reject(path, "\"" + shortened(name) +
-                                  "\" is not one of even, parameters, cost, nor a list of layers");
+  keys.effects().reject(path,
+                        "\"" + shortened(name) +
+                            "\" is not one of even, units, parameters, cost, nor a list of layers");
 }
 
 void read_layers(Keys& keys, PipelineConfig& pipeline) {

@@ -9,6 +9,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
     {Fate::applied,
      "--tensor-model-parallel-size --sequence-parallel --pipeline-model-parallel-size "
      "--num-virtual-stages-per-pipeline-rank --num-layers-per-virtual-pipeline-stage "
+     "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
      "--micro-batch-size --global-batch-size --use-distributed-optimizer --use-megatron-fsdp "
      "--data-parallel-sharding-strategy --use-torch-fsdp2 "
      "--torch-fsdp2-no-reshard-after-forward --num-distributed-optimizer-instances "
@@ -116,8 +117,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "parallelism over the sequence or the experts"},
     {Fate::not_implemented,
      "--pipeline-model-parallel-layout --decoder-first-pipeline-num-layers "
-     "--decoder-last-pipeline-num-layers --account-for-embedding-in-pipeline-split "
-     "--account-for-loss-in-pipeline-split",
+     "--decoder-last-pipeline-num-layers",
      "stages of unequal layers; write x-zerolab.parallel.layers_per_stage into a strategy"},
     {Fate::not_implemented, "--fp8-format --fp4-format --fp8-param-gather --fp4-param-gather",
      "eight and four bit numbers"},

@@ -214,8 +214,9 @@ void PlanProfiles::prepare_forms(const std::vector<DividedPoint>& points) {
     const FormKey& key = missing[i];
     const PipelineConfig config{
         .ranks = key.pipeline, .virtual_stages = key.chunks, .schedule = key.schedule};
+    const std::int64_t stages = key.pipeline * key.chunks;
     std::vector<std::int64_t> layers =
-        even_split(scenario_.model.layers, static_cast<int>(key.pipeline * key.chunks));
+        split_layers(scenario_.model, static_cast<int>(stages), space_.split(stages));
     made[i] = std::make_unique<const Form>(
         Form{sim::PipelineForm(config, key.micro_batches), std::move(layers)});
   });

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/planner/software_limits.h"
 
 namespace zl {
 namespace {
@@ -113,6 +114,7 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
   space.tensor = divisors(space.ranks, cluster.node_devices);
   if (space.tensor.size() > 1) space.sequence_parallel = {false, true};
   space.pipeline = divisors(space.ranks, layers);
+  if (counts_ends(scenario.run.software)) space.layers = layers;
   space.replicas = divisors(space.ranks, space.ranks);
   if (space.pipeline.size() > 1) {
     space.chunks = chunk_counts(layers);

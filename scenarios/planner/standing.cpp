@@ -79,7 +79,7 @@ class Bounded {
   PlanBounder bounder_;
 };
 
-sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks) {
+sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks, std::int64_t layers) {
   sim::PlanSpace space{.states = {strategy}};
   space.tensor = {strategy.tensor.ranks};
   space.sequence_parallel = {strategy.tensor.sequence_parallel};
@@ -90,6 +90,7 @@ sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks) {
   space.recompute = {strategy.recompute};
   space.micro_batch = {strategy.micro_batch};
   space.ranks = ranks;
+  space.layers = layers;
   const std::int64_t data = ranks / (strategy.tensor.ranks * strategy.pipeline.ranks);
   space.global_batch = data * strategy.micro_batch * strategy.gradient_accumulation;
   return space;
@@ -169,7 +170,8 @@ Standing standing_of(const PlanField& field, const Scenario& scenario,
   out.fits = is_larger && !run.software_held.is_known() ? Fits::no : fits(run);
   out.of_best = run.step_time.median / field.best.result.step_time.median;
   const Strategy& own = strategy.strategy;
-  const double least = Bounded(scenario, space_of(own, scenario.run.ranks)).seconds();
+  const double least =
+      Bounded(scenario, space_of(own, scenario.run.ranks, scenario.model.layers)).seconds();
   out.share_faster =
       share_below(least, field.others, [](const BoundedPlan&) { return true; }).value_or(0);
   out.share_faster_alike = share_below(least, field.others, [&own](const BoundedPlan& each) {

@@ -190,7 +190,7 @@ double PlanBounds::pipeline_time(const PlanCut& cut, const LayerWork& work, doub
   // Those of a step's first micro-batch are not added to others.
   const double hosts = std::max(1.0, cut.m - 1);
   if (cut.stages == 1) return std::max(cut.m * first.sum() + first.last, hosts * first.hosted);
-  const std::int64_t rest = cut.layers % cut.stages, end = cut.p - 1;
+  const std::int64_t rest = cut.rest(), end = cut.p - 1;
   const PassTimes last = passes_of(cut, work, cut.stages - 1);
   const PassTimes less = cut.stages > 2 ? passes_of(cut, work, cut.stages - 2) : last;
   const PassTimes more = cut.stages > 2 && rest > 1 ? passes_of(cut, work, 1) : less;

@@ -64,6 +64,10 @@ std::optional<PlanSpace::Division> PlanSpace::division(const PlanPoint& point) c
   return Division{data, global_batch / samples};
 }
 
+LayerSplit PlanSpace::split(std::int64_t stages) const {
+  return layers > 0 && is_even_by_units(layers, stages) ? LayerSplit::units : LayerSplit::even;
+}
+
 Strategy PlanSpace::strategy(const PlanPoint& point, std::int64_t blocks) const {
   Strategy strategy = states[point.state];
   strategy.tensor = {.ranks = tensor[point.tensor],
@@ -71,7 +75,8 @@ Strategy PlanSpace::strategy(const PlanPoint& point, std::int64_t blocks) const 
                      .overlap = strategy.tensor.overlap};
   strategy.pipeline = {.ranks = pipeline[point.pipeline],
                        .virtual_stages = chunks[point.chunks],
-                       .schedule = schedules[point.schedule]};
+                       .schedule = schedules[point.schedule],
+                       .split = split(pipeline[point.pipeline] * chunks[point.chunks])};
   if (strategy.pipeline.ranks == 1) strategy.pipeline = {};
   strategy.zero.replicas = replicas[point.replicas];
   strategy.recompute = recompute[point.recompute];

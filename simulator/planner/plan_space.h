@@ -34,6 +34,9 @@ struct PlanSpace {
   std::vector<std::int64_t> micro_batch{1};
   std::int64_t ranks = 1;
   std::int64_t global_batch = 1;  // sequences a step, of all ranks
+  // Of the model whose embedding and head may count as a layer each where stages are equal only so;
+  // 0: they never do.
+  std::int64_t layers = 0;
 
   // Every combination, those included that cannot run.
   std::int64_t size() const;
@@ -46,6 +49,7 @@ struct PlanSpace {
     std::int64_t data = 1, micro_batches = 1;
   };
   std::optional<Division> division(const PlanPoint& point) const;
+  LayerSplit split(std::int64_t stages) const;
   // Of a point that has a division; `blocks` of each stage where automatic recomputation takes so
   // many.
   Strategy strategy(const PlanPoint& point, std::int64_t blocks = 0) const;

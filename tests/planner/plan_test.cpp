@@ -78,6 +78,9 @@ constexpr SmallSpace kSmallSpaces[] = {
      "zero=1,offload=none,recompute=none,pipeline=4,tensor=1,replicate=1,micro_batch<=2"},
     {16, 8, 64, 2, "zero=1,offload=none,recompute=full,pipeline=2,replicate=1,micro_batch<=2"},
     {2, 4, 8, 3, "recompute=none,micro_batch<=2"},
+    // Stages that are equal where embedding and head count as a layer each.
+    {8, 10, 32, 4, "zero<=1,pipeline=4,recompute=none,offload=none,micro_batch<=2"},
+    {8, 14, 32, 4, "zero=1,pipeline=4,recompute=full,schedule=interleaved,micro_batch=1"},
 };
 
 TEST(Plan, FindsWhatTryingEverythingFinds) {
@@ -90,6 +93,19 @@ TEST(Plan, FindsWhatTryingEverythingFinds) {
     for (const Plan& plan : plans.best) best = std::min(best, plan.result.step_time.median);
     EXPECT_EQ(best, fastest_by_force(request)) << small.limits;
   }
+}
+
+// As Megatron-LM can be told to cut 126 layers into 16 stages, and BLOOM's 70 into 12.
+TEST(Plan, StagesThatAreEqualByUnitsAreFoundForMegatron) {
+  PlanRequest request = small_request(8, 10, 32);
+  request.limits = parse_limits("pipeline=4,schedule=1f1b");
+  request.scenario.run.software = "megatron-core";
+  const Plans plans = find_plans(request);
+  ASSERT_FALSE(plans.best.empty());
+  EXPECT_EQ(plans.best.front().layers, (std::vector<std::int64_t>{2, 3, 3, 2}));
+  EXPECT_EQ(plans.best.front().strategy.strategy.pipeline.split, LayerSplit::units);
+  request.scenario.model.layers = 11;
+  EXPECT_THROW(find_plans(request), Error) << "neither 11 nor 13 are four times anything";
 }
 
 // All that is shown of plans.

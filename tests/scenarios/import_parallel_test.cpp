@@ -135,7 +135,7 @@ TEST(ImportParallel, NamesWhatCannotBe) {
                                      6)),
                   "needs a multiple of 4 micro-batches, there are 6; use 4 or 8");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": "time")")),
-                  "\"time\" is not one of even, parameters, cost, nor a list of layers");
+                  "\"time\" is not one of even, units, parameters, cost, nor a list of layers");
   EXPECT_CONTAINS(rejection(parallel(R"("pipelines": 2)")), "parallel.pipeline");
   EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
                   "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
@@ -157,7 +157,8 @@ TEST(ImportParallel, NamesWhatCannotBe) {
 }
 
 TEST(ImportParallel, SplitsLayersByNameAndKeepsTiedGradientsApart) {
-  for (const LayerSplit split : {LayerSplit::even, LayerSplit::parameters, LayerSplit::cost}) {
+  for (const LayerSplit split :
+       {LayerSplit::even, LayerSplit::units, LayerSplit::parameters, LayerSplit::cost}) {
     const Strategy s = import_text(parallel(std::string(R"("pipeline": 2, "layers_per_stage": ")") +
                                             name_of(split) + "\""))
                            .strategy;
