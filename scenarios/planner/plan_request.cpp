@@ -59,6 +59,21 @@ void prefer(std::vector<T>& values, const Likely& likely) {
 
 }  // namespace
 
+namespace {
+
+// Of stage 3 also the optimizer alone on the host.
+void add_offloads(std::vector<Strategy>& states) {
+  std::vector<Strategy> more;
+  for (const Strategy& state : states) {
+    if (state.offload.parameters == Tier::device) continue;
+    more.push_back(state);
+    more.back().offload.parameters = Tier::device;
+  }
+  states.insert(states.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
 PlanGoal plan_goal(const std::string& text) {
   if (text == "throughput" || text == "cost") return PlanGoal::throughput;
   if (text == "memory") return PlanGoal::memory;
@@ -110,6 +125,7 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
   space.ranks = scenario.run.ranks;
   space.global_batch = request.global_batch;
   for (const ImportedStrategy& each : scenario.strategies) space.states.push_back(each.strategy);
+  add_offloads(space.states);
   const std::int64_t layers = scenario.model.layers;
   space.tensor = divisors(space.ranks, cluster.node_devices);
   if (space.tensor.size() > 1) space.sequence_parallel = {false, true};

@@ -108,6 +108,16 @@ TEST(Plan, StagesThatAreEqualByUnitsAreFoundForMegatron) {
   EXPECT_THROW(find_plans(request), Error) << "neither 11 nor 13 are four times anything";
 }
 
+TEST(Plan, Stage3MayHaveItsOptimizerAloneOnTheHost) {
+  PlanRequest request = small_request(8, 8, 32);
+  request.limits = parse_limits("zero=3,offload=optimizer,pipeline=1");
+  const Plans plans = find_plans(request);
+  ASSERT_FALSE(plans.best.empty());
+  const OffloadConfig& offload = plans.best.front().strategy.strategy.offload;
+  EXPECT_EQ(offload.optimizer, Tier::cpu);
+  EXPECT_EQ(offload.parameters, Tier::device);
+}
+
 // All that is shown of plans.
 std::string text_of(const Plans& plans) {
   std::string text;
