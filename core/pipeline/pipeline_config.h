@@ -38,6 +38,10 @@ struct UnitRange {
 // leaves a rank with nothing.
 std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
 
+// Layers among the units of a stage, and of each stage.
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units);
+std::vector<std::int64_t> layers_of_stages(const ModelConfig& model, const PipelineConfig& config);
+
 // Which of a model's `count` units a rank has, all its chunks together.
 std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,
                                 int rank, int count);
