@@ -1,7 +1,6 @@
 #include "scenarios/planner/plan_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/threads/all_cores.h"
@@ -41,7 +40,6 @@ PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::
       memory_(scenario_, space_, budget_) {}
 
 Plans PlanSearch::find(std::optional<Plan> known) {
-  const auto start = std::chrono::steady_clock::now();
   plans_.counts.combinations = space_.size();
   candidates_ = plan_candidates(request_, space_, budget_, memory_, bounder_);
   plans_.counts.runnable = candidates_.runnable;
@@ -55,7 +53,6 @@ Plans PlanSearch::find(std::optional<Plan> known) {
     plans_.shortage = shortage();
   }
   plans_.counts.profiles = profiles_.count();
-  plans_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(plans_);
 }
 

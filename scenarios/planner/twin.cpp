@@ -73,6 +73,7 @@ void shorten_blocks(const PipelineConfig& pipeline, RecomputeConfig& recompute) 
   for (std::size_t stage = 0; stage < stages; ++stage) {
     recompute.stage_blocks.push_back(of_plan[stage * of_plan.size() / stages] > 0 ? 1 : 0);
   }
+  if (std::ranges::count(recompute.stage_blocks, 1) == 0) recompute = {};
 }
 
 Strategy small_strategy(const Strategy& plan, const SmallMesh& mesh) {

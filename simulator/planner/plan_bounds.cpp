@@ -147,8 +147,8 @@ PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const StageWorks
   const double layers = cut.layers_of(index);
   double backward = layers * work.backward;
   PassTimes times{.forward = layers * work.forward};
-  times.weight =
-      splits_backward(cut.schedule) ? std::min(backward, kWeightShare * times.forward) : 0;
+  const bool halves = splits_backward(cut.schedule);
+  times.weight = halves ? std::min(backward, kWeightShare * times.forward) : 0;
   if (is_first) {
     times.forward += work.first_forward;
     backward += work.first_backward;
@@ -167,7 +167,6 @@ PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const StageWorks
     times.forward = std::max(times.forward, prices_.gather(cut, layers * block_ + ends));
   }
   // The half of a backward that reduces, and what else is sent in it.
-  const bool halves = splits_backward(cut.schedule);
   if (halves) times.input = std::max(times.input, gather);
   double& reduces = halves ? times.weight : times.input;
   const double sent = (halves ? 0 : gather) + reduce;

@@ -15,6 +15,7 @@
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/plan_tables.h"
 #include "scenarios/planner/recorded_plan.h"
 #include "scenarios/planner/why.h"
 #include "scenarios/run/judge.h"
@@ -155,6 +156,14 @@ TEST(Plan, IsTheSameOnAnyNumberOfCores) {
   const std::string alone = text_of(find_plans(request));
   ASSERT_EQ(sched_setaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(all, alone);
+}
+
+TEST(Plan, SaysWhenItHadItsFirstAnswer) {
+  const Plans plans = find_plans(small_request(8, 8, 32));
+  EXPECT_GT(plans.first_seconds, 0);
+  EXPECT_GT(plans.seconds, plans.first_seconds);
+  EXPECT_NE(counts_line(plans).find("; a first answer after "), std::string::npos)
+      << counts_line(plans);
 }
 
 TEST(Plan, SaysWhatIsMissingWhereNothingFits) {
