@@ -75,6 +75,10 @@ std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfi
   return units;
 }
 
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units) {
+  return std::min<std::int64_t>(units.end, model.layers + 1) - std::max(units.begin, 1);
+}
+
 std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,
                                 int rank, int count) {
   std::vector<bool> own(count, false);

@@ -38,7 +38,8 @@ struct UnitRange {
 // leaves a rank with nothing.
 std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
 
-// Blocks of each stage. Errors as split_units.
+// Layers among the units of a stage, and of each stage (errors as split_units).
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units);
 std::vector<std::int64_t> layers_of_stages(const ModelConfig& model, const PipelineConfig& config);
 
 // Which of a model's `count` units a rank has, all its chunks together.

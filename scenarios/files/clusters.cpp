@@ -148,6 +148,11 @@ std::string scenario_software(const Scenario& scenario) {
   return software_on(hardware(scenario), scenario.run.software);
 }
 
+bool recomputes_by_stage(const Scenario& scenario) {
+  const std::string& software = scenario.run.software;
+  return software.empty() || !load_software(software).abilities;
+}
+
 sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
   sim::ClusterSpec cluster =
       sim::with_devices(hardware(scenario), static_cast<int>(scenario.run.ranks));

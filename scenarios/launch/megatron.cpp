@@ -76,6 +76,12 @@ void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
     obstacles.add("recompute auto", "how many blocks is decided when zerolab runs",
                   "recompute=full");
   }
+  if (!recompute.stage_blocks.empty()) {
+    obstacles.add("recompute " + recompute_text(recompute),
+                  "--recompute-num-layers is one number for all stages; --software megatron-core "
+                  "plans with one",
+                  "recompute=full");
+  }
 }
 
 void check_megatron_offload(const Strategy& strategy, Obstacles& obstacles) {

@@ -140,6 +140,7 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
     }
   }
   space.recompute = recomputations();
+  space.recomputes_by_stage = recomputes_by_stage(scenario);
   // As few blocks as fit, which is no question where all memory is free.
   const bool has_budget = memory_budget(scenario, cluster) > 0;
   if (has_budget && request.goal != PlanGoal::memory) {

@@ -53,7 +53,10 @@ class Bounded {
     const std::int64_t budget = memory_budget(request.scenario, cluster_);
     const PlanMemory memory(request.scenario, space_, budget);
     PlanCandidates candidates = plan_candidates(request, space_, budget, memory, bounder_);
-    const std::vector<PlanCandidate> some = fitting(spread(std::move(candidates.all)), memory);
+    std::vector<PlanCandidate> some;
+    for (const FittingCandidate& each : fitting(spread(std::move(candidates.all)), memory)) {
+      some.push_back(each.candidate);
+    }
     const std::vector<double> seconds = least_seconds(some, profiles_, bounder_);
     std::vector<BoundedPlan> plans;
     for (std::size_t i = 0; i < some.size(); ++i) {

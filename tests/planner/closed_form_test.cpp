@@ -31,12 +31,18 @@ struct Compared {
   std::string name;
 };
 
-// Of automatic recomputation some number.
-std::int64_t blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
-                       const sim::PlanPoint& point, std::int64_t index) {
-  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return 0;
+// Of automatic recomputation some number of each stage, all and none among them.
+std::vector<std::int64_t> blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
+                                    const sim::PlanPoint& point, std::int64_t index) {
+  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return {};
   const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
-  return 1 + index % (request.scenario.model.layers / stages - 1);
+  std::mt19937_64 random(static_cast<std::uint64_t>(index));
+  std::vector<std::int64_t> blocks =
+      even_split(request.scenario.model.layers, static_cast<int>(stages));
+  for (std::int64_t& each : blocks) {
+    each = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(each + 1));
+  }
+  return blocks;
 }
 
 // What a search does with one point, beside its recording without limits.
@@ -49,7 +55,7 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
     return std::nullopt;
   }
   profiles.prepare(std::vector<DividedPoint>{{point, *division}});
-  const std::int64_t blocks = blocks_of(request, space, point, index);
+  const std::vector<std::int64_t> blocks = blocks_of(request, space, point, index);
   const sim::ClosedForm form = *profiles.closed_form(point, *division, blocks);
   DeviceProperties device = sim::device_properties(cluster);
   device.memory = device.host_memory = 0;

@@ -50,9 +50,10 @@ class Launch : public ::testing::Test {
       const auto division = space.division(point);
       if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division))
         continue;
-      const RecomputeMode recompute = space.recompute[point.recompute].mode;
-      all.push_back(
-          {point, *division, space.strategy(point, recompute == RecomputeMode::automatic ? 3 : 0)});
+      const bool decides = space.recompute[point.recompute].mode == RecomputeMode::automatic;
+      const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+      const std::vector<std::int64_t> blocks(decides ? stages : 0, 3);
+      all.push_back({point, *division, space.strategy(point, blocks)});
     }
     return all;
   }
@@ -169,6 +170,10 @@ TEST_F(Launch, RefusesWhatASoftwareDoesNotHaveAndSaysWhatItTakes) {
   piped.pipeline.ranks = 4;
   uneven.model.layers = 29;
   EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, uneven), "29 layers over 4 stages");
+  piped.recompute = {.mode = RecomputeMode::first_blocks, .stage_blocks = {3, 2, 1, 0}};
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, known),
+              "recompute blocks:3,2,1,0: --recompute-num-layers is one number for all stages");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan, piped, known), "recompute blocks:3,2,1,0");
 }
 
 TEST_F(Launch, ReadsTheScriptsOfPeople) {
