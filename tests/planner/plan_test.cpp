@@ -147,9 +147,17 @@ std::string text_of(const Plans& plans) {
 // faster than one number for all.
 TEST(Plan, RecomputesOfEachStageAsFewBlocksAsItNeeds) {
   PlanRequest request = small_request(8, 16, 32);
-  request.scenario.run.device_memory = std::int64_t{3} << 30;
-  request.limits = parse_limits("recompute=auto,pipeline=4,zero=1,offload=none,schedule=1f1b");
-  const Plans by_stage = find_plans(request);
+  request.limits = parse_limits(
+      "recompute=auto,pipeline=4,zero=1,offload=none,schedule=1f1b,tensor=1,micro_batch=2,"
+      "virtual_stages=1");
+  const auto within = [&](std::int64_t memory) {
+    request.scenario.run.device_memory = memory;
+    return find_plans(request);
+  };
+  std::int64_t memory = std::int64_t{16} << 30;
+  const std::int64_t none_needed = within(memory).best.front().result.peak_device.total();
+  memory = none_needed * 3 / 4;
+  const Plans by_stage = within(memory);
   ASSERT_FALSE(by_stage.best.empty());
   const Plan& best = by_stage.best.front();
   const std::vector<std::int64_t> blocks = recomputed_layers(best);
