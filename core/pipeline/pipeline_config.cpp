@@ -56,19 +56,20 @@ std::string placement_text(const PipelineConfig& config) {
          " stages" + (is_v(config.schedule) ? " on a V" : "");
 }
 
-std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config) {
+std::vector<std::int64_t> split_layers(const ModelConfig& model, const PipelineConfig& config) {
   const std::int64_t stages = config.ranks * config.virtual_stages;
   check_layers(model.layers, stages, config);
+  if (!config.layers_per_stage.empty()) return config.layers_per_stage;
   const auto number = static_cast<int>(stages);
-  std::vector<std::int64_t> counts = config.layers_per_stage;
-  if (counts.empty()) {
-    counts = config.split == LayerSplit::even
-                 ? even_split(model.layers, number)
-                 : balanced_split(model.layers, number, weights_of(model, config.split));
-  }
+  return config.split == LayerSplit::even
+             ? even_split(model.layers, number)
+             : balanced_split(model.layers, number, weights_of(model, config.split));
+}
+
+std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config) {
   std::vector<UnitRange> units;
   int next = 1;
-  for (const std::int64_t count : counts) {
+  for (const std::int64_t count : split_layers(model, config)) {
     units.push_back({next, next + static_cast<int>(count)});
     next = units.back().end;
   }

@@ -33,9 +33,11 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
-// The embedding belongs to the first stage, the head to the last. Error{invalid} naming the key
-// when there are more stages than layers to split, the list does not add up to the model's, or
-// leaves a rank with nothing.
+// Blocks of each stage. Error{invalid} naming the key when there are more stages than layers to
+// split, the list does not add up to the model's, or leaves a rank with nothing.
+std::vector<std::int64_t> split_layers(const ModelConfig& model, const PipelineConfig& config);
+
+// The embedding belongs to the first stage, the head to the last. Throws as split_layers.
 std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
 
 // Which of a model's `count` units a rank has, all its chunks together.

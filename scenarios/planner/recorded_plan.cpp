@@ -22,12 +22,7 @@ Plan priced_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std:
                  const ImportedStrategy& strategy, const Recording& recording,
                  const HeldBySoftware& held) {
   Plan plan{.strategy = strategy};
-  for (const UnitRange& units : split_units(scenario.model, strategy.strategy.pipeline)) {
-    plan.layers.push_back(units.end - units.begin);
-  }
-  // The embedding and the head are units as well.
-  --plan.layers.front();
-  --plan.layers.back();
+  plan.layers = split_layers(scenario.model, strategy.strategy.pipeline);
   plan.result = price_run(scenario, recording, cluster);
   plan.result.software_held = held;
   write_origin(scenario, plan.strategy, "sim", plan.result);

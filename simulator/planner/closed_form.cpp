@@ -90,6 +90,10 @@ StagePlace place_of(std::size_t stage, std::size_t stages) {
   return stage + 1 == stages ? StagePlace::last : StagePlace::middle;
 }
 
+bool has(const PipelineForm::Rank& rank, std::size_t stage) {
+  return std::ranges::find(rank.stages, static_cast<int>(stage)) != rank.stages.end();
+}
+
 // Of a rank with several stages. The ends of the model bring what a middle stage does not have.
 template <class What>
 std::int64_t sum_of_stages(const StageProfiles& profiles, const PipelineForm::Rank& rank,
@@ -164,11 +168,8 @@ class RankMemory {
   const PerLayer& step_end(StagePlace place) const {
     const PerLayer& own = profiles_.of(place).step_end_peak;
     const bool exchanges = profiles_.exchanged > 0 && own.base < 2 * profiles_.exchanged;
-    const bool has_both = has(0) && has(stages_.size() - 1);
+    const bool has_both = has(rank_, 0) && has(rank_, stages_.size() - 1);
     return exchanges && has_both ? profiles_.of(StagePlace::middle).step_end_peak : own;
-  }
-  bool has(std::size_t index) const {
-    return std::ranges::find(rank_.stages, static_cast<int>(index)) != rank_.stages.end();
   }
 
   std::size_t stage(std::size_t chunk) const {
@@ -187,12 +188,8 @@ std::int64_t step_time(const StageProfiles& profiles, const PipelineForm& form,
                        const std::vector<std::int64_t>& layers, std::int64_t exchange,
                        std::vector<std::int64_t> ends) {
   const std::span<const PipelineForm::Rank> ranks = form.ranks();
-  const auto has = [&](std::size_t rank, std::size_t stage) {
-    return std::ranges::find(ranks[rank].stages, static_cast<int>(stage)) !=
-           ranks[rank].stages.end();
-  };
   std::size_t last = 0;
-  while (!has(last, layers.size() - 1)) ++last;
+  while (!has(ranks[last], layers.size() - 1)) ++last;
   if (last > 0) {  // both ends have a copy of a table
     ends.front() = ends[last] = std::max(ends.front(), ends[last]) + exchange;
   }
@@ -250,9 +247,9 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
   for (const PipelineForm::Rank& rank : form.ranks()) {
     result.memory = std::max(result.memory, RankMemory(profiles, rank, stages, layers).peak());
   }
-  result.time = step_time(
-      profiles, form, layers, links.exchange,
-      form.ends({costs, links.hops, left_out, profiles.overlap_loss, profiles.messages_apart}));
+  result.time = step_time(profiles, form, layers, links.exchange,
+                          form.ends({costs, links.hops, left_out, profiles.overlap_loss,
+                                     profiles.messages_apart, profiles.reduces_last}));
   return result;
 }
 

@@ -12,8 +12,7 @@ namespace {
 
 class StepReader {
  public:
-  StepFacts read(const RecordedStage& stage) {
-    const LateReductions late = late_reductions_of(stage);
+  StepFacts read(const RecordedStage& stage, const LateReductions& late) {
     std::size_t index = 0;
     for (const TraceEvent& event : stage.trace.trace->events()) {
       const EventTime time = stage.timeline->events[index++];
@@ -75,6 +74,8 @@ LateReductions late_reductions_of(const RecordedStage& stage) {
   return {*stage.trace.trace, CostModel(*stage.cluster).overlap_loss()};
 }
 
-StepFacts read_step(const RecordedStage& stage) { return StepReader().read(stage); }
+StepFacts read_step(const RecordedStage& stage, const LateReductions& late) {
+  return StepReader().read(stage, late);
+}
 
 }  // namespace zl::sim
