@@ -12,6 +12,8 @@ namespace {
 
 class StepReader {
  public:
+  explicit StepReader(bool messages_apart) : ends_(messages_apart) {}
+
   StepFacts read(const RecordedStage& stage, const LateReductions& late) {
     std::size_t index = 0;
     for (const TraceEvent& event : stage.trace.trace->events()) {
@@ -75,7 +77,7 @@ LateReductions late_reductions_of(const RecordedStage& stage) {
 }
 
 StepFacts read_step(const RecordedStage& stage, const LateReductions& late) {
-  return StepReader().read(stage, late);
+  return StepReader(stage.cluster->device.software.message_stream).read(stage, late);
 }
 
 }  // namespace zl::sim
