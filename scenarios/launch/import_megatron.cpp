@@ -49,6 +49,7 @@ class MegatronReader {
   void read_mesh() {
     out_.tensor.ranks = keys_.degree("--tensor-model-parallel-size");
     out_.tensor.sequence_parallel = keys_.flag("--sequence-parallel") && out_.tensor.ranks > 1;
+    read_tensor_overlap();
     out_.pipeline.ranks = keys_.degree("--pipeline-model-parallel-size");
     read_virtual_stages();
     read_cut();
@@ -154,6 +155,15 @@ class MegatronReader {
     if (zero.stage == 3) zero.param_persistence_threshold = zero.max_reuse_distance = 0;
     zero.replicas = keys_.degree("--num-distributed-optimizer-instances");
     read_overlap();
+  }
+
+  void read_tensor_overlap() {
+    if (!keys_.flag("--tp-comm-overlap") || out_.tensor.ranks == 1) return;
+    if (!out_.tensor.sequence_parallel) {
+      keys_.fail("--tp-comm-overlap",
+                 "Megatron-LM overlaps only with --sequence-parallel; add it, or remove this");
+    }
+    out_.tensor.overlap = true;
   }
 
   void read_overlap() {

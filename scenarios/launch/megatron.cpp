@@ -66,6 +66,12 @@ void check_pipeline(const Strategy& strategy, const LaunchFacts& facts, Obstacle
   }
 }
 
+void check_tensor_overlap(const TensorConfig& tensor, Obstacles& obstacles) {
+  if (!tensor.overlap || tensor.sequence_parallel) return;
+  obstacles.add("tensor_overlap without sequence parallelism",
+                "Megatron-LM's --tp-comm-overlap has both together", "sequence_parallel=true");
+}
+
 void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
   if (recompute.mode == RecomputeMode::selective && recompute.activation) {
     obstacles.add("recompute " + recompute_text(recompute),
@@ -114,6 +120,7 @@ void add_cut(const EqualCut& cut, Lines& out) {
 void add_mesh(const Strategy& strategy, const ModelConfig& model, Lines& out) {
   out.push_back(argument("--tensor-model-parallel-size", strategy.tensor.ranks));
   if (strategy.tensor.sequence_parallel) out.emplace_back("--sequence-parallel");
+  if (strategy.tensor.overlap) out.emplace_back("--tp-comm-overlap");
   out.push_back(argument("--pipeline-model-parallel-size", strategy.pipeline.ranks));
   if (strategy.pipeline.virtual_stages > 1) {
     out.push_back(
@@ -231,6 +238,7 @@ std::string script(const Strategy& strategy, const LaunchFacts& facts, const Lin
 LaunchFile write_megatron(const Strategy& strategy, const LaunchFacts& facts) {
   Obstacles obstacles("megatron");
   check_pipeline(strategy, facts, obstacles);
+  check_tensor_overlap(strategy.tensor, obstacles);
   check_recompute(strategy.recompute, obstacles);
   check_megatron_offload(strategy, obstacles);
   check_optimizer(strategy, obstacles);

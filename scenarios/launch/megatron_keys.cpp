@@ -7,7 +7,8 @@ using Fate = ForeignGroup::Fate;
 
 constexpr ForeignGroup kMegatronGroups[] = {
     {Fate::applied,
-     "--tensor-model-parallel-size --sequence-parallel --pipeline-model-parallel-size "
+     "--tensor-model-parallel-size --sequence-parallel --tp-comm-overlap "
+     "--pipeline-model-parallel-size "
      "--num-virtual-stages-per-pipeline-rank --num-layers-per-virtual-pipeline-stage "
      "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
      "--micro-batch-size --global-batch-size --use-distributed-optimizer --use-megatron-fsdp "
@@ -55,7 +56,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "--no-gradient-accumulation-fusion --disable-jit-fuser --cross-entropy-loss-fusion "
      "--cross-entropy-fusion-impl --high-priority-stream-groups "
      "--no-async-tensor-model-parallel-allreduce "
-     "--disable-async-tensor-model-parallel-allreduce --tp-comm-overlap --tp-comm-overlap-cfg "
+     "--disable-async-tensor-model-parallel-allreduce --tp-comm-overlap-cfg "
      "--tp-comm-bootstrap-backend --no-overlap-p2p-communication "
      "--overlap-p2p-communication-warmup-flush --no-scatter-gather-tensors-in-pipeline "
      "--no-align-grad-reduce --no-align-param-gather --ddp-pad-buckets-for-high-nccl-busbw "

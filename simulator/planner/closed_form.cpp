@@ -15,12 +15,8 @@ std::int64_t step_time(const StageProfiles& profiles, const PipelineForm& form,
                        const std::vector<std::int64_t>& layers, std::int64_t exchange,
                        std::vector<std::int64_t> ends) {
   const std::span<const PipelineForm::Rank> ranks = form.ranks();
-  const auto has = [&](std::size_t rank, std::size_t stage) {
-    return std::ranges::find(ranks[rank].stages, static_cast<int>(stage)) !=
-           ranks[rank].stages.end();
-  };
   std::size_t last = 0;
-  while (!has(last, layers.size() - 1)) ++last;
+  while (!ranks[last].has(layers.size() - 1)) ++last;
   if (last > 0) {  // both ends have a copy of a table
     ends.front() = ends[last] = std::max(ends.front(), ends[last]) + exchange;
   }
@@ -91,9 +87,9 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
   for (const PipelineForm::Rank& rank : form.ranks()) {
     result.memory = std::max(result.memory, RankMemory(profiles, rank, stages, layers).peak());
   }
-  result.time = step_time(
-      profiles, form, layers, links.exchange,
-      form.ends({costs, links.hops, left_out, profiles.overlap_loss, profiles.messages_apart}));
+  result.time = step_time(profiles, form, layers, links.exchange,
+                          form.ends({costs, links.hops, left_out, profiles.overlap_loss,
+                                     profiles.messages_apart, profiles.reduces_last}));
   return result;
 }
 

@@ -292,7 +292,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
   const auto ends = form.ends({.stages = costs,
                                .hops = hops,
                                .left_out = left_out,
-                               .messages_apart = cluster_.device.software.reduces_last});
+                               .messages_apart = cluster_.device.software.message_stream,
+                               .reduces_last = cluster_.device.software.reduces_last});
   return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, works));
 }
 

@@ -56,12 +56,8 @@ std::int64_t RankMemory::step_end_peak() const {
 const PerLayer& RankMemory::step_end(StagePlace place) const {
   const PerLayer& own = profiles_.of(place).step_end_peak;
   const bool exchanges = profiles_.exchanged > 0 && own.base < 2 * profiles_.exchanged;
-  const bool has_both = has(0) && has(stages_.size() - 1);
+  const bool has_both = rank_.has(0) && rank_.has(stages_.size() - 1);
   return exchanges && has_both ? profiles_.of(StagePlace::middle).step_end_peak : own;
-}
-
-bool RankMemory::has(std::size_t index) const {
-  return std::ranges::find(rank_.stages, static_cast<int>(index)) != rank_.stages.end();
 }
 
 }  // namespace zl::sim

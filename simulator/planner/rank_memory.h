@@ -39,7 +39,6 @@ class RankMemory {
   std::int64_t held(PerLayer StageProfile::*what) const;
   std::int64_t step_end_peak() const;
   const PerLayer& step_end(StagePlace place) const;
-  bool has(std::size_t index) const;
   std::size_t stage(std::size_t chunk) const {
     return static_cast<std::size_t>(rank_.stages[chunk]);
   }

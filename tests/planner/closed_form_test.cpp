@@ -150,14 +150,17 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
       {.nine_in_ten = 0.006, .worst = 0.03});
 }
 
-// Messages have a stream of their own, and stages do not wait for each other's gradients.
-TEST(ClosedForm, KnowsSoftwareThatReducesLast) {
+// Stages do not wait for each other's gradients, messages not for reductions, or neither for the
+// other.
+TEST(ClosedForm, KnowsSoftwareThatReducesLastAndItsMessages) {
   const test::TempFolder folder;
-  for (const char* overlap_loss : {"0.1", "1"}) {
-    const std::string file = (folder / "reduces-last.json").string();
-    std::ofstream(file) << R"({"schema": 2, "name": "reduces-last", "communication": {)"
-                        << R"("reduces_last": true, "overlap_loss": )" << overlap_loss
-                        << R"(}, "step_error": {"unsupported": 0.3}})";
+  for (const char* communication :
+       {R"("reduces_last": true, "message_stream": true, "overlap_loss": 0.1)",
+        R"("reduces_last": true, "message_stream": true, "overlap_loss": 1)",
+        R"("message_stream": true, "overlap_loss": 0.1)"}) {
+    const std::string file = (folder / "software.json").string();
+    std::ofstream(file) << R"({"schema": 2, "name": "software", "communication": {)"
+                        << communication << R"(}, "step_error": {"unsupported": 0.3}})";
     PlanRequest request = small_request(16, 16, 64);
     request.scenario.run.software = file;
     expect_near_recordings({request}, {.nine_in_ten = 0.015, .worst = 0.05});

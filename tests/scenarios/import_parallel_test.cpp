@@ -64,6 +64,18 @@ TEST(ImportParallel, ReadsTheOverlapOfTensorGroups) {
   EXPECT_TRUE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": true}})"));
   EXPECT_FALSE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": false}})"));
   EXPECT_TRUE(overlaps(parallel(R"("tensor": 2, "tensor_overlap": true)")));
+  const auto both = [&](const char* own, const char* autotp) {
+    return import_text(std::string(R"({"tensor_parallel": {"tp_overlap_comm": )") + autotp +
+                           R"(}, "x-zerolab": {"parallel": {"tensor": 2, "tensor_overlap": )" +
+                           own + "}}}",
+                       eight);
+  };
+  EXPECT_TRUE(both("true", "true").strategy.tensor.overlap);
+  for (const bool own : {false, true}) {
+    const std::string torn =
+        message_of([&] { own ? both("true", "false") : both("false", "true"); });
+    EXPECT_CONTAINS(torn, "contradicts x-zerolab.parallel.tensor_overlap");
+  }
   const ImportedStrategy alone =
       import_text(with(R"("tensor_parallel": {"tp_overlap_comm": true})"), eight);
   EXPECT_EQ(alone.strategy.tensor, TensorConfig());
