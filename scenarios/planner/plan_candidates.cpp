@@ -161,10 +161,13 @@ void PlanBounder::bound_one(PlanCandidate& each, std::int64_t budget) const {
   each.least.time = least(layers + 1).time;
 }
 
-std::int64_t PlanBounder::time_of(const PlanCandidate& each) const {
+std::int64_t PlanBounder::time_of(const PlanCandidate& each, std::int64_t budget) const {
   const auto [form, left_out] = profiles_.form_of(each.point, each.division);
   if (form == nullptr) return each.least.time;
-  const sim::StageWorks works = works_of(each, fewest_layers(each.point) + 1);
+  sim::StageWorks works = works_of(each, fewest_layers(each.point) + 1);
+  if (budget > 0 && !each.by_software && decides_by_rank(each.point)) {
+    works.each = works_of_stages(each, *form, budget);
+  }
   return std::max(each.least.time,
                   bounds_.time_by(*form, each.point, each.division, works, left_out));
 }
@@ -172,6 +175,30 @@ std::int64_t PlanBounder::time_of(const PlanCandidate& each) const {
 // Of a stage; the first ones may have one more.
 std::int64_t PlanBounder::fewest_layers(const sim::PlanPoint& point) const {
   return layers_ / (space_.pipeline[point.pipeline] * space_.chunks[point.chunks]);
+}
+
+// Whether each rank of a pipeline recomputes as few blocks as fit.
+bool PlanBounder::decides_by_rank(const sim::PlanPoint& point) const {
+  return has_own_blocks(point) &&
+         space_.recompute[point.recompute].mode == RecomputeMode::automatic;
+}
+
+// Of automatic recomputation, by what the ranks hold at least.
+std::vector<sim::LayerWork> PlanBounder::works_of_stages(const PlanCandidate& each,
+                                                         const sim::PipelineForm& form,
+                                                         std::int64_t budget) const {
+  const auto [plain, full] = profiles_.parts_of_mix();
+  const sim::LayerWork &kept = works_[number_of(each.point, plain)],
+                       &again = works_[number_of(each.point, full)];
+  const std::vector<std::int64_t> blocks =
+      bounds_.fewest_blocks(form, each.point, each.division, kept, again, budget);
+  const std::vector<std::int64_t> layers = even_split(layers_, static_cast<int>(blocks.size()));
+  std::vector<sim::LayerWork> works;
+  for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
+    const double share = static_cast<double>(blocks[stage]) / static_cast<double>(layers[stage]);
+    works.push_back(sim::mixed_work(kept, again, share));
+  }
+  return works;
 }
 
 // Whether stages may recompute other numbers of blocks than the first.

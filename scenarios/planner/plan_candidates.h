@@ -45,14 +45,18 @@ class PlanBounder {
   // Makes the profiles that the candidates need, and fills in their bounds. budget: bytes of a
   // device; 0: none.
   void bound(std::vector<PlanCandidate>& candidates, std::int64_t budget = 0);
-  // Sharper than a candidate's time; its pipeline's form is prepared.
-  std::int64_t time_of(const PlanCandidate& each) const;
+  // Sharper than a candidate's time; its pipeline's form is prepared. budget: as bound().
+  std::int64_t time_of(const PlanCandidate& each, std::int64_t budget = 0) const;
 
  private:
   std::size_t number_of(const sim::PlanPoint& point, std::uint16_t recompute) const;
   void prepare_works(const std::vector<PlanCandidate>& candidates);
   sim::StageWorks works_of(const PlanCandidate& each, std::int64_t layers) const;
   bool has_own_blocks(const sim::PlanPoint& point) const;
+  bool decides_by_rank(const sim::PlanPoint& point) const;
+  std::vector<sim::LayerWork> works_of_stages(const PlanCandidate& each,
+                                              const sim::PipelineForm& form,
+                                              std::int64_t budget) const;
   void count_blocks(PlanCandidate& each, std::int64_t budget) const;
   std::int64_t fewest_layers(const sim::PlanPoint& point) const;
   void bound_one(PlanCandidate& each, std::int64_t budget) const;

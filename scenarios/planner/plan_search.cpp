@@ -124,7 +124,7 @@ std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidat
   for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
   profiles_.prepare_forms(points);
   std::vector<std::int64_t> times(some.size());
-  on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i]); });
+  on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i], budget_); });
   std::vector<PlanCandidate> good;
   for (std::size_t i = 0; i < some.size(); ++i) {
     if (static_cast<double>(times[i]) * (1 - kBoundError) <= static_cast<double>(worst_kept())) {

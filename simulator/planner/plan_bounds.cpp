@@ -20,24 +20,6 @@ double parameters_of_unit(const ParameterTable& table, int unit) {
   return sum;
 }
 
-// Bytes a parameter of weights, gradients and optimizer state, of which a rank has some whole and
-// some in shards. Only what every strategy of the kind holds.
-double bytes_a_parameter(const Strategy& strategy, double shard) {
-  const double cut = 1 / shard;
-  const ZeroConfig& zero = strategy.zero;
-  const OffloadConfig& offload = strategy.offload;
-  double held = 0;
-  if (offload.parameters == Tier::device) {
-    held += bytes_of(strategy.precision.compute_dtype) * (zero.stage == 3 ? cut : 1);
-  }
-  if (offload.optimizer != Tier::device) return held;
-  const bool adam = strategy.optimizer.kind == OptimizerKind::adamw ||
-                    strategy.optimizer.kind == OptimizerKind::adam;
-  held += bytes_of(strategy.precision.grad_accum_dtype) * (zero.stage >= 2 ? cut : 1);
-  if (adam) held += 2 * bytes_of(DType::f32) * (zero.stage >= 1 ? cut : 1);
-  return held;
-}
-
 // Chunks that the first rank has on their way at its fullest, until the gradients of their inputs
 // are known (Qi et al. 2024, zero bubble).
 double most_in_flight(PipelineKind kind, double p, double v, double m) {
@@ -119,21 +101,19 @@ PlanBound PlanBounds::of(const PlanPoint& point, const PlanSpace::Division& divi
 }
 
 std::int64_t PlanBounds::least_memory(const PlanCut& cut, const StageWorks& works) const {
-  const double each = bytes_a_parameter(cut.state, cut.shard) / cut.t;
   const auto p = static_cast<double>(cut.p), v = static_cast<double>(cut.v);
   const double chunk = std::floor(static_cast<double>(cut.layers) / (p * v));
   const double in_flight = cut.p == 1 ? 1 : most_in_flight(cut.schedule, p, v, cut.m);
   // A layer's weights are there where it runs.
   const bool gathers = cut.state.zero.stage == 3 || cut.state.offload.parameters != Tier::device;
   const double window = gathers ? bytes_of(cut.state.precision.compute_dtype) * block_ / cut.t : 0;
-  const double first = each * (block_ * cut.layers_of_rank(0) + embedding_) +
+  const double first = state_bytes(cut, 0, embedding_) +
                        in_flight * (cut.p == 1 ? static_cast<double>(cut.layers) : chunk) *
                            static_cast<double>(works.first.kept) +
                        window;
   const std::int64_t end = is_v(cut.schedule) ? 0 : cut.p - 1;
   const double last =
-      each * (block_ * cut.layers_of_rank(end) + (cut.p > 1 ? head_ : 0)) +
-      static_cast<double>(works.least.last_peak) +
+      state_bytes(cut, end, cut.p > 1 ? head_ : 0) + static_cast<double>(works.least.last_peak) +
       (cut.p > 1 ? chunk : static_cast<double>(cut.layers)) * static_cast<double>(works.least.kept);
   return static_cast<std::int64_t>(std::max(first, last));
 }

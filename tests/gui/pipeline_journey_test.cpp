@@ -235,8 +235,9 @@ TEST(PipelineJourney, TheMeshIsAFormThatMarksWhatCannotBe) {
 
 // Numbers of blocks of the stages outlive edits of the mesh, and are told in words.
 TEST(PipelineJourney, StagesKeepTheirNumbersOfRecomputedBlocks) {
-  const std::string strategy = R"({"zero_optimization": {"stage": 1}, "x-zerolab":
-      {"name": "mine", "recompute": "blocks:5,0", "parallel": {"pipeline": 2}}})";
+  const std::string strategy =
+      R"({"zero_optimization":{"stage":1},"x-zerolab":{"name":"mine","recompute":"blocks:5,0",)"
+      R"("parallel":{"pipeline":2}}})";
   test::Desk desk(
       test::llama_on_a_node().with("run.gradient_accumulation", "8").with_strategies({strategy}));
   desk.session.select({"mine"});

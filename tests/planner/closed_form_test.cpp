@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/pipeline/stage_blocks.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_candidates.h"
@@ -31,18 +32,19 @@ struct Compared {
   std::string name;
 };
 
-// Of automatic recomputation some number of each stage, all and none among them.
+// Of automatic recomputation some number of each rank, all and none among them, as a search spreads
+// them over its stages.
 std::vector<std::int64_t> blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
                                     const sim::PlanPoint& point, std::int64_t index) {
   if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return {};
-  const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+  const PipelineConfig pipeline = space.strategy(point).pipeline;
+  const std::vector<std::int64_t> layers = layers_of_stages(request.scenario.model, pipeline);
+  std::vector<std::int64_t> of_ranks = layers_of_ranks(pipeline, layers);
   std::mt19937_64 random(static_cast<std::uint64_t>(index));
-  std::vector<std::int64_t> blocks =
-      even_split(request.scenario.model.layers, static_cast<int>(stages));
-  for (std::int64_t& each : blocks) {
+  for (std::int64_t& each : of_ranks) {
     each = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(each + 1));
   }
-  return blocks;
+  return spread_blocks(pipeline, layers, of_ranks);
 }
 
 // What a search does with one point, beside its recording without limits.
@@ -70,7 +72,8 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
   std::vector<PlanCandidate> alone{{point, *division, {}}};
   PlanBounder bounder(request.scenario, cluster, space, profiles);
   bounder.bound(alone, form.memory);
-  found.bound = static_cast<double>(bounder.time_of(alone[0])) / static_cast<double>(form.time);
+  found.bound =
+      static_cast<double>(bounder.time_of(alone[0], form.memory)) / static_cast<double>(form.time);
   found.memory_bound =
       static_cast<double>(alone[0].least.memory) / static_cast<double>(form.memory);
   found.name =
