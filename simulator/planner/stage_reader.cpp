@@ -12,6 +12,7 @@
 #include "simulator/event_account.h"
 #include "simulator/planner/pass_window.h"
 #include "simulator/planner/program_reader.h"
+#include "simulator/planner/read_kind.h"
 #include "simulator/planner/stream_ends.h"
 
 namespace zl::sim {
@@ -19,23 +20,9 @@ namespace {
 
 constexpr int kNoUnit = -1, kUnknownUnit = -2;  // of units
 
-enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
-
 bool is_ids(const TraceEvent& event) {
   constexpr std::string_view kIds[] = {"tokens", "targets", "segments", "lengths"};
   return std::ranges::find(kIds, std::string_view(event.what)) != std::end(kIds);
-}
-
-bool is_nested(Phase phase) {
-  return phase == Phase::recompute || phase == Phase::gather || phase == Phase::reduce;
-}
-
-ReadKind kind_of(const Scope& scope, ReadKind before) {
-  if (scope.micro < 0) return ReadKind::step;
-  if (is_nested(scope.phase)) return before;
-  if (scope.phase == Phase::forward) return ReadKind::forward;
-  if (scope.phase == Phase::backward) return ReadKind::backward;
-  return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
 }
 
 bool computes(const TraceEvent& event) { return is_on(StreamId::compute, event); }
@@ -107,7 +94,7 @@ class StageReader {
       asked_.push_back({event, time, change});
       return;
     }
-    const ReadKind kind = kind_of(event.scope, kind_);
+    const ReadKind kind = read_kind(event.scope, kind_);
     if (kind == ReadKind::message || kind == ReadKind::step) {
       if (change < 0) window_.moves(event, change);
       end_pass();
