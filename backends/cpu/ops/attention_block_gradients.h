@@ -1,0 +1,207 @@
+// Attention backward over a layout of blocks, of all query heads of one kv head of one sequence.
+// Tiles of queries meet granules of keys as in the forward: first every granule of queries all that
+// it sees, for the gradient of the queries, then every granule of keys all that see it.
+// Ownership: refers to the op and to scratch that the caller keeps. Threads: one.
+#pragma once
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_key_gradients.h"
+#include "backends/cpu/ops/attention_query_rows.h"
+#include "backends/cpu/ops/fast_math.h"
+
+namespace zl::cpu {
+
+template <class T>
+class BlockHeadGroup {
+ public:
+  using A = Arithmetic<T>;
+
+  // own: for what waits between tiles; shared: with other groups of the same thread. ahead: what
+  // is brought nearer meanwhile.
+  BlockHeadGroup(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
+                 Scratch<A>& own, Scratch<A>& shared, RowsAhead& ahead)
+      : op_(op),
+        ahead_(ahead),
+        batch_(batch),
+        kv_head_(kv_head),
+        row_(batch * op.shape.sequence),
+        limit_(band_of(op.mask, op.shape, batch).limit),
+        width_(op.shape.head_size),
+        padded_(round_up(width_, kTileColumns<A>)),
+        gradients_(op, batch, kv_head, padded_),
+        rows_(op, padded_) {
+    gradients_.use(own.reserve(gradients_.elements()));
+    const std::int64_t of_rows = QueryRows<T>::elements(width_, padded_);
+    A* next = shared.reserve(of_rows + kTile * padded_ + 2 * kKeys * (padded_ + kTile) + kPairs);
+    const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
+    rows_.use(take(of_rows));
+    dqueries_ = take(kTile * padded_);
+    keys_ = take(kKeys * padded_), values_ = take(kKeys * padded_);
+    probabilities_ = take(kKeys * kTile), dscores_ = take(kKeys * kTile), kept_ = take(kPairs);
+  }
+
+  // The part of a tile of queries, of all heads, in all gradients; tiles in ascending order.
+  void add_queries(std::int64_t first) {
+    const std::int64_t group = op_.shape.heads / op_.shape.kv_heads;
+    for (std::int64_t head = kv_head_ * group; head < (kv_head_ + 1) * group; ++head) {
+      add_queries(head, first);
+    }
+  }
+
+  void finish() { gradients_.finish(); }
+
+  // What the tile after the one at `first` meets of keys that this one does not.
+  void look_ahead(std::int64_t first) const {
+    const std::int64_t head = kv_head_ * (op_.shape.heads / op_.shape.kv_heads);
+    const std::int64_t next = first + kTile;
+    const auto now = entries_of(op_.mask, op_.shape, head, first);
+    each_new_key(now, entries_of(op_.mask, op_.shape, head, next), next, [&](std::int64_t key) {
+                   for (const ColumnsView& each : {op_.qkv.k, op_.qkv.v}) {
+                     add_rows<T>(head_columns(each, kv_head_, width_), row_ + key, kGranule, width_,
+                                 ahead_);
+                   }
+                   gradients_.look_ahead(key / kGranule, ahead_);
+                 });
+    ahead_.spread(pairs_of(now) * (2 * fetches<A>(width_) + 3 * fetches<A>(padded_)));
+  }
+
+ private:
+  static constexpr std::int64_t kKeys = kMostTogether * kGranule;
+  static constexpr std::int64_t kPairs = kGranule * kGranule;
+
+  void add_queries(std::int64_t head, std::int64_t first) {
+    head_ = head, plane_ = batch_ * op_.shape.heads + head, first_ = first;
+    const std::int64_t count = std::min(kTile, op_.shape.sequence - first);
+    rows_.load(plane_, first, count, kGranule);
+    const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
+    ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
+    fresh_ = (1u << kGranules) - 1;
+    each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) {
+      load_granules<T>(op_.qkv, row_, kv_head_, width_, padded_, group, keys_, values_);
+      for (std::int64_t r = 0; r < count / kGranule; ++r) add_queries(group, r, dqueries);
+      for (std::int64_t i = 0; i < group.count; ++i) add_keys(group, i);
+    });
+    for (std::int64_t r = 0; r < count / kGranule; ++r) {
+      if ((fresh_ >> r & 1) != 0) dqueries.put_zeros(row_ + query(r), kGranule);
+    }
+  }
+
+  // What granule r of queries sees of the group.
+  void add_queries(const BlockGroup& group, std::int64_t r, const HeadRows<T>& dqueries) {
+    std::array<GranuleFactors<A>, kMostTogether> products;
+    std::size_t count = 0;
+    std::int64_t last = 0;
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (!group.sees(i, r)) continue;
+      last = i;
+      if (op_.dropout.p > 0) {
+        add_pair<true>(group.key(i), i, r);
+      } else {
+        add_pair<false>(group.key(i), i, r);
+      }
+      products[count++] = {dscores_ + pair(i, r), keys_ + i * granule_rows()};
+    }
+    if (count == 0) return;
+    A scales[kGranule];
+    std::fill(scales, scales + kGranule, static_cast<A>(op_.scale));
+    const unsigned bit = 1u << r;
+    const bool adds = (std::exchange(fresh_, fresh_ & ~bit) & bit) == 0;
+    const bool ends = group.entry + last + 1 == ends_[static_cast<std::size_t>(r)];
+    const GranuleSums<T> sums{dqueries_ + r * granule_rows(), padded_, adds, ends, dqueries,
+                              row_ + query(r), scales};
+    multiply_granules<A>(std::span(products).first(count), 1, kGranule, padded_,
+                         is_diagonal(group.key(last), r) ? Part::depth_to_row : Part::all, ahead_,
+                         sums);
+  }
+
+  // Probabilities (dropped ones, for the gradient of the values) and the gradients of the scores.
+  template <bool Dropout>
+  void add_pair(std::int64_t key, std::int64_t i, std::int64_t r) {
+    A *probabilities = probabilities_ + pair(i, r), *dscores = dscores_ + pair(i, r);
+    const std::int64_t lane = r * kGranule;
+    if constexpr (Dropout) {
+      dropout_tile(op_.dropout, plane_, op_.shape, query(r), kGranule, key, kGranule, kGranule,
+                   kept_);
+    }
+    multiply_granule(keys_ + i * granule_rows(), padded_, rows_.queries_t(lane), width_, ahead_,
+                     [&](std::int64_t k, std::int64_t q, Vector<A> score) {
+                       store_vector(probabilities + k * kGranule + q,
+                                    fast_exp(score - load_vector(rows_.lse(lane + q))));
+                     });
+    multiply_granule(values_ + i * granule_rows(), padded_, rows_.dout_t(lane), width_, ahead_,
+                     [&](std::int64_t k, std::int64_t q, Vector<A> gradient) {
+                       const std::int64_t at = k * kGranule + q;
+                       const Vector<A> probability = load_vector(probabilities + at);
+                       if constexpr (Dropout) {
+                         const Vector<A> kept = load_vector(kept_ + at);
+                         store_vector(probabilities + at, probability * kept);
+                         gradient *= kept;
+                       }
+                       const Vector<A> delta = load_vector(rows_.delta(lane + q));
+                       store_vector(dscores + at, probability * (gradient - delta));
+                     });
+    for (A* each : {probabilities, dscores}) {
+      hide_unseen(key, query(r), op_.mask.is_causal(), limit_, A{0}, each);
+    }
+  }
+
+  // What sees granule i of the group.
+  void add_keys(const BlockGroup& group, std::int64_t i) {
+    std::array<GranuleFactors<A>, kGranules> of_keys, of_values;
+    std::size_t count = 0;
+    std::int64_t first = 0;
+    for (std::int64_t r = kGranules - 1; r >= 0; --r) {
+      if (group.sees(i, r)) first = r;
+    }
+    for (std::int64_t r = first; r < kGranules; ++r) {
+      if (!group.sees(i, r)) continue;
+      of_keys[count] = {dscores_ + pair(i, r), rows_.queries(r * kGranule)};
+      of_values[count++] = {probabilities_ + pair(i, r), rows_.dout(r * kGranule)};
+    }
+    const std::int64_t granule = group.key(i) / kGranule;
+    const auto sums = gradients_.next(granule, is_last(granule));
+    const Part part = is_diagonal(group.key(i), first) ? Part::depth_from_row : Part::all;
+    multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, padded_, part, ahead_,
+                         sums.values);
+    multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, padded_, part, ahead_,
+                         sums.keys);
+  }
+
+  // Whether no query after those of this tile and head sees the granule of keys. (Where every head
+  // has a layout, those of other heads may: such granules wait to the end.)
+  bool is_last(std::int64_t granule) const {
+    const std::int64_t group = op_.shape.heads / op_.shape.kv_heads;
+    if (group > 1 && (op_.mask.layouts > 1 || head_ + 1 < (kv_head_ + 1) * group)) return false;
+    const std::int64_t last = last_to_see(op_.mask, op_.shape, head_, granule);
+    return last < (first_ + kTile) / kGranule;
+  }
+
+  std::int64_t query(std::int64_t r) const { return first_ + r * kGranule; }
+  // Whether queries of granule r see of the keys those up to their own.
+  bool is_diagonal(std::int64_t key, std::int64_t r) const {
+    return op_.mask.is_causal() && key == query(r);
+  }
+  // Where scores of granule i of a group and granule r of the queries lie, [key][query].
+  static std::int64_t pair(std::int64_t i, std::int64_t r) { return (i * kGranules + r) * kPairs; }
+  std::int64_t granule_rows() const { return kGranule * padded_; }
+
+  const AttentionBackward& op_;
+  RowsAhead& ahead_;
+  std::int64_t batch_, kv_head_, row_;
+  std::int64_t limit_;  // keys from it on are padding
+  std::int64_t width_, padded_;
+  KeyGradients<T> gradients_;
+  QueryRows<T> rows_;
+  A* dqueries_;                           // of the queries, [kTile][padded]
+  A *keys_, *values_;                     // of a group of blocks, [granule][key][padded]
+  A *probabilities_, *dscores_, *kept_;
+  std::int64_t head_ = 0, plane_ = 0, first_ = 0;  // the current tile of queries
+  std::array<const std::int32_t*, kGranules> ends_;
+  unsigned fresh_ = 0;  // a bit for each granule of queries that have seen nothing
+};
+
+}  // namespace zl::cpu

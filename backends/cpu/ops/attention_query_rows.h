@@ -1,0 +1,73 @@
+// What attention's backward reads of a tile of queries of one head: the queries and the gradients
+// of their outputs, by rows and transposed, and what the softmax's backward takes from each.
+// Ownership: refers to the op and to scratch that the caller keeps. Threads: one.
+#pragma once
+
+#include "backends/cpu/ops/attention_tiles.h"
+
+namespace zl::cpu {
+
+template <class T>
+class QueryRows {
+ public:
+  using A = Arithmetic<T>;
+
+  QueryRows(const AttentionBackward& op, std::int64_t padded)
+      : op_(op), width_(op.shape.head_size), padded_(padded) {}
+
+  static std::int64_t elements(std::int64_t width, std::int64_t padded) {
+    return kTile * (2 * padded + 2 * width);
+  }
+  void use(A* scratch) {
+    queries_ = scratch, dout_ = queries_ + kTile * padded_;
+    queries_t_ = dout_ + kTile * padded_, dout_t_ = queries_t_ + kTile * width_;
+  }
+
+  // Queries [first, first + count) of head `plane`, transposed `lanes` at a time.
+  void load(std::int64_t plane, std::int64_t first, std::int64_t count, std::int64_t lanes) {
+    const std::int64_t head = plane % op_.shape.heads;
+    const std::int64_t row = plane / op_.shape.heads * op_.shape.sequence + first;
+    load_rows<T>(head_columns(op_.qkv.q, head, width_), row, count, width_, padded_,
+                 static_cast<A>(op_.scale), queries_);
+    load_rows<T>(output_columns(op_.dout, head, width_), row, count, width_, padded_, A{1}, dout_);
+    const std::int64_t end = round_up(count, lanes);
+    std::fill(queries_ + count * padded_, queries_ + end * padded_, A{0});
+    std::fill(dout_ + count * padded_, dout_ + end * padded_, A{0});
+    for (std::int64_t q = 0; q < end; q += lanes) {
+      transpose(queries_ + q * padded_, padded_, queries_t_ + q * width_, lanes, lanes, width_);
+      transpose(dout_ + q * padded_, padded_, dout_t_ + q * width_, lanes, lanes, width_);
+    }
+    const std::int64_t at = plane * op_.shape.sequence + first;
+    std::copy_n(op_.lse.as<const A>() + at, count, lse_);
+    std::fill(lse_ + count, lse_ + end, A{0});
+    compute_delta(output_columns(op_.out, head, width_), row, count);
+    std::fill(delta_ + count, delta_ + end, A{0});
+    std::copy_n(delta_, count, op_.delta.as<A>() + at);
+  }
+
+  const A* queries(std::int64_t query) const { return queries_ + query * padded_; }  // scaled
+  const A* dout(std::int64_t query) const { return dout_ + query * padded_; }
+  // [width][lanes] of the lanes from `query` on.
+  const A* queries_t(std::int64_t query) const { return queries_t_ + query * width_; }
+  const A* dout_t(std::int64_t query) const { return dout_t_ + query * width_; }
+  const A* lse(std::int64_t query) const { return lse_ + query; }
+  const A* delta(std::int64_t query) const { return delta_ + query; }
+
+ private:
+  // delta = rowsum(dout * out): what the softmax's backward subtracts.
+  void compute_delta(const HeadColumns& of, std::int64_t row, std::int64_t count) {
+    const T* out = of.matrix.as<const T>() + row * of.row_width + of.first;
+    for (std::int64_t q = 0; q < count; ++q, out += of.row_width) {
+      const A* dout = dout_ + q * padded_;
+      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
+    }
+  }
+
+  const AttentionBackward& op_;
+  std::int64_t width_, padded_;
+  A *queries_, *dout_;      // [kTile][padded]
+  A *queries_t_, *dout_t_;  // [kTile / lanes][width][lanes]
+  A lse_[kTile], delta_[kTile];
+};
+
+}  // namespace zl::cpu
