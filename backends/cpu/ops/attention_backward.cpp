@@ -45,7 +45,9 @@ void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv
   add(head_columns(op.qkv.k, kv_head, width), row, together * width);
   add(head_columns(op.qkv.v, kv_head, width), row, together * width);
   add(output_columns(op.dout, head, width), row, columns);
-  add(output_columns(op.out, head, width), row, columns);
+  if (!meets_all_at_once(op.mask, shape, head, next)) {
+    add(output_columns(op.out, head, width), row, columns);
+  }
 }
 
 // kv heads that are taken through a sequence together, a tile of queries of each in turn.

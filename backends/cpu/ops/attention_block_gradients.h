@@ -36,12 +36,13 @@ class BlockHeadGroup {
         rows_(op, padded_) {
     gradients_.use(own.reserve(gradients_.elements()));
     const std::int64_t of_rows = QueryRows<T>::elements(width_, padded_);
-    A* next = shared.reserve(of_rows + kTile * padded_ + 2 * kKeys * (padded_ + kTile) + kPairs);
+    A* next = shared.reserve(of_rows + kTile * padded_ + 2 * kKeys * padded_ + 3 * kKeys * kTile);
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     rows_.use(take(of_rows));
     dqueries_ = take(kTile * padded_);
     keys_ = take(kKeys * padded_), values_ = take(kKeys * padded_);
-    probabilities_ = take(kKeys * kTile), dscores_ = take(kKeys * kTile), kept_ = take(kPairs);
+    probabilities_ = take(kKeys * kTile);
+    dscores_ = take(kKeys * kTile), kept_ = take(kKeys * kTile);
   }
 
   // The part of a tile of queries, of all heads, in all gradients; tiles in ascending order.
@@ -60,12 +61,11 @@ class BlockHeadGroup {
     const std::int64_t next = first + kTile;
     const auto now = entries_of(op_.mask, op_.shape, head, first);
     each_new_key(now, entries_of(op_.mask, op_.shape, head, next), next, [&](std::int64_t key) {
-                   for (const ColumnsView& each : {op_.qkv.k, op_.qkv.v}) {
-                     add_rows<T>(head_columns(each, kv_head_, width_), row_ + key, kGranule, width_,
-                                 ahead_);
-                   }
-                   gradients_.look_ahead(key / kGranule, ahead_);
-                 });
+      for (const ColumnsView& each : {op_.qkv.k, op_.qkv.v}) {
+        add_rows<T>(head_columns(each, kv_head_, width_), row_ + key, kGranule, width_, ahead_);
+      }
+      gradients_.look_ahead(key / kGranule, ahead_);
+    });
     ahead_.spread(pairs_of(now) * (2 * fetches<A>(width_) + 3 * fetches<A>(padded_)));
   }
 
@@ -77,6 +77,8 @@ class BlockHeadGroup {
     head_ = head, plane_ = batch_ * op_.shape.heads + head, first_ = first;
     const std::int64_t count = std::min(kTile, op_.shape.sequence - first);
     rows_.load(plane_, first, count, kGranule);
+    at_once_ = meets_all_at_once(op_.mask, op_.shape, head, first);
+    if (!at_once_) rows_.load_delta(plane_, first, count, kGranule);
     const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
     fresh_ = (1u << kGranules) - 1;
@@ -98,35 +100,27 @@ class BlockHeadGroup {
     for (std::int64_t i = 0; i < group.count; ++i) {
       if (!group.sees(i, r)) continue;
       last = i;
-      if (op_.dropout.p > 0) {
-        add_pair<true>(group.key(i), i, r);
-      } else {
-        add_pair<false>(group.key(i), i, r);
-      }
+      add_pair(group.key(i), i, r);
       products[count++] = {dscores_ + pair(i, r), keys_ + i * granule_rows()};
     }
     if (count == 0) return;
+    differentiate(group, r);
     A scales[kGranule];
     std::fill(scales, scales + kGranule, static_cast<A>(op_.scale));
     const unsigned bit = 1u << r;
     const bool adds = (std::exchange(fresh_, fresh_ & ~bit) & bit) == 0;
     const bool ends = group.entry + last + 1 == ends_[static_cast<std::size_t>(r)];
-    const GranuleSums<T> sums{dqueries_ + r * granule_rows(), padded_, adds, ends, dqueries,
-                              row_ + query(r), scales};
+    const GranuleSums<T> sums{
+        dqueries_ + r * granule_rows(), padded_, adds, ends, dqueries, row_ + query(r), scales};
     multiply_granules<A>(std::span(products).first(count), 1, kGranule, padded_,
                          is_diagonal(group.key(last), r) ? Part::depth_to_row : Part::all, ahead_,
                          sums);
   }
 
-  // Probabilities (dropped ones, for the gradient of the values) and the gradients of the scores.
-  template <bool Dropout>
+  // Probabilities and their gradients, of the pair of granule i of the group and granule r.
   void add_pair(std::int64_t key, std::int64_t i, std::int64_t r) {
-    A *probabilities = probabilities_ + pair(i, r), *dscores = dscores_ + pair(i, r);
+    A *probabilities = probabilities_ + pair(i, r), *gradients = dscores_ + pair(i, r);
     const std::int64_t lane = r * kGranule;
-    if constexpr (Dropout) {
-      dropout_tile(op_.dropout, plane_, op_.shape, query(r), kGranule, key, kGranule, kGranule,
-                   kept_);
-    }
     multiply_granule(keys_ + i * granule_rows(), padded_, rows_.queries_t(lane), width_, ahead_,
                      [&](std::int64_t k, std::int64_t q, Vector<A> score) {
                        store_vector(probabilities + k * kGranule + q,
@@ -134,19 +128,56 @@ class BlockHeadGroup {
                      });
     multiply_granule(values_ + i * granule_rows(), padded_, rows_.dout_t(lane), width_, ahead_,
                      [&](std::int64_t k, std::int64_t q, Vector<A> gradient) {
-                       const std::int64_t at = k * kGranule + q;
-                       const Vector<A> probability = load_vector(probabilities + at);
-                       if constexpr (Dropout) {
-                         const Vector<A> kept = load_vector(kept_ + at);
-                         store_vector(probabilities + at, probability * kept);
-                         gradient *= kept;
-                       }
-                       const Vector<A> delta = load_vector(rows_.delta(lane + q));
-                       store_vector(dscores + at, probability * (gradient - delta));
+                       store_vector(gradients + k * kGranule + q, gradient);
                      });
-    for (A* each : {probabilities, dscores}) {
+    for (A* each : {probabilities, gradients}) {
       hide_unseen(key, query(r), op_.mask.is_causal(), limit_, A{0}, each);
     }
+    if (op_.dropout.p == 0) return;
+    A* kept = kept_ + pair(i, r);
+    dropout_tile(op_.dropout, plane_, op_.shape, query(r), kGranule, key, kGranule, kGranule, kept);
+    for (std::int64_t at = 0; at < kPairs; ++at) gradients[at] *= kept[at];
+  }
+
+  // Gradients of probabilities -> of scores, of what granule r sees of the group; probabilities ->
+  // dropped ones, for the gradient of the values.
+  void differentiate(const BlockGroup& group, std::int64_t r) {
+    const auto each_seen = [&](auto&& f) {
+      for (std::int64_t i = 0; i < group.count; ++i) {
+        if (group.sees(i, r)) f(pair(i, r));
+      }
+    };
+    for (std::int64_t lane = 0; lane < kGranule; lane += kLanes<A>) {
+      Vector<A> delta = load_vector(rows_.delta(r * kGranule + lane));
+      if (at_once_) {
+        delta = Vector<A>{};
+        each_seen([&](std::int64_t first) { delta += delta_of(first + lane); });
+        store_vector(op_.delta.as<A>() + plane_ * op_.shape.sequence + query(r) + lane, delta);
+      }
+      each_seen([&](std::int64_t first) {
+        for (std::int64_t at = first + lane; at < first + kPairs; at += kGranule) {
+          store_vector(dscores_ + at,
+                       load_vector(probabilities_ + at) * (load_vector(dscores_ + at) - delta));
+        }
+      });
+    }
+    if (op_.dropout.p == 0) return;
+    each_seen([&](std::int64_t first) {
+      for (std::int64_t at = first; at < first + kPairs; ++at) probabilities_[at] *= kept_[at];
+    });
+  }
+
+  // The part in rowsum(dout * out) of the keys of a pair, for the queries of the lanes from there
+  // on: the sum of the probabilities times their gradients, which needs no output.
+  Vector<A> delta_of(std::int64_t first) const {
+    Vector<A> sums[2] = {};
+    for (std::int64_t at = first; at < first + kPairs; at += 2 * kGranule) {
+      for (std::int64_t i = 0; i < 2; ++i) {
+        sums[i] = multiply_add(load_vector(probabilities_ + at + i * kGranule),
+                               load_vector(dscores_ + at + i * kGranule), sums[i]);
+      }
+    }
+    return sums[0] + sums[1];
   }
 
   // What sees granule i of the group.
@@ -196,12 +227,13 @@ class BlockHeadGroup {
   std::int64_t width_, padded_;
   KeyGradients<T> gradients_;
   QueryRows<T> rows_;
-  A* dqueries_;                           // of the queries, [kTile][padded]
-  A *keys_, *values_;                     // of a group of blocks, [granule][key][padded]
+  A* dqueries_;        // of the queries, [kTile][padded]
+  A *keys_, *values_;  // of a group of blocks, [granule][key][padded]
   A *probabilities_, *dscores_, *kept_;
   std::int64_t head_ = 0, plane_ = 0, first_ = 0;  // the current tile of queries
   std::array<const std::int32_t*, kGranules> ends_;
-  unsigned fresh_ = 0;  // a bit for each granule of queries that have seen nothing
+  bool at_once_ = false;  // whether all that the tile sees is one group
+  unsigned fresh_ = 0;    // a bit for each granule of queries that have seen nothing
 };
 
 }  // namespace zl::cpu

@@ -128,7 +128,8 @@ class BlockQueries {
     if (ends) softmax_.end(op_, plane_, query(r), r * kGranule, kGranule, factors);
     std::array<GranuleFactors<A>, kMostTogether> products;
     for (std::int64_t n = 0; n < count; ++n) {
-      products[static_cast<std::size_t>(n)] = {scores_of(n), values_ + seen[n] * kGranule * padded_};
+      products[static_cast<std::size_t>(n)] = {scores_of(n),
+                                               values_ + seen[n] * kGranule * padded_};
     }
     const bool diagonal = op_.mask.is_causal() && group.key(seen[count - 1]) == query(r);
     const GranuleSums<T> sums{out, padded_, !is_fresh(r), ends, rows_, row(r), factors};
@@ -167,8 +168,8 @@ class BlockQueries {
 
   const AttentionForward& op_;
   std::int64_t plane_, first_, width_, padded_, queries_, batch_, head_, kv_head_;
-  std::int64_t limit_;   // keys from it on are padding
-  HeadRows<T> rows_;     // of the output
+  std::int64_t limit_;  // keys from it on are padding
+  HeadRows<T> rows_;    // of the output
   std::array<const std::int32_t*, kGranules> ends_;
   unsigned fresh_ = 0;   // a bit for each granule of out_ that nobody has written
   A *queries_t_, *out_;  // out_: [query][padded]

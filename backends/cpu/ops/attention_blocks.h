@@ -97,6 +97,21 @@ void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int
   }
 }
 
+// Whether the tile of queries at `first` meets all that it sees in one group, which is no tile of
+// dense attention.
+inline bool meets_all_at_once(const AttentionMask& mask, const AttentionShape& shape,
+                              std::int64_t head, std::int64_t first) {
+  const std::span<const std::int32_t> entries = entries_of(mask, shape, head, first);
+  if (entries.empty() || std::ssize(entries) > kMostTogether) return false;
+  const std::int64_t queries = std::min(kTile, shape.sequence - first);
+  bool at_once = false;
+  each_group(mask, shape, head, first, [&](const BlockGroup& group) {
+    at_once = group.count == std::ssize(entries) &&
+              !is_dense_tile(group.entry, group.count, mask.is_causal(), first, queries);
+  });
+  return at_once;
+}
+
 // What a query of every head sees, as `arrays` arrays of rows of one head.
 template <class T>
 std::int64_t held_bytes(const AttentionMask& mask, const AttentionShape& shape,
@@ -121,8 +136,8 @@ inline std::int64_t last_to_see(const AttentionMask& mask, const AttentionShape&
                                 std::int64_t head, std::int64_t granule) {
   const auto* words = mask.blocks.as<const std::int32_t>();
   const std::int64_t layout = mask.layouts == 1 ? 0 : head;
-  const std::int32_t* start = words + (mask.layouts + layout) *
-                                          (BlockTable::tiles(shape.sequence) + 1) +
+  const std::int32_t* start = words +
+                              (mask.layouts + layout) * (BlockTable::tiles(shape.sequence) + 1) +
                               granule / kGranules;
   for (std::int64_t i = start[1] - 1; i >= start[0]; --i) {
     if ((words[i] >> granule % kGranules & 1) != 0) return BlockTable::granule(words[i]);
@@ -171,8 +186,8 @@ constexpr std::int64_t fetches(std::int64_t length) {
   return (length + kGranule - 1) / kGranule * (kGranule / kTileRows) * kGranule / kTileColumns<A>;
 }
 
-// f(row, column, vector) for the vectors of left[kGranule, depth] right[depth, kGranule], whose rows
-// are left_stride and kGranule apart. Meanwhile, here and below, a line of `ahead` is brought
+// f(row, column, vector) for the vectors of left[kGranule, depth] right[depth, kGranule], whose
+// rows are left_stride and kGranule apart. Meanwhile, here and below, a line of `ahead` is brought
 // nearer at every step of the depth.
 template <class A, class F>
 [[gnu::always_inline]] inline void multiply_granule(const A* left, std::int64_t left_stride,
@@ -181,13 +196,21 @@ template <class A, class F>
   constexpr int kVectors = std::min<int>(2, kGranule / kLanes<A>);
   constexpr int kRows = 2 * kTileRows / kVectors;  // so that as many sums are under way
   static_assert(kGranule % (kVectors * kLanes<A>) == 0 && kGranule % kRows == 0);
+  constexpr std::int64_t kUsual = 64;  // of heads of 64
   for (std::int64_t j = 0; j < kGranule; j += kVectors * kLanes<A>) {
     for (std::int64_t i = 0; i < kGranule; i += kRows) {
       TileSums<A, kRows, kVectors> sums;
-      for (std::int64_t k = 0; k < depth; k += kGranule) {
-        ahead.fetch();
-        sums.add({left + i * left_stride + k, left_stride, 1}, right + k * kGranule + j, kGranule,
-                 std::min(kGranule, depth - k));
+      const auto add = [&](auto stride) {
+        for (std::int64_t k = 0; k < depth; k += kGranule) {
+          ahead.fetch();
+          sums.add({left + i * stride + k, stride, 1}, right + k * kGranule + j, kGranule,
+                   std::min(kGranule, depth - k));
+        }
+      };
+      if (left_stride == kUsual) {  // a constant, so that rows need no addresses of their own
+        add(std::integral_constant<std::int64_t, kUsual>{});
+      } else {
+        add(left_stride);
       }
       sums.each_row([&](std::int64_t row, const Vector<A>(&values)[kVectors]) {
         for (int v = 0; v < kVectors; ++v) f(i + row, j + v * kLanes<A>, values[v]);
@@ -207,9 +230,9 @@ struct GranuleFactors {
 // left one of the last (depth_to_row) or of the first (depth_from_row).
 template <class A, class F>
 [[gnu::always_inline]] inline void multiply_granules(std::span<const GranuleFactors<A>> all,
-                                                     std::int64_t row_stride,
-                                                     std::int64_t k_stride, std::int64_t columns,
-                                                     Part part, RowsAhead& ahead, const F& f) {
+                                                     std::int64_t row_stride, std::int64_t k_stride,
+                                                     std::int64_t columns, Part part,
+                                                     RowsAhead& ahead, const F& f) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
     for (std::int64_t i = 0; i < kGranule; i += kTileRows) {
       TileSums<A, kTileRows, 2> sums;
@@ -233,9 +256,9 @@ template <class T>
 struct GranuleSums {
   using A = Arithmetic<T>;
 
-  A* waiting;         // [kGranule][padded]
+  A* waiting;  // [kGranule][padded]
   std::int64_t padded;
-  bool adds, ends;    // whether some wait; whether none come later
+  bool adds, ends;  // whether some wait; whether none come later
   const HeadRows<T>& rows;
   std::int64_t first;  // of the rows
   const A* factors;    // [kGranule], of what is put there

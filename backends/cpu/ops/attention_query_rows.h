@@ -40,9 +40,19 @@ class QueryRows {
     const std::int64_t at = plane * op_.shape.sequence + first;
     std::copy_n(op_.lse.as<const A>() + at, count, lse_);
     std::fill(lse_ + count, lse_ + end, A{0});
-    compute_delta(output_columns(op_.out, head, width_), row, count);
-    std::fill(delta_ + count, delta_ + end, A{0});
-    std::copy_n(delta_, count, op_.delta.as<A>() + at);
+  }
+
+  // delta = rowsum(dout * out) of the same queries: what the softmax's backward subtracts.
+  void load_delta(std::int64_t plane, std::int64_t first, std::int64_t count, std::int64_t lanes) {
+    const HeadColumns of = output_columns(op_.out, plane % op_.shape.heads, width_);
+    const std::int64_t row = plane / op_.shape.heads * op_.shape.sequence + first;
+    const T* out = op_.out.as<const T>() + row * of.row_width + of.first;
+    for (std::int64_t q = 0; q < count; ++q, out += of.row_width) {
+      const A* dout = dout_ + q * padded_;
+      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
+    }
+    std::fill(delta_ + count, delta_ + round_up(count, lanes), A{0});
+    std::copy_n(delta_, count, op_.delta.as<A>() + plane * op_.shape.sequence + first);
   }
 
   const A* queries(std::int64_t query) const { return queries_ + query * padded_; }  // scaled
@@ -54,15 +64,6 @@ class QueryRows {
   const A* delta(std::int64_t query) const { return delta_ + query; }
 
  private:
-  // delta = rowsum(dout * out): what the softmax's backward subtracts.
-  void compute_delta(const HeadColumns& of, std::int64_t row, std::int64_t count) {
-    const T* out = of.matrix.as<const T>() + row * of.row_width + of.first;
-    for (std::int64_t q = 0; q < count; ++q, out += of.row_width) {
-      const A* dout = dout_ + q * padded_;
-      delta_[q] = lane_sum<A>(width_, [&](std::int64_t d) { return dout[d] * widen<A>(out[d]); });
-    }
-  }
-
   const AttentionBackward& op_;
   std::int64_t width_, padded_;
   A *queries_, *dout_;      // [kTile][padded]

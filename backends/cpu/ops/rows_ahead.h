@@ -38,7 +38,9 @@ class RowsAhead {
 
   // All is to be asked for in so many calls of fetch(), evenly: memory gives only so much at once,
   // and what waits for it keeps other loads waiting.
-  void spread(std::int64_t calls) { share_ = (lines_ + calls - 1) / std::max<std::int64_t>(calls, 1); }
+  void spread(std::int64_t calls) {
+    share_ = (lines_ + calls - 1) / std::max<std::int64_t>(calls, 1);
+  }
   void fetch() {
     for (std::int64_t left = share_; left > 0; --left, at_ += kLineBytes) {
       if (at_ >= end_ && !next_piece()) return;
