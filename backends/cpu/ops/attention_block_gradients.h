@@ -83,7 +83,10 @@ class BlockHeadGroup {
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) {
-      load_granules<T>(op_.qkv, row_, kv_head_, width_, padded_, group, keys_, values_);
+      load_granules<T>(head_columns(op_.qkv.k, kv_head_, width_), row_, width_, padded_, group,
+                       keys_);
+      load_granules<T>(head_columns(op_.qkv.v, kv_head_, width_), row_, width_, padded_, group,
+                       values_);
       for (std::int64_t r = 0; r < count / kGranule; ++r) add_queries(group, r, dqueries);
       for (std::int64_t i = 0; i < group.count; ++i) add_keys(group, i);
     });
@@ -112,7 +115,7 @@ class BlockHeadGroup {
     const bool ends = group.entry + last + 1 == ends_[static_cast<std::size_t>(r)];
     const GranuleSums<T> sums{
         dqueries_ + r * granule_rows(), padded_, adds, ends, dqueries, row_ + query(r), scales};
-    multiply_granules<A>(std::span(products).first(count), 1, kGranule, padded_,
+    multiply_granules<A>(std::span(products).first(count), 1, kGranule, padded_, padded_,
                          is_diagonal(group.key(last), r) ? Part::depth_to_row : Part::all, ahead_,
                          sums);
   }
@@ -196,10 +199,10 @@ class BlockHeadGroup {
     const std::int64_t granule = group.key(i) / kGranule;
     const auto sums = gradients_.next(granule, is_last(granule));
     const Part part = is_diagonal(group.key(i), first) ? Part::depth_from_row : Part::all;
-    multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, padded_, part, ahead_,
-                         sums.values);
-    multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, padded_, part, ahead_,
-                         sums.keys);
+    multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, padded_, padded_, part,
+                         ahead_, sums.values);
+    multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, padded_, padded_, part,
+                         ahead_, sums.keys);
   }
 
   // Whether no query after those of this tile and head sees the granule of keys. (Where every head

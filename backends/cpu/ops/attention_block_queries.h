@@ -35,14 +35,15 @@ class BlockQueries {
         head_(plane % op.shape.heads),
         kv_head_(head_ / (op.shape.heads / op.shape.kv_heads)),
         limit_(band_of(op.mask, op.shape, batch_).limit),
-        rows_(output_columns(op.out, head_, width_), width_) {
+        rows_(output_columns(op.out, head_, width_), width_),
+        values_(rows_in_place<T>(head_columns(op.qkv.v, kv_head_, width_), width_, padded_)) {
     static thread_local Scratch<A> scratch;
     A* next = scratch.reserve(kTile * (width_ + padded_) + kKeys * (2 * padded_ + 2 * kGranule));
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     queries_t_ = take(width_ * kTile);
     out_ = take(kTile * padded_);
     keys_ = take(kKeys * padded_);
-    values_ = take(kKeys * padded_);
+    copied_values_ = take(kKeys * padded_);
     scores_ = take(kKeys * kGranule);
     factors_ = take(kKeys * kGranule);
   }
@@ -56,8 +57,7 @@ class BlockQueries {
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head_, first_));
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
-      load_granules<T>(op_.qkv, batch_ * op_.shape.key_count(), kv_head_, width_, padded_, group,
-                       keys_, values_);
+      load(group);
       for (std::int64_t r = 0; r < queries_ / kGranule; ++r) add(group, r);
     });
     for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
@@ -101,12 +101,25 @@ class BlockQueries {
 
   // As [granule][width][query].
   void load_queries() {
-    A* rows = out_;  // which nobody has written yet
-    load_rows<T>(head_columns(op_.qkv.q, head_, width_), batch_ * op_.shape.sequence + first_,
-                 queries_, width_, padded_, static_cast<A>(op_.scale), rows);
-    for (std::int64_t q = 0; q < queries_; q += kGranule) {
-      transpose(rows + q * padded_, padded_, queries_t_ + q * width_, kGranule, kGranule, width_);
+    const HeadColumns head = head_columns(op_.qkv.q, head_, width_);
+    for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+      load_transposed<T>(head, row(r), width_, static_cast<A>(op_.scale),
+                         queries_t_ + r * kGranule * width_);
     }
+  }
+
+  void load(const BlockGroup& group) {
+    const std::int64_t first = batch_ * op_.shape.sequence;
+    load_granules<T>(head_columns(op_.qkv.k, kv_head_, width_), first, width_, padded_, group,
+                     keys_);
+    if (values_.first != nullptr) return;
+    load_granules<T>(head_columns(op_.qkv.v, kv_head_, width_), first, width_, padded_, group,
+                     copied_values_);
+  }
+  // Of granule i of the group.
+  const A* values(const BlockGroup& group, std::int64_t i) const {
+    if (values_.first == nullptr) return copied_values_ + i * kGranule * padded_;
+    return values_.at(batch_ * op_.shape.sequence + group.key(i));
   }
 
   // What granule r sees of the group.
@@ -128,13 +141,13 @@ class BlockQueries {
     if (ends) softmax_.end(op_, plane_, query(r), r * kGranule, kGranule, factors);
     std::array<GranuleFactors<A>, kMostTogether> products;
     for (std::int64_t n = 0; n < count; ++n) {
-      products[static_cast<std::size_t>(n)] = {scores_of(n),
-                                               values_ + seen[n] * kGranule * padded_};
+      products[static_cast<std::size_t>(n)] = {scores_of(n), values(group, seen[n])};
     }
     const bool diagonal = op_.mask.is_causal() && group.key(seen[count - 1]) == query(r);
     const GranuleSums<T> sums{out, padded_, !is_fresh(r), ends, rows_, row(r), factors};
     multiply_granules<A>(std::span(products).first(static_cast<std::size_t>(count)), 1, kGranule,
-                         padded_, diagonal ? Part::depth_to_row : Part::all, *ahead_, sums);
+                         values_.stride, padded_, diagonal ? Part::depth_to_row : Part::all,
+                         *ahead_, sums);
     fresh_ &= ~(1u << r);
   }
 
@@ -168,12 +181,13 @@ class BlockQueries {
 
   const AttentionForward& op_;
   std::int64_t plane_, first_, width_, padded_, queries_, batch_, head_, kv_head_;
-  std::int64_t limit_;  // keys from it on are padding
-  HeadRows<T> rows_;    // of the output
+  std::int64_t limit_;    // keys from it on are padding
+  FactorRows<A> values_;  // where they lie, else in copied_values_
+  HeadRows<T> rows_;      // of the output
   std::array<const std::int32_t*, kGranules> ends_;
-  unsigned fresh_ = 0;   // a bit for each granule of out_ that nobody has written
-  A *queries_t_, *out_;  // out_: [query][padded]
-  A *keys_, *values_;    // [place][key][padded]
+  unsigned fresh_ = 0;        // a bit for each granule of out_ that nobody has written
+  A *queries_t_, *out_;       // out_: [query][padded]
+  A *keys_, *copied_values_;  // [place][key][padded]
   A *scores_, *factors_;
   RunningSoftmax<A> softmax_;
   RowsAhead* ahead_ = nullptr;

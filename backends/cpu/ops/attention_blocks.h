@@ -145,18 +145,60 @@ inline std::int64_t last_to_see(const AttentionMask& mask, const AttentionShape&
   return -1;
 }
 
-// Keys and values of a group's granules, [granule][key][padded], of a sequence whose first row this
-// is.
+// A group's granules of one head, [granule][key][padded], of a sequence whose first row this is.
 template <class T, class A>
-void load_granules(const QkvViews& qkv, std::int64_t first_row, std::int64_t kv_head,
-                   std::int64_t width, std::int64_t padded, const BlockGroup& group, A* keys,
-                   A* values) {
+void load_granules(const HeadColumns& head, std::int64_t first_row, std::int64_t width,
+                   std::int64_t padded, const BlockGroup& group, A* to) {
   for (std::int64_t i = 0; i < group.count; ++i) {
-    const std::int64_t row = first_row + group.key(i), at = i * kGranule * padded;
-    load_rows<T>(head_columns(qkv.k, kv_head, width), row, kGranule, width, padded, A{1},
-                 keys + at);
-    load_rows<T>(head_columns(qkv.v, kv_head, width), row, kGranule, width, padded, A{1},
-                 values + at);
+    load_rows<T>(head, first_row + group.key(i), kGranule, width, padded, A{1},
+                 to + i * kGranule * padded);
+  }
+}
+
+// Rows as a factor of a product.
+template <class A>
+struct FactorRows {
+  const A* first;
+  std::int64_t stride;
+
+  const A* at(std::int64_t row) const { return first + row * stride; }
+};
+
+// Those of one head where they lie, for products that take one row after the other; nothing where
+// they need a copy: to be converted, or to fill their vectors.
+template <class T>
+FactorRows<Arithmetic<T>> rows_in_place(const HeadColumns& head, std::int64_t width,
+                                        std::int64_t padded) {
+  if constexpr (std::is_same_v<T, Arithmetic<T>>) {
+    if (width == padded) return {head.matrix.as<const T>() + head.first, head.row_width};
+  }
+  return {nullptr, padded};
+}
+
+// to[width][kGranule] = factor * a granule of rows of one head, transposed.
+template <class T, class A>
+void load_transposed(const HeadColumns& head, std::int64_t row, std::int64_t width, A factor,
+                     A* to) {
+  constexpr std::int64_t kSide = kLanes<A>;
+  const std::int64_t step = head.row_width;
+  const T* from = head.matrix.as<const T>() + row * step + head.first;
+  std::int64_t d = 0;
+  for (; d + kSide <= width; d += kSide) {
+    for (std::int64_t r = 0; r < kGranule; r += kSide) {
+      Vector<A> block[kSide];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < kSide; ++i) {
+        block[i] = factor * load_widened<A>(from + (r + i) * step + d);
+      }
+      transpose_round<1, A>(block);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < kSide; ++i) store_vector(to + (d + i) * kGranule + r, block[i]);
+    }
+  }
+  for (; d < width; ++d) {
+    for (std::int64_t r = 0; r < kGranule; ++r) {
+      to[d * kGranule + r] = factor * widen<A>(from[r * step + d]);
+    }
   }
 }
 
@@ -226,11 +268,12 @@ struct GranuleFactors {
 };
 
 // f(row, column, two vectors) for those of the sum over all of left[kGranule, kGranule]
-// right[kGranule, columns], where right's rows are `columns` apart. part: on the diagonal lies the
+// right[kGranule, columns], whose rows are right_stride apart. part: on the diagonal lies the
 // left one of the last (depth_to_row) or of the first (depth_from_row).
 template <class A, class F>
 [[gnu::always_inline]] inline void multiply_granules(std::span<const GranuleFactors<A>> all,
                                                      std::int64_t row_stride, std::int64_t k_stride,
+                                                     std::int64_t right_stride,
                                                      std::int64_t columns, Part part,
                                                      RowsAhead& ahead, const F& f) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
@@ -243,7 +286,7 @@ template <class A, class F>
         const LeftOperand<A> left{all[n].left + i * row_stride + from * k_stride, row_stride,
                                   k_stride};
         ahead.fetch();
-        sums.add(left, all[n].right + from * columns + j, columns, to - from);
+        sums.add(left, all[n].right + from * right_stride + j, right_stride, to - from);
       }
       sums.each_row([&](std::int64_t row, const Vector<A>(&values)[2]) { f(i + row, j, values); });
     }
