@@ -27,16 +27,15 @@ class HeadRows {
   // Columns [column, column + kTileColumns) of a row, those that it has, = factor * values.
   [[gnu::always_inline]] void put(std::int64_t row, std::int64_t column, A factor,
                                   const Pair& values) const {
-    constexpr auto kColumns = static_cast<std::int64_t>(kTileColumns<A>);
     T* to = first_ + row * row_width_ + column;
-    alignas(kVectorBytes) T part[kColumns];
-    scale(factor, values, part);
+    Part parts[kParts];
+    narrow_all({factor * values[0], factor * values[1]}, parts);
     if (streams_) {
-      for (std::int64_t i = 0; i < kColumns; i += kElements) stream_vector(to + i, part + i);
-    } else if (column + kColumns <= width_) {
-      std::memcpy(to, part, sizeof(part));
-    } else {
-      std::copy_n(part, std::max<std::int64_t>(width_ - column, 0), to);
+      for (std::int64_t i = 0; i < kParts; ++i) stream_vector(to + i * kElements, &parts[i]);
+    } else if (column + kTileColumns<A> <= width_) {
+      std::memcpy(to, parts, sizeof(parts));
+    } else if (column < width_) {
+      std::memcpy(to, parts, static_cast<std::size_t>((width_ - column) * kSize));
     }
   }
 
@@ -57,14 +56,21 @@ class HeadRows {
  private:
   static constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
   static constexpr std::int64_t kElements = kVectorBytes / kSize;
+  // A pair in memory's type.
+  using Part = Vector<std::conditional_t<std::is_same_v<T, A>, A, std::uint16_t>>;
+  static constexpr std::int64_t kParts = kTileColumns<A> / kElements;
 
-  [[gnu::always_inline]] static void scale(A factor, const Pair& values, T* part) {
+  [[gnu::always_inline]] static void narrow_all(const Pair& values, Part* parts) {
     if constexpr (std::is_same_v<T, A>) {
-      for (int v = 0; v < 2; ++v) store_vector(part + v * kLanes<A>, factor * values[v]);
+      parts[0] = values[0], parts[1] = values[1];
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
+      parts[0] = to_bfloat16_bits(values[0], values[1]);
     } else {
-      alignas(kVectorBytes) A scaled[kTileColumns<A>];
-      for (int v = 0; v < 2; ++v) store_vector(scaled + v * kLanes<A>, factor * values[v]);
-      for (std::int64_t i = 0; i < kTileColumns<A>; ++i) part[i] = narrow<T>(scaled[i]);
+      T narrowed[kTileColumns<A>];
+      for (std::int64_t i = 0; i < kTileColumns<A>; ++i) {
+        narrowed[i] = narrow<T>(values[i / kLanes<A>][i % kLanes<A>]);
+      }
+      std::memcpy(parts, narrowed, sizeof(narrowed));
     }
   }
 
