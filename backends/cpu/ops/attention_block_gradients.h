@@ -75,23 +75,40 @@ class BlockHeadGroup {
 
   void add_queries(std::int64_t head, std::int64_t first) {
     head_ = head, plane_ = batch_ * op_.shape.heads + head, first_ = first;
-    const std::int64_t count = std::min(kTile, op_.shape.sequence - first);
-    rows_.load(plane_, first, count, kGranule);
     at_once_ = meets_all_at_once(op_.mask, op_.shape, head, first);
-    if (!at_once_) rows_.load_delta(plane_, first, count, kGranule);
-    const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
     fresh_ = (1u << kGranules) - 1;
+    const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
+    const std::int64_t granules = std::min(kTile, op_.shape.sequence - first) / kGranule;
+    unsigned loaded = 0;
     each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) {
-      load_granules<T>(head_columns(op_.qkv.k, kv_head_, width_), row_, width_, padded_, group,
-                       keys_);
-      load_granules<T>(head_columns(op_.qkv.v, kv_head_, width_), row_, width_, padded_, group,
-                       values_);
-      for (std::int64_t r = 0; r < count / kGranule; ++r) add_queries(group, r, dqueries);
-      for (std::int64_t i = 0; i < group.count; ++i) add_keys(group, i);
+      for (std::int64_t r = 0; r < granules; ++r) {
+        if ((loaded >> r & 1) == 0) load_queries(r), loaded |= 1u << r;
+        load_keys(group, r);
+        add_queries(group, r, dqueries);
+        for (std::int64_t i = 0; i < group.count; ++i) {
+          if (group.is_last(i, r)) add_keys(group, i);
+        }
+      }
     });
-    for (std::int64_t r = 0; r < count / kGranule; ++r) {
+    for (std::int64_t r = 0; r < granules; ++r) {
       if ((fresh_ >> r & 1) != 0) dqueries.put_zeros(row_ + query(r), kGranule);
+    }
+  }
+
+  void load_queries(std::int64_t r) {
+    rows_.load(plane_, first_, r * kGranule, kGranule, kGranule);
+    if (!at_once_) rows_.load_delta(plane_, first_, r * kGranule, kGranule, kGranule);
+  }
+  // Those that no granule of queries before r sees, [granule][key][padded].
+  void load_keys(const BlockGroup& group, std::int64_t r) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (!group.is_first(i, r)) continue;
+      const std::int64_t row = row_ + group.key(i), at = i * granule_rows();
+      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, kGranule, width_, padded_, A{1},
+                   keys_ + at);
+      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, kGranule, width_, padded_, A{1},
+                   values_ + at);
     }
   }
 

@@ -57,8 +57,10 @@ class BlockQueries {
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head_, first_));
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
-      load(group);
-      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) add(group, r);
+      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+        load(group, r);
+        add(group, r);
+      }
     });
     for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
       if (is_fresh(r)) see_nothing(r);
@@ -108,13 +110,18 @@ class BlockQueries {
     }
   }
 
-  void load(const BlockGroup& group) {
-    const std::int64_t first = batch_ * op_.shape.sequence;
-    load_granules<T>(head_columns(op_.qkv.k, kv_head_, width_), first, width_, padded_, group,
-                     keys_);
-    if (values_.first != nullptr) return;
-    load_granules<T>(head_columns(op_.qkv.v, kv_head_, width_), first, width_, padded_, group,
-                     copied_values_);
+  // Keys and values that no granule of queries before r sees.
+  void load(const BlockGroup& group, std::int64_t r) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (!group.is_first(i, r)) continue;
+      const std::int64_t key = batch_ * op_.shape.sequence + group.key(i);
+      const std::int64_t at = i * kGranule * padded_;
+      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), key, kGranule, width_, padded_, A{1},
+                   keys_ + at);
+      if (values_.first != nullptr) continue;
+      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), key, kGranule, width_, padded_, A{1},
+                   copied_values_ + at);
+    }
   }
   // Of granule i of the group.
   const A* values(const BlockGroup& group, std::int64_t i) const {
@@ -182,8 +189,8 @@ class BlockQueries {
   const AttentionForward& op_;
   std::int64_t plane_, first_, width_, padded_, queries_, batch_, head_, kv_head_;
   std::int64_t limit_;    // keys from it on are padding
-  FactorRows<A> values_;  // where they lie, else in copied_values_
   HeadRows<T> rows_;      // of the output
+  FactorRows<A> values_;  // where they lie, else in copied_values_
   std::array<const std::int32_t*, kGranules> ends_;
   unsigned fresh_ = 0;        // a bit for each granule of out_ that nobody has written
   A *queries_t_, *out_;       // out_: [query][padded]

@@ -32,6 +32,13 @@ struct BlockGroup {
   bool sees(std::int64_t i, std::int64_t query_granule) const {
     return (entry[i] >> query_granule & 1) != 0;
   }
+  // Whether it is the first, the last of the tile's granules of queries to see it.
+  bool is_first(std::int64_t i, std::int64_t query_granule) const {
+    return sees(i, query_granule) && BlockTable::bits(entry[i]) % (1 << query_granule) == 0;
+  }
+  bool is_last(std::int64_t i, std::int64_t query_granule) const {
+    return sees(i, query_granule) && BlockTable::bits(entry[i]) >> (query_granule + 1) == 0;
+  }
 };
 
 // Whether entries begin with a tile of keys of which the tile of queries at `first` sees what it
@@ -143,16 +150,6 @@ inline std::int64_t last_to_see(const AttentionMask& mask, const AttentionShape&
     if ((words[i] >> granule % kGranules & 1) != 0) return BlockTable::granule(words[i]);
   }
   return -1;
-}
-
-// A group's granules of one head, [granule][key][padded], of a sequence whose first row this is.
-template <class T, class A>
-void load_granules(const HeadColumns& head, std::int64_t first_row, std::int64_t width,
-                   std::int64_t padded, const BlockGroup& group, A* to) {
-  for (std::int64_t i = 0; i < group.count; ++i) {
-    load_rows<T>(head, first_row + group.key(i), kGranule, width, padded, A{1},
-                 to + i * kGranule * padded);
-  }
 }
 
 // Rows as a factor of a product.

@@ -54,8 +54,8 @@ class HeadGroup {
     first_ = first;
     count_ = std::min(kTile, sequence_ - first);
     lanes_ = round_up(count_, kTileColumns<A>);
-    rows_.load(plane_, first, count_, lanes_);
-    rows_.load_delta(plane_, first, count_, lanes_);
+    rows_.load(plane_, first, 0, count_, lanes_);
+    rows_.load_delta(plane_, first, 0, count_, lanes_);
     std::fill(dqueries_, dqueries_ + kTile * padded_, A{0});
     const TileKeys seen(band_, op_.shape.first_position + first, count_);
     for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
