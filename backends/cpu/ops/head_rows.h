@@ -20,7 +20,8 @@ class HeadRows {
       : first_(head.matrix.as<T>() + head.first),
         row_width_(head.row_width),
         width_(width),
-        streams_(head.matrix.bytes() > kCacheBytes && width % kTileColumns<A> == 0 &&
+        streams_(kTileColumns<A> * kSize % kLineBytes == 0 && head.matrix.bytes() > kCacheBytes &&
+                 width % kTileColumns<A> == 0 &&
                  reinterpret_cast<std::uintptr_t>(first_) % kVectorBytes == 0 &&
                  row_width_ * kSize % kVectorBytes == 0) {}
 
