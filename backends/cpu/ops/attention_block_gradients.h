@@ -1,6 +1,6 @@
 // Attention backward over a layout of blocks, of all query heads of one kv head of one sequence.
-// Tiles of queries meet granules of keys as in the forward: first every granule of queries all that
-// it sees, for the gradient of the queries, then every granule of keys all that see it.
+// Tiles of queries meet granules of keys as in the forward, a granule of queries after the other,
+// each all that it sees; a granule of keys, as soon as its last queries were met, all that see it.
 // Ownership: refers to the op and to scratch that the caller keeps. Threads: one.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_granules.h"
 #include "backends/cpu/ops/attention_key_gradients.h"
 #include "backends/cpu/ops/attention_query_rows.h"
 #include "backends/cpu/ops/fast_math.h"
@@ -92,7 +92,9 @@ class BlockHeadGroup {
       }
     });
     for (std::int64_t r = 0; r < granules; ++r) {
-      if ((fresh_ >> r & 1) != 0) dqueries.put_zeros(row_ + query(r), kGranule);
+      if ((fresh_ >> r & 1) == 0) continue;  // it sees nothing
+      dqueries.put_zeros(row_ + query(r), kGranule);
+      std::fill_n(delta_of(r), kGranule, A{0});
     }
   }
 
@@ -171,8 +173,8 @@ class BlockHeadGroup {
       Vector<A> delta = load_vector(rows_.delta(r * kGranule + lane));
       if (at_once_) {
         delta = Vector<A>{};
-        each_seen([&](std::int64_t first) { delta += delta_of(first + lane); });
-        store_vector(op_.delta.as<A>() + plane_ * op_.shape.sequence + query(r) + lane, delta);
+        each_seen([&](std::int64_t first) { delta += part_of_delta(first + lane); });
+        store_vector(delta_of(r) + lane, delta);
       }
       each_seen([&](std::int64_t first) {
         for (std::int64_t at = first + lane; at < first + kPairs; at += kGranule) {
@@ -189,7 +191,7 @@ class BlockHeadGroup {
 
   // The part in rowsum(dout * out) of the keys of a pair, for the queries of the lanes from there
   // on: the sum of the probabilities times their gradients, which needs no output.
-  Vector<A> delta_of(std::int64_t first) const {
+  Vector<A> part_of_delta(std::int64_t first) const {
     Vector<A> sums[2] = {};
     for (std::int64_t at = first; at < first + kPairs; at += 2 * kGranule) {
       for (std::int64_t i = 0; i < 2; ++i) {
@@ -232,6 +234,9 @@ class BlockHeadGroup {
   }
 
   std::int64_t query(std::int64_t r) const { return first_ + r * kGranule; }
+  A* delta_of(std::int64_t r) const {
+    return op_.delta.as<A>() + plane_ * op_.shape.sequence + query(r);
+  }
   // Whether queries of granule r see of the keys those up to their own.
   bool is_diagonal(std::int64_t key, std::int64_t r) const {
     return op_.mask.is_causal() && key == query(r);

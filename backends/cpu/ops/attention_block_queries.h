@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_granules.h"
 #include "backends/cpu/ops/attention_softmax.h"
 
 namespace zl::cpu {

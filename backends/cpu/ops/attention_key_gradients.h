@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_granules.h"
 
 namespace zl::cpu {
 
