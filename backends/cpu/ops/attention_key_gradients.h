@@ -36,11 +36,11 @@ class KeyGradients {
   Sums next(std::int64_t granule, bool ends) {
     Granule& of = granules_[static_cast<std::size_t>(granule)];
     const bool adds = of.waiting != nullptr;
-    if (!adds && !ends) of.waiting = take();
+    if (!adds) of.waiting = take();
     A* waiting = of.waiting;
     if (ends) {
       of.is_stored = true;
-      if (adds) free_.push_back(waiting);
+      free_.push_back(waiting);  // it is read before the next one begins
     }
     const std::int64_t first = row_ + granule * kGranule;
     return {{waiting, padded_, adds, ends, keys_, first, ones_},
