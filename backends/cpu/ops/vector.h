@@ -98,9 +98,9 @@ inline Vector<std::uint16_t> to_bfloat16_bits(Vector<float> low, Vector<float> h
   typedef Vector<std::uint32_t> Bits;
   const auto rounded = [](Vector<float> value) {
     const Bits bits = std::bit_cast<Bits>(value);
-    const Bits number = bits + 0x7fffu + ((bits >> 16) & 1u);
-    const Bits none = (bits & 0x80000000u) | 0x7fc00000u;
-    return value == value ? number : none;  // NOLINT(misc-redundant-expression): false for NaN
+    // NOLINTNEXTLINE(misc-redundant-expression): false for NaN
+    return value == value ? bits + 0x7fffu + ((bits >> 16) & 1u)
+                          : (bits & 0x80000000u) | 0x7fc00000u;
   };
   constexpr std::size_t kHalves = kVectorBytes / sizeof(std::uint16_t);
   return high_halves(rounded(low), rounded(high), std::make_index_sequence<kHalves>{});
