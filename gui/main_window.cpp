@@ -217,6 +217,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue("document", QString::fromStdString(session_.document().text()));
     settings.setValue("source", QString::fromStdString(session_.document().source()));
     settings.setValue("unit", static_cast<int>(byte_unit()));
+    training_->store(settings);
   }
   QMainWindow::closeEvent(event);
 }
@@ -233,6 +234,7 @@ bool MainWindow::restore() {
   } catch (const Error&) {
     return false;  // a damaged settings file is as good as none
   }
+  training_->restore(settings);
   restoreGeometry(settings.value("geometry").toByteArray());
   restoreState(settings.value("layout").toByteArray());
   show_view(settings.value("view").toString());

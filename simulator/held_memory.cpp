@@ -51,9 +51,9 @@ HeldMemory held_by(HeldProgram p, int rank, const Schedule& schedule) {
   const PipelineConfig& config = p.strategy.pipeline;
   const std::vector<UnitRange> stages = split_units(p.model, config);
   const auto enter = [&](int chunk) -> const UnitRange& {
-    const UnitRange& units = stages[stage_of(config, rank, chunk)];
-    set_chunk(p, units);
-    return units;
+    const int stage = stage_of(config, rank, chunk);
+    set_chunk(p, stage, stages[stage]);
+    return stages[stage];
   };
   const int chunks = static_cast<int>(config.virtual_stages);
   std::vector<KeptBytes> kept;

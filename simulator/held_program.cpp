@@ -28,10 +28,6 @@ bool is_on_device(Tier tier) { return tier == Tier::device; }
 
 }  // namespace
 
-std::int64_t layers_of(const ModelConfig& model, const UnitRange& units) {
-  return std::min<std::int64_t>(units.end, model.layers + 1) - std::max(units.begin, 1);
-}
-
 int stage_of(const PipelineConfig& config, int rank, int chunk) {
   const PipelineShape shape{.ranks = static_cast<int>(config.ranks),
                             .chunks = static_cast<int>(config.virtual_stages)};
@@ -58,7 +54,8 @@ std::int64_t HeldProgram::block_matrices() const {
 
 bool HeldProgram::is_again(std::int64_t layer) const {
   if (strategy.recompute.mode == RecomputeMode::none) return false;
-  return !recomputes_first_blocks(strategy.recompute.mode) || layer < strategy.recompute.blocks;
+  return !recomputes_first_blocks(strategy.recompute.mode) ||
+         layer < strategy.recompute.blocks_of(stage_index);
 }
 
 ModelConfig padded_model(const ModelConfig& model, const Strategy& strategy,
@@ -108,7 +105,8 @@ void set_rank(HeldProgram& p, int rank) {
   p.parameters = p.root_parameters + p.block_parameters * p.rank_layers;
 }
 
-void set_chunk(HeldProgram& p, const UnitRange& units) {
+void set_chunk(HeldProgram& p, int stage, const UnitRange& units) {
+  p.stage_index = stage;
   p.layers = layers_of(p.model, units);
   p.has_embedding = units.begin == 0;
   p.has_head = units.end == p.model.layers + 2;

@@ -22,6 +22,7 @@ struct HeldProgram {
   BlockBytes block;
   std::int64_t tokens = 0, ranks = 1;  // ranks: of one copy of the shards
   // Of the chunk.
+  int stage_index = 0;
   std::int64_t layers = 0;
   bool has_embedding = true, has_head = true;
   // Of the rank's part of the model, all its chunks. root: all that is in no block.
@@ -45,8 +46,7 @@ struct HeldProgram {
   bool is_again(std::int64_t layer) const;
 };
 
-// Layers among the units of a stage; which stage is a chunk of a rank.
-std::int64_t layers_of(const ModelConfig& model, const UnitRange& units);
+// Which stage is a chunk of a rank.
 int stage_of(const PipelineConfig& config, int rank, int chunk);
 
 // The model as the software pads it.
@@ -57,7 +57,7 @@ ModelConfig padded_model(const ModelConfig& model, const Strategy& strategy,
 HeldProgram held_program(const ModelConfig& padded, const Strategy& strategy, int ranks,
                          std::int64_t sequence, const SoftwareMemory& software);
 void set_rank(HeldProgram& program, int rank);
-void set_chunk(HeldProgram& program, const UnitRange& units);
+void set_chunk(HeldProgram& program, int stage, const UnitRange& units);
 
 // Of one of `shards`, the last one padded.
 std::int64_t shard_bytes(std::int64_t bytes, std::int64_t shards);

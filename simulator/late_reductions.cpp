@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/stream.h"
+#include "simulator/event_account.h"
 
 namespace zl::sim {
 
 namespace {
 
-bool computes(const TraceEvent& event) {
-  return event.stream == static_cast<std::uint8_t>(StreamId::compute) && takes_time(event);
-}
-
-bool communicates(const TraceEvent& event) {
-  return event.stream == static_cast<std::uint8_t>(StreamId::communication);
+bool is_reduction(const TraceEvent& event) {
+  return event.type == EventType::collective && event.scope.phase == Phase::reduce;
 }
 
 std::set<std::int64_t> records_of_reductions(const Trace& trace) {
@@ -22,7 +18,7 @@ std::set<std::int64_t> records_of_reductions(const Trace& trace) {
   bool reduces = false;  // the work before, on the stream
   int micro = -1;
   for (const TraceEvent& event : trace.events()) {
-    if (!communicates(event) || is_of_message(event)) continue;
+    if (!is_on(StreamId::communication, event) || is_of_message(event)) continue;
     if (event.type == EventType::record && reduces) records.insert(event.id);
     if (!takes_time(event)) continue;
     reduces = event.scope.phase == Phase::reduce;
@@ -36,8 +32,7 @@ std::set<std::int64_t> records_of_reductions(const Trace& trace) {
 }  // namespace
 
 bool may_be_late(const TraceEvent& event) {
-  return computes(event) && event.type == EventType::collective &&
-         event.scope.phase == Phase::reduce;
+  return is_on(StreamId::compute, event) && is_reduction(event);
 }
 
 std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<EventTime>& times) {
@@ -45,7 +40,7 @@ std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<Even
   std::int64_t first = INT64_MAX;  // start of the work that follows
   for (std::size_t i = trace.events().size(); i-- > 0;) {
     const TraceEvent& event = trace.events()[i];
-    if (!computes(event)) continue;
+    if (!is_on(StreamId::compute, event) || !takes_time(event)) continue;
     if (may_be_late(event) && times[i].start > first) {
       late.insert(i);
     } else {
@@ -56,7 +51,8 @@ std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<Even
 }
 
 bool is_of_message(const TraceEvent& event) {
-  return event.scope.micro >= 0 && event.scope.phase == Phase::other && communicates(event);
+  return event.scope.micro >= 0 && event.scope.phase == Phase::other &&
+         is_on(StreamId::communication, event);
 }
 
 LateReductions::LateReductions(const Trace& trace, double overlap_loss)
@@ -66,12 +62,11 @@ LateReductions::LateReductions(const Trace& trace, double overlap_loss)
 
 bool LateReductions::defers(const TraceEvent& event) const {
   if (is_last_ && may_be_late(event)) return true;
-  return hides_nothing_ && communicates(event) && event.type == EventType::collective &&
-         event.scope.phase == Phase::reduce;
+  return hides_nothing_ && is_on(StreamId::communication, event) && is_reduction(event);
 }
 
 bool LateReductions::ignores(const TraceEvent& wait) const {
-  return wait.stream == static_cast<std::uint8_t>(StreamId::compute) && records_.contains(wait.id);
+  return is_on(StreamId::compute, wait) && records_.contains(wait.id);
 }
 
 }  // namespace zl::sim

@@ -1,6 +1,6 @@
 // Reductions that nobody waits for before the update, where gradients are reduced when all passes
 // have ended (reduces_last): on the compute stream they run after work which follows them in the
-// trace, on the communication stream (overlap_comm) beside it, and messages beside them.
+// trace, on the communication stream (overlap_comm) beside it.
 // Ownership: values. Threads: pure functions.
 #pragma once
 
@@ -21,7 +21,7 @@ bool may_be_late(const TraceEvent& event);
 // Their indices in the trace.
 std::set<std::size_t> late_reductions(const Trace& trace, const std::vector<EventTime>& times);
 
-// Messages between the stages have a communicator, so a stream, of their own there.
+// The stream of messages between the stages where they have one of their own (message_stream).
 inline constexpr std::size_t kMessageStream = kStreams;
 inline constexpr std::size_t kStreamsWithMessages = kStreams + 1;
 // A message of a pass, or what orders it on its stream.

@@ -104,6 +104,7 @@ class Scheduler {
   void begin_exchange(const TraceEvent& event);
   void end_exchange();
   bool reduces_last() const;
+  bool has_message_stream() const;
   std::size_t stream_of(const TraceEvent& event) const;
   std::int64_t on_shared_link(std::int64_t start, std::int64_t duration) const;
   bool waits_for_others(const TraceEvent& event) const;

@@ -19,13 +19,17 @@ bool Scheduler::reduces_last() const {
   return cluster_.device.software.reduces_last && steady_ != nullptr;
 }
 
+bool Scheduler::has_message_stream() const {
+  return cluster_.device.software.message_stream && steady_ != nullptr;
+}
+
 std::size_t Scheduler::stream_of(const TraceEvent& event) const {
-  return reduces_last() && is_of_message(event) ? kMessageStream : event.stream;
+  return has_message_stream() && is_of_message(event) ? kMessageStream : event.stream;
 }
 
 // What a message takes beside collectives that were on their way before it: half of the link.
 std::int64_t Scheduler::on_shared_link(std::int64_t start, std::int64_t duration) const {
-  if (!reduces_last()) return duration;
+  if (!has_message_stream()) return duration;
   const Stream& other = streams_[static_cast<std::size_t>(StreamId::communication)];
   return duration + std::clamp<std::int64_t>(other.busy_until - start, 0, duration);
 }

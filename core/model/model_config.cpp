@@ -15,6 +15,7 @@ namespace {
 // The largest model of today has 1e5 of anything but tokens.
 constexpr std::int64_t kMaxSize = 1'000'000'000;
 constexpr double kMaxParameters = 1e15;
+constexpr double kMostPositions = 1e15;
 
 void require_size(const ModelConfig& model, const char* key, std::int64_t value) {
   if (value <= 0) {
@@ -189,6 +190,19 @@ std::int64_t ModelConfig::head_parameters() const {
 std::int64_t ModelConfig::rotary_width() const {
   // As transformers: towards 0.
   return static_cast<std::int64_t>(static_cast<double>(head_size) * rotary_fraction);
+}
+
+// Files of linear and dynamic scaling state the positions before (transformers' documentation of
+// rope_scaling), those of yarn either; of others max_position_embeddings is the stretched length.
+std::int64_t ModelConfig::scaled_positions() const {
+  if (position == PositionKind::learned) return positions();
+  double scaled = 0;
+  if (rope_scaling.kind == RopeKind::linear || rope_scaling.kind == RopeKind::dynamic) {
+    scaled = rope_scaling.factor * static_cast<double>(max_sequence);
+  } else if (rope_scaling.kind == RopeKind::yarn) {
+    scaled = rope_scaling.factor * rope_scaling.original;
+  }
+  return std::max(max_sequence, static_cast<std::int64_t>(std::min(scaled, kMostPositions)));
 }
 
 std::int64_t ModelConfig::window_of(std::int64_t layer) const {

@@ -78,6 +78,8 @@ struct ModelConfig {
   bool ties_head() const { return tied_embeddings && head != HeadKind::label; }
   // The most tokens that learned positions take.
   std::int64_t positions() const { return max_sequence - first_position; }
+  // The most tokens of a text that the model was made for, as far as rope_scaling stretches them.
+  std::int64_t scaled_positions() const;
   std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_size; }
   std::int64_t attention_width() const { return heads * head_size; }
   // Rows of the first MLP matrix: a gated one packs gate and up.

@@ -2,7 +2,9 @@
 // Ownership: a value. Threads: immutable while a run uses it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace zl {
 
@@ -16,7 +18,13 @@ struct RecomputeConfig {
   // first_blocks: so many of each stage are recomputed; automatic: likewise, filled in by what
   // fits.
   std::int64_t blocks = 0;
+  // Likewise, of each stage its own, virtual ones as well; empty: all have `blocks`. A pipeline's
+  // first stages hold more micro-batches than its last.
+  std::vector<std::int64_t> stage_blocks = {};
 
+  std::int64_t blocks_of(int stage) const {
+    return stage_blocks.empty() ? blocks : stage_blocks[static_cast<std::size_t>(stage)];
+  }
   bool operator==(const RecomputeConfig&) const = default;
 };
 

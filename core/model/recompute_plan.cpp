@@ -4,15 +4,16 @@
 
 namespace zl {
 
-RecomputePlan::RecomputePlan(const RecomputeConfig& config, int layers)
+RecomputePlan::RecomputePlan(const RecomputeConfig& config, int layers, int stage)
     : drop_attention_(config.mode == RecomputeMode::selective && config.attention),
       drop_activation_(config.mode == RecomputeMode::selective && config.activation) {
   const int width =
       config.mode == RecomputeMode::every_k ? std::max(1, static_cast<int>(config.every)) : 1;
+  const std::int64_t first_blocks =
+      recomputes_first_blocks(config.mode) ? config.blocks_of(stage) : 0;
   for (int begin = 0; begin < layers; begin += width) {
     const bool recomputed = config.mode == RecomputeMode::full ||
-                            config.mode == RecomputeMode::every_k ||
-                            (recomputes_first_blocks(config.mode) && begin < config.blocks);
+                            config.mode == RecomputeMode::every_k || begin < first_blocks;
     groups_.push_back({begin, std::min(begin + width, layers), recomputed});
   }
 }

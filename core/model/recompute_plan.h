@@ -10,7 +10,8 @@ namespace zl {
 
 class RecomputePlan {
  public:
-  RecomputePlan(const RecomputeConfig& config, int layers);
+  // stage: of a pipeline, which has so many layers.
+  RecomputePlan(const RecomputeConfig& config, int layers, int stage = 0);
 
   // Blocks are recomputed in groups [begin, end): only the input of the group is kept. A group of
   // one block is the classic "full" recomputation; every_k makes groups of k.

@@ -168,7 +168,8 @@ struct AttentionForward {
 };
 
 // dqkv from dout; recomputes the probabilities from qkv and lse (FlashAttention, algorithm 4).
-// delta[batch, H, sequence] f32 (f64): scratch, rowsum(dout * out). dqkv is overwritten.
+// delta[batch, H, sequence] f32 (f64): scratch, rowsum(dout * out), of the output as it was before
+// or after its rounding. dqkv is overwritten.
 struct AttentionBackward {
   static constexpr const char* kName = "attention_backward";
   TensorView dout, out;

@@ -25,13 +25,14 @@ UnitWeights parameters_of_units(const ModelConfig& model) {
 }  // namespace
 
 const char* name_of(LayerSplit split) {
-  constexpr const char* kNames[] = {"even", "parameters", "cost"};
+  constexpr const char* kNames[] = {"even", "units", "parameters", "cost"};
   return kNames[static_cast<std::size_t>(split)];
 }
 
 // As ModelConfig::flops_per_token: six a parameter that is multiplied with, twelve a hidden unit
 // for attention.
 UnitWeights weights_of(const ModelConfig& model, LayerSplit split) {
+  if (split == LayerSplit::units) return {.embedding = 1, .layer = 1, .head = 1};
   UnitWeights weights = parameters_of_units(model);
   if (split == LayerSplit::parameters) return weights;
   weights.embedding = 0;  // looked up
@@ -39,6 +40,10 @@ UnitWeights weights_of(const ModelConfig& model, LayerSplit split) {
                   12 * static_cast<double>(model.hidden) * static_cast<double>(model.max_sequence);
   weights.head *= 6;
   return weights;
+}
+
+bool is_even_by_units(std::int64_t layers, std::int64_t stages) {
+  return layers % stages != 0 && (layers + 2) % stages == 0 && layers > stages;
 }
 
 std::vector<std::int64_t> even_split(std::int64_t layers, int stages) {
@@ -60,6 +65,11 @@ std::vector<std::int64_t> balanced_split(std::int64_t layers, int stages,
     ++split[static_cast<std::size_t>(sums.rend() - lightest) - 1];
   }
   return split;
+}
+
+std::vector<std::int64_t> split_layers(const ModelConfig& model, int stages, LayerSplit split) {
+  if (split == LayerSplit::even) return even_split(model.layers, stages);
+  return balanced_split(model.layers, stages, weights_of(model, split));
 }
 
 }  // namespace zl

@@ -11,16 +11,17 @@ namespace zl {
 
 enum class LayerSplit : std::uint8_t {
   even,        // equal, and the first ones have one more where that leaves a rest
+  units,       // equal, where embedding and head count as a layer each
   parameters,  // the largest stage has as few parameters as can be
   cost,        // the slowest stage has as few FLOPs as can be, forward and backward
 };
-const char* name_of(LayerSplit split);  // "even", "parameters", "cost"
+const char* name_of(LayerSplit split);  // "even", "units", "parameters", "cost"
 
 // What a layer brings to its stage, and embedding and head to the first and the last.
 struct UnitWeights {
   double embedding = 0, layer = 1, head = 0;
 };
-// Elements; or FLOPs a token, at the model's longest sequence.
+// Elements; FLOPs a token, at the model's longest sequence; or one of each.
 UnitWeights weights_of(const ModelConfig& model, LayerSplit split);
 
 // DeepSpeed's `uniform` puts the rest in the same places to within one stage.
@@ -29,5 +30,10 @@ std::vector<std::int64_t> even_split(std::int64_t layers, int stages);
 // with several lies with the last of them, which holds the fewest micro-batches.
 std::vector<std::int64_t> balanced_split(std::int64_t layers, int stages,
                                          const UnitWeights& weights);
+std::vector<std::int64_t> split_layers(const ModelConfig& model, int stages, LayerSplit split);
+// Whether so many stages are equal by LayerSplit::units and not without it: 126 layers over 16.
+// Megatron-LM's account-for-embedding- and -loss-in-pipeline-split, DeepSpeed's partition method
+// "type:transformer|embedding".
+bool is_even_by_units(std::int64_t layers, std::int64_t stages);
 
 }  // namespace zl

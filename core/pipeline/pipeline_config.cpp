@@ -56,25 +56,27 @@ std::string placement_text(const PipelineConfig& config) {
          " stages" + (is_v(config.schedule) ? " on a V" : "");
 }
 
-std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config) {
+std::vector<std::int64_t> layers_of_stages(const ModelConfig& model, const PipelineConfig& config) {
   const std::int64_t stages = config.ranks * config.virtual_stages;
   check_layers(model.layers, stages, config);
-  const auto number = static_cast<int>(stages);
-  std::vector<std::int64_t> counts = config.layers_per_stage;
-  if (counts.empty()) {
-    counts = config.split == LayerSplit::even
-                 ? even_split(model.layers, number)
-                 : balanced_split(model.layers, number, weights_of(model, config.split));
-  }
+  if (!config.layers_per_stage.empty()) return config.layers_per_stage;
+  return split_layers(model, static_cast<int>(stages), config.split);
+}
+
+std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config) {
   std::vector<UnitRange> units;
   int next = 1;
-  for (const std::int64_t count : counts) {
+  for (const std::int64_t count : layers_of_stages(model, config)) {
     units.push_back({next, next + static_cast<int>(count)});
     next = units.back().end;
   }
   units.front().begin = 0;
   units.back().end += 1;
   return units;
+}
+
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units) {
+  return std::min<std::int64_t>(units.end, model.layers + 1) - std::max(units.begin, 1);
 }
 
 std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,

@@ -33,10 +33,15 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
-// The embedding belongs to the first stage, the head to the last. Error{invalid} naming the key
-// when there are more stages than layers to split, the list does not add up to the model's, or
-// leaves a rank with nothing.
+// Blocks of each stage. Error{invalid} naming the key when there are more stages than layers to
+// split, the list does not add up to the model's, or leaves a rank with nothing.
+std::vector<std::int64_t> layers_of_stages(const ModelConfig& model, const PipelineConfig& config);
+
+// The embedding belongs to the first stage, the head to the last. Throws as layers_of_stages.
 std::vector<UnitRange> split_units(const ModelConfig& model, const PipelineConfig& config);
+
+// Layers among the units of a stage.
+std::int64_t layers_of(const ModelConfig& model, const UnitRange& units);
 
 // Which of a model's `count` units a rank has, all its chunks together.
 std::vector<bool> units_of_rank(const Pipeline& pipeline, const std::vector<UnitRange>& stages,

@@ -42,8 +42,8 @@ void check_tensor_of(const Strategy& strategy, const ModelConfig& model, std::in
   check_encoder(model, strategy);
   check_tensor(model, strategy.tensor, sequence);
   check_sparse_attention(strategy, model, sequence);
-  for (const std::string& conflict :
-       {tensor_conflict(strategy), replicas_conflict(strategy), secondary_conflict(strategy)}) {
+  for (const std::string& conflict : {tensor_conflict(strategy), replicas_conflict(strategy),
+                                      secondary_conflict(strategy), recompute_conflict(strategy)}) {
     if (!conflict.empty()) throw Error(ErrorCode::invalid, conflict);
   }
 }

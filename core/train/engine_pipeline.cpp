@@ -18,8 +18,7 @@ void Engine::make_stages() {
   for (int chunk = 0; chunk < pipeline_.shape.chunks; ++chunk) {
     const int stage = pipeline_.stage_of(rank, chunk);
     const UnitRange& units = units_[stage];
-    const int layers =
-        std::min(units.end - 1, static_cast<int>(model_.layers)) - std::max(units.begin, 1) + 1;
+    const auto layers = static_cast<int>(layers_of(model_, units));
     std::unique_ptr<KeptInputs> kept;
     if (strategy_.offload.activations) {
       kept = std::make_unique<ActivationOffload>(context_, strategy_.offload);
@@ -27,7 +26,7 @@ void Engine::make_stages() {
     stages_.push_back(std::make_unique<Stage>(
         context_, access,
         make_units(context_, access, rank_model_, tensor_, table_, units.begin, units.end),
-        RecomputePlan(strategy_.recompute, layers), std::move(kept)));
+        RecomputePlan(strategy_.recompute, layers, stage), std::move(kept)));
     const auto has = [&](const ParameterSpec& spec) {
       return units.begin <= spec.unit && spec.unit < units.end;
     };

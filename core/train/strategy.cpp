@@ -76,6 +76,16 @@ std::string replicas_conflict(const Strategy& strategy) {
   return {};
 }
 
+std::string recompute_conflict(const Strategy& strategy) {
+  const auto given = static_cast<std::int64_t>(strategy.recompute.stage_blocks.size());
+  const PipelineConfig& pipeline = strategy.pipeline;
+  const std::int64_t stages = pipeline.ranks * pipeline.virtual_stages;
+  if (given == 0 || given == stages) return {};
+  return "recompute: blocks of " + std::to_string(given) + " stages, there " +
+         (stages == 1 ? "is 1" : "are " + std::to_string(stages)) + "; give " +
+         (stages == 1 ? "one number" : std::to_string(stages) + " numbers, or one for all");
+}
+
 std::string secondary_conflict(const Strategy& strategy) {
   const ZeroConfig& zero = strategy.zero;
   if (zero.secondary_partition == 1) return {};

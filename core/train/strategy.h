@@ -67,6 +67,9 @@ std::string tensor_conflict(const Strategy& strategy);
 // Why shards cannot have copies, beginning with the key; empty: they can.
 std::string replicas_conflict(const Strategy& strategy);
 
+// Why blocks are not recomputed stage by stage so, beginning with the key; empty: they can be.
+std::string recompute_conflict(const Strategy& strategy);
+
 // Why ranks cannot keep gathered weights in parts (hpZ), beginning with the key; empty: they can.
 std::string secondary_conflict(const Strategy& strategy);
 

@@ -88,7 +88,7 @@ ShardedGradients::Bucket& ShardedGradients::open_bucket(std::int64_t elements) {
   retire(1);
   Bucket& bucket = buckets_.emplace_back();
   bucket.storage = context_.allocate(config_.precision.grad_accum_dtype, Shape{elements},
-                                     MemoryTag::communication, {"gradient bucket"});
+                                     MemoryTag::communication, {kGradientBucket});
   return bucket;
 }
 

@@ -14,6 +14,9 @@
 
 namespace zl {
 
+// What an allocation event says of a bucket's memory.
+inline constexpr const char* kGradientBucket = "gradient bucket";
+
 class ShardedGradients : public GradientStore {
  public:
   ShardedGradients(RankContext& context, const StoreConfig& config, const ParameterTable& table,

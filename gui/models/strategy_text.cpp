@@ -23,12 +23,27 @@ QString sharding(int stage) {
 }
 
 QString recomputation(const Strategy& strategy) {
-  const std::string mode = recompute_text(strategy.recompute);
-  if (mode == "none") return {};
-  if (mode == "full") {
-    return QObject::tr("Recomputation: of each block only the input is kept");
+  const RecomputeConfig& recompute = strategy.recompute;
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+      return {};
+    case RecomputeMode::full:
+      return QObject::tr("Recomputation: of each block only the input is kept");
+    case RecomputeMode::automatic:
+      return QObject::tr("Recomputation: of as few blocks as fit");
+    case RecomputeMode::first_blocks:
+      break;
+    case RecomputeMode::every_k:
+    case RecomputeMode::selective:
+      return QObject::tr("Recomputation: %1")
+          .arg(QString::fromStdString(recompute_text(recompute)));
   }
-  return QObject::tr("Recomputation: %1").arg(QString::fromStdString(mode));
+  if (recompute.stage_blocks.empty()) {
+    return QObject::tr("Recomputation: of the first %1 blocks of each stage").arg(recompute.blocks);
+  }
+  QStringList numbers;
+  for (const std::int64_t each : recompute.stage_blocks) numbers << QString::number(each);
+  return QObject::tr("Recomputation: of the stages' first %1 blocks").arg(numbers.join(", "));
 }
 
 QString place(Tier tier) {

@@ -27,7 +27,7 @@ constexpr std::array<MeshField, kMeshKeys.size()> kFields{{
     {"Pipeline", "Ranks that have the layers one after the other"},
     {"Schedule", "In which order they take micro-batches forward and backward"},
     {"Virtual stages", "Parts of the model on each rank of a pipeline; zb-v and dualpipe-v: 2"},
-    {"Layers per stage", "Of each stage such as 7,8,8,9; or even, parameters, cost"},
+    {"Layers per stage", "Of each stage such as 7,8,8,9; or even, units, parameters, cost"},
     {"Replicate", "Copies of the shard groups: ZeRO's shards lie within a copy"},
 }};
 

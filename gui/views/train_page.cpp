@@ -3,7 +3,9 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPushButton>
+#include <QSettings>
 #include <QSplitter>
 #include <QTabWidget>
 #include <QTableView>
@@ -175,6 +177,23 @@ void TrainPage::begin(const QStringList& strategies, qint64 steps) {
                       ? tr("Training %1 strategies for %2 steps each").arg(count).arg(steps)
                       : tr("Simulating %1 strategies").arg(count));
   show_progress();
+}
+
+void TrainPage::store(QSettings& settings) const {
+  const KeptFiles files = files_->kept();
+  settings.setValue("models", QString::fromStdString(files.models));
+  settings.setValue("checkpoints", QString::fromStdString(files.checkpoint.folder));
+  settings.setValue("checkpoint_every", static_cast<qlonglong>(files.checkpoint.every));
+  settings.setValue("resume", files.checkpoint.resume);
+  settings.setValue("prompted", prompt_box_->model()->text());
+}
+
+void TrainPage::restore(const QSettings& settings) {
+  files_->set_models(settings.value("models").toString());
+  files_->set_checkpoint(settings.value("checkpoints").toString(),
+                         settings.value("checkpoint_every").toLongLong(),
+                         settings.value("resume").toBool());
+  prompt_box_->set_model(settings.value("prompted").toString());
 }
 
 void TrainPage::show_progress() {

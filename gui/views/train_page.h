@@ -12,6 +12,7 @@ class QComboBox;
 class QHBoxLayout;
 class QLabel;
 class QPushButton;
+class QSettings;
 
 namespace zl::gui {
 
@@ -40,6 +41,9 @@ class TrainPage : public QWidget {
   void cancel();
   QString state() const;  // the line over the chart
   TrainFiles* files() const { return files_; }
+  // The folders of its form, from one session of the program to the next.
+  void store(QSettings& settings) const;
+  void restore(const QSettings& settings);
   PromptBox* prompt_box() const { return prompt_box_; }
 
  private:

@@ -31,7 +31,8 @@ struct GenerateOptions {
   std::string prompt_file;
   std::int64_t prompt_tokens = 0, sequences = 1;  // of a prediction, without a text
   std::uint64_t seed = 1234;
-  GenerationOptions generation;
+  SamplingConfig sampling = {.temperature = 0};
+  std::int64_t max_tokens = 0;  // 0: nobody said
   bool ignore_end = false;
   int ranks = 1;
 };
@@ -95,8 +96,8 @@ std::vector<std::string> prompts_of(const GenerateOptions& options) {
 
 GenerationRequest request_of(const GenerateOptions& options, const Speaker& speaker,
                              const std::vector<std::string>& prompts) {
-  GenerationRequest request{
-      .model = speaker.scenario.model, .seed = options.seed, .options = options.generation};
+  GenerationRequest request{.model = speaker.scenario.model, .seed = options.seed};
+  request.options.sampling = options.sampling;
   request.ranks = options.ranks;
   request.dtype = speaker.dtype();
   request.sparse = speaker.sparse;
@@ -138,17 +139,30 @@ void tell_of_layout(const SparseAttentionConfig& sparse, const std::string& mode
               "model did not learn to: expect a text that is worse than its loss");
 }
 
+// Where nobody says how much is to follow, what there is room for, as in transformers.
+void choose_length(const GenerateOptions& options, GenerationRequest& request) {
+  std::int64_t& most = request.options.max_tokens;
+  if (options.max_tokens > 0) most = options.max_tokens;
+  const std::int64_t positions = request.model.scaled_positions();
+  const std::int64_t room = positions - longest_prompt(request);
+  if (options.max_tokens > 0 || room >= most || room < 1) return;
+  most = room;
+  log_info(
+      fmt::format("outputs end after {} tokens, at the {} positions of {}; --max-tokens says "
+                  "how many else",
+                  room, positions, request.model.name));
+}
+
 // Learned positions end, and Generator refuses; rotary ones go on, to no good.
 void tell_of_length(const GenerationRequest& request) {
-  std::size_t longest = 0;
-  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
-  const auto length = static_cast<std::int64_t>(longest) + request.options.max_tokens;
+  const std::int64_t prompt = longest_prompt(request), more = request.options.max_tokens;
   const ModelConfig& model = request.model;
-  if (model.position == PositionKind::learned || length <= model.max_sequence) return;
+  const std::int64_t positions = model.scaled_positions();
+  if (model.position == PositionKind::learned || prompt + more <= positions) return;
   log_warning(fmt::format(
       "prompt ({} tokens) and output (--max-tokens {}) may be longer than the {} positions "
-      "(max_sequence) that {} is made for: rotary positions go on, but the model has not seen them",
-      longest, request.options.max_tokens, model.max_sequence, model.name));
+      "that {} is made for: rotary positions go on, but the model has not seen them",
+      prompt, more, positions, model.name));
 }
 
 int predict(const GenerateOptions& options, const Speaker& speaker,
@@ -185,6 +199,7 @@ int generate(const GenerateOptions& options) {
   const auto weights = predicted ? nullptr : open_weights(speaker);  // before its words
   GenerationRequest request = request_of(options, speaker, prompts);
   request.options.sampling.check();
+  choose_length(options, request);
   tell_of_layout(request.sparse, options.model);
   tell_of_length(request);
   if (predicted) return predict(options, speaker, request);
@@ -204,10 +219,7 @@ int generate(const GenerateOptions& options) {
   return request.options.cancel->load() ? static_cast<int>(ErrorCode::interrupted) : 0;
 }
 
-void add_sampling(CLI::App& sub, GenerationOptions& options) {
-  SamplingConfig& sampling = options.sampling;
-  sub.add_option("--max-tokens", options.max_tokens, "Of each output (default 128)")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+void add_sampling(CLI::App& sub, SamplingConfig& sampling) {
   sub.add_option("--temperature", sampling.temperature,
                  "0 (the default) takes the most likely token; above, tokens are drawn");
   sub.add_option("--top-k", sampling.top_k, "Of the most likely tokens only; 0: all");
@@ -225,7 +237,6 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* sub =
       app.add_subcommand("generate", "Continue prompts with a model, or predict how fast");
   const auto options = std::make_shared<GenerateOptions>();
-  options->generation.sampling.temperature = 0;
   sub->add_option(
          "--model", options->model,
          "Folder of a Hugging Face model, or of a run's checkpoints; of a prediction also a name "
@@ -234,7 +245,10 @@ void add_generate(CLI::App& app, Action& action) {
   sub->add_option("--prompt", options->prompts, "A text to go on from; several make a batch")
       ->take_all();
   sub->add_option("--prompt-file", options->prompt_file, "A file with such a text");
-  add_sampling(*sub, options->generation);
+  sub->add_option("--max-tokens", options->max_tokens,
+                  "Of each output (default 128, or as many as the model's positions leave)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  add_sampling(*sub, options->sampling);
   sub->add_option("--seed", options->seed, "Of the drawn tokens");
   sub->add_flag("--ignore-end", options->ignore_end, "Go on behind the token that ends a text");
   sub->add_option("--weights", options->weights, "Folder of the weights, where not the model's");

@@ -70,7 +70,8 @@ std::size_t terminal_width() {
 }
 
 Table leaves(const Json& object) {
-  Table table{{{"key", Align::left}, {"value", Align::left}}, {}};
+  Table table{{{"key", Align::left}, {.name = "value", .align = Align::left, .is_prose = true}},
+              {}};
   add_leaves(object, "", table);
   return table;
 }

@@ -36,18 +36,10 @@ std::vector<std::int64_t> numbers_of_gpus(const std::string& text) {
   return all;
 }
 
-// One for each of --clusters, or one for all.
-std::vector<double> prices_of(const PlanOptions& options) {
+std::vector<double> parse_prices(const std::string& text) {
   std::vector<double> prices;
-  if (options.price.empty()) return prices;
-  for (const std::string& each : listed_values(options.price)) {
+  for (const std::string& each : listed_values(text)) {
     prices.push_back(of_option("--price", [&] { return parse_price(each); }));
-  }
-  const std::size_t clusters = listed_values(options.clusters).size();
-  if (prices.size() > 1 && prices.size() != clusters) {
-    throw Error(ErrorCode::usage, "--price: " + std::to_string(prices.size()) + " prices of " +
-                                      std::to_string(clusters) +
-                                      " --clusters; give one for all, or one for each");
   }
   return prices;
 }
@@ -125,13 +117,19 @@ TrainingBill training_bill(const PlanOptions& options) {
   if (!options.tokens.empty()) {
     bill.tokens = of_option("--tokens", [&] { return parse_tokens(options.tokens); });
   }
-  const std::vector<double> prices = prices_of(options);
-  if (!prices.empty()) bill.gpu_hour_price = prices.front();
+  const std::size_t prices = options.prices.size();
+  const std::size_t clusters = listed_values(options.clusters).size();
+  if (prices > 1 && prices != clusters) {
+    throw Error(ErrorCode::usage, "--price: " + std::to_string(prices) + " prices of " +
+                                      std::to_string(clusters) +
+                                      " --clusters; give one for all, or one for each");
+  }
+  if (prices > 0) bill.gpu_hour_price = options.prices.front();
   return bill;
 }
 
 double price_on(const PlanOptions& options, const std::string& cluster) {
-  const std::vector<double> prices = prices_of(options);
+  const std::vector<double>& prices = options.prices;
   if (prices.empty()) return 0;
   if (prices.size() == 1) return prices.front();
   const std::vector<std::string> clusters = listed_values(options.clusters);
@@ -166,8 +164,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--gpus", options.gpus, "How many are needed: 8..1024, or a list");
   app.add_option("--clusters", options.clusters, "Which of them: 256xh100,128xh200");
   app.add_option("--tokens", options.tokens, "To train on: days, GPU-hours and energy; 15T, 300B");
-  app.add_option("--price", options.price,
-                 "What it costs: 2.5/gpu-hour, or one for each of --clusters");
+  app.add_option_function<std::string>(
+      "--price", [&options](const std::string& text) { options.prices = parse_prices(text); },
+      "What it costs: 2.5/gpu-hour, or one for each of --clusters");
   app.add_option("--failures", options.failures,
                  "GPUs fail: mtbf=50000h of one, restart=10m; when to write checkpoints, goodput");
   app.add_option("--stragglers", options.stragglers,

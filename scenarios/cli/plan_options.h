@@ -17,7 +17,8 @@ struct PlanOptions {
   bool twin = false;
   std::int64_t global_batch = 0, top = 10, pick = 1;
   std::string goal = "throughput", limits, format = "table";
-  std::string gpus, clusters, tokens, price, failures, stragglers, from, report;
+  std::string gpus, clusters, tokens, failures, stragglers, from, report;
+  std::vector<double> prices;  // of a GPU-hour: one for all, or one for each of --clusters
 };
 
 void add_plan_options(CLI::App& app, PlanOptions& options);

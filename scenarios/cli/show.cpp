@@ -34,7 +34,7 @@ void print_object(const Json& object, const std::string& format_text) {
   const Format format = parse_format(format_text);
   Table table = leaves(object);
   if (format != Format::csv) name_units(table);
-  print(format == Format::json ? pretty(object) : render(table, format));
+  print(format == Format::json ? pretty(object) : fitted_text(std::move(table), format));
 }
 
 int model(const ShowOptions& options) {
@@ -85,7 +85,7 @@ int strategy(const ShowOptions& options) {
   if (format == Format::json) {
     print(pretty(show_strategy(imported, imported.ranks)));
   } else {
-    print(render(effects_table(imported), format));
+    print(fitted_text(effects_table(imported), format));
     say_problems(imported);
   }
   if (!imported.rejections.empty()) {
@@ -111,7 +111,7 @@ int scenario(const ShowOptions& options) {
   }
   object["strategies"] = strategies;
   object["hash"] = content_hash(loaded);
-  print(render(leaves(object), format));
+  print(fitted_text(leaves(object), format));
   return 0;
 }
 
@@ -121,7 +121,7 @@ CLI::App& add_one(CLI::App& show, Action& action, const char* name, const char* 
                   const std::shared_ptr<ShowOptions>& options, bool needs_name = true) {
   CLI::App* sub = show.add_subcommand(name, what);
   sub->add_option("name", options->name, "Name in the catalogue, or a file")->required(needs_name);
-  add_format(*sub, options->format, "table, md, csv or json");
+  add_format(*sub, options->format, "table, wide (whole), md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
   return *sub;

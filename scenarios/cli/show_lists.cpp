@@ -147,14 +147,14 @@ Table list_studies() {
 
 Table effects_table(const ImportedStrategy& imported) {
   Table table{{{"key", Align::left},
-               {"given", Align::left},
-               {"effective", Align::left},
                {"status", Align::left},
-               {"why", Align::left}},
+               {"effective", Align::left},
+               {.name = "why", .align = Align::left, .is_prose = true},
+               {"given", Align::left}},
               {}};
   for (const Effect& effect : imported.effects) {
-    table.rows.push_back({effect.key, or_none(effect.given), or_none(effect.effective),
-                          std::string(name_of(effect.status)), effect.why});
+    table.rows.push_back({effect.key, std::string(name_of(effect.status)),
+                          or_none(effect.effective), effect.why, or_none(effect.given)});
   }
   return table;
 }

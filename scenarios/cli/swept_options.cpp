@@ -12,11 +12,17 @@
 namespace zl::cli {
 namespace {
 
-// "selective:attention,mlp" is one value.
-void join_selective(std::vector<std::string>& values) {
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    if (values[i] != "mlp" || values[i - 1] != "selective:attention") continue;
-    values[i - 1] += ",mlp";
+// "selective:attention,mlp" and "blocks:2,1" are one value each.
+void join_lists(std::vector<std::string>& values) {
+  for (std::size_t i = 1; i < values.size();) {
+    const std::string &before = values[i - 1], &value = values[i];
+    const bool goes_on = (before == "selective:attention" && value == "mlp") ||
+                         (before.starts_with("blocks:") && integer_in(value).has_value());
+    if (!goes_on) {
+      ++i;
+      continue;
+    }
+    values[i - 1] += "," + value;
     values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
@@ -32,7 +38,7 @@ std::vector<std::string> values_of(const std::string& text) {
       values.back() += c;
     }
   }
-  join_selective(values);
+  join_lists(values);
   return values;
 }
 
@@ -77,9 +83,9 @@ void add_mesh_edits(CLI::App& app, ScenarioOptions& options) {
             "Of every strategy: 1f1b, gpipe, breadth-first, interleaved, zb-h1, zb-h2, "
             "interleaved-zb, zb-v or dualpipe-v",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.schedule = text; });
-  app.add_option(
-         "--layers-per-stage", options.overrides.edits.layers_per_stage,
-         "Of every strategy: layers of each stage of a pipeline, or even, parameters or cost")
+  app.add_option("--layers-per-stage", options.overrides.edits.layers_per_stage,
+                 "Of every strategy: layers of each stage of a pipeline, or even, units, "
+                 "parameters or cost")
       ->type_name("N,N..|WAY");
 }
 
@@ -102,7 +108,8 @@ void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
 
 void add_edits(CLI::App& app, ScenarioOptions& options) {
   add_swept(app, options, "--recompute",
-            "Of every strategy: none, full, every:K, blocks:N, selective:attention, auto",
+            "Of every strategy: none, full, every:K, blocks:N or of each stage blocks:N,N.., "
+            "selective:attention, auto",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
   add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });

@@ -64,6 +64,7 @@ ImportedStrategy build(const Json& document, ImportContext context, std::string_
   build_precision(keys, context, strategy);
   build_gradients(keys, context, release, strategy);
   strategy.recompute = build_recompute(keys);
+  check_recompute(keys, strategy);
   strategy.sparse_attention =
       build_sparse_attention(keys, document, context.model != nullptr && !context.model->encoder);
   strategy.optimizer = build_optimizer(keys, context, release);

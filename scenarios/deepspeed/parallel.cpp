@@ -33,7 +33,8 @@ const char* others_have(PipelineKind kind) {
   }
 }
 
-constexpr std::array kSplits{LayerSplit::even, LayerSplit::parameters, LayerSplit::cost};
+constexpr std::array kSplits{LayerSplit::even, LayerSplit::units, LayerSplit::parameters,
+                             LayerSplit::cost};
 
 void read_split(Keys& keys, const std::string& path, PipelineConfig& pipeline) {
   const std::string name = keys.text(path);
@@ -43,8 +44,9 @@ void read_split(Keys& keys, const std::string& path, PipelineConfig& pipeline) {
       return;
     }
   }
-  keys.effects().reject(path, "\"" + shortened(name) +
-                                  "\" is not one of even, parameters, cost, nor a list of layers");
+  keys.effects().reject(path,
+                        "\"" + shortened(name) +
+                            "\" is not one of even, units, parameters, cost, nor a list of layers");
 }
 
 void read_layers(Keys& keys, PipelineConfig& pipeline) {
@@ -77,15 +79,28 @@ PipelineConfig build_pipeline(Keys& keys) {
   return pipeline;
 }
 
+namespace {
+
+const std::string kOwnOverlap = kSection + "tensor_overlap";
+const std::string kOverlap = "tensor_parallel.tp_overlap_comm";  // DeepSpeed's
+
+bool overlaps(Keys& keys) {
+  const bool own = keys.boolean(kOwnOverlap), autotp = keys.boolean(kOverlap);
+  if (own == autotp || !keys.is_set(kOwnOverlap) || !keys.is_set(kOverlap)) return own || autotp;
+  keys.effects().reject(kOverlap, std::string(autotp ? "true" : "false") + " contradicts " +
+                                      kOwnOverlap + ", " + (own ? "true" : "false") +
+                                      "; remove one of them");
+  return own;
+}
+
+}  // namespace
+
 TensorConfig build_tensor(Keys& keys) {
   TensorConfig tensor;
   const std::string own = kSection + "tensor", autotp = "tensor_parallel.autotp_size";
-  const std::string own_overlap = kSection + "tensor_overlap";
-  const std::string overlap = "tensor_parallel.tp_overlap_comm";
   tensor.ranks = keys.integer(own);
   tensor.sequence_parallel = keys.boolean(kSection + "sequence_parallel");
-  const bool as_said = keys.boolean(own_overlap), as_autotp = keys.boolean(overlap);
-  tensor.overlap = as_said || as_autotp;
+  tensor.overlap = overlaps(keys);
   if (const std::int64_t size = keys.integer(autotp); size > 0) {
     if (keys.is_set(own) && tensor.ranks != size) {
       keys.effects().reject(autotp, std::to_string(size) + " contradicts " + own + ", " +
@@ -99,7 +114,8 @@ TensorConfig build_tensor(Keys& keys) {
   if (tensor.ranks > 1) return tensor;
   for (const auto& [key, is_on] :
        {std::pair{kSection + "sequence_parallel", tensor.sequence_parallel},
-        std::pair{own_overlap, as_said}, std::pair{overlap, as_autotp}}) {
+        std::pair{kOwnOverlap, keys.boolean(kOwnOverlap)},
+        std::pair{kOverlap, keys.boolean(kOverlap)}}) {
     if (is_on) keys.effects().warn_ignored(key, "there is no tensor group");
   }
   return {};

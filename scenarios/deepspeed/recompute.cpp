@@ -1,8 +1,10 @@
 #include "scenarios/deepspeed/recompute.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "core/base/text.h"
 
@@ -14,6 +16,25 @@ std::int64_t count_in(const std::string& text) {
   constexpr std::size_t kMostDigits = 6;
   const auto count = text.size() > kMostDigits ? std::nullopt : integer_in(text);
   return count && *count > 0 ? *count : 0;
+}
+
+// "blocks:N", of all stages, or "blocks:N,N..", of each; false: it is none, or all are 0.
+bool parse_blocks(const std::string& text, RecomputeConfig& out) {
+  out.mode = RecomputeMode::first_blocks;
+  std::vector<std::int64_t> counts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string each = text.substr(begin, end - begin);
+    counts.push_back(count_in(each));
+    if (counts.back() == 0 && each != "0") return false;
+    begin = end + 1;
+  }
+  if (counts.size() == 1) {
+    out.blocks = counts.front();
+  } else {
+    out.stage_blocks = counts;
+  }
+  return std::ranges::any_of(counts, [](std::int64_t count) { return count > 0; });
 }
 
 // Returns false for a text outside the grammar of x-zerolab.recompute.
@@ -32,9 +53,7 @@ bool parse_recompute(const std::string& text, RecomputeConfig& out) {
     out.every = count_in(every);
     return out.every > 0;
   } else if (const std::string blocks = rest_after("blocks:"); !blocks.empty()) {
-    out.mode = RecomputeMode::first_blocks;
-    out.blocks = count_in(blocks);
-    return out.blocks > 0;
+    return parse_blocks(blocks, out);
   } else if (const std::string parts = rest_after("selective:"); !parts.empty()) {
     out.mode = RecomputeMode::selective;
     out.attention = parts == "attention" || parts == "attention,mlp" || parts == "mlp,attention";
@@ -64,13 +83,19 @@ RecomputeConfig build_recompute(Keys& keys) {
   if (!parse_recompute(mode, recompute)) {
     keys.effects().reject(
         path, "\"" + shortened(mode) +
-                  "\" is not one of none, full, every:K, blocks:N, selective:attention, "
-                  "selective:mlp, selective:attention,mlp, auto");
+                  "\" is not one of none, full, every:K, blocks:N, blocks:N,N.. (of each stage), "
+                  "selective:attention, selective:mlp, selective:attention,mlp, auto");
   } else if (full && recompute.mode != RecomputeMode::full) {
     keys.effects().reject(path,
                           "\"" + mode + "\" contradicts gradient_checkpointing: true; remove one");
   }
   return recompute;
+}
+
+void check_recompute(Keys& keys, const Strategy& strategy) {
+  const std::string conflict = recompute_conflict(strategy);
+  if (conflict.empty()) return;
+  keys.effects().reject("x-zerolab.recompute", conflict.substr(conflict.find(": ") + 2));
 }
 
 }  // namespace zl

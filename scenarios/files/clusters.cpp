@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -42,18 +43,18 @@ template <typename T>
 class Remembered {
  public:
   template <typename Parse>
-  T find_or(const std::string& name, Parse parse) {
+  std::shared_ptr<const T> find_or(const std::string& name, Parse parse) {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(name);
     if (found != known_.end()) return found->second;
     if (known_.size() >= kMost) known_.clear();
-    return known_[name] = parse();
+    return known_[name] = std::make_shared<const T>(parse());
   }
 
  private:
   static constexpr std::size_t kMost = 64;
   std::mutex mutex_;
-  std::map<std::string, T> known_;
+  std::map<std::string, std::shared_ptr<const T>> known_;
 };
 
 }  // namespace
@@ -76,7 +77,7 @@ sim::ClusterSpec load_cluster(const std::string& given) {
   sources.text = [](const std::string& gpu) { return std::string(catalog_text("clusters", gpu)); };
   if (name_or_path != "local") {
     static Remembered<sim::ClusterSpec> known;
-    return known.find_or(name_or_path, [&] { return sim::find_cluster(name_or_path, sources); });
+    return *known.find_or(name_or_path, [&] { return sim::find_cluster(name_or_path, sources); });
   }
   const std::string path = local_cluster_path();
   if (std::filesystem::exists(path)) sources.local = read_file(path);
@@ -124,7 +125,7 @@ sim::Software load_software(const std::string& name_or_path) {
   };
   if (name_or_path.ends_with(".json")) return parse();
   static Remembered<sim::Software> known;
-  return known.find_or(name_or_path, parse);
+  return *known.find_or(name_or_path, parse);  // copied behind its lock
 }
 
 namespace {
@@ -146,6 +147,11 @@ std::string software_on(const sim::ClusterSpec& cluster, const std::string& said
 
 std::string scenario_software(const Scenario& scenario) {
   return software_on(hardware(scenario), scenario.run.software);
+}
+
+bool recomputes_by_stage(const Scenario& scenario) {
+  const std::string& software = scenario.run.software;
+  return software.empty() || !load_software(software).abilities;
 }
 
 sim::ClusterSpec scenario_cluster(const Scenario& scenario) {

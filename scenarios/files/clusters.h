@@ -23,6 +23,9 @@ inline constexpr const char* kDefaultSoftware = "torch-fsdp2-compile";
 // The software that a scenario's simulated runs have: run.software, else the default on GPUs that
 // nobody measured. "": a measured machine or a processor, which run this core.
 std::string scenario_software(const Scenario& scenario);
+// Whether the software that the scenario names can be told how many blocks each stage of a pipeline
+// recomputes: one whose profile does not say what it can do, or none.
+bool recomputes_by_stage(const Scenario& scenario);
 
 // The cluster that a scenario's simulated runs are priced on, under its software.
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);

@@ -28,7 +28,8 @@ std::vector<std::string> memory_cut(const Scenario& scenario, const sim::Cluster
 }
 
 std::vector<std::string> beyond_model(const Scenario& scenario) {
-  const std::int64_t length = scenario.run.sequence_length, most = scenario.model.max_sequence;
+  const std::int64_t length = scenario.run.sequence_length;
+  const std::int64_t most = scenario.model.scaled_positions();
   if (length <= most) return {};
   return {"sequences of " + std::to_string(length) + " are longer than the " +
           std::to_string(most) + " (max_sequence) that " + scenario.model.name +

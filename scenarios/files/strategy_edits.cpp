@@ -120,6 +120,14 @@ std::string edit_parallel(const StrategyEdits& edits, Json& own) {
   return tags;
 }
 
+// DeepSpeed's words for what is said anew.
+void forget_tensor_parallel(const StrategyEdits& edits, Json& strategy) {
+  const auto section = strategy.find("tensor_parallel");
+  if (section == strategy.end() || !section->is_object()) return;
+  if (edits.tensor) section->erase("autotp_size");
+  if (edits.tensor_overlap) section->erase("tp_overlap_comm");
+}
+
 }  // namespace
 
 std::string edited_strategy(const std::string& text, const std::string& source,
@@ -158,6 +166,7 @@ std::string edited_strategy(const std::string& text, const std::string& source,
   }
   if (edits.cuts()) name += edit_parallel(edits, *own);
   strategy["x-zerolab"]["name"] = name;
+  forget_tensor_parallel(edits, strategy);
   return to_text(strategy);
 }
 

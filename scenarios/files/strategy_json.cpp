@@ -217,6 +217,19 @@ Json strategy_file_json(const ImportedStrategy& imported, bool with_batch) {
   return out;
 }
 
+namespace {
+
+std::string blocks_text(const RecomputeConfig& recompute) {
+  if (recompute.stage_blocks.empty()) return std::to_string(recompute.blocks);
+  std::string text;
+  for (const std::int64_t each : recompute.stage_blocks) {
+    text += (text.empty() ? "" : ",") + std::to_string(each);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string recompute_text(const RecomputeConfig& recompute) {
   switch (recompute.mode) {
     case RecomputeMode::none:
@@ -232,9 +245,16 @@ std::string recompute_text(const RecomputeConfig& recompute) {
     case RecomputeMode::automatic:
       return "auto";
     case RecomputeMode::first_blocks:
-      return "blocks:" + std::to_string(recompute.blocks);
+      return "blocks:" + blocks_text(recompute);
   }
   return "none";
+}
+
+std::string decided_recompute_text(RecomputeConfig recompute) {
+  const std::string text = recompute_text(recompute);
+  if (recompute.mode != RecomputeMode::automatic) return text;
+  recompute.mode = RecomputeMode::first_blocks;
+  return text + ", " + recompute_text(recompute);
 }
 
 }  // namespace zl

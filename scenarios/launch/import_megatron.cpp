@@ -15,6 +15,9 @@ namespace {
 constexpr std::int64_t kBucket = 40'000'000, kBucketOfRank = 1'000'000;
 constexpr std::int64_t kMost = 1'000'000'000'000;
 
+constexpr char kEmbeddingCounts[] = "--account-for-embedding-in-pipeline-split";
+constexpr char kLossCounts[] = "--account-for-loss-in-pipeline-split";
+
 constexpr ForeignName kMegatronNames[] = {
     {"x-zerolab.parallel.tensor", "--tensor-model-parallel-size"},
     {"x-zerolab.parallel.pipeline", "--pipeline-model-parallel-size"},
@@ -46,8 +49,10 @@ class MegatronReader {
   void read_mesh() {
     out_.tensor.ranks = keys_.degree("--tensor-model-parallel-size");
     out_.tensor.sequence_parallel = keys_.flag("--sequence-parallel") && out_.tensor.ranks > 1;
+    read_tensor_overlap();
     out_.pipeline.ranks = keys_.degree("--pipeline-model-parallel-size");
     read_virtual_stages();
+    read_cut();
     const std::int64_t of_model = out_.tensor.ranks * out_.pipeline.ranks;
     const std::int64_t node = keys_.integer("--nproc-per-node", 1, 32'768).value_or(0);
     const std::int64_t nodes = keys_.degree("--nnodes");
@@ -70,7 +75,7 @@ class MegatronReader {
     std::int64_t stages = keys_.degree(per_rank);
     if (const auto layers_each = keys_.integer(layers_of)) {
       if (keys_.given(per_rank) != nullptr) keys_.fail(layers_of, std::string("or ") + per_rank);
-      const std::int64_t layers = model_layers(layers_of);
+      const std::int64_t layers = model_layers(layers_of) + counted_as_layers();
       if (layers % (pipeline.ranks * *layers_each) != 0) {
         keys_.fail(layers_of, std::to_string(layers) + " layers over " +
                                   std::to_string(pipeline.ranks) + " ranks are no multiple of it");
@@ -80,6 +85,33 @@ class MegatronReader {
     if (stages == 1) return;
     pipeline.virtual_stages = stages;
     pipeline.schedule = PipelineKind::interleaved;
+  }
+
+  // Equal stages, embedding and loss counted as a layer of the first and the last.
+  void read_cut() {
+    const std::int64_t first = keys_.flag(kEmbeddingCounts) ? 1 : 0, counted = counted_as_layers();
+    if (counted == 0) return;
+    PipelineConfig& pipeline = out_.pipeline;
+    const char* const asked_by = first > 0 ? kEmbeddingCounts : kLossCounts;
+    const std::int64_t units = model_layers(asked_by) + counted,
+                       stages = pipeline.ranks * pipeline.virtual_stages;
+    if (units % stages != 0) {
+      keys_.fail(asked_by, std::to_string(units) + " layers with what is counted as one over " +
+                               std::to_string(stages) + " stages are not equal; use as many " +
+                               "stages as divide them");
+    }
+    if (stages == 1) return;
+    if (counted == 2) {
+      pipeline.split = LayerSplit::units;
+      return;
+    }
+    pipeline.layers_per_stage.assign(stages, units / stages);
+    pipeline.layers_per_stage.front() -= first;
+    pipeline.layers_per_stage.back() -= 1 - first;
+  }
+
+  std::int64_t counted_as_layers() {
+    return (keys_.flag(kEmbeddingCounts) ? 1 : 0) + (keys_.flag(kLossCounts) ? 1 : 0);
   }
 
   std::int64_t model_layers(const char* asked_by) {
@@ -123,6 +155,15 @@ class MegatronReader {
     if (zero.stage == 3) zero.param_persistence_threshold = zero.max_reuse_distance = 0;
     zero.replicas = keys_.degree("--num-distributed-optimizer-instances");
     read_overlap();
+  }
+
+  void read_tensor_overlap() {
+    if (!keys_.flag("--tp-comm-overlap") || out_.tensor.ranks == 1) return;
+    if (!out_.tensor.sequence_parallel) {
+      keys_.fail("--tp-comm-overlap",
+                 "Megatron-LM overlaps only with --sequence-parallel; add it, or remove this");
+    }
+    out_.tensor.overlap = true;
   }
 
   void read_overlap() {

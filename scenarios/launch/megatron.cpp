@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/launch/learning_rates.h"
@@ -16,6 +17,30 @@ std::string argument(const std::string& flag, const Json& value) {
   return flag + " " + to_text(value);
 }
 
+// Megatron-LM's stages are equal; embedding and loss may count as a layer of theirs.
+struct EqualCut {
+  bool counts_embedding = false, counts_loss = false;
+};
+
+std::optional<EqualCut> equal_cut(const ModelConfig& model, const PipelineConfig& pipeline) {
+  std::vector<std::int64_t> layers = layers_of_stages(model, pipeline);
+  const std::int64_t most = *std::ranges::max_element(layers);
+  const EqualCut cut{.counts_embedding = layers.front() + 1 == most,
+                     .counts_loss = layers.back() + 1 == most};
+  layers.front() += cut.counts_embedding ? 1 : 0;
+  layers.back() += cut.counts_loss ? 1 : 0;
+  const auto is_equal = [most](std::int64_t count) { return count == most; };
+  return std::ranges::all_of(layers, is_equal) ? std::optional(cut) : std::nullopt;
+}
+
+// The same stages may be said in several ways.
+void take_words_of_cut(const PipelineConfig& words, const ModelConfig& model,
+                       PipelineConfig& pipeline) {
+  if (layers_of_stages(model, words) != layers_of_stages(model, pipeline)) return;
+  pipeline.layers_per_stage = words.layers_per_stage;
+  pipeline.split = words.split;
+}
+
 void check_pipeline(const Strategy& strategy, const LaunchFacts& facts, Obstacles& obstacles) {
   const PipelineConfig& pipeline = strategy.pipeline;
   if (pipeline.ranks == 1) return;
@@ -28,18 +53,23 @@ void check_pipeline(const Strategy& strategy, const LaunchFacts& facts, Obstacle
                   "schedule=1f1b");
   }
   const std::int64_t stages = pipeline.ranks * pipeline.virtual_stages;
-  const bool is_even = pipeline.layers_per_stage.empty() && pipeline.split == LayerSplit::even;
-  if (!is_even || facts.model.layers % stages != 0) {
+  if (!equal_cut(facts.model, pipeline)) {
     obstacles.add(
         std::to_string(facts.model.layers) + " layers over " + std::to_string(stages) + " stages",
         "without a --pipeline-model-parallel-layout of your own Megatron-LM cuts them "
-        "into equal parts only",
+        "into equal parts only, embedding and loss counted as a layer or not",
         "pipeline=1");
   }
   if (strategy.zero.stage >= 2) {
     obstacles.add("zero-" + std::to_string(strategy.zero.stage) + " under a pipeline",
                   "Megatron-FSDP does not reduce gradients of every micro-batch there", "zero=1");
   }
+}
+
+void check_tensor_overlap(const TensorConfig& tensor, Obstacles& obstacles) {
+  if (!tensor.overlap || tensor.sequence_parallel) return;
+  obstacles.add("tensor_overlap without sequence parallelism",
+                "Megatron-LM's --tp-comm-overlap has both together", "sequence_parallel=true");
 }
 
 void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
@@ -50,6 +80,12 @@ void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
   }
   if (recompute.mode == RecomputeMode::automatic) {
     obstacles.add("recompute auto", "how many blocks is decided when zerolab runs",
+                  "recompute=full");
+  }
+  if (!recompute.stage_blocks.empty()) {
+    obstacles.add("recompute " + recompute_text(recompute),
+                  "--recompute-num-layers is one number for all stages; --software megatron-core "
+                  "plans with one",
                   "recompute=full");
   }
 }
@@ -76,14 +112,21 @@ void check_optimizer(const Strategy& strategy, Obstacles& obstacles) {
   }
 }
 
-void add_mesh(const Strategy& strategy, Lines& out) {
+void add_cut(const EqualCut& cut, Lines& out) {
+  if (cut.counts_embedding) out.emplace_back("--account-for-embedding-in-pipeline-split");
+  if (cut.counts_loss) out.emplace_back("--account-for-loss-in-pipeline-split");
+}
+
+void add_mesh(const Strategy& strategy, const ModelConfig& model, Lines& out) {
   out.push_back(argument("--tensor-model-parallel-size", strategy.tensor.ranks));
   if (strategy.tensor.sequence_parallel) out.emplace_back("--sequence-parallel");
+  if (strategy.tensor.overlap) out.emplace_back("--tp-comm-overlap");
   out.push_back(argument("--pipeline-model-parallel-size", strategy.pipeline.ranks));
   if (strategy.pipeline.virtual_stages > 1) {
     out.push_back(
         argument("--num-virtual-stages-per-pipeline-rank", strategy.pipeline.virtual_stages));
   }
+  if (const auto cut = equal_cut(model, strategy.pipeline)) add_cut(*cut, out);
 }
 
 void add_zero(const ZeroConfig& zero, Lines& out) {
@@ -195,13 +238,14 @@ std::string script(const Strategy& strategy, const LaunchFacts& facts, const Lin
 LaunchFile write_megatron(const Strategy& strategy, const LaunchFacts& facts) {
   Obstacles obstacles("megatron");
   check_pipeline(strategy, facts, obstacles);
+  check_tensor_overlap(strategy.tensor, obstacles);
   check_recompute(strategy.recompute, obstacles);
   check_megatron_offload(strategy, obstacles);
   check_optimizer(strategy, obstacles);
   obstacles.throw_if_any();
   LaunchFile file;
   Lines lines;
-  add_mesh(strategy, lines);
+  add_mesh(strategy, facts.model, lines);
   lines.push_back(argument("--micro-batch-size", strategy.micro_batch));
   lines.push_back(argument("--global-batch-size", facts.global_batch(strategy)));
   add_zero(strategy.zero, lines);
@@ -210,9 +254,11 @@ LaunchFile write_megatron(const Strategy& strategy, const LaunchFacts& facts) {
   add_optimizer(strategy, lines);
   const Lines of_model = megatron_model_arguments(facts, file.notes);
   lines.insert(lines.end(), of_model.begin(), of_model.end());
-  const ImportedStrategy back = import_megatron(script(strategy, facts, lines, ""), "-o megatron",
-                                                {.ranks = facts.ranks, .model = &facts.model});
-  const Json own = own_keys(strategy, back.strategy, facts.data_ranks(strategy), obstacles);
+  Strategy back = import_megatron(script(strategy, facts, lines, ""), "-o megatron",
+                                  {.ranks = facts.ranks, .model = &facts.model})
+                      .strategy;
+  take_words_of_cut(strategy.pipeline, facts.model, back.pipeline);
+  const Json own = own_keys(strategy, back, facts.data_ranks(strategy), obstacles);
   obstacles.throw_if_any();
   file.text = script(strategy, facts, lines, own_comment(own));
   return file;

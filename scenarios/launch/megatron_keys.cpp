@@ -7,8 +7,10 @@ using Fate = ForeignGroup::Fate;
 
 constexpr ForeignGroup kMegatronGroups[] = {
     {Fate::applied,
-     "--tensor-model-parallel-size --sequence-parallel --pipeline-model-parallel-size "
+     "--tensor-model-parallel-size --sequence-parallel --tp-comm-overlap "
+     "--pipeline-model-parallel-size "
      "--num-virtual-stages-per-pipeline-rank --num-layers-per-virtual-pipeline-stage "
+     "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
      "--micro-batch-size --global-batch-size --use-distributed-optimizer --use-megatron-fsdp "
      "--data-parallel-sharding-strategy --use-torch-fsdp2 "
      "--torch-fsdp2-no-reshard-after-forward --num-distributed-optimizer-instances "
@@ -54,7 +56,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "--no-gradient-accumulation-fusion --disable-jit-fuser --cross-entropy-loss-fusion "
      "--cross-entropy-fusion-impl --high-priority-stream-groups "
      "--no-async-tensor-model-parallel-allreduce "
-     "--disable-async-tensor-model-parallel-allreduce --tp-comm-overlap --tp-comm-overlap-cfg "
+     "--disable-async-tensor-model-parallel-allreduce --tp-comm-overlap-cfg "
      "--tp-comm-bootstrap-backend --no-overlap-p2p-communication "
      "--overlap-p2p-communication-warmup-flush --no-scatter-gather-tensors-in-pipeline "
      "--no-align-grad-reduce --no-align-param-gather --ddp-pad-buckets-for-high-nccl-busbw "
@@ -116,8 +118,7 @@ constexpr ForeignGroup kMegatronGroups[] = {
      "parallelism over the sequence or the experts"},
     {Fate::not_implemented,
      "--pipeline-model-parallel-layout --decoder-first-pipeline-num-layers "
-     "--decoder-last-pipeline-num-layers --account-for-embedding-in-pipeline-split "
-     "--account-for-loss-in-pipeline-split",
+     "--decoder-last-pipeline-num-layers",
      "stages of unequal layers; write x-zerolab.parallel.layers_per_stage into a strategy"},
     {Fate::not_implemented, "--fp8-format --fp4-format --fp8-param-gather --fp4-param-gather",
      "eight and four bit numbers"},

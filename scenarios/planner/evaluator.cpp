@@ -8,6 +8,7 @@
 
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/shortage.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
@@ -36,7 +37,7 @@ std::string key_of(const Scenario& scenario, const ImportedStrategy& strategy,
                    const DeviceProperties& device) {
   Scenario one = with_one_strategy(scenario, strategy);
   forget_unseen(one);
-  one.name = std::to_string(strategy.strategy.recompute.blocks);  // "auto" in the JSON
+  one.name = decided_recompute_text(strategy.strategy.recompute);  // "auto" in the JSON
   one.cluster = std::to_string(device.workspace) + " " + std::to_string(device.host_memory) +
                 (device.memory_is_host ? " shared" : "");
   one.cluster_json.clear();

@@ -11,6 +11,7 @@ namespace zl {
 
 struct JudgedPlan {
   PlanCandidate candidate;
+  std::vector<std::int64_t> blocks;  // of each stage, of automatic recomputation
   sim::ClosedForm form;
 };
 

@@ -1,5 +1,6 @@
 #include "scenarios/planner/plan.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,9 +85,16 @@ std::optional<Plan> likely_best(PlanRequest request, const PlanHooks& hooks,
 }  // namespace
 
 Plans find_plans(const PlanRequest& request, const PlanHooks& hooks) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   const sim::PlanSpace space = plan_space(request);
   std::optional<Plan> likely = likely_best(request, hooks, space);
+  const double first_seconds = likely ? elapsed() : 0;
   Plans plans = PlanSearch(request, hooks, space).find(std::move(likely));
+  plans.first_seconds = first_seconds;
+  plans.seconds = elapsed();
   if (!plans.shortage.empty()) plans.shortage += changes_that_fit(request);
   return plans;
 }

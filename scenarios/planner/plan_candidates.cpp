@@ -106,11 +106,11 @@ void PlanBounder::prepare_works(const std::vector<PlanCandidate>& candidates) {
     keys.push_back(plain_key(space_, point, recompute));
   };
   for (const PlanCandidate& each : candidates) {
-    if (!is_automatic(each.point)) {
+    if (!space_.mixes(each.point)) {
       need(each.point, each.point.recompute);
       continue;
     }
-    for (const std::uint16_t part : profiles_.parts_of_automatic()) need(each.point, part);
+    for (const std::uint16_t part : profiles_.parts_of_mix()) need(each.point, part);
   }
   profiles_.prepare(keys);
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -129,34 +129,47 @@ void PlanBounder::bound(std::vector<PlanCandidate>& candidates, std::int64_t bud
   });
 }
 
-// Automatic recomputation takes no fewer blocks than the bound of the memory says.
+// Recomputation of some blocks: no fewer than the bound of the memory says.
+void PlanBounder::count_blocks(PlanCandidate& each, std::int64_t budget) const {
+  const RecomputeConfig& config = space_.recompute[each.point.recompute];
+  if (config.mode == RecomputeMode::first_blocks) {
+    each.blocks = config.blocks_of(0);
+    return;
+  }
+  const std::int64_t layers = fewest_layers(each.point);
+  // Of a pipeline's first stage perhaps none, or all.
+  const bool of_ranks = has_own_blocks(each.point);
+  std::int64_t low = of_ranks ? 0 : 1, high = of_ranks ? layers : layers - 1;
+  while (low < high && budget > 0) {
+    each.blocks = (low + high) / 2;
+    if (bounds_.of(each.point, each.division, works_of(each, layers)).memory <= budget) {
+      high = each.blocks;
+    } else {
+      low = each.blocks + 1;
+    }
+  }
+  each.blocks = low;
+}
+
 void PlanBounder::bound_one(PlanCandidate& each, std::int64_t budget) const {
   const std::int64_t layers = fewest_layers(each.point);
   const auto least = [&](std::int64_t among) {
-    return bounds_.of(each.point, each.division, work_of(each, among));
+    return bounds_.of(each.point, each.division, works_of(each, among));
   };
-  if (is_automatic(each.point)) {
-    std::int64_t low = 1, high = layers - 1;
-    while (low < high && budget > 0) {
-      each.blocks = (low + high) / 2;
-      if (least(layers).memory <= budget) {
-        high = each.blocks;
-      } else {
-        low = each.blocks + 1;
-      }
-    }
-    each.blocks = low;
-  }
+  if (space_.mixes(each.point)) count_blocks(each, budget);
   each.least.memory = least(layers).memory;
   each.least.time = least(layers + 1).time;
 }
 
-std::int64_t PlanBounder::time_of(const PlanCandidate& each) const {
+std::int64_t PlanBounder::time_of(const PlanCandidate& each, std::int64_t budget) const {
   const auto [form, left_out] = profiles_.form_of(each.point, each.division);
   if (form == nullptr) return each.least.time;
-  const sim::LayerWork work = work_of(each, fewest_layers(each.point) + 1);
+  sim::StageWorks works = works_of(each, fewest_layers(each.point) + 1);
+  if (budget > 0 && !each.by_software && decides_by_rank(each.point)) {
+    works.each = works_of_stages(each, *form, budget);
+  }
   return std::max(each.least.time,
-                  bounds_.time_by(*form, each.point, each.division, work, left_out));
+                  bounds_.time_by(*form, each.point, each.division, works, left_out));
 }
 
 // Of a stage; the first ones may have one more.
@@ -164,19 +177,52 @@ std::int64_t PlanBounder::fewest_layers(const sim::PlanPoint& point) const {
   return layers_ / (space_.pipeline[point.pipeline] * space_.chunks[point.chunks]);
 }
 
-// Of automatic recomputation with its blocks among so many layers.
-sim::LayerWork PlanBounder::work_of(const PlanCandidate& each, std::int64_t layers) const {
+// Whether each rank of a pipeline recomputes as few blocks as fit.
+bool PlanBounder::decides_by_rank(const sim::PlanPoint& point) const {
+  return has_own_blocks(point) &&
+         space_.recompute[point.recompute].mode == RecomputeMode::automatic;
+}
+
+// Of automatic recomputation, by what the ranks hold at least.
+std::vector<sim::LayerWork> PlanBounder::works_of_stages(const PlanCandidate& each,
+                                                         const sim::PipelineForm& form,
+                                                         std::int64_t budget) const {
+  const auto [plain, full] = profiles_.parts_of_mix();
+  const sim::LayerWork &kept = works_[number_of(each.point, plain)],
+                       &again = works_[number_of(each.point, full)];
+  const std::vector<std::int64_t> blocks =
+      bounds_.fewest_blocks(form, each.point, each.division, kept, again, budget);
+  const std::vector<std::int64_t> layers = even_split(layers_, static_cast<int>(blocks.size()));
+  std::vector<sim::LayerWork> works;
+  for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
+    const double share = static_cast<double>(blocks[stage]) / static_cast<double>(layers[stage]);
+    works.push_back(sim::mixed_work(kept, again, share));
+  }
+  return works;
+}
+
+// Whether stages may recompute other numbers of blocks than the first.
+bool PlanBounder::has_own_blocks(const sim::PlanPoint& point) const {
+  const RecomputeConfig& config = space_.recompute[point.recompute];
+  if (space_.pipeline[point.pipeline] == 1) return false;
+  return config.mode == RecomputeMode::automatic ? space_.recomputes_by_stage
+                                                 : !config.stage_blocks.empty();
+}
+
+// Of recomputation of some blocks with those of the first stage among so many layers.
+sim::StageWorks PlanBounder::works_of(const PlanCandidate& each, std::int64_t layers) const {
   const auto of = [&](std::uint16_t recompute) -> const sim::LayerWork& {
     return works_[number_of(each.point, recompute)];
   };
-  if (!is_automatic(each.point)) return of(each.point.recompute);
-  const auto [kept, again] = profiles_.parts_of_automatic();
-  return sim::mixed_work(of(kept), of(again),
-                         static_cast<double>(each.blocks) / static_cast<double>(layers));
-}
-
-bool PlanBounder::is_automatic(const sim::PlanPoint& point) const {
-  return space_.recompute[point.recompute].mode == RecomputeMode::automatic;
+  if (!space_.mixes(each.point)) return sim::StageWorks(of(each.point.recompute));
+  const auto [kept, again] = profiles_.parts_of_mix();
+  const double share =
+      std::min(1.0, static_cast<double>(each.blocks) / static_cast<double>(layers));
+  sim::StageWorks works(sim::mixed_work(of(kept), of(again), share));
+  if (!has_own_blocks(each.point)) return works;
+  works.others = of(kept);
+  works.least = sim::mixed_work(of(kept), of(again), 1);
+  return works;
 }
 
 std::size_t PlanBounder::number_of(const sim::PlanPoint& point, std::uint16_t recompute) const {
@@ -214,18 +260,20 @@ PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace&
   return found;
 }
 
-std::vector<PlanCandidate> fitting(std::span<const PlanCandidate> some, const PlanMemory& memory) {
-  std::vector<std::optional<PlanCandidate>> judged(some.begin(), some.end());
+std::vector<FittingCandidate> fitting(std::span<const PlanCandidate> some,
+                                      const PlanMemory& memory) {
+  std::vector<std::optional<FittingCandidate>> judged;
+  for (const PlanCandidate& each : some) judged.emplace_back(FittingCandidate{each});
   on_all_cores(some.size(), [&](std::size_t i) {
     if (!some[i].by_software) return;
-    const auto held = memory.fitting(some[i].point);
+    auto held = memory.fitting(some[i].point);
     if (!held) return judged[i].reset();
-    judged[i]->blocks = held->blocks;
-    judged[i]->least.memory = held->in_use;
+    judged[i]->blocks = std::move(held->blocks);
+    judged[i]->candidate.least.memory = held->in_use;
   });
-  std::vector<PlanCandidate> all;
-  for (const std::optional<PlanCandidate>& each : judged) {
-    if (each) all.push_back(*each);
+  std::vector<FittingCandidate> all;
+  for (std::optional<FittingCandidate>& each : judged) {
+    if (each) all.push_back(std::move(*each));
   }
   return all;
 }

@@ -17,7 +17,7 @@ struct PlanCandidate {
   sim::PlanPoint point;
   sim::PlanSpace::Division division;
   sim::PlanBound least;      // no closed form is below
-  std::int64_t blocks = 0;   // of each stage, of automatic recomputation: at least
+  std::int64_t blocks = 0;   // of the first stage, of automatic recomputation: at least
   bool by_software = false;  // its memory is known of the software itself (PlanMemory)
 };
 
@@ -45,14 +45,19 @@ class PlanBounder {
   // Makes the profiles that the candidates need, and fills in their bounds. budget: bytes of a
   // device; 0: none.
   void bound(std::vector<PlanCandidate>& candidates, std::int64_t budget = 0);
-  // Sharper than a candidate's time; its pipeline's form is prepared.
-  std::int64_t time_of(const PlanCandidate& each) const;
+  // Sharper than a candidate's time; its pipeline's form is prepared. budget: as bound().
+  std::int64_t time_of(const PlanCandidate& each, std::int64_t budget = 0) const;
 
  private:
   std::size_t number_of(const sim::PlanPoint& point, std::uint16_t recompute) const;
-  bool is_automatic(const sim::PlanPoint& point) const;
   void prepare_works(const std::vector<PlanCandidate>& candidates);
-  sim::LayerWork work_of(const PlanCandidate& each, std::int64_t layers) const;
+  sim::StageWorks works_of(const PlanCandidate& each, std::int64_t layers) const;
+  bool has_own_blocks(const sim::PlanPoint& point) const;
+  bool decides_by_rank(const sim::PlanPoint& point) const;
+  std::vector<sim::LayerWork> works_of_stages(const PlanCandidate& each,
+                                              const sim::PipelineForm& form,
+                                              std::int64_t budget) const;
+  void count_blocks(PlanCandidate& each, std::int64_t budget) const;
   std::int64_t fewest_layers(const sim::PlanPoint& point) const;
   void bound_one(PlanCandidate& each, std::int64_t budget) const;
 
@@ -73,8 +78,15 @@ struct PlanCandidates {
 PlanCandidates plan_candidates(const PlanRequest& request, const sim::PlanSpace& space,
                                std::int64_t budget, const PlanMemory& memory, PlanBounder& bounder);
 
+// A candidate whose blocks are decided, where the software's bytes decide.
+struct FittingCandidate {
+  PlanCandidate candidate;
+  std::vector<std::int64_t> blocks = {};  // of each stage, of automatic recomputation
+};
+
 // Those of which it is not known what the software would hold, and of the others those that fit,
 // with their bytes and automatic blocks.
-std::vector<PlanCandidate> fitting(std::span<const PlanCandidate> some, const PlanMemory& memory);
+std::vector<FittingCandidate> fitting(std::span<const PlanCandidate> some,
+                                      const PlanMemory& memory);
 
 }  // namespace zl

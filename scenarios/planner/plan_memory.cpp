@@ -62,24 +62,30 @@ bool PlanMemory::could_fit(std::int64_t least) const {
 std::optional<PlanMemory::Held> PlanMemory::fitting(const sim::PlanPoint& point) const {
   const bool is_automatic = space_.recompute[point.recompute].mode == RecomputeMode::automatic;
   if (!is_automatic) {
-    const HeldBySoftware all = held(point, 0);
-    return fits(all) ? std::optional(Held{0, all.in_use}) : std::nullopt;
+    const HeldBySoftware all = held(point, {});
+    return fits(all) ? std::optional(Held{{}, all.in_use}) : std::nullopt;
   }
   const std::int64_t stages = space_.pipeline[point.pipeline] * space_.chunks[point.chunks];
+  const auto of_each = [&](std::int64_t blocks) { return std::vector(stages, blocks); };
   std::int64_t low = 1, high = scenario_.model.layers / stages - 1;
-  if (high < low || fits(held(point, 0)) || !fits(held(point, high))) return std::nullopt;
+  if (const HeldBySoftware none = held(point, of_each(0)); fits(none)) {
+    return space_.has(RecomputeMode::none) ? std::nullopt
+                                           : std::optional(Held{of_each(0), none.in_use});
+  }
+  if (high < low || !fits(held(point, of_each(high)))) return std::nullopt;
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;
-    if (fits(held(point, middle))) {
+    if (fits(held(point, of_each(middle)))) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  return Held{low, held(point, low).in_use};
+  return Held{of_each(low), held(point, of_each(low)).in_use};
 }
 
-HeldBySoftware PlanMemory::held(const sim::PlanPoint& point, std::int64_t blocks) const {
+HeldBySoftware PlanMemory::held(const sim::PlanPoint& point,
+                                const std::vector<std::int64_t>& blocks) const {
   const auto bytes = bytes_under(*software_, scenario_, space_.strategy(point, blocks)).bytes;
   return bytes ? bytes->of_device() : HeldBySoftware();
 }

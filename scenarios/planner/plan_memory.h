@@ -27,7 +27,8 @@ class PlanMemory {
   bool could_fit(std::int64_t least) const;
 
   struct Held {
-    std::int64_t blocks = 0;  // of each stage, of automatic recomputation: the fewest that fit
+    // Of each stage, of automatic recomputation: the fewest that fit, all stages the same number.
+    std::vector<std::int64_t> blocks = {};
     std::int64_t in_use = 0;
   };
   // Nothing where it does not fit, or where all or none of its automatic blocks are recomputed,
@@ -35,7 +36,7 @@ class PlanMemory {
   std::optional<Held> fitting(const sim::PlanPoint& point) const;
 
  private:
-  HeldBySoftware held(const sim::PlanPoint& point, std::int64_t blocks) const;
+  HeldBySoftware held(const sim::PlanPoint& point, const std::vector<std::int64_t>& blocks) const;
   bool fits(const HeldBySoftware& held) const { return held.within(budget_) != Fits::no; }
 
   const Scenario& scenario_;

@@ -50,7 +50,7 @@ sim::ClusterSpec with_node_of(sim::ClusterSpec cluster, std::int64_t ranks) {
   return cluster;
 }
 
-constexpr RecomputeConfig kPlainBlocks{}, kAgainBlocks{.mode = RecomputeMode::full};
+const RecomputeConfig kPlainBlocks{}, kAgainBlocks{.mode = RecomputeMode::full};
 
 }  // namespace
 
@@ -70,17 +70,13 @@ std::uint16_t PlanProfiles::number_of(const RecomputeConfig& recompute) const {
   return static_cast<std::uint16_t>(found - recomputations_.begin());
 }
 
-std::array<std::uint16_t, 2> PlanProfiles::parts_of_automatic() const {
+std::array<std::uint16_t, 2> PlanProfiles::parts_of_mix() const {
   return {number_of(kPlainBlocks), number_of(kAgainBlocks)};
 }
 
 std::int64_t PlanProfiles::group_of(std::uint16_t recompute) const {
   const RecomputeConfig& config = recomputations_[recompute];
   return config.mode == RecomputeMode::every_k ? config.every : 1;
-}
-
-bool PlanProfiles::is_automatic(const sim::PlanPoint& point) const {
-  return space_.recompute[point.recompute].mode == RecomputeMode::automatic;
 }
 
 ProfileKey PlanProfiles::key_of(const sim::PlanPoint& point,
@@ -149,11 +145,11 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
 void PlanProfiles::prepare(const std::vector<DividedPoint>& points) {
   std::vector<ProfileKey> keys;
   for (const auto& [point, division] : points) {
-    if (!is_automatic(point)) {
+    if (!space_.mixes(point)) {
       keys.push_back(key_of(point, division, point.recompute));
       continue;
     }
-    for (const std::uint16_t part : parts_of_automatic()) {
+    for (const std::uint16_t part : parts_of_mix()) {
       keys.push_back(key_of(point, division, part));
     }
   }
@@ -214,8 +210,9 @@ void PlanProfiles::prepare_forms(const std::vector<DividedPoint>& points) {
     const FormKey& key = missing[i];
     const PipelineConfig config{
         .ranks = key.pipeline, .virtual_stages = key.chunks, .schedule = key.schedule};
+    const std::int64_t stages = key.pipeline * key.chunks;
     std::vector<std::int64_t> layers =
-        even_split(scenario_.model.layers, static_cast<int>(key.pipeline * key.chunks));
+        split_layers(scenario_.model, static_cast<int>(stages), space_.split(stages));
     made[i] = std::make_unique<const Form>(
         Form{sim::PipelineForm(config, key.micro_batches), std::move(layers)});
   });
@@ -242,58 +239,6 @@ sim::PipelineLinks PlanProfiles::links_of(const sim::StageProfiles& profiles,
   }
   if (profiles.exchanged > 0) links.exchange = message(profiles.exchanged, 0, ranks - 1);
   return links;
-}
-
-std::optional<sim::ClosedForm> PlanProfiles::closed_form(const sim::PlanPoint& point,
-                                                         const sim::PlanSpace::Division& division,
-                                                         std::int64_t blocks) const {
-  const auto profile = [&](std::uint16_t recompute) {
-    return find(key_of(point, division, recompute));
-  };
-  const bool mixes = is_automatic(point);
-  const std::uint16_t recompute = mixes ? number_of(kPlainBlocks) : point.recompute;
-  const sim::StageProfiles* const profiles = profile(recompute);
-  const sim::StageProfiles* const again = blocks > 0 ? profile(number_of(kAgainBlocks)) : nullptr;
-  if (profiles == nullptr || (blocks > 0 && again == nullptr)) return std::nullopt;
-  const sim::MixedProfiles mixed{*profiles, again, blocks};
-  const std::int64_t pipeline = space_.pipeline[point.pipeline], group = group_of(recompute);
-  if (pipeline == 1) {
-    return sim::closed_form(mixed, scenario_.model.layers / group, division.micro_batches);
-  }
-  const auto form = forms_.find(form_key(point, division));
-  if (form == forms_.end()) return std::nullopt;
-  std::vector<std::int64_t> layers = form->second->layers;
-  for (std::int64_t& each : layers) each /= group;
-  sim::ClosedForm found =
-      sim::closed_form(mixed, form->second->form, layers, links_of(*profiles, pipeline),
-                       steady_count_of(point, division).left_out);
-  // The weights of one unit are brought ahead, and none stay: the catalogue's ZeRO-3.
-  const ZeroConfig& zero = space_.states[point.state].zero;
-  const bool is_plain =
-      zero.overlap_comm && zero.prefetch_bucket_size > 0 && zero.max_reuse_distance == 0;
-  found.is_exact = found.is_exact && (zero.stage < 3 || is_plain);
-  return found;
-}
-
-// More recomputed blocks never need more memory: the fewest that fit by bisection.
-std::optional<std::int64_t> PlanProfiles::fewest_blocks(const sim::PlanPoint& point,
-                                                        const sim::PlanSpace::Division& division,
-                                                        std::int64_t budget) const {
-  const auto fits = [&](std::int64_t blocks) {
-    return closed_form(point, division, blocks)->memory <= budget;
-  };
-  const std::int64_t stages = space_.pipeline[point.pipeline] * space_.chunks[point.chunks];
-  std::int64_t low = 1, high = scenario_.model.layers / stages;
-  if (fits(0) || !fits(high - 1)) return std::nullopt;
-  for (--high; low < high;) {
-    const std::int64_t middle = (low + high) / 2;
-    if (fits(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
 }
 
 PlanProfiles::FormOf PlanProfiles::form_of(const sim::PlanPoint& point,

@@ -44,20 +44,19 @@ class PlanProfiles {
   void prepare_forms(const std::vector<DividedPoint>& points);
   // Prepared ones only. Null: the configuration cannot be recorded.
   const sim::StageProfiles* find(const ProfileKey& key) const;
-  // Of a prepared point. blocks: of each stage, of automatic recomputation; fewer than its layers,
-  // 0: none.
+  // Of a prepared point. blocks: of each stage, of automatic recomputation; empty: none.
   std::optional<sim::ClosedForm> closed_form(const sim::PlanPoint& point,
                                              const sim::PlanSpace::Division& division,
-                                             std::int64_t blocks = 0) const;
-  // The fewest blocks of a stage whose recomputation makes a prepared point fit, of automatic
-  // recomputation. Nothing: none are needed, or all of a stage's would be.
-  std::optional<std::int64_t> fewest_blocks(const sim::PlanPoint& point,
-                                            const sim::PlanSpace::Division& division,
-                                            std::int64_t budget) const;
+                                             const std::vector<std::int64_t>& blocks = {}) const;
+  // The fewest blocks of each stage whose recomputation makes a prepared point fit, of automatic
+  // recomputation. Nothing: it cannot, or is another of the space's choices: none or all of them.
+  std::optional<std::vector<std::int64_t>> fewest_blocks(const sim::PlanPoint& point,
+                                                         const sim::PlanSpace::Division& division,
+                                                         std::int64_t budget) const;
   // Those of ProfileKey: the space's, and what automatic ones are made of.
   const std::vector<RecomputeConfig>& recomputations() const { return recomputations_; }
-  // Of which automatic recomputation is made: blocks as without any, and those recomputed.
-  std::array<std::uint16_t, 2> parts_of_automatic() const;
+  // Of which recomputation of first blocks is made: blocks as without any, and those recomputed.
+  std::array<std::uint16_t, 2> parts_of_mix() const;
   // Layers that are recomputed together.
   std::int64_t group_of(std::uint16_t recompute) const;
   // Prepared ones only; null: the point has no pipeline. left_out: as sim::PipelineCosts.
@@ -84,7 +83,11 @@ class PlanProfiles {
                                    const sim::PlanSpace::Division& division) const;
   FormKey form_key(const sim::PlanPoint& point, const sim::PlanSpace::Division& division) const;
   sim::PipelineLinks links_of(const sim::StageProfiles& profiles, std::int64_t pipeline) const;
-  bool is_automatic(const sim::PlanPoint& point) const;
+  std::int64_t stages_of(const sim::PlanPoint& point) const;
+  // blocks: as closed_form(). Nothing: not prepared.
+  std::optional<sim::MixedProfiles> mixed(const sim::PlanPoint& point,
+                                          const sim::PlanSpace::Division& division,
+                                          const std::vector<std::int64_t>& blocks) const;
   std::uint16_t number_of(const RecomputeConfig& recompute) const;
   static std::array<ProfileKey, 2> parts_of(ProfileKey key);
   sim::StageProfiles record(const ProfileKey& key) const;

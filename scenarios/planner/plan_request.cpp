@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/planner/software_limits.h"
 
 namespace zl {
 namespace {
@@ -54,6 +55,21 @@ void prefer(std::vector<T>& values, const Likely& likely) {
   std::vector<T> kept;
   std::ranges::copy_if(values, std::back_inserter(kept), likely);
   if (!kept.empty()) values = std::move(kept);
+}
+
+}  // namespace
+
+namespace {
+
+// Of stage 3 also the optimizer alone on the host.
+void add_offloads(std::vector<Strategy>& states) {
+  std::vector<Strategy> more;
+  for (const Strategy& state : states) {
+    if (state.offload.parameters == Tier::device) continue;
+    more.push_back(state);
+    more.back().offload.parameters = Tier::device;
+  }
+  states.insert(states.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -109,10 +125,12 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
   space.ranks = scenario.run.ranks;
   space.global_batch = request.global_batch;
   for (const ImportedStrategy& each : scenario.strategies) space.states.push_back(each.strategy);
+  add_offloads(space.states);
   const std::int64_t layers = scenario.model.layers;
   space.tensor = divisors(space.ranks, cluster.node_devices);
   if (space.tensor.size() > 1) space.sequence_parallel = {false, true};
   space.pipeline = divisors(space.ranks, layers);
+  if (counts_ends(scenario.run.software)) space.layers = layers;
   space.replicas = divisors(space.ranks, space.ranks);
   if (space.pipeline.size() > 1) {
     space.chunks = chunk_counts(layers);
@@ -122,6 +140,7 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
     }
   }
   space.recompute = recomputations();
+  space.recomputes_by_stage = recomputes_by_stage(scenario);
   // As few blocks as fit, which is no question where all memory is free.
   const bool has_budget = memory_budget(scenario, cluster) > 0;
   if (has_budget && request.goal != PlanGoal::memory) {

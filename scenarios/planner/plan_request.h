@@ -60,7 +60,8 @@ struct Plans {
   std::vector<Plan> frontier;  // of those recorded: none has more throughput with less memory
   PlanCounts counts;
   double seconds = 0;
-  std::string shortage;  // where nothing fits: what the smallest one needs, who holds it
+  double first_seconds = 0;  // until the first answer, that of likely_part(); 0: there was none
+  std::string shortage;      // where nothing fits: what the smallest one needs, who holds it
 };
 
 struct PlanHooks {

@@ -1,7 +1,6 @@
 #include "scenarios/planner/plan_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/threads/all_cores.h"
@@ -41,7 +40,6 @@ PlanSearch::PlanSearch(const PlanRequest& request, const PlanHooks& hooks, sim::
       memory_(scenario_, space_, budget_) {}
 
 Plans PlanSearch::find(std::optional<Plan> known) {
-  const auto start = std::chrono::steady_clock::now();
   plans_.counts.combinations = space_.size();
   candidates_ = plan_candidates(request_, space_, budget_, memory_, bounder_);
   plans_.counts.runnable = candidates_.runnable;
@@ -55,7 +53,6 @@ Plans PlanSearch::find(std::optional<Plan> known) {
     plans_.shortage = shortage();
   }
   plans_.counts.profiles = profiles_.count();
-  plans_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(plans_);
 }
 
@@ -64,9 +61,9 @@ void PlanSearch::report(std::int64_t done, std::size_t of, const char* what) con
 }
 
 std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate> asked) {
-  const std::vector<PlanCandidate> some = fitting(asked, memory_);
+  const std::vector<FittingCandidate> some = fitting(asked, memory_);
   std::vector<DividedPoint> points;
-  for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
+  for (const auto& [each, blocks] : some) points.emplace_back(each.point, each.division);
   profiles_.prepare(points);
   std::vector<std::optional<Judged>> judged(some.size());
   on_all_cores(some.size(), [&](std::size_t i) { judged[i] = judge_one(some[i]); });
@@ -78,13 +75,15 @@ std::vector<PlanSearch::Judged> PlanSearch::judge(std::span<const PlanCandidate>
 }
 
 // Nothing: with all or none of the blocks recomputed it is another candidate.
-std::optional<PlanSearch::Judged> PlanSearch::judge_one(PlanCandidate each) const {
+std::optional<PlanSearch::Judged> PlanSearch::judge_one(FittingCandidate fitting) const {
+  const PlanCandidate& each = fitting.candidate;
   if (is_automatic(each) && !each.by_software) {
-    const auto blocks = profiles_.fewest_blocks(each.point, each.division, budget_);
+    auto blocks = profiles_.fewest_blocks(each.point, each.division, budget_);
     if (!blocks) return std::nullopt;
-    each.blocks = *blocks;
+    fitting.blocks = std::move(*blocks);
   }
-  Judged judged{each, *profiles_.closed_form(each.point, each.division, each.blocks)};
+  Judged judged{each, fitting.blocks,
+                *profiles_.closed_form(each.point, each.division, fitting.blocks)};
   if (each.by_software) judged.form.memory = each.least.memory;
   return judged;
 }
@@ -125,7 +124,7 @@ std::vector<PlanCandidate> PlanSearch::still_good(const std::vector<PlanCandidat
   for (const PlanCandidate& each : some) points.emplace_back(each.point, each.division);
   profiles_.prepare_forms(points);
   std::vector<std::int64_t> times(some.size());
-  on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i]); });
+  on_all_cores(some.size(), [&](std::size_t i) { times[i] = bounder_.time_of(some[i], budget_); });
   std::vector<PlanCandidate> good;
   for (std::size_t i = 0; i < some.size(); ++i) {
     if (static_cast<double>(times[i]) * (1 - kBoundError) <= static_cast<double>(worst_kept())) {
@@ -231,9 +230,10 @@ void PlanSearch::show_so_far() const {
   hooks_.found(so_far);
 }
 
-ImportedStrategy PlanSearch::named(const PlanCandidate& each) const {
+ImportedStrategy PlanSearch::named(const PlanCandidate& each,
+                                   const std::vector<std::int64_t>& blocks) const {
   ImportedStrategy imported = scenario_.strategies[each.point.state];
-  imported.strategy = space_.strategy(each.point, each.blocks);
+  imported.strategy = space_.strategy(each.point, blocks);
   imported.strategy.name = plan_name(imported.strategy);
   imported.ranks = space_.ranks;
   return imported;
@@ -245,14 +245,15 @@ std::optional<Plan> PlanSearch::record(const Judged& judged) const {
   if (plan || !is_automatic(judged.candidate)) return plan;
   Judged more = judged;
   for (int i = 0; i < kMoreBlocks && !plan; ++i) {
-    ++more.candidate.blocks;
+    add_blocks(scenario_, cluster_, space_.recomputes_by_stage,
+               space_.strategy(more.candidate.point, more.blocks), more.blocks);
     plan = record_one(more);
   }
   return plan;
 }
 
 std::optional<Plan> PlanSearch::record_one(const Judged& judged) const {
-  auto plan = recorded_plan(scenario_, cluster_, budget_, named(judged.candidate));
+  auto plan = recorded_plan(scenario_, cluster_, budget_, named(judged.candidate, judged.blocks));
   if (plan) plan->closed_form = judged.form;
   return plan;
 }
@@ -268,8 +269,9 @@ std::string PlanSearch::shortage() {
   const std::vector<Judged> judged = judge(least);
   const auto smallest =
       std::ranges::min_element(judged, {}, [](const Judged& each) { return each.form.memory; });
-  const PlanCandidate& one = smallest == judged.end() ? least.front() : smallest->candidate;
-  const ImportedStrategy strategy = named(one);
+  const ImportedStrategy strategy = smallest == judged.end()
+                                        ? named(least.front(), {})
+                                        : named(smallest->candidate, smallest->blocks);
   return plan_shortage(scenario_, cluster_, strategy);
 }
 

@@ -33,7 +33,7 @@ class PlanSearch {
   double foreseen_value(const Judged& each) const;
 
   std::vector<Judged> judge(std::span<const PlanCandidate> some);
-  std::optional<Judged> judge_one(PlanCandidate each) const;
+  std::optional<Judged> judge_one(FittingCandidate each) const;
   bool is_automatic(const PlanCandidate& each) const;
   std::uint64_t number_of_twin(const sim::PlanPoint& point) const;
   bool has_better_twin(const sim::PlanPoint& point) const;
@@ -41,7 +41,7 @@ class PlanSearch {
   std::vector<PlanCandidate> still_good(const std::vector<PlanCandidate>& some);
   void keep(const Judged& judged);
   void judge_all();
-  ImportedStrategy named(const PlanCandidate& each) const;
+  ImportedStrategy named(const PlanCandidate& each, const std::vector<std::int64_t>& blocks) const;
   std::optional<Plan> record(const Judged& judged) const;
   std::optional<Plan> record_one(const Judged& judged) const;
   void record_best();

@@ -178,11 +178,15 @@ std::string plan_line(const Plan& plan) {
 
 std::string counts_line(const Plans& plans) {
   const PlanCounts& counts = plans.counts;
+  const std::string first =
+      plans.first_seconds > 0
+          ? fmt::format("a first answer after {:.2f} s, all after ", plans.first_seconds)
+          : "";
   return fmt::format(
       "{} combinations, {} that can run, {} too large by a bound, {} judged, {} of them fit; {} "
-      "profiles, {} recorded in full; {:.1f} s",
+      "profiles, {} recorded in full; {}{:.1f} s",
       counts.combinations, counts.runnable, counts.too_large, counts.judged, counts.fitting,
-      counts.profiles, counts.recorded, plans.seconds);
+      counts.profiles, counts.recorded, first, plans.seconds);
 }
 
 }  // namespace zl

@@ -39,6 +39,7 @@ Strategy with_state(Strategy own, const Strategy& state) {
   own.tensor = {};
   own.pipeline = {};
   own.zero.replicas = 1;
+  own.recompute = {};
   return own;
 }
 
@@ -79,6 +80,19 @@ void vary(const sim::PlanPoint& from, std::vector<sim::PlanPoint>& into,
   into.insert(into.end(), all.begin(), all.end());
 }
 
+// Numbers of blocks are of the stages that there were.
+void leave_blocks_open(const sim::PlanSpace& space, const sim::PlanPoint& from,
+                       sim::PlanPoint& to) {
+  const auto stages = [&space](const sim::PlanPoint& point) {
+    return space.pipeline[point.pipeline] * space.chunks[point.chunks];
+  };
+  if (space.recompute[to.recompute].stage_blocks.empty() || stages(from) == stages(to)) return;
+  const auto open = std::ranges::find(space.recompute, RecomputeMode::automatic,
+                                      [](const RecomputeConfig& each) { return each.mode; });
+  if (open == space.recompute.end()) return;
+  to.recompute = static_cast<std::uint16_t>(open - space.recompute.begin());
+}
+
 std::vector<sim::PlanPoint> single_changes(const sim::PlanSpace& space,
                                            const sim::PlanPoint& from) {
   using Point = sim::PlanPoint;
@@ -96,6 +110,7 @@ std::vector<sim::PlanPoint> single_changes(const sim::PlanSpace& space,
   }
   vary(from, all, of(&Point::chunks, space.chunks.size()),
        of(&Point::schedule, space.schedules.size()));
+  for (Point& each : all) leave_blocks_open(space, from, each);
   vary(from, all, of(&Point::replicas, space.replicas.size()));
   vary(from, all, of(&Point::state, space.states.size()));
   vary(from, all, of(&Point::recompute, space.recompute.size()));
@@ -154,7 +169,7 @@ class PlanWalk {
   };
   struct Change {
     sim::PlanPoint point;
-    std::int64_t blocks = 0;
+    std::vector<std::int64_t> blocks = {};  // of each stage, of automatic recomputation
     sim::ClosedForm form;
   };
 

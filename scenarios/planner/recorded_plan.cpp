@@ -1,6 +1,8 @@
 #include "scenarios/planner/recorded_plan.h"
 
-#include "core/pipeline/pipeline_config.h"
+#include <algorithm>
+
+#include "core/pipeline/stage_blocks.h"
 #include "core/train/rank_program.h"
 #include "scenarios/run/judge.h"
 #include "scenarios/run/replay.h"
@@ -22,12 +24,7 @@ Plan priced_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std:
                  const ImportedStrategy& strategy, const Recording& recording,
                  const HeldBySoftware& held) {
   Plan plan{.strategy = strategy};
-  for (const UnitRange& units : split_units(scenario.model, strategy.strategy.pipeline)) {
-    plan.layers.push_back(units.end - units.begin);
-  }
-  // The embedding and the head are units as well.
-  --plan.layers.front();
-  --plan.layers.back();
+  plan.layers = layers_of_stages(scenario.model, strategy.strategy.pipeline);
   plan.result = price_run(scenario, recording, cluster);
   plan.result.software_held = held;
   write_origin(scenario, plan.strategy, "sim", plan.result);
@@ -54,6 +51,23 @@ Plan unlimited_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, s
   const Recording recording = record_run(scenario, strategy.strategy, device, options);
   return priced_plan(scenario, cluster, budget, strategy, recording,
                      held_by_software(scenario, strategy.strategy));
+}
+
+void add_blocks(const Scenario& scenario, const sim::ClusterSpec& cluster, bool by_stage,
+                const Strategy& refused, std::vector<std::int64_t>& blocks) {
+  const PipelineConfig& pipeline = refused.pipeline;
+  const std::vector<std::int64_t> layers = layers_of_stages(scenario.model, pipeline);
+  if (!by_stage || pipeline.ranks == 1) {
+    std::ranges::transform(blocks, layers, blocks.begin(), [](std::int64_t count, std::int64_t of) {
+      return std::min(count + 1, of);
+    });
+    return;
+  }
+  const std::vector<bool> within =
+      ranks_within(scenario, refused, simulated_device(scenario, cluster), two_steps(scenario));
+  for (int rank = 0; rank < static_cast<int>(within.size()); ++rank) {
+    if (!within[rank]) add_block(pipeline, layers, rank, blocks);
+  }
 }
 
 }  // namespace zl

@@ -18,4 +18,9 @@ std::optional<Plan> recorded_plan(const Scenario& scenario, const sim::ClusterSp
 Plan unlimited_plan(const Scenario& scenario, const sim::ClusterSpec& cluster, std::int64_t budget,
                     const ImportedStrategy& strategy);
 
+// Of a plan that does not fit, one block more recomputed on each rank that is too full.
+// by_stage: else of every stage.
+void add_blocks(const Scenario& scenario, const sim::ClusterSpec& cluster, bool by_stage,
+                const Strategy& refused, std::vector<std::int64_t>& blocks);
+
 }  // namespace zl

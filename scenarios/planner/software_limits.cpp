@@ -45,6 +45,12 @@ std::optional<Abilities> abilities_of(const std::string& software) {
 
 }  // namespace
 
+// torchtitan does where it is told so; its stages are cut as without it.
+bool counts_ends(const std::string& software) {
+  const std::optional<Abilities> abilities = abilities_of(software);
+  return !abilities || abilities->pipelines == Abilities::Pipelines::megatron;
+}
+
 SoftwareLimits::SoftwareLimits(const std::string& software, const ModelConfig& model,
                                const sim::PlanSpace& space)
     : model_(model), space_(space), abilities_(abilities_of(software)) {}
@@ -92,7 +98,7 @@ bool SoftwareLimits::has_pipeline(const sim::PlanPoint& point) const {
     case Abilities::Pipelines::none:
       return false;
     case Abilities::Pipelines::megatron:
-      if (model_.layers % all != 0) return false;
+      if (model_.layers % all != 0 && !is_even_by_units(model_.layers, all)) return false;
       return chunks == 1 ? kind == PipelineKind::one_f_one_b : kind == PipelineKind::interleaved;
     case Abilities::Pipelines::torchtitan: {
       const std::int64_t each = (model_.layers + all - 1) / all;

@@ -11,6 +11,9 @@
 
 namespace zl {
 
+// Whether its pipelines may count embedding and head as a layer each. Of an empty name: yes.
+bool counts_ends(const std::string& software);
+
 class SoftwareLimits {
  public:
   // software: a profile's name or file; empty, or one that does not say what it can do: no limits.

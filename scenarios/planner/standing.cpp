@@ -53,7 +53,10 @@ class Bounded {
     const std::int64_t budget = memory_budget(request.scenario, cluster_);
     const PlanMemory memory(request.scenario, space_, budget);
     PlanCandidates candidates = plan_candidates(request, space_, budget, memory, bounder_);
-    const std::vector<PlanCandidate> some = fitting(spread(std::move(candidates.all)), memory);
+    std::vector<PlanCandidate> some;
+    for (const FittingCandidate& each : fitting(spread(std::move(candidates.all)), memory)) {
+      some.push_back(each.candidate);
+    }
     const std::vector<double> seconds = least_seconds(some, profiles_, bounder_);
     std::vector<BoundedPlan> plans;
     for (std::size_t i = 0; i < some.size(); ++i) {
@@ -79,7 +82,7 @@ class Bounded {
   PlanBounder bounder_;
 };
 
-sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks) {
+sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks, std::int64_t layers) {
   sim::PlanSpace space{.states = {strategy}};
   space.tensor = {strategy.tensor.ranks};
   space.sequence_parallel = {strategy.tensor.sequence_parallel};
@@ -90,6 +93,7 @@ sim::PlanSpace space_of(const Strategy& strategy, std::int64_t ranks) {
   space.recompute = {strategy.recompute};
   space.micro_batch = {strategy.micro_batch};
   space.ranks = ranks;
+  space.layers = layers;
   const std::int64_t data = ranks / (strategy.tensor.ranks * strategy.pipeline.ranks);
   space.global_batch = data * strategy.micro_batch * strategy.gradient_accumulation;
   return space;
@@ -169,7 +173,8 @@ Standing standing_of(const PlanField& field, const Scenario& scenario,
   out.fits = is_larger && !run.software_held.is_known() ? Fits::no : fits(run);
   out.of_best = run.step_time.median / field.best.result.step_time.median;
   const Strategy& own = strategy.strategy;
-  const double least = Bounded(scenario, space_of(own, scenario.run.ranks)).seconds();
+  const double least =
+      Bounded(scenario, space_of(own, scenario.run.ranks, scenario.model.layers)).seconds();
   out.share_faster =
       share_below(least, field.others, [](const BoundedPlan&) { return true; }).value_or(0);
   out.share_faster_alike = share_below(least, field.others, [&own](const BoundedPlan& each) {

@@ -64,12 +64,25 @@ ModelConfig small_model(const ModelConfig& model, const SmallMesh& mesh, std::in
   return small;
 }
 
+// A stage of a twin has one layer: it is recomputed where the plan's stage there recomputes any.
+void shorten_blocks(const PipelineConfig& pipeline, RecomputeConfig& recompute) {
+  const std::vector<std::int64_t> of_plan = std::move(recompute.stage_blocks);
+  recompute.stage_blocks.clear();
+  if (of_plan.empty()) return;
+  const std::size_t stages = pipeline.ranks * pipeline.virtual_stages;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    recompute.stage_blocks.push_back(of_plan[stage * of_plan.size() / stages] > 0 ? 1 : 0);
+  }
+  if (std::ranges::count(recompute.stage_blocks, 1) == 0) recompute = {};
+}
+
 Strategy small_strategy(const Strategy& plan, const SmallMesh& mesh) {
   Strategy small = plan;
   small.tensor.ranks = mesh.tensor;
   small.pipeline.ranks = mesh.pipeline;
   small.pipeline.layers_per_stage.clear();
   if (mesh.pipeline == 1) small.pipeline = {};
+  shorten_blocks(small.pipeline, small.recompute);
   small.zero.replicas = mesh.replicas;
   small.micro_batch = std::min(plan.micro_batch, kTwinMicroBatch);
   small.gradient_accumulation = std::min(plan.gradient_accumulation, 2 * mesh.pipeline);

@@ -10,10 +10,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What lists stages is of so many as there were.
+void forget_stages(Json& json) {
+  json["x-zerolab"]["parallel"].erase("layers_per_stage");
+  Json& own = json["x-zerolab"];
+  const std::string recompute = own.value("recompute", "none");
+  if (recompute.starts_with("blocks:") && recompute.find(',') != std::string::npos) {
+    own["recompute"] = "auto";
+  }
+}
+
 void set_mesh(Json& json, std::int64_t tensor, std::int64_t pipeline) {
   Json& parallel = json["x-zerolab"]["parallel"];
   if (parallel.is_null()) parallel = Json::object();
-  if (pipeline != parallel.value("pipeline", std::int64_t{1})) parallel.erase("layers_per_stage");
+  if (pipeline != parallel.value("pipeline", std::int64_t{1})) forget_stages(json);
   parallel["tensor"] = tensor;
   parallel["pipeline"] = pipeline;
   for (const char* key : {"sequence_parallel", "tensor_overlap"}) {
@@ -87,7 +97,7 @@ Change schedule_change(const Strategy& strategy, MeshSize size, const Scheduled&
     Json& parallel = json["x-zerolab"]["parallel"];
     parallel["schedule"] = name;
     parallel["virtual_stages"] = chunks;
-    parallel.erase("layers_per_stage");  // of so many parts as there were
+    forget_stages(json);
   };
   return change;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include "core/base/bytes.h"
@@ -18,6 +19,8 @@ constexpr double kAsFast = 0.0005;
 // Of the step, what is too short to tell.
 constexpr double kLeastTold = 0.001;
 constexpr std::size_t kFewestTold = 2;
+// Of whose numbers a table has room.
+constexpr std::size_t kMostStagesTold = 8;
 
 std::string percent(double share) {
   char text[32];
@@ -101,7 +104,8 @@ std::string plan_name(const Strategy& strategy) {
     name += strategy.offload.parameters == Tier::device ? " + offload optimizer" : " + offload all";
   }
   if (strategy.recompute.mode != RecomputeMode::none) {
-    name += " + recompute " + recompute_text(strategy.recompute);
+    const bool by_stage = !strategy.recompute.stage_blocks.empty();
+    name += " + recompute " + (by_stage ? "by stage" : recompute_text(strategy.recompute));
   }
   const auto add = [&name](const char* what, std::int64_t count) {
     if (count > 1) name += " " + std::string(what) + std::to_string(count);
@@ -152,14 +156,30 @@ std::string memory_beside(const Plan& plan, const Plan& other) {
   return format_bytes(std::abs(less)) + (less > 0 ? " less" : " more") + " memory";
 }
 
+std::string recomputed_beside(const Plan& plan, const Plan& other) {
+  const auto sum = [](const std::vector<std::int64_t>& layers) {
+    return std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  };
+  const std::int64_t mine = sum(recomputed_layers(plan)), theirs = sum(recomputed_layers(other));
+  if (mine == theirs) return "";
+  return std::to_string(mine) + " of " + std::to_string(sum(plan.layers)) +
+         " layers recomputed, not " + std::to_string(theirs);
+}
+
 std::string why_better(const Plan& plan, const Plan& other) {
   const std::string memory = memory_beside(plan, other);
-  return time_beside(plan, other) + (memory.empty() ? "" : "; ") + memory;
+  const std::string recomputed = recomputed_beside(plan, other);
+  return time_beside(plan, other) + (memory.empty() ? "" : "; ") + memory +
+         (recomputed.empty() ? "" : "; ") + recomputed;
 }
 
 std::string recomputed_text(const Plan& plan) {
   const RecomputeConfig& recompute = plan.strategy.strategy.recompute;
   std::string text = recompute_text(recompute);
+  if (recompute.stage_blocks.size() > kMostStagesTold) {
+    const auto [least, largest] = std::ranges::minmax(recompute.stage_blocks);
+    text = "by stage, " + std::to_string(largest) + " to " + std::to_string(least);
+  }
   if (!recomputes_first_blocks(recompute.mode) || plan.layers.empty()) return text;
   const auto [fewest, most] = std::ranges::minmax(plan.layers);
   text += " of " + std::to_string(fewest);
@@ -169,7 +189,8 @@ std::string recomputed_text(const Plan& plan) {
 std::vector<std::int64_t> recomputed_layers(const Plan& plan) {
   const RecomputeConfig& recompute = plan.strategy.strategy.recompute;
   std::vector<std::int64_t> layers = plan.layers;
-  for (std::int64_t& each : layers) {
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    std::int64_t& each = layers[stage];
     switch (recompute.mode) {
       case RecomputeMode::none:
       case RecomputeMode::selective:
@@ -177,7 +198,7 @@ std::vector<std::int64_t> recomputed_layers(const Plan& plan) {
         break;
       case RecomputeMode::automatic:
       case RecomputeMode::first_blocks:
-        each = std::min(each, recompute.blocks);
+        each = std::min(each, recompute.blocks_of(static_cast<int>(stage)));
         break;
       case RecomputeMode::full:
       case RecomputeMode::every_k:

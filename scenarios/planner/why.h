@@ -27,10 +27,13 @@ int complexity(const Strategy& strategy);
 std::string time_beside(const Plan& plan, const Plan& other);
 // "1.20 GiB less memory"; empty: as much.
 std::string memory_beside(const Plan& plan, const Plan& other);
-// Both.
+// "13 of 80 layers recomputed, not 28"; empty: as many.
+std::string recomputed_beside(const Plan& plan, const Plan& other);
+// All three.
 std::string why_better(const Plan& plan, const Plan& other);
 
-// What is recomputed, of automatic recomputation with the layers of a stage: "blocks:4 of 12".
+// What is recomputed, of some blocks with the layers of a stage: "blocks:4 of 12", "blocks:3,1 of
+// 12".
 std::string recomputed_text(const Plan& plan);
 // Of each stage, the layers that are recomputed as a whole. Empty: its layers are not known.
 std::vector<std::int64_t> recomputed_layers(const Plan& plan);

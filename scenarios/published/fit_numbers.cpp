@@ -152,16 +152,34 @@ struct Point {
   double loss = 0;
 };
 
-// One step, shortened until it helps; whether any did.
-bool improve(const Target& target, const Linearized& there, Point& at) {
+bool is_gain(double before, double after) {
+  constexpr double kEnough = 1e-3;
+  return before - after > kEnough * before;
+}
+
+// Whether a step is worth pricing, as far as the slopes tell.
+bool promises(const Target& target, const Linearized& there, const std::vector<double>& step,
+              const Point& at) {
+  const sim::Software tried = moved(at.software, target.keys, step, 1);
+  std::vector<double> errors = at.errors;
+  for (std::size_t key = 0; key < step.size(); ++key) {
+    const double by = logarithm(tried, target.keys[key]) - logarithm(at.software, target.keys[key]);
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += by * there.slopes[key][i];
+  }
+  return is_gain(at.loss, loss(target, tried, errors));
+}
+
+// One step, shortened until it helps; whether any did. checks: what is there stays where the slopes
+// promise nothing better.
+bool improve(const Target& target, const Linearized& there, bool checks, Point& at) {
   const std::vector<double> step = best_step(target, at.software, at.errors, there);
+  if (checks && !promises(target, there, step, at)) return false;
   for (double share = 1; share > 0.2; share /= 2) {
     Point tried{moved(at.software, target.keys, step, share), {}, 0};
     tried.errors = errors_of(tried.software, target.runs);
     tried.loss = loss(target, tried.software, tried.errors);
     if (tried.loss >= at.loss) continue;
-    constexpr double kEnough = 1e-3;
-    const bool helps = at.loss - tried.loss > kEnough * at.loss;
+    const bool helps = is_gain(at.loss, tried.loss);
     at = std::move(tried);
     return helps;
   }
@@ -202,11 +220,12 @@ std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs
   return errors;
 }
 
-Linearized linearize(const sim::Software& software, const FitRuns& runs,
+namespace {
+
+Linearized linearize(const sim::Software& software, std::vector<double> errors, const FitRuns& runs,
                      const std::vector<std::string>& keys) {
   constexpr double kStep = 0.05;
-  const std::vector<double> here = errors_of(software, runs);
-  Linearized there{keys, {}};
+  Linearized there{keys, std::move(errors), {}};
   for (const std::string& key : keys) {
     sim::Software tried = software;
     double step = move(tried, key, kStep);
@@ -215,33 +234,42 @@ Linearized linearize(const sim::Software& software, const FitRuns& runs,
       step = move(tried, key, -kStep);
     }
     std::vector<double> slopes = errors_of(tried, runs);
-    for (std::size_t i = 0; i < slopes.size(); ++i) slopes[i] = (slopes[i] - here[i]) / step;
+    for (std::size_t i = 0; i < slopes.size(); ++i)
+      slopes[i] = (slopes[i] - there.errors[i]) / step;
     there.slopes.push_back(std::move(slopes));
   }
   return there;
 }
 
-sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
-                          const std::vector<std::string>& keys) {
+}  // namespace
+
+FittedNumbers fit_numbers(const sim::Software& prior, const sim::Software* start,
+                          const FitRuns& runs, const std::vector<std::string>& keys) {
   constexpr int kMostIterations = 12;
   const Target all = target(prior, runs, keys, nullptr);
-  Point at{prior, errors_of(prior, runs), 0};
+  Point at{start != nullptr ? *start : prior, {}, 0};
+  at.errors = errors_of(at.software, runs);
   at.loss = loss(all, at.software, at.errors);
-  scan(all, at);
+  if (start == nullptr) scan(all, at);
+  Linearized there = linearize(at.software, at.errors, runs, keys);
   for (int step = 0; step < kMostIterations; ++step) {
-    if (!improve(all, linearize(at.software, runs, keys), at)) break;
+    const double before = at.loss;
+    const bool helps = improve(all, there, start != nullptr, at);
+    if (at.loss != before) there = linearize(at.software, at.errors, runs, keys);
+    if (!helps) break;
   }
-  return at.software;
+  return {at.software, std::move(there)};
 }
 
 sim::Software fit_without(const std::string& group, const sim::Software& prior,
                           const sim::Software& fitted, const Linearized& there,
-                          const FitRuns& runs) {
+                          const sim::Software* start, const FitRuns& runs) {
   constexpr int kMostIterations = 5;
   const Target kept = target(prior, runs, there.keys, &group);
-  Point at{fitted, errors_of(fitted, runs), 0};
+  Point at{fitted, there.errors, 0};
+  if (start != nullptr) at = {*start, errors_of(*start, runs), 0};
   at.loss = loss(kept, at.software, at.errors);
-  for (int step = 0; step < kMostIterations && improve(kept, there, at); ++step) {
+  for (int step = 0; step < kMostIterations && improve(kept, there, start != nullptr, at); ++step) {
   }
   return at.software;
 }

@@ -26,22 +26,29 @@ using FitRuns = std::vector<const FitRun*>;
 std::vector<double> predicted_seconds(const sim::Software& software, const FitRuns& runs);
 std::vector<double> errors_of(const sim::Software& software, const FitRuns& runs);
 
-// How the errors change with the logarithm of each number, there.
+// The errors, and how they change with the logarithm of each number there.
 struct Linearized {
   std::vector<std::string> keys;
+  std::vector<double> errors;               // by run
   std::vector<std::vector<double>> slopes;  // by key, by run
 };
-Linearized linearize(const sim::Software& software, const FitRuns& runs,
-                     const std::vector<std::string>& keys);
+
+struct FittedNumbers {
+  sim::Software software;
+  Linearized there;
+};
 
 // Gauss-Newton on logarithms. A run that is far off pulls like an absolute error, not like a
-// square; numbers are pulled weakly towards those of `prior`, and stay in their ranges.
-sim::Software fit_numbers(const sim::Software& prior, const FitRuns& runs,
-                          const std::vector<std::string>& keys);
+// square; numbers are pulled weakly towards those of `prior`, and stay in their ranges. Begins at
+// `start`, which stays where nothing promises to be better, or, without one, at the prior and scans
+// far numbers of the host first.
+FittedNumbers fit_numbers(const sim::Software& prior, const sim::Software* start,
+                          const FitRuns& runs, const std::vector<std::string>& keys);
 
-// From a fit of all runs, with its slopes, to one without those of one group.
+// One without the runs of a group, with the slopes of a fit of all of them; begins at `start`, or,
+// without one, at that fit.
 sim::Software fit_without(const std::string& group, const sim::Software& prior,
                           const sim::Software& fitted, const Linearized& there,
-                          const FitRuns& runs);
+                          const sim::Software* start, const FitRuns& runs);
 
 }  // namespace zl

@@ -147,22 +147,34 @@ LeftOut left_out_of(sim::Software without, const std::string& group, const FitRu
   return out;
 }
 
-void leave_out(const sim::Software& prior, const FitRuns& all, const std::vector<std::string>& keys,
-               SoftwareFit& fit) {
+// Where the profile's own fit without the group ended.
+std::optional<sim::Software> stored_without(const std::string& group, sim::Software profile,
+                                            const std::vector<std::string>& keys) {
+  const auto stored = profile.left_out.find(group);
+  if (stored == profile.left_out.end() || profile.fitted != keys) return {};
+  for (std::size_t i = 0; i < keys.size(); ++i) number_of(profile, keys[i]) = stored->second[i];
+  return profile;
+}
+
+void leave_out(const sim::Software& prior, const sim::Software* stored, const Linearized& there,
+               const FitRuns& all, SoftwareFit& fit) {
   std::map<std::string, FitRuns> groups;
   for (const FitRun* run : all) groups[run->group].push_back(run);
-  const Linearized there = linearize(fit.software, all, keys);
   for (const auto& [group, left] : groups) {
+    std::optional<sim::Software> start;
+    if (stored != nullptr) start = stored_without(group, *stored, there.keys);
     const sim::Software without =
-        groups.size() == 1 ? prior : fit_without(group, prior, fit.software, there, all);
-    fit.left_out.push_back(left_out_of(without, group, left, keys));
+        groups.size() == 1
+            ? prior
+            : fit_without(group, prior, fit.software, there, start ? &*start : nullptr, all);
+    fit.left_out.push_back(left_out_of(without, group, left, there.keys));
   }
 }
 
 }  // namespace
 
 SoftwareFit fit_software(const sim::Software& profile, std::span<const PublishedRun> runs,
-                         const std::vector<std::string>& keys) {
+                         const std::vector<std::string>& keys, FitFrom from) {
   std::vector<FitRun> recorded = record_all(profile, runs);
   if (recorded.empty()) {
     throw Error(ErrorCode::invalid, "calibrate: no run of \"" + profile.name +
@@ -178,9 +190,11 @@ SoftwareFit fit_software(const sim::Software& profile, std::span<const Published
   }
   SoftwareFit fit;
   fit.rows = recorded.size();
-  fit.software = fit_numbers(prior, all, keys);
-  fit.error = root_of(errors_of(fit.software, all));
-  leave_out(prior, all, keys, fit);
+  const sim::Software* stored = from == FitFrom::profile ? &profile : nullptr;
+  FittedNumbers fitted = fit_numbers(prior, stored, all, keys);
+  fit.software = std::move(fitted.software);
+  fit.error = root_of(fitted.there.errors);
+  leave_out(prior, stored, fitted.there, all, fit);
   find_bars(fit);
   return fit;
 }

@@ -3,6 +3,7 @@
 // Ownership: values. Threads: fit_software uses all cores and blocks.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -32,13 +33,17 @@ struct SoftwareFit {
   std::map<sim::Generation, double> bars;  // relative error whose 90 % bar holds 9 of 10 left out
 };
 
+// priors: of the profile, where it has some. profile: where its own fits ended, the stored ones
+// without a group included; a fit from there shows in a fraction of the time whether they still
+// are the best.
+enum class FitFrom : std::uint8_t { priors, profile };
+
 // `keys`: of sim::fitted_numbers(). Of the measured steps among `runs` that ran this software, or
 // one whose profile has these numbers from it (`base`); others, and steps put together from
-// operators, are passed over. A fit begins at the profile's priors, where it has some, and numbers
-// that no run tells stay there. Each run is recorded once. Throws Error{invalid} where there are
-// none.
+// operators, are passed over. Numbers that no run tells stay where the fit begins. Each run is
+// recorded once. Throws Error{invalid} where there are none.
 SoftwareFit fit_software(const sim::Software& profile, std::span<const PublishedRun> runs,
-                         const std::vector<std::string>& keys);
+                         const std::vector<std::string>& keys, FitFrom from = FitFrom::priors);
 
 // The profile's text with the fitted numbers, those of the fits that left a group out, errors and
 // keys in it.

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/model/sparse_attention.h"
 #include "core/trace/trace.h"
 #include "simulator/timeline.h"
@@ -18,12 +20,23 @@ constexpr double kSecondsPerPicosecond = 1e-12;
 
 // Room for the longest prompt and what follows it.
 GeneratorOptions options_of(const GenerationRequest& request) {
-  std::size_t longest = 0;
-  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
   return {.dtype = request.dtype,
           .sequences = static_cast<int>(request.prompts.size()),
           .blocks = block_window(request.sparse),
-          .capacity = static_cast<std::int64_t>(longest) + request.options.max_tokens};
+          .capacity = longest_prompt(request) + request.options.max_tokens};
+}
+
+void check_prompts(const GenerationRequest& request) {
+  const std::int64_t most = request.model.scaled_positions();
+  for (std::size_t i = 0; i < request.prompts.size(); ++i) {
+    const auto tokens = static_cast<std::int64_t>(request.prompts[i].size());
+    if (tokens <= most) continue;
+    const std::string number = request.prompts.size() == 1 ? "" : " " + std::to_string(i + 1);
+    throw Error(ErrorCode::invalid, "prompt" + number + ": its " + std::to_string(tokens) +
+                                        " tokens are more than the " + std::to_string(most) +
+                                        " positions (max_sequence) that " + request.model.name +
+                                        " is made for; shorten it, or take a model of more");
+  }
 }
 
 // What one rank does, on any device.
@@ -46,7 +59,14 @@ GenerationRun run_rank(RankHandle handle, const GenerationRequest& request,
 
 }  // namespace
 
+std::int64_t longest_prompt(const GenerationRequest& request) {
+  std::size_t longest = 0;
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
+  return static_cast<std::int64_t>(longest);
+}
+
 GenerationRun run_generation(World& world, const GenerationRequest& request) {
+  check_prompts(request);
   std::atomic<int> last_step = std::numeric_limits<int>::max();
   GenerationRequest first = request;
   first.options.last_step = &last_step;
@@ -69,6 +89,7 @@ GenerationRun run_generation(World& world, const GenerationRequest& request) {
 
 GenerationRun predict_generation(const GenerationRequest& request,
                                  const sim::ClusterSpec& cluster) {
+  if (request.model.position == PositionKind::learned) check_prompts(request);
   GenerationRequest recorded = request;
   recorded.options.stop.clear();
   recorded.options.on_token = nullptr;

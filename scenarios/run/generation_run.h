@@ -41,12 +41,15 @@ struct GenerationRun {
   Time first_token, decode;  // decode: all steps after the first together
 };
 
-// On the world's ranks, threads of this process that are one tensor group. Throws as Generator;
-// OutOfMemory where a limit is reached.
+std::int64_t longest_prompt(const GenerationRequest& request);  // its tokens
+
+// On the world's ranks, threads of this process that are one tensor group. Throws as Generator, and
+// Error{invalid} for a prompt of more tokens than the model has positions; OutOfMemory where a
+// limit is reached.
 GenerationRun run_generation(World& world, const GenerationRequest& request);
 
 // The same program recorded, and priced on as many devices of the cluster; tokens are not known, so
-// no output ends before its limit.
+// no output ends before its limit. Rotary positions do not limit it, learned ones do.
 GenerationRun predict_generation(const GenerationRequest& request, const sim::ClusterSpec& cluster);
 
 }  // namespace zl

@@ -32,7 +32,7 @@ std::vector<Fact> run_facts(const Scenario& scenario, const Strategy& strategy,
   facts.push_back({"evaluation data", given(read.evaluation)});
   facts.push_back({"weights", given(read.weights)});
   facts.push_back({"strategy", strategy.name});
-  facts.push_back({"recomputation", recompute_text(strategy.recompute)});
+  facts.push_back({"recomputation", decided_recompute_text(strategy.recompute)});
   facts.push_back({"--checkpoint", given(hooks.checkpoint.folder)});
   facts.push_back({"--checkpoint-every", std::to_string(hooks.checkpoint.every)});
   facts.push_back({"--resume", hooks.checkpoint.resume ? "true" : "false"});

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/strategy_json.h"
 #include "scenarios/run/cpu_backend.h"
 #include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/judge.h"
@@ -104,6 +105,15 @@ void add_need(const Scenario& scenario, const ImportedStrategy& imported, RunRes
   }
 }
 
+// With its automatic recomputation, which is said.
+Strategy decided(const Scenario& scenario, const Strategy& asked, const DeviceProperties& device) {
+  Strategy strategy = resolve_recompute(scenario, asked, device);
+  if (asked.recompute.mode == RecomputeMode::automatic) {
+    log_debug(strategy.name + ": recomputes " + decided_recompute_text(strategy.recompute));
+  }
+  return strategy;
+}
+
 }  // namespace
 
 Runner::Runner() {
@@ -122,7 +132,7 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   RunResult result;
   try {
     const auto resolve = [&] {
-      return resolve_recompute(scenario, imported.strategy, planning_device(scenario, can));
+      return decided(scenario, imported.strategy, planning_device(scenario, can));
     };
     result = can.is_recording ? run_simulated(scenario, resolve(), hooks)
                               : run_real(*world, scenario, resolve, can, hooks);

@@ -7,6 +7,7 @@
 #include "core/base/bytes.h"
 #include "core/model/parameters.h"
 #include "core/pipeline/pipeline_rounds.h"
+#include "core/rank/pool.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/run/measure.h"
 #include "scenarios/run/stage_runs.h"
@@ -55,30 +56,75 @@ ProgramOptions program_options(const Scenario& scenario) {
   return options;
 }
 
+namespace {
+
+// The programs of some ranks, to be run on the recording device one after the other.
+class RanksToRecord {
+ public:
+  RanksToRecord(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
+                ProgramOptions options, RecordedRanks recorded)
+      : scenario_(scenario), strategy_(strategy), options_(std::move(options)) {
+    options_.device_memory = std::exchange(device.memory, 0);
+    if (options_.recorded_steps == 0) options_.recorded_steps = kSteadySteps;
+    options_.recorded_rounds = steady_rounds(strategy);
+    options_.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
+    options_.pipeline = plan_to_record(strategy);
+    const auto ranks = static_cast<int>(scenario.run.ranks);
+    const Mesh mesh = mesh_of(strategy, ranks);
+    classes_ = recorded == RecordedRanks::stages
+                   ? sim::stages_of(mesh)
+                   : sim::classes_of(mesh, counts_of_ranks(scenario.model, strategy));
+    sim::SimOptions sim{.answers = {}, .device = std::move(device), .mesh = mesh, .recorded = {}};
+    sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
+    for (const sim::RankClass& each : classes_) sim.recorded.push_back(each.representative());
+    world_ = sim::make_world({.ranks = ranks, .threads_per_rank = 1}, sim);
+  }
+
+  // take(class, run): `run` runs the program of the class.
+  template <class Take>
+  void for_each(const Take& take) {
+    const auto data = data_to_record(scenario_.model, scenario_.run.seed);
+    std::size_t next = 0;
+    world_->run([&](RankHandle handle) {
+      take(classes_[next++],
+           [&] { return run_rank(handle, scenario_.model, strategy_, *data, options_); });
+    });
+  }
+
+ private:
+  const Scenario& scenario_;
+  const Strategy& strategy_;
+  ProgramOptions options_;
+  std::vector<sim::RankClass> classes_;
+  std::unique_ptr<World> world_;
+};
+
+}  // namespace
+
+std::vector<bool> ranks_within(const Scenario& scenario, const Strategy& strategy,
+                               const DeviceProperties& device, const ProgramOptions& options) {
+  std::vector<bool> within;
+  RanksToRecord ranks(scenario, strategy, device, options, RecordedRanks::stages);
+  ranks.for_each([&](const sim::RankClass&, const auto& run) {
+    try {
+      run();
+      within.push_back(true);
+    } catch (const OutOfMemory&) {
+      within.push_back(false);
+    }
+  });
+  return within;
+}
+
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options, RecordedRanks recorded) {
-  options.device_memory = std::exchange(device.memory, 0);
-  if (options.recorded_steps == 0) options.recorded_steps = kSteadySteps;
-  options.recorded_rounds = steady_rounds(strategy);
-  options.make_storage = [](const Strategy&, int) { return std::make_unique<sim::Storage>(); };
-  const auto ranks = static_cast<int>(scenario.run.ranks);
-  const Mesh mesh = mesh_of(strategy, ranks);
-  options.pipeline = plan_to_record(strategy);
-  std::vector<sim::RankClass> classes =
-      recorded == RecordedRanks::stages
-          ? sim::stages_of(mesh)
-          : sim::classes_of(mesh, counts_of_ranks(scenario.model, strategy));
-  sim::SimOptions sim{.answers = {}, .device = std::move(device), .mesh = mesh, .recorded = {}};
-  sim.answers.loss = std::log(static_cast<double>(scenario.model.vocab));
-  for (const sim::RankClass& each : classes) sim.recorded.push_back(each.representative());
-  const auto data = data_to_record(scenario.model, scenario.run.seed);
   std::vector<ClassRecording> recordings;
-  recordings.reserve(classes.size());
-  sim::make_world({.ranks = ranks, .threads_per_rank = 1}, sim)->run([&](RankHandle handle) {
-    RankOutcome outcome = run_rank(handle, scenario.model, strategy, *data, options);
+  RanksToRecord ranks(scenario, strategy, std::move(device), std::move(options), recorded);
+  ranks.for_each([&](const sim::RankClass& each, const auto& run) {
+    RankOutcome outcome = run();
     clear_answers(outcome.result);
-    recordings.push_back({std::move(classes[recordings.size()]), std::move(outcome.result),
-                          std::move(outcome.trace), std::move(outcome.stand_ins)});
+    recordings.push_back(
+        {each, std::move(outcome.result), std::move(outcome.trace), std::move(outcome.stand_ins)});
   });
   const auto fullest = std::max_element(
       recordings.begin(), recordings.end(), [](const ClassRecording& a, const ClassRecording& b) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/train/rank_program.h"
 #include "scenarios/files/scenario.h"
@@ -25,6 +26,10 @@ ProgramOptions program_options(const Scenario& scenario);
 // (0: none), beside device.host_memory; device.workspace is lent to libraries. Throws OutOfMemory.
 Recording record_run(const Scenario& scenario, const Strategy& strategy, DeviceProperties device,
                      ProgramOptions options, RecordedRanks recorded = RecordedRanks::stages);
+
+// Of each rank of the pipeline whether its program runs within the limits.
+std::vector<bool> ranks_within(const Scenario& scenario, const Strategy& strategy,
+                               const DeviceProperties& device, const ProgramOptions& options);
 
 // The recording's result with times, all classes priced together; `timelines`, when given, gets
 // when each event of each of rank_traces() runs. Throws Error{infeasible} when the classes wait for

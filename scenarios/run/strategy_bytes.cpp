@@ -10,7 +10,9 @@ SoftwareBytesOrWhy software_bytes_or_why(const Scenario& scenario, const Strateg
   const std::string name = scenario_software(scenario);
   if (name.empty() || name == kOwnSoftware) return {};
   Strategy strategy = asked;
-  if (strategy.recompute.mode == RecomputeMode::automatic && strategy.recompute.blocks == 0) {
+  const RecomputeConfig& recompute = strategy.recompute;
+  const bool is_resolved = recompute.blocks > 0 || !recompute.stage_blocks.empty();
+  if (recompute.mode == RecomputeMode::automatic && !is_resolved) {
     strategy = resolve_recompute(scenario, strategy,
                                  simulated_device(scenario, scenario_cluster(scenario)));
   }

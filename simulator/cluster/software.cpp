@@ -106,6 +106,7 @@ void read_communication(JsonObject object, Software& software) {
   }
   software.kernels.adapters = object.number("adapters", 0.0);
   software.kernels.reduces_last = object.boolean("reduces_last", false);
+  software.kernels.message_stream = object.boolean("message_stream", false);
   software.kernels.post_validates = object.boolean("post_validates", false);
   object.finish();
 }

@@ -55,6 +55,8 @@ struct SoftwareKernels {
   // Ranks of a pipeline reduce their gradients when all passes have ended, and not after their own
   // last one, for which the stage before waits.
   bool reduces_last = false;
+  // Messages between the stages of a pipeline have a communicator, so a stream, of their own.
+  bool message_stream = false;
   // Stages update without waiting for the norm and overflows of the others, and take an update back
   // where it was wrong (optimizer post-validation, Qi et al. 2024).
   bool post_validates = false;

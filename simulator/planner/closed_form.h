@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "simulator/planner/pipeline_form.h"
-#include "simulator/planner/stage_profile.h"
+#include "simulator/planner/stage_passes.h"
 
 namespace zl::sim {
 
@@ -17,12 +18,16 @@ struct ClosedForm {
   bool is_exact = true;     // memory, as StageProfiles::is_exact
 };
 
-// The profiles of a configuration. Of `again` are the first `blocks` layers of each stage, of which
-// there are more: those that are recomputed.
+// The profiles of a configuration. Of `again` are the first `blocks` layers of each stage, those
+// that are recomputed.
 struct MixedProfiles {
   const StageProfiles& all;
   const StageProfiles* again = nullptr;
-  std::int64_t blocks = 0;
+  std::vector<std::int64_t> blocks = {};  // empty: none
+
+  // Of one that has so many layers.
+  StageMix of(std::size_t stage, std::int64_t layers) const;
+  bool is_exact() const { return all.is_exact && (again == nullptr || again->is_exact); }
 };
 
 // A whole model on every data-parallel rank.

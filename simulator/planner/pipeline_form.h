@@ -3,6 +3,8 @@
 // Ownership: values. Threads: immutable.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -42,6 +44,10 @@ class PipelineForm {
     std::vector<std::int32_t> counts;
     std::vector<int> stages;     // of each chunk
     std::vector<int> in_flight;  // likewise
+
+    bool has(std::size_t stage) const {
+      return std::ranges::find(stages, static_cast<int>(stage)) != stages.end();
+    }
   };
   std::span<const Rank> ranks() const { return ranks_; }
 

@@ -251,7 +251,7 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
   }
   std::vector<std::int64_t> ends;
   for (const Rank& rank : ranks) {
-    ends.push_back((costs.messages_apart ? rank.end_of_all() : rank.end()) + left_out);
+    ends.push_back((costs.reduces_last ? rank.end_of_all() : rank.end()) + left_out);
   }
   return ends;
 }

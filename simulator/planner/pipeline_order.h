@@ -28,7 +28,8 @@ struct PipelineCosts {
   std::span<const std::int64_t> hops;
   std::int64_t left_out = 0;    // more micro-batches in the steady part
   double overlap_loss = 0;      // as RankStreams
-  bool messages_apart = false;  // likewise: then nobody waits for reductions before the last pass
+  bool messages_apart = false;  // likewise
+  bool reduces_last = false;    // nobody waits for reductions before the last pass
 };
 
 class PipelineOrder {

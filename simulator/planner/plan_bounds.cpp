@@ -20,24 +20,6 @@ double parameters_of_unit(const ParameterTable& table, int unit) {
   return sum;
 }
 
-// Bytes a parameter of weights, gradients and optimizer state, of which a rank has some whole and
-// some in shards. Only what every strategy of the kind holds.
-double bytes_a_parameter(const Strategy& strategy, double shard) {
-  const double cut = 1 / shard;
-  const ZeroConfig& zero = strategy.zero;
-  const OffloadConfig& offload = strategy.offload;
-  double held = 0;
-  if (offload.parameters == Tier::device) {
-    held += bytes_of(strategy.precision.compute_dtype) * (zero.stage == 3 ? cut : 1);
-  }
-  if (offload.optimizer != Tier::device) return held;
-  const bool adam = strategy.optimizer.kind == OptimizerKind::adamw ||
-                    strategy.optimizer.kind == OptimizerKind::adam;
-  held += bytes_of(strategy.precision.grad_accum_dtype) * (zero.stage >= 2 ? cut : 1);
-  if (adam) held += 2 * bytes_of(DType::f32) * (zero.stage >= 1 ? cut : 1);
-  return held;
-}
-
 // Chunks that the first rank has on their way at its fullest, until the gradients of their inputs
 // are known (Qi et al. 2024, zero bubble).
 double most_in_flight(PipelineKind kind, double p, double v, double m) {
@@ -112,42 +94,41 @@ std::int64_t PlanBounds::message_bytes(const PlanPoint& point) const {
 }
 
 PlanBound PlanBounds::of(const PlanPoint& point, const PlanSpace::Division& division,
-                         const LayerWork& work) const {
+                         const StageWorks& works) const {
   const PlanCut cut = plan_cut(space_, model_.layers, point, division);
   const double message = prices_.message(cut, message_bytes(point));
-  return {least_memory(cut, work), static_cast<std::int64_t>(least_time(cut, work, message))};
+  return {least_memory(cut, works), static_cast<std::int64_t>(least_time(cut, works, message))};
 }
 
-std::int64_t PlanBounds::least_memory(const PlanCut& cut, const LayerWork& work) const {
-  const double each = bytes_a_parameter(cut.state, cut.shard) / cut.t;
+std::int64_t PlanBounds::least_memory(const PlanCut& cut, const StageWorks& works) const {
   const auto p = static_cast<double>(cut.p), v = static_cast<double>(cut.v);
   const double chunk = std::floor(static_cast<double>(cut.layers) / (p * v));
   const double in_flight = cut.p == 1 ? 1 : most_in_flight(cut.schedule, p, v, cut.m);
   // A layer's weights are there where it runs.
   const bool gathers = cut.state.zero.stage == 3 || cut.state.offload.parameters != Tier::device;
   const double window = gathers ? bytes_of(cut.state.precision.compute_dtype) * block_ / cut.t : 0;
-  const double first = each * (block_ * cut.layers_of_rank(0) + embedding_) +
+  const double first = state_bytes(cut, 0, embedding_) +
                        in_flight * (cut.p == 1 ? static_cast<double>(cut.layers) : chunk) *
-                           static_cast<double>(work.kept) +
+                           static_cast<double>(works.first.kept) +
                        window;
   const std::int64_t end = is_v(cut.schedule) ? 0 : cut.p - 1;
   const double last =
-      each * (block_ * cut.layers_of_rank(end) + (cut.p > 1 ? head_ : 0)) +
-      static_cast<double>(work.last_peak) +
-      (cut.p > 1 ? chunk : static_cast<double>(cut.layers)) * static_cast<double>(work.kept);
+      state_bytes(cut, end, cut.p > 1 ? head_ : 0) + static_cast<double>(works.least.last_peak) +
+      (cut.p > 1 ? chunk : static_cast<double>(cut.layers)) * static_cast<double>(works.least.kept);
   return static_cast<std::int64_t>(std::max(first, last));
 }
 
 // Passes of a micro-batch through a stage, each no shorter than what is sent in it. Of a backward
 // in halves the second multiplies and reduces, and takes no longer than the forward's products.
-PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const LayerWork& work,
+PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const StageWorks& works,
                                             std::int64_t index) const {
   const bool is_first = index == 0, is_last = index + 1 == cut.stages;
+  const LayerWork& work = works.of(index);
   const double layers = cut.layers_of(index);
   double backward = layers * work.backward;
   PassTimes times{.forward = layers * work.forward};
-  times.weight =
-      splits_backward(cut.schedule) ? std::min(backward, kWeightShare * times.forward) : 0;
+  const bool halves = splits_backward(cut.schedule);
+  times.weight = halves ? std::min(backward, kWeightShare * times.forward) : 0;
   if (is_first) {
     times.forward += work.first_forward;
     backward += work.first_backward;
@@ -166,7 +147,6 @@ PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const LayerWork&
     times.forward = std::max(times.forward, prices_.gather(cut, layers * block_ + ends));
   }
   // The half of a backward that reduces, and what else is sent in it.
-  const bool halves = splits_backward(cut.schedule);
   if (halves) times.input = std::max(times.input, gather);
   double& reduces = halves ? times.weight : times.input;
   const double sent = (halves ? 0 : gather) + reduce;
@@ -185,15 +165,16 @@ PlanBounds::PassTimes PlanBounds::passes_of(const PlanCut& cut, const LayerWork&
 // A rank works for all its micro-batches. Before its first, the stages before it forward one, and
 // after its last it goes back through them, unless weights come last; a first rank with no more on
 // their way than the pipeline has ranks waits for as many rounds.
-double PlanBounds::pipeline_time(const PlanCut& cut, const LayerWork& work, double message) const {
-  const PassTimes first = passes_of(cut, work, 0);
+double PlanBounds::pipeline_time(const PlanCut& cut, const StageWorks& works,
+                                 double message) const {
+  const PassTimes first = passes_of(cut, works, 0);
   // Those of a step's first micro-batch are not added to others.
   const double hosts = std::max(1.0, cut.m - 1);
   if (cut.stages == 1) return std::max(cut.m * first.sum() + first.last, hosts * first.hosted);
-  const std::int64_t rest = cut.layers % cut.stages, end = cut.p - 1;
-  const PassTimes last = passes_of(cut, work, cut.stages - 1);
-  const PassTimes less = cut.stages > 2 ? passes_of(cut, work, cut.stages - 2) : last;
-  const PassTimes more = cut.stages > 2 && rest > 1 ? passes_of(cut, work, 1) : less;
+  const std::int64_t rest = cut.rest(), end = cut.p - 1;
+  const PassTimes last = passes_of(cut, works, cut.stages - 1);
+  const PassTimes less = cut.stages > 2 ? passes_of(cut, works, cut.stages - 2) : last;
+  const PassTimes more = cut.stages > 2 && rest > 1 ? passes_of(cut, works, 1) : less;
   const auto passes_at = [&](std::int64_t stage) -> const PassTimes& {
     if (stage == 0) return first;
     if (stage + 1 == cut.stages) return last;
@@ -231,44 +212,44 @@ double PlanBounds::pipeline_time(const PlanCut& cut, const LayerWork& work, doub
 }
 
 // The update, and what outlasts the first forward of the weights' gathering.
-double PlanBounds::beside_pipeline(const PlanCut& cut, const LayerWork& work) const {
+double PlanBounds::beside_pipeline(const PlanCut& cut, const StageWorks& works) const {
   double time = prices_.update(cut, cut.layers_of_rank(0) * block_);
   const int stage = cut.state.zero.stage;
   if (stage == 1 || stage == 2) {
     const double layers = cut.layers_of(0);
-    const double forward = layers * work.forward + work.first_forward;
+    const double forward = layers * works.first.forward + works.first.first_forward;
     time += std::max(0.0, prices_.gather(cut, layers * block_) - forward);
   }
   return time;
 }
 
-double PlanBounds::least_time(const PlanCut& cut, const LayerWork& work, double message) const {
-  return pipeline_time(cut, work, message) + beside_pipeline(cut, work);
+double PlanBounds::least_time(const PlanCut& cut, const StageWorks& works, double message) const {
+  return pipeline_time(cut, works, message) + beside_pipeline(cut, works);
 }
 
 std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& point,
-                                 const PlanSpace::Division& division, const LayerWork& work,
+                                 const PlanSpace::Division& division, const StageWorks& works,
                                  std::int64_t left_out) const {
   const PlanCut cut = plan_cut(space_, model_.layers, point, division);
   const auto whole = [](double value) { return static_cast<std::int64_t>(value); };
   const bool halves = splits_backward(cut.schedule);
   std::vector<StageCosts> costs;
   // Each pass sends while it computes, and leaves the host its gradients.
-  std::vector<std::array<PassWork, 5>> works;
-  works.reserve(static_cast<std::size_t>(cut.stages) * kStagePasses);
+  std::vector<std::array<PassWork, 5>> sent_in;
+  sent_in.reserve(static_cast<std::size_t>(cut.stages) * kStagePasses);
   for (std::int64_t stage = 0; stage < cut.stages; ++stage) {
-    const PassTimes passes = passes_of(cut, work, stage);
+    const PassTimes passes = passes_of(cut, works, stage);
     StageCosts own;
     const auto set = [&](StagePass pass, double time, double sent, double hosted = 0) {
       constexpr StreamId kSends = StreamId::communication, kHost = StreamId::host;
-      works.push_back({PassWork{.kind = PassWork::Kind::follow, .stream = kSends},
-                       PassWork{.stream = kSends, .time = whole(sent)},
-                       PassWork{.time = whole(time)},
-                       PassWork{.kind = PassWork::Kind::follow, .stream = kHost},
-                       PassWork{.stream = kHost, .time = whole(hosted)}});
+      sent_in.push_back({PassWork{.kind = PassWork::Kind::follow, .stream = kSends},
+                         PassWork{.stream = kSends, .time = whole(sent)},
+                         PassWork{.time = whole(time)},
+                         PassWork{.kind = PassWork::Kind::follow, .stream = kHost},
+                         PassWork{.stream = kHost, .time = whole(hosted)}});
       const std::size_t first = sent > 0 ? 0 : 2, end = hosted > 0 ? 5 : 3;
       own.passes[static_cast<std::size_t>(pass)].add(
-          std::span(works.back()).subspan(first, end - first), 1, 0);
+          std::span(sent_in.back()).subspan(first, end - first), 1, 0);
     };
     const double gathered = passes.gathered, reduced = passes.reduced, last = passes.last;
     const double hosted = passes.hosted, sent = halves ? gathered : reduced;
@@ -291,8 +272,9 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
   const auto ends = form.ends({.stages = costs,
                                .hops = hops,
                                .left_out = left_out,
-                               .messages_apart = cluster_.device.software.reduces_last});
-  return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, work));
+                               .messages_apart = cluster_.device.software.message_stream,
+                               .reduces_last = cluster_.device.software.reduces_last});
+  return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, works));
 }
 
 }  // namespace zl::sim

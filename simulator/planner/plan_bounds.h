@@ -27,6 +27,19 @@ LayerWork layer_work(const StageProfiles& plain, std::int64_t group = 1);
 // Of layers of which a share is recomputed.
 LayerWork mixed_work(const LayerWork& kept, const LayerWork& again, double share);
 
+// Of a point at least: which of its stages recompute is not always known.
+struct StageWorks {
+  LayerWork first, others;           // of the first stage, and of those behind it
+  LayerWork least;                   // in bytes, of any
+  std::vector<LayerWork> each = {};  // of all stages, where more is known
+
+  explicit StageWorks(const LayerWork& all) : first(all), others(all), least(all) {}
+  const LayerWork& of(std::int64_t stage) const {
+    if (!each.empty()) return each[static_cast<std::size_t>(stage)];
+    return stage == 0 ? first : others;
+  }
+};
+
 struct PlanBound {
   std::int64_t memory = 0;  // bytes of a rank
   std::int64_t time = 0;    // picoseconds of a step
@@ -37,13 +50,19 @@ class PlanBounds {
   PlanBounds(const ModelConfig& model, const ClusterSpec& cluster, const PlanSpace& space,
              std::int64_t sequence_length);
 
-  // work: of the point's tensor group, micro-batch and recomputation.
+  // works: of the point's tensor group, micro-batch and recomputation.
   PlanBound of(const PlanPoint& point, const PlanSpace::Division& division,
-               const LayerWork& work) const;
+               const StageWorks& works) const;
+  // Of each stage the fewest blocks that a pipeline has to recompute to fit, by what its ranks
+  // hold.
+  std::vector<std::int64_t> fewest_blocks(const PipelineForm& form, const PlanPoint& point,
+                                          const PlanSpace::Division& division,
+                                          const LayerWork& kept, const LayerWork& again,
+                                          std::int64_t budget) const;
   // The time by the recurrence of the point's pipeline: a sharper bound, of some microseconds.
   // left_out: as PipelineCosts.
   std::int64_t time_by(const PipelineForm& form, const PlanPoint& point,
-                       const PlanSpace::Division& division, const LayerWork& work,
+                       const PlanSpace::Division& division, const StageWorks& works,
                        std::int64_t left_out) const;
 
  private:
@@ -57,12 +76,14 @@ class PlanBounds {
     double sum() const { return forward + input + weight; }
   };
   std::int64_t message_bytes(const PlanPoint& point) const;
-  std::int64_t least_memory(const PlanCut& cut, const LayerWork& work) const;
+  // Of a rank of the pipeline, with so many parameters beside its layers'.
+  double state_bytes(const PlanCut& cut, std::int64_t rank, double ends) const;
+  std::int64_t least_memory(const PlanCut& cut, const StageWorks& works) const;
   // message: picoseconds between two stages.
-  double least_time(const PlanCut& cut, const LayerWork& work, double message) const;
-  PassTimes passes_of(const PlanCut& cut, const LayerWork& work, std::int64_t index) const;
-  double beside_pipeline(const PlanCut& cut, const LayerWork& work) const;
-  double pipeline_time(const PlanCut& cut, const LayerWork& work, double message) const;
+  double least_time(const PlanCut& cut, const StageWorks& works, double message) const;
+  PassTimes passes_of(const PlanCut& cut, const StageWorks& works, std::int64_t index) const;
+  double beside_pipeline(const PlanCut& cut, const StageWorks& works) const;
+  double pipeline_time(const PlanCut& cut, const StageWorks& works, double message) const;
 
   const ModelConfig& model_;
   const ClusterSpec& cluster_;

@@ -3,8 +3,11 @@
 namespace zl::sim {
 
 double PlanCut::layers_of(std::int64_t stage) const {
-  const std::int64_t count = layers / stages + (stage < layers % stages ? 1 : 0);
-  return static_cast<double>(count);
+  if (split == LayerSplit::even) {
+    return static_cast<double>(layers / stages + (stage < rest() ? 1 : 0));
+  }
+  const bool is_end = stage == 0 || stage + 1 == stages;
+  return static_cast<double>((layers + 2) / stages - (is_end ? 1 : 0));
 }
 
 double PlanCut::layers_of_rank(std::int64_t rank) const {
@@ -33,6 +36,7 @@ PlanCut plan_cut(const PlanSpace& space, std::int64_t layers, const PlanPoint& p
           .m = static_cast<double>(division.micro_batches),
           .t = static_cast<double>(tensor),
           .shard = static_cast<double>(shard),
+          .split = space.split(pipeline * chunks),
           .mesh = {.tensor = static_cast<int>(tensor),
                    .shard = static_cast<int>(shard),
                    .replicate = static_cast<int>(replicas),

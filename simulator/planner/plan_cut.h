@@ -15,10 +15,12 @@ struct PlanCut {
   std::int64_t layers = 0, stages = 1, p = 1,
                v = 1;  // ranks of the pipeline, chunks of each
   double m = 1, t = 1,
-         shard = 1;  // micro-batches, ranks of the tensor group and of a shard
+         shard = 1;                     // micro-batches, ranks of the tensor group and of a shard
+  LayerSplit split = LayerSplit::even;  // or units
   Mesh mesh;
 
-  // Layers are spread evenly: the first stages have one more where a rest is left.
+  // How many stages, the first ones, have a layer more than the others.
+  std::int64_t rest() const { return split == LayerSplit::even ? layers % stages : 0; }
   double layers_of(std::int64_t stage) const;
   // Of a rank of the pipeline, all its chunks.
   double layers_of_rank(std::int64_t rank) const;

@@ -1,5 +1,8 @@
 #include "simulator/planner/plan_space.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/error.h"
 #include "core/model/tensor_model.h"
 
@@ -7,6 +10,18 @@ namespace zl::sim {
 namespace {
 
 std::size_t index_of(std::uint16_t index) { return index; }
+
+// In one number where all stages have the same.
+RecomputeConfig first_blocks_of(const std::vector<std::int64_t>& blocks) {
+  RecomputeConfig recompute{.mode = RecomputeMode::first_blocks};
+  if (std::ranges::count(blocks, blocks.front()) == std::ssize(blocks)) {
+    recompute.blocks = blocks.front();
+    if (recompute.blocks == 0) recompute.mode = RecomputeMode::none;
+  } else {
+    recompute.stage_blocks = blocks;
+  }
+  return recompute;
+}
 
 }  // namespace
 
@@ -64,18 +79,29 @@ std::optional<PlanSpace::Division> PlanSpace::division(const PlanPoint& point) c
   return Division{data, global_batch / samples};
 }
 
-Strategy PlanSpace::strategy(const PlanPoint& point, std::int64_t blocks) const {
+LayerSplit PlanSpace::split(std::int64_t stages) const {
+  return layers > 0 && is_even_by_units(layers, stages) ? LayerSplit::units : LayerSplit::even;
+}
+
+bool PlanSpace::has(RecomputeMode mode) const {
+  return std::ranges::any_of(recompute,
+                             [mode](const RecomputeConfig& each) { return each.mode == mode; });
+}
+
+Strategy PlanSpace::strategy(const PlanPoint& point,
+                             const std::vector<std::int64_t>& blocks) const {
   Strategy strategy = states[point.state];
   strategy.tensor = {.ranks = tensor[point.tensor],
                      .sequence_parallel = sequence_parallel[point.sequence_parallel],
                      .overlap = strategy.tensor.overlap};
   strategy.pipeline = {.ranks = pipeline[point.pipeline],
                        .virtual_stages = chunks[point.chunks],
-                       .schedule = schedules[point.schedule]};
+                       .schedule = schedules[point.schedule],
+                       .split = split(pipeline[point.pipeline] * chunks[point.chunks])};
   if (strategy.pipeline.ranks == 1) strategy.pipeline = {};
   strategy.zero.replicas = replicas[point.replicas];
   strategy.recompute = recompute[point.recompute];
-  if (blocks > 0) strategy.recompute = {.mode = RecomputeMode::first_blocks, .blocks = blocks};
+  if (!blocks.empty()) strategy.recompute = first_blocks_of(blocks);
   strategy.micro_batch = micro_batch[point.micro_batch];
   const auto divided = division(point);
   ZL_CHECK(divided.has_value(), "the ranks and the batch of a plan can be divided");
@@ -94,7 +120,7 @@ std::string conflict_of(const ModelConfig& model, const Strategy& strategy, std:
                         std::int64_t sequence_length) {
   for (const std::string& conflict :
        {encoder_conflict(model, strategy), tensor_conflict(strategy), replicas_conflict(strategy),
-        secondary_conflict(strategy), stage_conflict(strategy)}) {
+        secondary_conflict(strategy), recompute_conflict(strategy), stage_conflict(strategy)}) {
     if (!conflict.empty()) return conflict;
   }
   try {
@@ -138,12 +164,16 @@ bool PlanRules::can_run(const Strategy& strategy, std::int64_t ranks) const {
   return conflict_of(model_, strategy, ranks, sequence_).empty();
 }
 
-// Groups of layers that every stage is made of; and layers of which some are recomputed.
+// Groups of layers that every stage is made of; and layers of which some are recomputed, of a stage
+// or of the stages of a pipeline.
 bool PlanRules::can_recompute(const PlanPoint& point) const {
   const RecomputeConfig& recompute = space_.recompute[point.recompute];
   const std::int64_t stages = space_.pipeline[point.pipeline] * space_.chunks[point.chunks];
   const std::int64_t fewest = model_.layers / stages;
-  if (recompute.mode == RecomputeMode::automatic) return fewest > 1;
+  if (!recompute.stage_blocks.empty() && std::ssize(recompute.stage_blocks) != stages) return false;
+  if (recompute.mode == RecomputeMode::automatic) {
+    return fewest > 1 || (space_.recomputes_by_stage && stages > 1);
+  }
   if (recompute.mode != RecomputeMode::every_k) return true;
   return model_.layers % stages == 0 && fewest % recompute.every == 0;
 }
@@ -168,6 +198,7 @@ bool PlanRules::allows(const PlanPoint& point, const PlanSpace::Division& divisi
     Strategy only = space_.strategy(point);
     only.tensor = {};
     only.pipeline = {};
+    only.recompute = {};  // of stages: can_recompute()
     return can_run(only, division.data);
   };
   const std::size_t cut_at =

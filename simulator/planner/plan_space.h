@@ -33,7 +33,11 @@ struct PlanSpace {
   std::vector<RecomputeConfig> recompute{RecomputeConfig{}};
   std::vector<std::int64_t> micro_batch{1};
   std::int64_t ranks = 1;
-  std::int64_t global_batch = 1;  // sequences a step, of all ranks
+  std::int64_t global_batch = 1;    // sequences a step, of all ranks
+  bool recomputes_by_stage = true;  // automatic recomputation has a number for each stage
+  // Of the model whose embedding and head may count as a layer each where stages are equal only so;
+  // 0: they never do.
+  std::int64_t layers = 0;
 
   // Every combination, those included that cannot run.
   std::int64_t size() const;
@@ -46,9 +50,16 @@ struct PlanSpace {
     std::int64_t data = 1, micro_batches = 1;
   };
   std::optional<Division> division(const PlanPoint& point) const;
+  LayerSplit split(std::int64_t stages) const;
   // Of a point that has a division; `blocks` of each stage where automatic recomputation takes so
-  // many.
-  Strategy strategy(const PlanPoint& point, std::int64_t blocks = 0) const;
+  // many; empty: it is left open.
+  Strategy strategy(const PlanPoint& point, const std::vector<std::int64_t>& blocks = {}) const;
+  // Whether such a recomputation is one of the choices.
+  bool has(RecomputeMode mode) const;
+  // Of which some blocks of a stage are recomputed and others not.
+  bool mixes(const PlanPoint& point) const {
+    return recomputes_first_blocks(recompute[point.recompute].mode);
+  }
 };
 
 // Whether a choice says something there: without a pipeline there is no schedule, without a tensor

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/zero/sharded_gradients.h"
+
 namespace zl::sim {
 namespace {
 
@@ -13,7 +15,7 @@ std::set<std::int64_t> bucket_sizes(const Trace& trace) {
   std::set<std::int64_t> sizes;
   for (const TraceEvent& event : trace.events()) {
     const bool is_bucket =
-        event.type == EventType::allocate && std::string_view(event.what) == "gradient bucket";
+        event.type == EventType::allocate && std::string_view(event.what) == kGradientBucket;
     if (is_bucket) sizes.insert(event.bytes_written);
   }
   return sizes;

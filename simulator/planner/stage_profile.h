@@ -82,11 +82,11 @@ struct StageProfile {
 // Of all places of one kind of configuration.
 struct StageProfiles {
   std::array<StageProfile, kStagePlaces> at;
-  std::int64_t message = 0;     // bytes of a stream, or its gradient, between stages
-  std::int64_t group = 1;       // layers that each of the profiles' stands for
-  double overlap_loss = 0;      // as RankStreams
-  bool messages_apart = false;  // as PipelineCosts
-  std::int64_t exchanged = 0;   // bytes of a table's gradient, between the ends of the model
+  std::int64_t message = 0;  // bytes of a stream, or its gradient, between stages
+  std::int64_t group = 1;    // layers that each of the profiles' stands for
+  double overlap_loss = 0;   // as RankStreams
+  bool messages_apart = false, reduces_last = false;  // as PipelineCosts
+  std::int64_t exchanged = 0;  // bytes of a table's gradient, between the ends of the model
   // Whether layers in the middle of a stage hold the same and every byte is given back: then the
   // closed form's memory is the recording's. Else it is near.
   bool is_exact = true;

@@ -9,8 +9,10 @@
 
 #include "core/base/stream.h"
 #include "core/device/device.h"
+#include "simulator/event_account.h"
 #include "simulator/planner/pass_window.h"
 #include "simulator/planner/program_reader.h"
+#include "simulator/planner/read_kind.h"
 #include "simulator/planner/stream_ends.h"
 
 namespace zl::sim {
@@ -18,29 +20,12 @@ namespace {
 
 constexpr int kNoUnit = -1, kUnknownUnit = -2;  // of units
 
-enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
-
 bool is_ids(const TraceEvent& event) {
   constexpr std::string_view kIds[] = {"tokens", "targets", "segments", "lengths"};
   return std::ranges::find(kIds, std::string_view(event.what)) != std::end(kIds);
 }
 
-bool is_nested(Phase phase) {
-  return phase == Phase::recompute || phase == Phase::gather || phase == Phase::reduce;
-}
-
-ReadKind kind_of(const Scope& scope, ReadKind before) {
-  if (scope.micro < 0) return ReadKind::step;
-  if (is_nested(scope.phase)) return before;
-  if (scope.phase == Phase::forward) return ReadKind::forward;
-  if (scope.phase == Phase::backward) return ReadKind::backward;
-  return scope.phase == Phase::weight_gradient ? ReadKind::weight : ReadKind::message;
-}
-
-bool runs_on(const TraceEvent& event, StreamId stream) {
-  return static_cast<StreamId>(event.stream) == stream;
-}
-bool computes(const TraceEvent& event) { return runs_on(event, StreamId::compute); }
+bool computes(const TraceEvent& event) { return is_on(StreamId::compute, event); }
 
 // Reads a trace event by event.
 class StageReader {
@@ -49,11 +34,12 @@ class StageReader {
       : stage_(stage),
         bucket_(bucket),
         late_(late_reductions_of(stage)),
+        ends_(stage.cluster->device.software.message_stream),
         programs_(*stage.trace.trace, *stage.cluster,
                   stage.trace.ranks.empty() ? 0 : stage.trace.ranks.front(), late_) {}
 
   StageFacts read() {
-    facts_.step = read_step(stage_);
+    facts_.step = read_step(stage_, late_);
     std::size_t index = 0;
     for (const TraceEvent& event : stage_.trace.trace->events()) {
       const EventTime time = stage_.timeline->events[index++];
@@ -80,7 +66,7 @@ class StageReader {
     held_ += bucket_.change_of(event);
     const bool is_pass = event.scope.micro >= 0 && event.scope.phase != Phase::other;
     // What goes to the host waits for room there, of the step before as well.
-    if (is_pass && runs_on(event, StreamId::host) && event.type == EventType::record) {
+    if (is_pass && is_on(StreamId::host, event) && event.type == EventType::record) {
       std::vector<PassWork> none;
       programs_.add(event, time, none);
     }
@@ -109,7 +95,7 @@ class StageReader {
       asked_.push_back({event, time, change});
       return;
     }
-    const ReadKind kind = kind_of(event.scope, kind_);
+    const ReadKind kind = read_kind(event.scope, kind_);
     if (kind == ReadKind::message || kind == ReadKind::step) {
       if (change < 0) window_.moves(event, change);
       end_pass();
@@ -184,8 +170,7 @@ class StageReader {
     Lead& lead = gathered_[turns ? 0 : direction()][event.scope.unit];
     if (change > 0) lead = {.bytes = change};
     if (takes_time(event)) {
-      (runs_on(event, StreamId::copy_in) ? lead.copied : lead.time) +=
-          programs_.time_of(event, time);
+      (is_on(StreamId::copy_in, event) ? lead.copied : lead.time) += programs_.time_of(event, time);
     }
   }
 
@@ -240,7 +225,7 @@ class StageReader {
       more.time = *computed_ - from;
       return;
     }
-    if (!runs_on(event, StreamId::communication)) return;
+    if (!is_on(StreamId::communication, event)) return;
     more.sent = took;
     if (event.type == EventType::collective && static_cast<Axis>(event.axis) == Axis::replicate) {
       more.once = took;

@@ -12,8 +12,9 @@ namespace {
 
 class StepReader {
  public:
-  StepFacts read(const RecordedStage& stage) {
-    const LateReductions late = late_reductions_of(stage);
+  explicit StepReader(bool messages_apart) : ends_(messages_apart) {}
+
+  StepFacts read(const RecordedStage& stage, const LateReductions& late) {
     std::size_t index = 0;
     for (const TraceEvent& event : stage.trace.trace->events()) {
       const EventTime time = stage.timeline->events[index++];
@@ -75,6 +76,8 @@ LateReductions late_reductions_of(const RecordedStage& stage) {
   return {*stage.trace.trace, CostModel(*stage.cluster).overlap_loss()};
 }
 
-StepFacts read_step(const RecordedStage& stage) { return StepReader().read(stage); }
+StepFacts read_step(const RecordedStage& stage, const LateReductions& late) {
+  return StepReader(stage.cluster->device.software.message_stream).read(stage, late);
+}
 
 }  // namespace zl::sim

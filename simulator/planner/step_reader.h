@@ -20,7 +20,7 @@ struct StepFacts {
 // What it reduces when its passes have ended.
 LateReductions late_reductions_of(const RecordedStage& stage);
 
-// Of the step before the profiled one.
-StepFacts read_step(const RecordedStage& stage);
+// Of the step before the profiled one; late: of the stage.
+StepFacts read_step(const RecordedStage& stage, const LateReductions& late);
 
 }  // namespace zl::sim

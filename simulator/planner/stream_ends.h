@@ -9,14 +9,19 @@
 
 #include "core/base/stream.h"
 #include "core/trace/trace.h"
+#include "simulator/late_reductions.h"
 #include "simulator/timeline.h"
 
 namespace zl::sim {
 
 class StreamEnds {
  public:
+  // messages_apart: as PipelineCosts.
+  explicit StreamEnds(bool messages_apart) : messages_apart_(messages_apart) {}
+
   void follow(const TraceEvent& event, EventTime time) {
-    std::int64_t& end = end_[event.stream];
+    std::int64_t& end =
+        end_[messages_apart_ && is_of_message(event) ? kMessageStream : event.stream];
     idle_ = takes_time(event) ? std::max<std::int64_t>(0, time.start - end) : 0;
     if (takes_time(event)) end = std::max(end, time.end);
     if (event.type == EventType::record) recorded_[event.id] = end;
@@ -29,7 +34,8 @@ class StreamEnds {
   std::int64_t idle() const { return idle_; }
 
  private:
-  std::array<std::int64_t, kStreams> end_{};
+  bool messages_apart_;
+  std::array<std::int64_t, kStreamsWithMessages> end_{};
   std::unordered_map<std::int64_t, std::int64_t> recorded_;  // by event id
   std::int64_t idle_ = 0;
 };

@@ -74,7 +74,7 @@ struct SparseProblem : zl::bench::AttentionProblem {
   double traffic() const {
     const double begin = zl::bench::seconds(1);
     read_once(qkv.view), write_once(out.view);
-    read_once(qkv.view), read_once(dout.view), read_once(out.view), write_once(dqkv.view);
+    read_once(qkv.view), read_once(dout.view), write_once(dqkv.view);
     return zl::bench::seconds(1) - begin;
   }
   // Whether a step gives what it should, over what was there before.

@@ -154,6 +154,19 @@ TEST(Contract, WhatDoesNotFitIsNoFailureOfTheComparison) {
   EXPECT_EQ(with({"--strategy", "zero-2", "--require-fit"}), 0);
 }
 
+TEST(Contract, NumbersOfStagesAreOneValueOfAList) {
+  const Home home;
+  const Json all =
+      run_object(home, {"run", "gpt2-124m", "--cluster", "2xh100", "--strategy", "zero-0",
+                        "--pipeline", "2", "--gradient-accumulation", "4", "--sequence-length",
+                        "1k", "--recompute", "none,blocks:3,0,full"});
+  std::vector<std::string> names;
+  for (const Json& run : all) names.push_back(run["results"][0]["strategy"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"zero-0+recompute-none+pp2",
+                                             "zero-0+recompute-blocks-3-0+pp2",
+                                             "zero-0+recompute-full+pp2"}));
+}
+
 TEST(Contract, ListsOfValuesAreOneTable) {
   const Home home;
   const std::vector<std::string> sweep{

@@ -182,18 +182,74 @@ TEST(Generate, APredictionHasTheMemoryOfTheRealOne) {
   }
 }
 
-// Rotary positions have no end of their own.
-TEST(Generate, SaysThatATextIsLongerThanTheModelIsMadeFor) {
+// A prompt that the positions do not hold is bad input, of learned positions and of rotary ones
+// (which have no end of their own); of what follows it rotary ones only say a word.
+TEST(Generate, APromptIsNoLongerThanThePositions) {
   const Home home;
-  const auto said = [&](const std::string& prompt) {
-    const Output output = zerolab(home, {"generate", "--model", "llama-tiny", "--cluster", "h100",
-                                         "--prompt-tokens", prompt, "--max-tokens", "4"});
-    EXPECT_EQ(output.code, 0) << output.err;
+  const auto said = [&](const std::string& folder, std::size_t prompt,
+                        const std::string& max_tokens, int code) {
+    std::vector<std::string> words = {
+        "generate", "--model", folder, "--prompt", "a", "--prompt", std::string(prompt, 'b')};
+    if (!max_tokens.empty()) words.insert(words.end(), {"--max-tokens", max_tokens});
+    const Output output = zerolab(home, words);
+    EXPECT_EQ(output.code, code) << output.err;
     return output.err;
   };
-  EXPECT_NE(said("61").find("longer than the 64 positions (max_sequence) that llama-tiny"),
+  for (const std::string name : {"llama-tiny", "gpt2-tiny"}) {
+    const std::string folder = saved_model(home, name, {"--model", name});
+    const std::string refusal = said(folder, 65, "4", 3);
+    EXPECT_NE(refusal.find("prompt 2: its 65 tokens are more than the 64 positions"),
+              std::string::npos)
+        << refusal;
+    EXPECT_NE(refusal.find("shorten it"), std::string::npos) << refusal;
+    // Where nobody says how many tokens are to follow, as many as there is room for.
+    EXPECT_NE(said(folder, 60, "", 0).find("end after 4 tokens, at the 64 positions"),
+              std::string::npos);
+    EXPECT_EQ(said(folder, 60, "4", 0).find("positions"), std::string::npos);
+  }
+  EXPECT_NE(said(home.path("llama-tiny"), 61, "4", 0).find("longer than the 64 positions"),
             std::string::npos);
-  EXPECT_EQ(said("60").find("positions"), std::string::npos);
+  EXPECT_NE(said(home.path("gpt2-tiny"), 61, "4", 3).find("more than the 64 positions"),
+            std::string::npos);
+}
+
+// A prediction asks how long it takes, which rotary positions do not limit.
+TEST(Generate, APredictionGoesOnBehindRotaryPositions) {
+  const Home home;
+  const auto said = [&](const std::string& model, const std::string& tokens, int code) {
+    const Output output = zerolab(home, {"generate", "--model", model, "--cluster", "h100",
+                                         "--prompt-tokens", tokens, "--max-tokens", "4"});
+    EXPECT_EQ(output.code, code) << output.err;
+    return output.err;
+  };
+  EXPECT_NE(said("llama-tiny", "65", 0).find("longer than the 64 positions"), std::string::npos);
+  EXPECT_EQ(said("llama-tiny", "60", 0).find("positions"), std::string::npos);
+  EXPECT_NE(said("gpt2-tiny", "65", 3).find("prompt: its 65 tokens"), std::string::npos);
+}
+
+// What rope_scaling stretches positions to is what a prompt has.
+TEST(Generate, ScaledPositionsTakeLongerPrompts) {
+  const Home home;
+  const std::string folder = saved_model(home, "model", {"--model", "llama-tiny"});
+  nlohmann::json config = nlohmann::json::parse(read_file(folder + "/config.json"));
+  const auto code = [&](const nlohmann::json& rope, std::size_t prompt) {
+    config.erase("rope_parameters");
+    config["rope_scaling"] = rope;
+    home.file("model/config.json", config.dump());
+    return zerolab(home, {"generate", "--model", folder, "--prompt", std::string(prompt, 'b'),
+                          "--max-tokens", "1"})
+        .code;
+  };
+  const nlohmann::json linear = {{"rope_type", "linear"}, {"factor", 2}};
+  EXPECT_EQ(code(linear, 128), 0);
+  EXPECT_EQ(code(linear, 129), 3);
+  nlohmann::json yarn = {{"rope_type", "yarn"}, {"factor", 4}};
+  yarn["original_max_position_embeddings"] = 64;
+  EXPECT_EQ(code(yarn, 256), 0);
+  EXPECT_EQ(code(yarn, 257), 3);
+  yarn["original_max_position_embeddings"] = 16;  // positions are already the stretched ones
+  EXPECT_EQ(code(yarn, 64), 0);
+  EXPECT_EQ(code(yarn, 65), 3);
 }
 
 TEST(Generate, WhatCannotBeSaidIsNamed) {

@@ -48,5 +48,30 @@ TEST(Width, ListsFitTheTerminal) {
   EXPECT_CONTAINS(strategies.out, "Data parallelism: every rank holds");
 }
 
+// One thing as well: what its file says beside what it means, and values as long as a page.
+TEST(Width, WhatIsShownFitsTheTerminal) {
+  const Home home;
+  const std::string strategy = home.file("strategy.json", R"({"zero_optimization": {"stage": 3,
+      "stage3_prefetch_bucket_size": 1e7}, "steps_per_print": 10, "no_such_key": 3})");
+  setenv("COLUMNS", "120", 1);
+  const std::vector<std::vector<std::string>> all = {{"strategy", strategy, "--ranks", "8"},
+                                                     {"software", "torch-fsdp2"},
+                                                     {"model", "llama3-8b"},
+                                                     {"scenario", data_file("tiny.json")}};
+  for (std::vector<std::string> arguments : all) {
+    arguments.insert(arguments.begin(), "show");
+    const Output narrow = zerolab(home, arguments);
+    ASSERT_EQ(narrow.code, 0) << narrow.err;
+    std::istringstream lines(narrow.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(text_width(line), 120u) << line;
+    if (arguments[1] == "strategy") {
+      EXPECT_CONTAINS(narrow.out, "no effect: every st");
+    }
+    arguments.insert(arguments.end(), {"-o", "wide"});
+    EXPECT_GE(zerolab(home, arguments).out.size(), narrow.out.size());
+  }
+  unsetenv("COLUMNS");
+}
+
 }  // namespace
 }  // namespace zl::cli_test

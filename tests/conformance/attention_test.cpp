@@ -127,6 +127,37 @@ TEST_P(Attention, ADenseLayoutOfBlocksGivesTheBitsOfDenseAttention) {
   }
 }
 
+// Of a batch of more than a megabyte, which a backend may write in another way.
+TEST_P(Attention, SequencesOfALargeBatchOverBlocksHaveTheBitsOfEachAlone) {
+  const AttentionShape one{1, 80, 4, 2, 64};
+  AttentionShape all = one;
+  all.batch = 36;
+  const BlockLayout local{16, {{0}, {0, 1}, {1, 2}, {2, 3}, {0, 3, 4}}};
+  AttentionForward whole = make(all, {}), alone = make(one, {});
+  whole.mask = mask_of_blocks(w, all, {local}, true);
+  alone.mask = mask_of_blocks(w, one, {local}, true);
+  const TensorView dout = w.normal(GetParam(), whole.out.shape);
+  const auto part = [&](const TensorView& of, std::int64_t sequence) {
+    const std::int64_t bytes = of.bytes() / all.batch;
+    return TensorView{of.data + sequence * bytes, of.dtype,
+                      Shape{bytes / static_cast<std::int64_t>(size_of(of.dtype))}};
+  };
+  for (const auto& harness : make_harnesses()) {
+    SCOPED_TRACE(harness->name());
+    const Results results = run(*harness, whole, dout);
+    for (const std::int64_t sequence : {std::int64_t{0}, all.batch - 1}) {
+      const TensorView qkv = part(whole.qkv.q.matrix, sequence);
+      std::memcpy(alone.qkv.q.matrix.data, qkv.data, static_cast<std::size_t>(qkv.bytes()));
+      TensorView own_dout = part(dout, sequence);
+      own_dout.shape = alone.out.shape;
+      const Results own = run(*harness, alone, own_dout);
+      EXPECT_TRUE(same(part(results.out, sequence), own.out)) << "out";
+      EXPECT_TRUE(same(part(results.lse, sequence), own.lse)) << "lse";
+      EXPECT_TRUE(same(part(results.dqkv.q.matrix, sequence), own.dqkv.q.matrix)) << "dqkv";
+    }
+  }
+}
+
 // A query of its own at position p, over a cache with room behind, is row p of the whole.
 TEST_P(Attention, AStepOverACacheIsTheRowOfTheWholeSequence) {
   for (const AttentionMask& mask : {AttentionMask::causal(), AttentionMask::sliding(70)}) {

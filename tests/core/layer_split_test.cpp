@@ -97,6 +97,17 @@ TEST(LayerSplit, CountsEmbeddingAndHead) {
   EXPECT_EQ(layers_of(), (Layers{1, 5, 5, 1}));
   config.split = LayerSplit::cost;
   EXPECT_EQ(layers_of(), (Layers{3, 4, 4, 1}));
+  config.split = LayerSplit::units;
+  model.layers = 14;
+  EXPECT_EQ(layers_of(), (Layers{3, 4, 4, 3}));
+}
+
+TEST(LayerSplit, UnitsMakeStagesEqualThatLayersAloneDoNot) {
+  EXPECT_TRUE(is_even_by_units(126, 16)) << "Llama 3 405B";
+  EXPECT_TRUE(is_even_by_units(70, 12)) << "BLOOM";
+  EXPECT_FALSE(is_even_by_units(128, 16));
+  EXPECT_FALSE(is_even_by_units(128, 12)) << "with or without a rest in both";
+  EXPECT_FALSE(is_even_by_units(6, 8)) << "the first stage would have no layer";
 }
 
 TEST(LayerSplit, ListsMayLeaveStagesWithoutALayer) {

@@ -2,6 +2,8 @@
 // bits of the run without one.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/engine/pipelines.h"
 
 namespace zl::test {
@@ -161,6 +163,59 @@ TEST(Pipeline, IsRecordedAsItIsExecutedOnEveryRank) {
   }
 }
 
+// Blocks that a rank computes again, by their numbers in the model.
+std::set<int> recomputed_blocks(const Trace& trace) {
+  std::set<int> blocks;
+  for (const TraceEvent& event : trace.events()) {
+    if (event.scope.phase == Phase::recompute) blocks.insert(event.scope.unit);
+  }
+  return blocks;
+}
+
+// Every second stage's blocks, and more than the first stage has.
+std::vector<std::int64_t> uneven_blocks(int stages) {
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(stages), 0);
+  for (std::size_t stage = 0; stage < blocks.size(); stage += 2) blocks[stage] = 1;
+  blocks[0] = 9;
+  return blocks;
+}
+
+TEST(Pipeline, KeepsItsBitsWhereStagesRecomputeDifferently) {
+  const ModelConfig model = four_layers(tiny_gpt2());
+  for (const int stage : {1, 3}) {
+    const Strategy plain = accumulated(stage, DType::f32, 6);
+    const MeshRun reference = run_mesh(1, model, plain);
+    expect_learned(reference.result().loss, 0.98);
+    for (const Schedules& each : kSchedules) {
+      Strategy s = piped(plain, each.kind, each.ranks, each.chunks);
+      s.recompute = {.mode = RecomputeMode::first_blocks,
+                     .stage_blocks = uneven_blocks(each.ranks * each.chunks)};
+      s.offload.activations = stage == 3;
+      const MeshRun run = run_mesh(each.ranks, model, s);
+      expect_same_bits(reference, run, name_of(each.kind));
+      expect_recorded(run, model, s);
+    }
+  }
+}
+
+TEST(Pipeline, RecomputesOfEachStageItsOwnFirstBlocks) {
+  const ModelConfig model = four_layers(tiny_gpt2());
+  Strategy s = piped(accumulated(1, DType::f32, 4), PipelineKind::one_f_one_b, 2);
+  const MeshRun none = record_mesh(2, model, s);
+  s.recompute = {.mode = RecomputeMode::first_blocks, .stage_blocks = {1, 0}};
+  const MeshRun some = record_mesh(2, model, s);
+  EXPECT_EQ(recomputed_blocks(some.traces[0]), (std::set<int>{1}));
+  EXPECT_EQ(recomputed_blocks(some.traces[1]), std::set<int>{});
+  EXPECT_LT(some.ranks[0].peak_device.total(), none.ranks[0].peak_device.total());
+  EXPECT_EQ(some.ranks[1].peak_device.tag, none.ranks[1].peak_device.tag);
+  // On a V the first rank has the last stage as well.
+  s = piped(s, PipelineKind::zb_v, 2, 2);
+  s.recompute.stage_blocks = {0, 1, 0, 1};
+  const MeshRun on_a_v = record_mesh(2, model, s);
+  EXPECT_EQ(recomputed_blocks(on_a_v.traces[0]), (std::set<int>{4}));
+  EXPECT_EQ(recomputed_blocks(on_a_v.traces[1]), (std::set<int>{2}));
+}
+
 TEST(Pipeline, ThatCannotBeIsRefusedWithTheFix) {
   const Strategy plain = accumulated(0, DType::f32, 4);
   using enum PipelineKind;
@@ -183,6 +238,10 @@ TEST(Pipeline, ThatCannotBeIsRefusedWithTheFix) {
   EXPECT_EQ(mesh_refusal(3, tiny_gpt2(), idle),
             "parallel.layers_per_stage: rank 1 of the pipeline would have nothing; give it a "
             "layer, or use fewer ranks");
+  Strategy blocks = piped(plain, interleaved, 2, 2);
+  blocks.recompute = {.mode = RecomputeMode::first_blocks, .stage_blocks = {1, 0}};
+  EXPECT_EQ(mesh_refusal(2, four_layers(tiny_gpt2()), blocks),
+            "recompute: blocks of 2 stages, there are 4; give 4 numbers, or one for all");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
+#include <QLineEdit>
 #include <QProcess>
 #include <QProcessEnvironment>
 #include <QTableView>
@@ -11,7 +12,10 @@
 #include "gui/plot/bar_plot.h"
 #include "gui/plot/scatter_plot.h"
 #include "gui/theme.h"
+#include "gui/views/prompt_box.h"
 #include "gui/views/runs_page.h"
+#include "gui/views/train_files.h"
+#include "gui/views/train_page.h"
 #include "tests/gui/helpers.h"
 #include "tests/results/fixtures.h"
 
@@ -147,6 +151,9 @@ TEST(Window, ARestartRestoresDocumentAndView) {
     session.edit_key("run.micro_batch", "2");
     edited = session.document();
     window.show_view("traffic");
+    window.training().files()->set_models("/models of mine");
+    window.training().files()->set_checkpoint("/checkpoints", 50, true);
+    window.training().prompt_box()->set_model("/tuned");
     window.close();
   }
   Session session;
@@ -157,6 +164,12 @@ TEST(Window, ARestartRestoresDocumentAndView) {
   EXPECT_EQ(session.study()->strategies[0].imported.strategy.micro_batch, 2);
   window.show();
   EXPECT_TRUE(window.view("traffic")->isVisible());
+  const KeptFiles files = window.training().files()->kept();
+  EXPECT_EQ(files.models, "/models of mine");
+  EXPECT_EQ(files.checkpoint.folder, "/checkpoints");
+  EXPECT_EQ(files.checkpoint.every, 50);
+  EXPECT_TRUE(files.checkpoint.resume);
+  EXPECT_EQ(window.training().prompt_box()->model()->text(), "/tuned");
 }
 
 TEST(Window, TabReachesEveryChart) {

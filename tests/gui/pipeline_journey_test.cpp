@@ -10,6 +10,7 @@
 #include "core/base/collective_kind.h"
 #include "gui/models/chart_data.h"
 #include "gui/models/pipeline_lanes.h"
+#include "gui/models/strategy_text.h"
 #include "gui/models/table_model.h"
 #include "gui/plot/bar_plot.h"
 #include "gui/theme.h"
@@ -230,6 +231,35 @@ TEST(PipelineJourney, TheMeshIsAFormThatMarksWhatCannotBe) {
   Q_EMIT schedule->activated(0);
   type("pipeline", "");
   EXPECT_EQ(desk.session.document().strategies(), (std::vector<std::string>{"zero-1", "zero-3"}));
+}
+
+// Numbers of blocks of the stages outlive edits of the mesh, and are told in words.
+TEST(PipelineJourney, StagesKeepTheirNumbersOfRecomputedBlocks) {
+  const std::string strategy =
+      R"({"zero_optimization":{"stage":1},"x-zerolab":{"name":"mine","recompute":"blocks:5,0",)"
+      R"("parallel":{"pipeline":2}}})";
+  test::Desk desk(
+      test::llama_on_a_node().with("run.gradient_accumulation", "8").with_strategies({strategy}));
+  desk.session.select({"mine"});
+  MeshPanel& mesh = test::form(desk.window).mesh();
+  const auto type = [&](const char* key, const char* text) {
+    auto* line = qobject_cast<QLineEdit*>(mesh.field(key));
+    line->setText(text);
+    Q_EMIT line->editingFinished();
+    desk.session.wait();
+  };
+  type("tensor", "2");
+  const StrategyStudy* changed = desk.session.study()->find("mine+tp2");
+  ASSERT_NE(changed, nullptr) << desk.session.error().toStdString();
+  EXPECT_EQ(changed->recording->strategy.recompute.stage_blocks, (std::vector<std::int64_t>{5, 0}));
+  EXPECT_TRUE(describe(*changed).contains("Recomputation: of the stages' first 5, 0 blocks"))
+      << describe(*changed).toStdString();
+  type("pipeline", "4");
+  EXPECT_TRUE(desk.session.error().contains("blocks of 2 stages, there are 4; give 4 numbers"))
+      << desk.session.error().toStdString();
+  type("pipeline", "2");
+  type("tensor", "");
+  EXPECT_EQ(desk.session.document().strategies(), (std::vector<std::string>{strategy}));
 }
 
 TEST(PipelineJourney, TrafficIsToldByAxisAndLink) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/pipeline/stage_blocks.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
 #include "scenarios/planner/plan_candidates.h"
@@ -31,12 +32,19 @@ struct Compared {
   std::string name;
 };
 
-// Of automatic recomputation some number.
-std::int64_t blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
-                       const sim::PlanPoint& point, std::int64_t index) {
-  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return 0;
-  const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
-  return 1 + index % (request.scenario.model.layers / stages - 1);
+// Of automatic recomputation some number of each rank, all and none among them, as a search spreads
+// them over its stages.
+std::vector<std::int64_t> blocks_of(const PlanRequest& request, const sim::PlanSpace& space,
+                                    const sim::PlanPoint& point, std::int64_t index) {
+  if (space.recompute[point.recompute].mode != RecomputeMode::automatic) return {};
+  const PipelineConfig pipeline = space.strategy(point).pipeline;
+  const std::vector<std::int64_t> layers = layers_of_stages(request.scenario.model, pipeline);
+  std::vector<std::int64_t> of_ranks = layers_of_ranks(pipeline, layers);
+  std::mt19937_64 random(static_cast<std::uint64_t>(index));
+  for (std::int64_t& each : of_ranks) {
+    each = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(each + 1));
+  }
+  return spread_blocks(pipeline, layers, of_ranks);
 }
 
 // What a search does with one point, beside its recording without limits.
@@ -49,7 +57,7 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
     return std::nullopt;
   }
   profiles.prepare(std::vector<DividedPoint>{{point, *division}});
-  const std::int64_t blocks = blocks_of(request, space, point, index);
+  const std::vector<std::int64_t> blocks = blocks_of(request, space, point, index);
   const sim::ClosedForm form = *profiles.closed_form(point, *division, blocks);
   DeviceProperties device = sim::device_properties(cluster);
   device.memory = device.host_memory = 0;
@@ -64,7 +72,8 @@ std::optional<Compared> compare(const PlanRequest& request, const sim::PlanSpace
   std::vector<PlanCandidate> alone{{point, *division, {}}};
   PlanBounder bounder(request.scenario, cluster, space, profiles);
   bounder.bound(alone, form.memory);
-  found.bound = static_cast<double>(bounder.time_of(alone[0])) / static_cast<double>(form.time);
+  found.bound =
+      static_cast<double>(bounder.time_of(alone[0], form.memory)) / static_cast<double>(form.time);
   found.memory_bound =
       static_cast<double>(alone[0].least.memory) / static_cast<double>(form.memory);
   found.name =
@@ -144,14 +153,17 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
       {.nine_in_ten = 0.006, .worst = 0.03});
 }
 
-// Messages have a stream of their own, and stages do not wait for each other's gradients.
-TEST(ClosedForm, KnowsSoftwareThatReducesLast) {
+// Stages do not wait for each other's gradients, messages not for reductions, or neither for the
+// other.
+TEST(ClosedForm, KnowsSoftwareThatReducesLastAndItsMessages) {
   const test::TempFolder folder;
-  for (const char* overlap_loss : {"0.1", "1"}) {
-    const std::string file = (folder / "reduces-last.json").string();
-    std::ofstream(file) << R"({"schema": 2, "name": "reduces-last", "communication": {)"
-                        << R"("reduces_last": true, "overlap_loss": )" << overlap_loss
-                        << R"(}, "step_error": {"unsupported": 0.3}})";
+  for (const char* communication :
+       {R"("reduces_last": true, "message_stream": true, "overlap_loss": 0.1)",
+        R"("reduces_last": true, "message_stream": true, "overlap_loss": 1)",
+        R"("message_stream": true, "overlap_loss": 0.1)"}) {
+    const std::string file = (folder / "software.json").string();
+    std::ofstream(file) << R"({"schema": 2, "name": "software", "communication": {)"
+                        << communication << R"(}, "step_error": {"unsupported": 0.3}})";
     PlanRequest request = small_request(16, 16, 64);
     request.scenario.run.software = file;
     expect_near_recordings({request}, {.nine_in_ten = 0.015, .worst = 0.05});

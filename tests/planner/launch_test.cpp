@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -49,9 +50,10 @@ class Launch : public ::testing::Test {
       const auto division = space.division(point);
       if (!division || !sim::is_canonical(space, point) || !rules.allows(point, *division))
         continue;
-      const RecomputeMode recompute = space.recompute[point.recompute].mode;
-      all.push_back(
-          {point, *division, space.strategy(point, recompute == RecomputeMode::automatic ? 3 : 0)});
+      const bool decides = space.recompute[point.recompute].mode == RecomputeMode::automatic;
+      const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+      const std::vector<std::int64_t> blocks(decides ? stages : 0, 3);
+      all.push_back({point, *division, space.strategy(point, blocks)});
     }
     return all;
   }
@@ -166,7 +168,12 @@ TEST_F(Launch, RefusesWhatASoftwareDoesNotHaveAndSaysWhatItTakes) {
   uneven.model.layers = 30;
   Strategy piped = plain("zero-1", 2);
   piped.pipeline.ranks = 4;
-  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, uneven), "30 layers over 4 stages");
+  uneven.model.layers = 29;
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, uneven), "29 layers over 4 stages");
+  piped.recompute = {.mode = RecomputeMode::first_blocks, .stage_blocks = {3, 2, 1, 0}};
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, piped, known),
+              "recompute blocks:3,2,1,0: --recompute-num-layers is one number for all stages");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::torchtitan, piped, known), "recompute blocks:3,2,1,0");
 }
 
 TEST_F(Launch, ReadsTheScriptsOfPeople) {
@@ -207,6 +214,33 @@ std::string error_of_script(const std::string& script) {
     return error.what();
   }
   return "read";
+}
+
+// Megatron core_v0.16.1 counts embedding and loss as a layer of the first and the last stage.
+TEST_F(Launch, MegatronCountsEmbeddingAndLoss) {
+  LaunchFacts uneven = facts(request());
+  uneven.ranks = 4;
+  const std::string embedding = "--account-for-embedding-in-pipeline-split",
+                    loss = "--account-for-loss-in-pipeline-split";
+  struct Cut {
+    std::vector<std::int64_t> layers;
+    bool counts_embedding, counts_loss;
+  };
+  for (const Cut& cut : {Cut{{7, 8, 8, 7}, true, true}, Cut{{7, 8, 8, 8}, true, false},
+                         Cut{{8, 8, 8, 7}, false, true}, Cut{{8, 8, 8, 8}, false, false}}) {
+    uneven.model.layers = std::accumulate(cut.layers.begin(), cut.layers.end(), std::int64_t{0});
+    Strategy piped = plain("zero-1", 2);
+    piped.pipeline = {.ranks = 4, .layers_per_stage = cut.layers};
+    const std::string text = write_launch(LaunchSoftware::megatron, piped, uneven).text;
+    EXPECT_EQ(text.find(embedding) != std::string::npos, cut.counts_embedding) << text;
+    EXPECT_EQ(text.find(loss) != std::string::npos, cut.counts_loss) << text;
+    const Strategy back =
+        import_megatron(text, "a.sh", {.ranks = 4, .model = &uneven.model}).strategy;
+    EXPECT_EQ(layers_of_stages(uneven.model, back.pipeline), cut.layers);
+  }
+  EXPECT_SAYS(error_of_script("--micro-batch-size 1\n--num-layers 12\n" + embedding +
+                              "\n--pipeline-model-parallel-size 4\n--bf16"),
+              "a.sh:3: " + embedding + ": 13 layers with what is counted as one over 4 stages");
 }
 
 TEST_F(Launch, NamesTheLineOfWhatIsWrong) {

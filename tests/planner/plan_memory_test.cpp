@@ -74,16 +74,17 @@ TEST(PlanMemory, AutomaticRecomputationTakesTheFewestBlocks) {
     if (!sim::is_canonical(space, point) || !space.division(point)) continue;
     const PlanMemory unlimited(request.scenario, space, 0);
     if (!unlimited.knows(point)) continue;
-    const auto device = [&](std::int64_t blocks) {
-      return judge_device(request.scenario, space.strategy(point, blocks), {}).held().low;
-    };
     const std::int64_t stages = space.pipeline[point.pipeline] * space.chunks[point.chunks];
+    const auto device = [&](std::int64_t blocks) {
+      const Strategy strategy = space.strategy(point, std::vector(stages, blocks));
+      return judge_device(request.scenario, strategy, {}).held().low;
+    };
     const std::int64_t layers = request.scenario.model.layers / stages;
     if (layers < 3 || device(1) >= device(0)) continue;
     const PlanMemory memory(request.scenario, space, device(1));
     const auto held = memory.fitting(point);
     ASSERT_TRUE(held) << index;
-    EXPECT_EQ(held->blocks, 1);
+    EXPECT_EQ(held->blocks, std::vector(stages, std::int64_t{1}));
     EXPECT_FALSE(unlimited.fitting(point)) << "without a block it is another plan";
     ++some;
   }

@@ -15,7 +15,11 @@
 #include "core/threads/all_cores.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/strategy_json.h"
+#include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/recorded_plan.h"
+#include "scenarios/planner/why.h"
 #include "scenarios/run/judge.h"
+#include "scenarios/run/resolve_recompute.h"
 #include "tests/planner/requests.h"
 
 namespace zl {
@@ -38,8 +42,9 @@ double fastest_by_force(const PlanRequest& request) {
   }
   std::vector<double> times(strategies.size(), INFINITY);
   on_all_cores(strategies.size(), [&](std::size_t i) {
+    const Strategy strategy = resolve_recompute(request.scenario, strategies[i], device);
     const Verdict verdict =
-        judge(request.scenario, strategies[i], device, program_options(request.scenario));
+        judge(request.scenario, strategy, device, program_options(request.scenario));
     if (!verdict.fits()) return;
     times[i] = price_run(request.scenario, *verdict.recording, cluster).step_time.median;
   });
@@ -78,6 +83,15 @@ constexpr SmallSpace kSmallSpaces[] = {
      "zero=1,offload=none,recompute=none,pipeline=4,tensor=1,replicate=1,micro_batch<=2"},
     {16, 8, 64, 2, "zero=1,offload=none,recompute=full,pipeline=2,replicate=1,micro_batch<=2"},
     {2, 4, 8, 3, "recompute=none,micro_batch<=2"},
+    // Stages that are equal where embedding and head count as a layer each.
+    {8, 10, 32, 4, "zero<=1,pipeline=4,recompute=none,offload=none,micro_batch<=2"},
+    {8, 14, 32, 4, "zero=1,pipeline=4,recompute=full,schedule=interleaved,micro_batch=1"},
+    {8, 12, 24, 4,
+     "zero<=1,recompute=auto,offload=none,tensor=1,pipeline=4,schedule=1f1b,micro_batch<=4"},
+    {8, 16, 48, 3,
+     "zero=1,offload=none,tensor=1,pipeline>=2,schedule=1f1b,virtual_stages=1,micro_batch<=2"},
+    {8, 16, 32, 3,
+     "zero=1,recompute=auto,offload=none,tensor=1,pipeline=4,virtual_stages=2,micro_batch<=2"},
 };
 
 TEST(Plan, FindsWhatTryingEverythingFinds) {
@@ -90,6 +104,29 @@ TEST(Plan, FindsWhatTryingEverythingFinds) {
     for (const Plan& plan : plans.best) best = std::min(best, plan.result.step_time.median);
     EXPECT_EQ(best, fastest_by_force(request)) << small.limits;
   }
+}
+
+// As Megatron-LM can be told to cut 126 layers into 16 stages, and BLOOM's 70 into 12.
+TEST(Plan, StagesThatAreEqualByUnitsAreFoundForMegatron) {
+  PlanRequest request = small_request(8, 10, 32);
+  request.limits = parse_limits("pipeline=4,schedule=1f1b");
+  request.scenario.run.software = "megatron-core";
+  const Plans plans = find_plans(request);
+  ASSERT_FALSE(plans.best.empty());
+  EXPECT_EQ(plans.best.front().layers, (std::vector<std::int64_t>{2, 3, 3, 2}));
+  EXPECT_EQ(plans.best.front().strategy.strategy.pipeline.split, LayerSplit::units);
+  request.scenario.model.layers = 11;
+  EXPECT_THROW(find_plans(request), Error) << "neither 11 nor 13 are four times anything";
+}
+
+TEST(Plan, Stage3MayHaveItsOptimizerAloneOnTheHost) {
+  PlanRequest request = small_request(8, 8, 32);
+  request.limits = parse_limits("zero=3,offload=optimizer,pipeline=1");
+  const Plans plans = find_plans(request);
+  ASSERT_FALSE(plans.best.empty());
+  const OffloadConfig& offload = plans.best.front().strategy.strategy.offload;
+  EXPECT_EQ(offload.optimizer, Tier::cpu);
+  EXPECT_EQ(offload.parameters, Tier::device);
 }
 
 // All that is shown of plans.
@@ -106,6 +143,40 @@ std::string text_of(const Plans& plans) {
          " " + std::to_string(plans.counts.recorded);
 }
 
+// The first stages hold the most micro-batches: as few blocks of each as make it fit, which is
+// faster than one number for all.
+TEST(Plan, RecomputesOfEachStageAsFewBlocksAsItNeeds) {
+  PlanRequest request = small_request(8, 16, 32);
+  request.limits = parse_limits(
+      "recompute=auto,pipeline=4,zero=1,offload=none,schedule=1f1b,tensor=1,micro_batch=2,"
+      "virtual_stages=1");
+  const auto within = [&](std::int64_t memory) {
+    request.scenario.run.device_memory = memory;
+    return find_plans(request);
+  };
+  std::int64_t memory = std::int64_t{16} << 30;
+  const std::int64_t none_needed = within(memory).best.front().result.peak_device.total();
+  memory = none_needed * 3 / 4;
+  const Plans by_stage = within(memory);
+  ASSERT_FALSE(by_stage.best.empty());
+  const Plan& best = by_stage.best.front();
+  const std::vector<std::int64_t> blocks = recomputed_layers(best);
+  EXPECT_GT(blocks.front(), blocks.back());
+  EXPECT_EQ(best.strategy.strategy.recompute.stage_blocks, blocks);
+  ImportedStrategy one_number = best.strategy;
+  one_number.strategy.recompute.stage_blocks.clear();
+  one_number.strategy.recompute.blocks = blocks.front();
+  const sim::ClusterSpec cluster = scenario_cluster(request.scenario);
+  const auto slower = recorded_plan(request.scenario, cluster,
+                                    memory_budget(request.scenario, cluster), one_number);
+  ASSERT_TRUE(slower);
+  EXPECT_LT(best.result.step_time.median, slower->result.step_time.median);
+  EXPECT_NE(why_better(best, *slower).find(" of 16 layers recomputed, not "), std::string::npos);
+  // Software that has one number for all stages is not offered others.
+  request.scenario.run.software = "megatron-core";
+  EXPECT_FALSE(plan_space(request).recomputes_by_stage);
+}
+
 TEST(Plan, IsTheSameOnAnyNumberOfCores) {
   const PlanRequest request = small_request(8, 8, 32);
   const std::string all = text_of(find_plans(request));
@@ -119,6 +190,14 @@ TEST(Plan, IsTheSameOnAnyNumberOfCores) {
   const std::string alone = text_of(find_plans(request));
   ASSERT_EQ(sched_setaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(all, alone);
+}
+
+TEST(Plan, SaysWhenItHadItsFirstAnswer) {
+  const Plans plans = find_plans(small_request(8, 8, 32));
+  EXPECT_GT(plans.first_seconds, 0);
+  EXPECT_GT(plans.seconds, plans.first_seconds);
+  EXPECT_NE(counts_line(plans).find("; a first answer after "), std::string::npos)
+      << counts_line(plans);
 }
 
 TEST(Plan, SaysWhatIsMissingWhereNothingFits) {

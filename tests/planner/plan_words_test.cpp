@@ -137,6 +137,23 @@ TEST(PlanTable, SaysHowManyLayersOfEachStageAreRecomputed) {
   Table table = plan_table({plan}, {});
   EXPECT_EQ(cell_of(table, 0, "recompute"), Cell(std::string("blocks:4 of 6-7")));
   EXPECT_EQ(plan_json(plan, {})["recomputed_layers"], Json::parse("[4, 4, 4]"));
+  plan.strategy.strategy.recompute = {.mode = RecomputeMode::first_blocks,
+                                      .stage_blocks = {8, 3, 0}};
+  table = plan_table({plan}, {});
+  EXPECT_EQ(cell_of(table, 0, "recompute"), Cell(std::string("blocks:8,3,0 of 6-7")));
+  EXPECT_EQ(plan_json(plan, {})["recomputed_layers"], Json::parse("[7, 3, 0]"));
+  EXPECT_EQ(plan_name(plan.strategy.strategy), "zero-0 + recompute by stage");
+  Plan all = plan;
+  all.strategy.strategy.recompute = {.mode = RecomputeMode::full};
+  EXPECT_EQ(recomputed_beside(plan, all), "10 of 20 layers recomputed, not 20");
+  EXPECT_EQ(recomputed_beside(plan, plan), "");
+  EXPECT_NE(why_better(plan, all).find("; 10 of 20 layers recomputed, not 20"), std::string::npos);
+  plan.layers.assign(16, 7);
+  plan.strategy.strategy.recompute.stage_blocks = {7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  table = plan_table({plan}, {});
+  EXPECT_EQ(cell_of(table, 0, "recompute"), Cell(std::string("by stage, 7 to 0 of 7")))
+      << "a table has no room for more";
+  plan.layers = {7, 7, 6};
   plan.strategy.strategy.recompute = {.mode = RecomputeMode::full};
   table = plan_table({plan}, {});
   EXPECT_EQ(cell_of(table, 0, "recompute"), Cell(std::string("full")));

@@ -16,6 +16,7 @@ PlanRequest request() {
   PlanRequest request;
   request.scenario = plan_scenario("gpt2-774m", overrides);
   request.global_batch = 32;
+  request.limits = parse_limits("offload=none");
   return request;
 }
 
@@ -28,7 +29,8 @@ TEST(Standing, OfTheBestIsFirstAndOfAPoorOneFarBehind) {
   EXPECT_LT(first.share_faster, 0.01);
 
   PlanRequest poor = request();
-  poor.limits = parse_limits("tensor=4,pipeline=1,sequence_parallel=false,recompute=full");
+  poor.limits =
+      parse_limits("offload=none,tensor=4,pipeline=1,sequence_parallel=false,recompute=full");
   const Plan chosen = find_plans(poor).best.front();
   const Standing last = standing_of(field, request().scenario, chosen.strategy);
   EXPECT_GT(last.of_best, 1.5);

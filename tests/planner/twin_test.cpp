@@ -45,6 +45,11 @@ TEST(Twin, KeepsTheAxesOfTheMesh) {
   const Scenario deep = twin(planned("gpt2-124m", 16, R"({"pipeline": 4})"));
   EXPECT_EQ(deep.strategies.front().strategy.pipeline.ranks, 4);
   EXPECT_EQ(deep.run.ranks, 8);
+  // A layer of each stage, recomputed where the plan recomputes some.
+  const Scenario staged =
+      twin(planned("llama3-8b", 64, R"({"pipeline": 8}, "recompute": "blocks:4,4,3,2,1,0,0,0")"));
+  EXPECT_EQ(staged.strategies.front().strategy.recompute.stage_blocks,
+            (std::vector<std::int64_t>{1, 1, 1, 0}));
   const Scenario one = twin(planned("gpt2-124m", 1, "{}"));
   EXPECT_EQ(one.run.ranks, 1);
 }

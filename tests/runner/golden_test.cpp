@@ -12,6 +12,7 @@
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/simulate.h"
 #include "tests/engine/runs.h"
 
 namespace zl {
@@ -101,6 +102,46 @@ TEST(AutomaticRecompute, TakesTheFewestBlocksThatFit) {
     some_in_between = some_in_between || (fewest > 0 && fewest < scenario.model.layers);
   }
   EXPECT_TRUE(some_in_between) << "no budget needed a partial recomputation: the test saw nothing";
+}
+
+// Of a pipeline each rank as few as it needs: the first holds the most micro-batches.
+TEST(AutomaticRecompute, TakesOfEachRankTheFewestBlocksThatFit) {
+  Scenario scenario = recompute_scenario();
+  scenario.model.layers = 6;
+  Strategy& strategy = scenario.strategies[0].strategy;
+  strategy.recompute.mode = RecomputeMode::automatic;
+  strategy.pipeline.ranks = 2;
+  strategy.micro_batch = 2;
+  strategy.gradient_accumulation = 4;
+  ProgramOptions options = program_options(scenario);
+  bool some_differ = false;
+  for (std::int64_t budget = 1 << 20; budget < (8 << 20); budget += 256 << 10) {
+    DeviceProperties device;
+    device.memory = budget;
+    std::vector<std::int64_t> fewest{3, 3};
+    for (const std::int64_t blocks : {2, 1, 0}) {
+      Strategy all = strategy;
+      all.recompute.blocks = blocks;
+      const std::vector<bool> within = ranks_within(scenario, all, device, options);
+      for (std::size_t rank = 0; rank < 2; ++rank) {
+        if (within[rank]) fewest[rank] = blocks;
+      }
+    }
+    const Strategy resolved = resolve_recompute(scenario, strategy, device);
+    EXPECT_EQ(resolved.recompute.stage_blocks, fewest) << budget;
+    some_differ = some_differ || (fewest[0] > fewest[1] && fewest[0] < 3);
+    scenario.run.device_memory = budget;
+    const RunResult real = Runner().run(scenario, scenario.strategies[0], "cpu");
+    const std::vector<bool> within = ranks_within(scenario, resolved, device, options);
+    EXPECT_EQ(real.outcome == Outcome::ok, within[0] && within[1]) << budget;
+  }
+  EXPECT_TRUE(some_differ) << "no budget needed other numbers: the test saw nothing";
+  // Software with one number for all stages gets one.
+  scenario.run.software = "megatron-core";
+  scenario.run.device_memory = 0;
+  DeviceProperties device;
+  device.memory = 3 << 20;
+  EXPECT_TRUE(resolve_recompute(scenario, strategy, device).recompute.stage_blocks.empty());
 }
 
 TEST(Runner, OutOfMemoryIsAResultThatNamesRequestAndHolders) {

@@ -64,6 +64,18 @@ TEST(ImportParallel, ReadsTheOverlapOfTensorGroups) {
   EXPECT_TRUE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": true}})"));
   EXPECT_FALSE(overlaps(R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": false}})"));
   EXPECT_TRUE(overlaps(parallel(R"("tensor": 2, "tensor_overlap": true)")));
+  const auto both = [&](const char* own, const char* autotp) {
+    return import_text(std::string(R"({"tensor_parallel": {"tp_overlap_comm": )") + autotp +
+                           R"(}, "x-zerolab": {"parallel": {"tensor": 2, "tensor_overlap": )" +
+                           own + "}}}",
+                       eight);
+  };
+  EXPECT_TRUE(both("true", "true").strategy.tensor.overlap);
+  for (const bool own : {false, true}) {
+    const std::string torn =
+        message_of([&] { own ? both("true", "false") : both("false", "true"); });
+    EXPECT_CONTAINS(torn, "contradicts x-zerolab.parallel.tensor_overlap");
+  }
   const ImportedStrategy alone =
       import_text(with(R"("tensor_parallel": {"tp_overlap_comm": true})"), eight);
   EXPECT_EQ(alone.strategy.tensor, TensorConfig());
@@ -135,7 +147,7 @@ TEST(ImportParallel, NamesWhatCannotBe) {
                                      6)),
                   "needs a multiple of 4 micro-batches, there are 6; use 4 or 8");
   EXPECT_CONTAINS(rejection(parallel(R"("pipeline": 2, "layers_per_stage": "time")")),
-                  "\"time\" is not one of even, parameters, cost, nor a list of layers");
+                  "\"time\" is not one of even, units, parameters, cost, nor a list of layers");
   EXPECT_CONTAINS(rejection(parallel(R"("pipelines": 2)")), "parallel.pipeline");
   EXPECT_CONTAINS(rejection(parallel(R"("tensor": 2, "pipeline": 4)")),
                   "x-zerolab.parallel.tensor: tensor 2 x pipeline 4 does not divide 4 ranks; use "
@@ -157,7 +169,8 @@ TEST(ImportParallel, NamesWhatCannotBe) {
 }
 
 TEST(ImportParallel, SplitsLayersByNameAndKeepsTiedGradientsApart) {
-  for (const LayerSplit split : {LayerSplit::even, LayerSplit::parameters, LayerSplit::cost}) {
+  for (const LayerSplit split :
+       {LayerSplit::even, LayerSplit::units, LayerSplit::parameters, LayerSplit::cost}) {
     const Strategy s = import_text(parallel(std::string(R"("pipeline": 2, "layers_per_stage": ")") +
                                             name_of(split) + "\""))
                            .strategy;

@@ -239,8 +239,16 @@ TEST(ImportDeepSpeed, Recompute) {
   }
   EXPECT_EQ(config("every:3").every, 3);
   EXPECT_EQ(config("blocks:2").blocks, 2);
-  for (const char* text : {"every:0", "every:", "every:x", "blocks:0", "blocks:-1", "blocks:1.5",
-                           "selective:", "selective:norm", "half"}) {
+  const std::string stages = R"("x-zerolab": {"parallel": {"pipeline": 2}, "recompute": ")";
+  const RecomputeConfig each = import_text(with(stages + "blocks:2,0\"}")).strategy.recompute;
+  EXPECT_EQ(each.stage_blocks, (std::vector<std::int64_t>{2, 0}));
+  EXPECT_EQ(recompute_text(each), "blocks:2,0");
+  EXPECT_CONTAINS(rejection(with(stages + "blocks:2,1,0\"}")),
+                  "x-zerolab.recompute: blocks of 3 stages, there are 2; give 2 numbers, or one "
+                  "for all");
+  for (const char* text :
+       {"every:0", "every:", "every:x", "blocks:0", "blocks:-1", "blocks:1.5", "blocks:0,0",
+        "blocks:1,", "blocks:,1", "blocks:1,x", "selective:", "selective:norm", "half"}) {
     EXPECT_CONTAINS(
         rejection(with("\"x-zerolab\": {\"recompute\": \"" + std::string(text) + "\"}")),
         "is not one of none, full, every:K");

@@ -1,6 +1,7 @@
 // What flags change in every strategy of a scenario.
 #include <gtest/gtest.h>
 
+#include "scenarios/deepspeed/import.h"
 #include "scenarios/files/load_scenario.h"
 #include "tests/scenarios/message.h"
 
@@ -74,6 +75,18 @@ TEST(Scenario, EditsCutEveryStrategyOverATensorGroup) {
   const Strategy neither = load_scenario("gpt2-tiny", o).strategies[0].strategy;
   EXPECT_EQ(neither.name, "zero-1+tp4+no-sp+no-tp-overlap");
   EXPECT_EQ(neither.tensor, (TensorConfig{.ranks = 4}));
+}
+
+// What a DeepSpeed file says of the group in its own words does not contradict the command line.
+TEST(Scenario, EditsTakeThePlaceOfDeepSpeedsWords) {
+  StrategyEdits edits;
+  edits.tensor = 2;
+  edits.tensor_overlap = true;
+  const std::string text = edited_strategy(
+      R"({"tensor_parallel": {"autotp_size": 4, "tp_overlap_comm": false}})", "ds.json", edits);
+  const ImportedStrategy edited = import_deepspeed(text, "ds.json", ImportContext{8});
+  EXPECT_TRUE(edited.rejections.empty()) << edited.rejections.front();
+  EXPECT_EQ(edited.strategy.tensor, (TensorConfig{.ranks = 2, .overlap = true}));
 }
 
 TEST(Scenario, EditsSplitLayersByNameAndRefuseOthers) {

@@ -63,7 +63,7 @@ TEST(Classes, AReceiveHoldsUpItsStreamOnly) {
 
 // A rank reduces (4 ms) what its first pass (2 ms) made, sends it on (1 ms) and has another pass
 // and its update (1 ms each).
-TEST(Classes, SoftwareThatReducesLastWaitsForReductionsBeforeTheUpdate) {
+TEST(Classes, ReductionsAndMessagesWaitAsTheSoftwareDoes) {
   TraceBuilder first, second;
   first.scope.micro = second.scope.micro = 0;
   first.scope.phase = Phase::backward;
@@ -92,9 +92,15 @@ TEST(Classes, SoftwareThatReducesLastWaitsForReductionsBeforeTheUpdate) {
                                      events[events.size() - 1].end / kMs, timelines[1].total / kMs};
   };
   EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{7, 8, 7}));
-  cluster.device.software.reduces_last = true;
-  // The message has half of the link.
+  SoftwareKernels& software = cluster.device.software;
+  // The message goes beside the reduction, with half of the link; the pass still waits for it.
+  software.message_stream = true;
+  EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{7, 8, 4}));
+  software.reduces_last = true;
   EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{3, 7, 4}));
+  // On the one stream it goes behind the reduction, and the update waits for the stream.
+  software.message_stream = false;
+  EXPECT_EQ(pass_update_message(), (std::vector<std::int64_t>{3, 8, 7}));
 }
 
 TEST(Classes, MessagesOfOneExchangeCross) {

@@ -47,10 +47,20 @@ class QueryTile {
     for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
       add_keys(key, std::min(kTile, seen.end - key));
     }
-    softmax_.template store<T>(op_, plane_, first_, queries_, padded_, out_);
+    store();
   }
 
  private:
+  void store() {
+    A factors[kTile];
+    softmax_.end(op_, plane_, first_, 0, queries_, factors);
+    const HeadColumns columns = output_columns(op_.out, head_, width_);
+    const std::int64_t row = batch_ * op_.shape.sequence + first_;
+    for (std::int64_t q = 0; q < queries_; ++q) {
+      store_rows<T>(columns, row + q, 1, width_, padded_, factors[q], out_ + q * padded_);
+    }
+  }
+
   void load_queries(A* tile) {
     if (queries_ < kTile) std::fill(tile, tile + kTile * padded_, A{0});
     load_rows<T>(head_columns(op_.qkv.q, head_, width_), batch_ * op_.shape.sequence + first_,
@@ -119,6 +129,7 @@ void run_blocks(const AttentionForward& op, const ExecContext& context, std::int
       BlockQueries<T>(op, task / tiles * together + i, first_of(task))
           .run({next / tiles * together, first_of(next), together, i});
     }
+    end_of_streams();
   });
 }
 

@@ -1,6 +1,7 @@
 // Attention backward: probabilities recomputed tile by tile (Dao et al. 2022, algorithm 4).
 #include <vector>
 
+#include "backends/cpu/ops/attention_block_gradients.h"
 #include "backends/cpu/ops/attention_head_group.h"
 #include "backends/cpu/ops/parallel.h"
 #include "core/ops/attention.h"
@@ -15,7 +16,6 @@ constexpr std::int64_t kMostHeads = 4;
 // where so few blocks exist that what they hold fits the cache.
 template <class T>
 std::int64_t heads_together(const AttentionBackward& op, const ExecContext& context) {
-  if (!op.mask.has_blocks()) return 1;
   const AttentionShape& shape = op.shape;
   const std::int64_t held = held_bytes<T>(op.mask, op.shape, 4) / shape.heads;
   for (std::int64_t heads = kMostHeads; heads > 1; --heads) {
@@ -45,22 +45,45 @@ void look_ahead(const AttentionBackward& op, std::int64_t batch, std::int64_t kv
   add(head_columns(op.qkv.k, kv_head, width), row, together * width);
   add(head_columns(op.qkv.v, kv_head, width), row, together * width);
   add(output_columns(op.dout, head, width), row, columns);
-  add(output_columns(op.out, head, width), row, columns);
+  if (!meets_all_at_once(op.mask, shape, head, next)) {
+    add(output_columns(op.out, head, width), row, columns);
+  }
 }
 
-// A tile of queries of heads that are taken one after the other.
+// kv heads that are taken through a sequence together, a tile of queries of each in turn.
 template <class T>
-void add_queries(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
-                 std::int64_t first, std::vector<HeadGroup<T>>& groups, RowsAhead& ahead) {
-  for (std::int64_t part = 0; part < std::ssize(groups); ++part) {
-    HeadGroup<T>& own = groups[static_cast<std::size_t>(part)];
-    ahead.clear();
-    if (op.mask.has_blocks() && first + kTile < op.shape.sequence) {
-      look_ahead<T>(op, batch, kv_head, std::ssize(groups), first, part, ahead);
-      own.look_ahead(first);
-    }
-    own.add_queries(first);
+void run_block_heads(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
+                     std::int64_t together) {
+  using A = Arithmetic<T>;
+  static thread_local std::vector<Scratch<A>> own(kMostHeads);
+  static thread_local Scratch<A> shared;
+  static thread_local RowsAhead ahead;
+  std::vector<BlockHeadGroup<T>> groups;
+  groups.reserve(static_cast<std::size_t>(together));
+  for (std::int64_t i = 0; i < together; ++i) {
+    groups.emplace_back(op, batch, kv_head + i, own[static_cast<std::size_t>(i)], shared, ahead);
   }
+  for (std::int64_t first = 0; first < op.shape.sequence; first += kTile) {
+    for (std::int64_t part = 0; part < together; ++part) {
+      BlockHeadGroup<T>& group = groups[static_cast<std::size_t>(part)];
+      ahead.clear();
+      if (first + kTile < op.shape.sequence) {
+        look_ahead<T>(op, batch, kv_head, together, first, part, ahead);
+        group.look_ahead(first);
+      }
+      group.add_queries(first);
+    }
+  }
+  for (BlockHeadGroup<T>& group : groups) group.finish();
+  end_of_streams();
+}
+
+template <class T>
+void run_head(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head) {
+  static thread_local Scratch<Arithmetic<T>> own, shared;
+  HeadGroup<T> group(op, batch, kv_head, own, shared);
+  for (std::int64_t first = 0; first < op.shape.sequence; first += kTile) group.add_queries(first);
+  group.finish();
 }
 
 }  // namespace
@@ -68,25 +91,13 @@ void add_queries(const AttentionBackward& op, std::int64_t batch, std::int64_t k
 void execute(const AttentionBackward& op, const ExecContext& context) {
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
-    using A = Arithmetic<T>;
-    const AttentionShape& shape = op.shape;
-    const std::int64_t together = heads_together<T>(op, context);
-    const std::int64_t parts = shape.kv_heads / together;
-    parallel_tasks(context, shape.batch * parts, [&](std::int64_t task) {
-      static thread_local std::vector<Scratch<A>> own(kMostHeads);
-      static thread_local Scratch<A> shared;
-      static thread_local RowsAhead ahead;
+    const bool has_blocks = op.mask.has_blocks();
+    const std::int64_t together = has_blocks ? heads_together<T>(op, context) : 1;
+    const std::int64_t parts = op.shape.kv_heads / together;
+    parallel_tasks(context, op.shape.batch * parts, [&](std::int64_t task) {
       const std::int64_t batch = task / parts, kv_head = task % parts * together;
-      std::vector<HeadGroup<T>> groups;
-      groups.reserve(static_cast<std::size_t>(together));
-      for (std::int64_t i = 0; i < together; ++i) {
-        groups.emplace_back(op, batch, kv_head + i, own[static_cast<std::size_t>(i)], shared,
-                            ahead);
-      }
-      for (std::int64_t first = 0; first < shape.sequence; first += kTile) {
-        add_queries<T>(op, batch, kv_head, first, groups, ahead);
-      }
-      for (HeadGroup<T>& group : groups) group.finish();
+      if (has_blocks) return run_block_heads<T>(op, batch, kv_head, together);
+      run_head<T>(op, batch, kv_head);
     });
   });
 }

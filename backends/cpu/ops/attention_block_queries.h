@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "backends/cpu/ops/attention_blocks.h"
+#include "backends/cpu/ops/attention_granules.h"
 #include "backends/cpu/ops/attention_softmax.h"
 
 namespace zl::cpu {
@@ -34,14 +34,16 @@ class BlockQueries {
         batch_(plane / op.shape.heads),
         head_(plane % op.shape.heads),
         kv_head_(head_ / (op.shape.heads / op.shape.kv_heads)),
-        limit_(band_of(op.mask, op.shape, batch_).limit) {
+        limit_(band_of(op.mask, op.shape, batch_).limit),
+        rows_(output_columns(op.out, head_, width_), width_),
+        values_(rows_in_place<T>(head_columns(op.qkv.v, kv_head_, width_), width_, padded_)) {
     static thread_local Scratch<A> scratch;
     A* next = scratch.reserve(kTile * (width_ + padded_) + kKeys * (2 * padded_ + 2 * kGranule));
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     queries_t_ = take(width_ * kTile);
     out_ = take(kTile * padded_);
     keys_ = take(kKeys * padded_);
-    values_ = take(kKeys * padded_);
+    copied_values_ = take(kKeys * padded_);
     scores_ = take(kKeys * kGranule);
     factors_ = take(kKeys * kGranule);
   }
@@ -52,23 +54,24 @@ class BlockQueries {
     look_ahead(next);
     load_queries();
     softmax_.clear();
+    ends_ = ends_of(entries_of(op_.mask, op_.shape, head_, first_));
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
-      load_granules<T>(op_.qkv, batch_ * op_.shape.key_count(), kv_head_, width_, padded_, group,
-                       keys_, values_);
-      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) add(group, r);
+      for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+        load(group, r);
+        add(group, r);
+      }
     });
     for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
-      if (is_fresh(r)) std::fill_n(out_ + r * kGranule * padded_, kGranule * padded_, A{0});
+      if (is_fresh(r)) see_nothing(r);
     }
-    softmax_.template store<T>(op_, plane_, first_, queries_, padded_, out_);
   }
 
  private:
   static constexpr std::int64_t kKeys = kMostTogether * kGranule;
   static constexpr std::int64_t kScores = kGranule * kGranule;  // of a granule of keys
 
-  // What the next tile reads and writes.
+  // What the next tile reads.
   void look_ahead(const TileAhead& next) {
     const AttentionShape& shape = op_.shape;
     const std::int64_t batch = next.plane / shape.heads, head = next.plane % shape.heads;
@@ -85,7 +88,6 @@ class BlockQueries {
     add_rows<T>(q, row, rows, next.heads * width_, *ahead_);
     add_rows<T>(k, row, rows, kv_width, *ahead_);
     add_rows<T>(v, row, rows, kv_width, *ahead_);
-    add_rows<T>(output_columns(op_.out, head, width_), row, rows, next.heads * width_, *ahead_);
     const std::int64_t own = head + next.part;
     const auto now = entries_of(op_.mask, shape, head_, first_);
     const HeadColumns own_k = head_columns(op_.qkv.k, own / group, width_);
@@ -96,16 +98,35 @@ class BlockQueries {
                    add_rows<T>(own_k, at, kGranule, width_, *ahead_);
                    add_rows<T>(own_v, at, kGranule, width_, *ahead_);
                  });
+    ahead_->spread(pairs_of(now) * (fetches<A>(width_) + fetches<A>(padded_)));
   }
 
   // As [granule][width][query].
   void load_queries() {
-    A* rows = out_;  // which nobody has written yet
-    load_rows<T>(head_columns(op_.qkv.q, head_, width_), batch_ * op_.shape.sequence + first_,
-                 queries_, width_, padded_, static_cast<A>(op_.scale), rows);
-    for (std::int64_t q = 0; q < queries_; q += kGranule) {
-      transpose(rows + q * padded_, padded_, queries_t_ + q * width_, kGranule, kGranule, width_);
+    const HeadColumns head = head_columns(op_.qkv.q, head_, width_);
+    for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+      load_transposed<T>(head, row(r), width_, static_cast<A>(op_.scale),
+                         queries_t_ + r * kGranule * width_);
     }
+  }
+
+  // Keys and values that no granule of queries before r sees.
+  void load(const BlockGroup& group, std::int64_t r) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (!group.is_first(i, r)) continue;
+      const std::int64_t key = batch_ * op_.shape.sequence + group.key(i);
+      const std::int64_t at = i * kGranule * padded_;
+      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), key, kGranule, width_, padded_, A{1},
+                   keys_ + at);
+      if (values_.first != nullptr) continue;
+      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), key, kGranule, width_, padded_, A{1},
+                   copied_values_ + at);
+    }
+  }
+  // Of granule i of the group.
+  const A* values(const BlockGroup& group, std::int64_t i) const {
+    if (values_.first == nullptr) return copied_values_ + i * kGranule * padded_;
+    return values_.at(batch_ * op_.shape.sequence + group.key(i));
   }
 
   // What granule r sees of the group.
@@ -116,43 +137,50 @@ class BlockQueries {
     }
     if (count == 0) return;
     for (std::int64_t n = 0; n < count; ++n) score(group.key(seen[n]), seen[n], r, scores_of(n));
-    A keep[kGranule];
-    A* out = out_ + r * kGranule * padded_;
+    A keep[kGranule], factors[kGranule];
     softmax_.add(scores_, kGranule, count * kGranule, r * kGranule, kGranule, keep);
-    if (!is_fresh(r)) rescale_rows(keep, kGranule, padded_, out);
     for (std::int64_t n = 0; n < count && op_.dropout.p > 0; ++n) {
       drop(group.key(seen[n]), r, scores_of(n));
     }
-    std::array<GranuleFactors<A>, kMostTogether> factors;
+    A* out = out_ + r * kGranule * padded_;
+    if (!is_fresh(r)) rescale_rows(keep, kGranule, padded_, out);
+    const bool ends = group.entry + seen[count - 1] + 1 == ends_[static_cast<std::size_t>(r)];
+    if (ends) softmax_.end(op_, plane_, query(r), r * kGranule, kGranule, factors);
+    std::array<GranuleFactors<A>, kMostTogether> products;
     for (std::int64_t n = 0; n < count; ++n) {
-      factors[static_cast<std::size_t>(n)] = {scores_of(n), values_ + seen[n] * kGranule * padded_};
+      products[static_cast<std::size_t>(n)] = {scores_of(n), values(group, seen[n])};
     }
-    multiply_granules<A>(std::span(factors).first(static_cast<std::size_t>(count)), kGranule,
-                         padded_, is_diagonal(group.key(seen[count - 1]), r), out, !is_fresh(r),
-                         *ahead_);
+    const bool diagonal = op_.mask.is_causal() && group.key(seen[count - 1]) == query(r);
+    const GranuleSums<T> sums{out, padded_, !is_fresh(r), ends, rows_, row(r), factors};
+    multiply_granules<A>(std::span(products).first(static_cast<std::size_t>(count)), 1, kGranule,
+                         values_.stride, padded_, diagonal ? Part::depth_to_row : Part::all,
+                         *ahead_, sums);
     fresh_ &= ~(1u << r);
+  }
+
+  void see_nothing(std::int64_t r) {
+    A factors[kGranule];
+    softmax_.end(op_, plane_, query(r), r * kGranule, kGranule, factors);
+    rows_.put_zeros(row(r), kGranule);
   }
 
   A* scores_of(std::int64_t n) { return scores_ + n * kScores; }  // [key][query]
   bool is_fresh(std::int64_t r) const { return (fresh_ >> r & 1) != 0; }
-  // Whether the granule of keys is that of the queries themselves, which see no later ones.
-  bool is_diagonal(std::int64_t key, std::int64_t r) const {
-    return op_.mask.is_causal() && key == first_ + r * kGranule;
-  }
+  std::int64_t query(std::int64_t r) const { return first_ + r * kGranule; }
+  std::int64_t row(std::int64_t r) const { return batch_ * op_.shape.sequence + query(r); }
 
   // Of granule r and the keys from `key` on, which lie in place i.
   void score(std::int64_t key, std::int64_t i, std::int64_t r, A* scores) {
-    multiply_part<A>({keys_ + i * kGranule * padded_, padded_, 1}, kGranule,
-                     queries_t_ + r * kGranule * width_, kGranule, width_, kGranule, scores,
-                     kGranule, false, *ahead_);
-    if (is_diagonal(key, r)) hide_behind_diagonal(scores, kGranule, kUnseen);
-    const std::int64_t visible = std::clamp<std::int64_t>(limit_ - key, 0, kGranule);
-    std::fill(scores + visible * kGranule, scores + kScores, kUnseen);
+    multiply_granule(keys_ + i * kGranule * padded_, padded_, queries_t_ + r * kGranule * width_,
+                     width_, *ahead_, [&](std::int64_t k, std::int64_t q, Vector<A> score) {
+                       store_vector(scores + k * kGranule + q, score);
+                     });
+    hide_unseen(key, query(r), op_.mask.is_causal(), limit_, kUnseen, scores);
   }
 
   void drop(std::int64_t key, std::int64_t r, A* probabilities) {
-    dropout_tile(op_.dropout, plane_, op_.shape, first_ + r * kGranule, kGranule, key, kGranule,
-                 kGranule, factors_);
+    dropout_tile(op_.dropout, plane_, op_.shape, query(r), kGranule, key, kGranule, kGranule,
+                 factors_);
     for (std::int64_t i = 0; i < kScores; ++i) probabilities[i] *= factors_[i];
   }
 
@@ -160,10 +188,13 @@ class BlockQueries {
 
   const AttentionForward& op_;
   std::int64_t plane_, first_, width_, padded_, queries_, batch_, head_, kv_head_;
-  std::int64_t limit_;   // keys from it on are padding
-  unsigned fresh_ = 0;   // a bit for each granule of out_ that nobody has written
-  A *queries_t_, *out_;  // out_: [query][padded]
-  A *keys_, *values_;    // [place][key][padded]
+  std::int64_t limit_;    // keys from it on are padding
+  HeadRows<T> rows_;      // of the output
+  FactorRows<A> values_;  // where they lie, else in copied_values_
+  std::array<const std::int32_t*, kGranules> ends_;
+  unsigned fresh_ = 0;        // a bit for each granule of out_ that nobody has written
+  A *queries_t_, *out_;       // out_: [query][padded]
+  A *keys_, *copied_values_;  // [place][key][padded]
   A *scores_, *factors_;
   RunningSoftmax<A> softmax_;
   RowsAhead* ahead_ = nullptr;

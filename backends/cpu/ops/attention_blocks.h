@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <limits>
 #include <span>
 #include <utility>
@@ -28,6 +30,13 @@ struct BlockGroup {
   std::int64_t key(std::int64_t i) const { return BlockTable::granule(entry[i]) * kGranule; }
   bool sees(std::int64_t i, std::int64_t query_granule) const {
     return (entry[i] >> query_granule & 1) != 0;
+  }
+  // Whether it is the first, the last of the tile's granules of queries to see it.
+  bool is_first(std::int64_t i, std::int64_t query_granule) const {
+    return sees(i, query_granule) && BlockTable::bits(entry[i]) % (1 << query_granule) == 0;
+  }
+  bool is_last(std::int64_t i, std::int64_t query_granule) const {
+    return sees(i, query_granule) && BlockTable::bits(entry[i]) >> (query_granule + 1) == 0;
   }
 };
 
@@ -94,6 +103,21 @@ void each_group(const AttentionMask& mask, const AttentionShape& shape, std::int
   }
 }
 
+// Whether the tile of queries at `first` meets all that it sees in one group, which is no tile of
+// dense attention.
+inline bool meets_all_at_once(const AttentionMask& mask, const AttentionShape& shape,
+                              std::int64_t head, std::int64_t first) {
+  const std::span<const std::int32_t> entries = entries_of(mask, shape, head, first);
+  if (entries.empty() || std::ssize(entries) > kMostTogether) return false;
+  const std::int64_t queries = std::min(kTile, shape.sequence - first);
+  bool at_once = false;
+  each_group(mask, shape, head, first, [&](const BlockGroup& group) {
+    at_once = group.count == std::ssize(entries) &&
+              !is_dense_tile(group.entry, group.count, mask.is_causal(), first, queries);
+  });
+  return at_once;
+}
+
 // What a query of every head sees, as `arrays` arrays of rows of one head.
 template <class T>
 std::int64_t held_bytes(const AttentionMask& mask, const AttentionShape& shape,
@@ -102,49 +126,29 @@ std::int64_t held_bytes(const AttentionMask& mask, const AttentionShape& shape,
   return mask.block_pairs / shape.sequence * arrays * row;
 }
 
-// Calls f(tile) for each tile of keys of which no query after those of the tile at `first` sees
-// one.
-template <class F>
-void each_last_tile(const AttentionMask& mask, const AttentionShape& shape, std::int64_t head,
-                    std::int64_t first, F&& f) {
+// For each granule of the tile of queries whose entries these are, one past the last that it sees.
+inline std::array<const std::int32_t*, kGranules> ends_of(std::span<const std::int32_t> entries) {
+  std::array<const std::int32_t*, kGranules> ends;
+  for (std::int64_t r = 0; r < kGranules; ++r) {
+    const std::int32_t* end = entries.data() + entries.size();
+    while (end != entries.data() && (end[-1] >> r & 1) == 0) --end;
+    ends[static_cast<std::size_t>(r)] = end;
+  }
+  return ends;
+}
+
+// The last granule of queries of the head that sees this one of keys; -1: none does.
+inline std::int64_t last_to_see(const AttentionMask& mask, const AttentionShape& shape,
+                                std::int64_t head, std::int64_t granule) {
   const auto* words = mask.blocks.as<const std::int32_t>();
-  const std::int64_t starts = BlockTable::tiles(shape.sequence) + 1;
   const std::int64_t layout = mask.layouts == 1 ? 0 : head;
-  const std::int32_t* of_keys = words + (mask.layouts + layout) * starts;
-  std::int64_t before = -1;
-  each_group(mask, shape, head, first, [&](const BlockGroup& group) {
-    for (std::int64_t i = 0; i < group.count; ++i) {
-      const std::int64_t tile = group.key(i) / kTile;
-      const std::int32_t last = BlockTable::granule(words[of_keys[tile + 1] - 1]);
-      if (tile != std::exchange(before, tile) && last * kGranule / kTile == first / kTile) f(tile);
-    }
-  });
-}
-
-// Keys and values of a group's granules, [granule][key][padded], of a sequence whose first row this
-// is.
-template <class T, class A>
-void load_granules(const QkvViews& qkv, std::int64_t first_row, std::int64_t kv_head,
-                   std::int64_t width, std::int64_t padded, const BlockGroup& group, A* keys,
-                   A* values) {
-  for (std::int64_t i = 0; i < group.count; ++i) {
-    const std::int64_t row = first_row + group.key(i), at = i * kGranule * padded;
-    load_rows<T>(head_columns(qkv.k, kv_head, width), row, kGranule, width, padded, A{1},
-                 keys + at);
-    load_rows<T>(head_columns(qkv.v, kv_head, width), row, kGranule, width, padded, A{1},
-                 values + at);
+  const std::int32_t* start = words +
+                              (mask.layouts + layout) * (BlockTable::tiles(shape.sequence) + 1) +
+                              granule / kGranules;
+  for (std::int64_t i = start[1] - 1; i >= start[0]; --i) {
+    if ((words[i] >> granule % kGranules & 1) != 0) return BlockTable::granule(words[i]);
   }
-}
-
-// Calls f(begin, end) for each run of indices below `count` for which seen(index).
-template <class Seen, class F>
-void each_run(std::int64_t count, const Seen& seen, F&& f) {
-  for (std::int64_t begin = 0; begin < count;) {
-    std::int64_t end = begin;
-    while (end < count && seen(end)) ++end;
-    if (end > begin) f(begin, end);
-    begin = end + 1;
-  }
+  return -1;
 }
 
 // Rows [row, row + count) of heads that lie side by side, `columns` elements from the first of `of`
@@ -157,89 +161,13 @@ void add_rows(const HeadColumns& of, std::int64_t row, std::int64_t count, std::
             columns * kSize);
 }
 
-// sums += a[.., depth] b[depth, ..]; meanwhile a line of `ahead` is brought nearer at every step.
-template <class A, class Sums>
-[[gnu::always_inline]] inline void add_product(const LeftOperand<A>& a, const A* b,
-                                               std::int64_t b_stride, std::int64_t depth,
-                                               RowsAhead& ahead, Sums& sums) {
-  for (std::int64_t k = 0; k < depth;) {
-    const LeftOperand<A> left{a.data + k * a.k_stride, a.row_stride, a.k_stride};
-    const RowsAhead::Lines lines = ahead.take(depth - k);
-    if (lines.count == 0) return sums.add(left, b + k * b_stride, b_stride, depth - k);
-    sums.template add<true>(left, b + k * b_stride, b_stride, lines.count, lines.first);
-    k += lines.count;
+// How many pairs of granules these entries are.
+inline std::int64_t pairs_of(std::span<const std::int32_t> entries) {
+  std::int64_t pairs = 0;
+  for (const std::int32_t entry : entries) {
+    pairs += std::popcount(static_cast<std::uint32_t>(BlockTable::bits(entry)));
   }
-}
-
-// c[rows, columns] (+)= a[rows, depth] b[depth, columns], rows and columns multiples of a granule
-// or of a padded width; b and c have rows of their own lengths. part: on the diagonal lies the
-// first granule of the depth (depth_from_row), of a single granule of rows. Meanwhile
-// a line of `ahead` is brought nearer at every step of the depth.
-template <class A>
-void multiply_part(const LeftOperand<A>& a, std::int64_t rows, const A* b, std::int64_t b_stride,
-                   std::int64_t depth, std::int64_t columns, A* c, std::int64_t c_stride,
-                   bool accumulate, RowsAhead& ahead, Part part = Part::all) {
-  static_assert(kGranule % kLanes<A> == 0 && kGranule % (2 * kTileRows) == 0);
-  const auto tile = [&]<int kRows, int kVectors>(std::int64_t i, std::int64_t j) {
-    const std::int64_t from = part == Part::depth_from_row ? i : 0;
-    TileSums<A, kRows, kVectors> sums;
-    add_product({a.data + i * a.row_stride + from * a.k_stride, a.row_stride, a.k_stride},
-                b + from * b_stride + j, b_stride, depth - from, ahead, sums);
-    sums.store(c + i * c_stride + j, c_stride, accumulate);
-  };
-  for (std::int64_t j = 0; j < columns;) {
-    if (columns - j < kTileColumns<A>) {  // twice the rows, so that as many sums are under way
-      for (std::int64_t i = 0; i < rows; i += 2 * kTileRows) {
-        tile.template operator()<2 * kTileRows, 1>(i, j);
-      }
-      return;
-    }
-    for (std::int64_t i = 0; i < rows; i += kTileRows) {
-      tile.template operator()<kTileRows, 2>(i, j);
-    }
-    j += kTileColumns<A>;
-  }
-}
-
-// Two factors of a sum of products: 16 columns of the left one, 16 rows of the right one.
-template <class A>
-struct GranuleFactors {
-  const A *left, *right;
-};
-
-// c[kGranule, columns] (+)= the sum over all of left[kGranule, kGranule]^T right[kGranule,
-// columns], where left's rows are left_stride apart, the others' `columns`. diagonal: of the last
-// one's left, column i has the rows up to i.
-template <class A>
-void multiply_granules(std::span<const GranuleFactors<A>> all, std::int64_t left_stride,
-                       std::int64_t columns, bool diagonal, A* c, bool accumulate,
-                       RowsAhead& ahead) {
-  for (std::int64_t j = 0; j < columns; j += kTileColumns<A>) {
-    for (std::int64_t i = 0; i < kGranule; i += kTileRows) {
-      TileSums<A, kTileRows, 2> sums;
-      const auto add = [&](const GranuleFactors<A>& each, std::int64_t depth) {
-        add_product({each.left + i, 1, left_stride}, each.right + j, columns, depth, ahead, sums);
-      };
-      for (const GranuleFactors<A>& each : all.first(all.size() - 1)) add(each, kGranule);
-      add(all.back(), diagonal ? i + kTileRows : kGranule);
-      sums.store(c + i * columns + j, columns, accumulate);
-    }
-  }
-}
-
-// Where keys [0, kGranule) x queries [0, kGranule) of values[key][query] lie on the diagonal: those
-// of keys behind the query become `hidden`.
-template <class A>
-void hide_behind_diagonal(A* values, std::int64_t stride, A hidden) {
-  Vector<A> place;
-  for (int lane = 0; lane < kLanes<A>; ++lane) place[lane] = static_cast<A>(lane);
-  for (std::int64_t k = 1; k < kGranule; ++k) {
-    for (std::int64_t lane = 0; lane < kGranule; lane += kLanes<A>) {
-      A* at = values + k * stride + lane;
-      const Vector<A> behind = broadcast(static_cast<A>(k - lane));
-      store_vector(at, place < behind ? broadcast(hidden) : load_vector(at));
-    }
-  }
+  return pairs;
 }
 
 }  // namespace zl::cpu

@@ -1,7 +1,5 @@
-// What attention's backward holds of one kv head, tile by tile of keys: gradients, from the first
-// query that sees one of them to the last, and keys and values, where tiles meet all of them. Few
-// tiles are there at once where few blocks exist, and their places, used over and over, stay in the
-// cache.
+// What attention's backward holds of one kv head, tile by tile of keys: their gradients, and keys
+// and values themselves.
 // Ownership: refers to the op and to scratch that the caller keeps. Threads: one.
 #pragma once
 
@@ -9,8 +7,6 @@
 #include <vector>
 
 #include "backends/cpu/ops/attention_tiles.h"
-#include "backends/cpu/ops/rows_ahead.h"
-#include "core/ops/block_table.h"
 
 namespace zl::cpu {
 
@@ -20,13 +16,7 @@ class KeyTiles {
   using A = Arithmetic<T>;
 
   struct Place {
-    A *dkeys = nullptr, *dvalues, *keys, *values;  // [kTile][padded]; these two not for blocks
-    unsigned fresh = kAll;  // a bit for each granule whose gradients nobody has written
-    // Whether products are to be written to the granule's gradients, not added.
-    bool is_first(std::int64_t row) {
-      const unsigned bit = 1u << (row / BlockTable::kGranule);
-      return (std::exchange(fresh, fresh & ~bit) & bit) != 0;
-    }
+    A *dkeys = nullptr, *dvalues, *keys, *values;  // [kTile][padded]
   };
 
   KeyTiles(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
@@ -35,81 +25,38 @@ class KeyTiles {
         kv_head_(kv_head),
         row_(batch * op.shape.key_count()),
         padded_(padded),
-        rows_((op.mask.has_blocks() ? 2 : 4) * kTile),
         tiles_(static_cast<std::size_t>(round_up(op.shape.key_count(), kTile) / kTile)) {}
 
   // Of which the scratch has to begin.
-  std::int64_t elements() const { return std::ssize(tiles_) * rows_ * padded_; }
+  std::int64_t elements() const { return std::ssize(tiles_) * 4 * kTile * padded_; }
   void use(A* scratch) { unused_ = scratch; }
 
-  Place& at(std::int64_t tile) {
-    Place& place = tiles_[static_cast<std::size_t>(tile)].place;
+  const Place& at(std::int64_t tile) {
+    Place& place = tiles_[static_cast<std::size_t>(tile)];
     if (place.dkeys == nullptr) begin(tile, place);
     return place;
   }
 
-  // Rows [key, key + rows), where they are held.
-  void look_ahead(std::int64_t key, std::int64_t rows, RowsAhead& ahead) const {
-    const Place& place = tiles_[static_cast<std::size_t>(key / kTile)].place;
-    if (place.dkeys == nullptr) return;
-    const auto bytes = padded_ * static_cast<std::int64_t>(sizeof(A));
-    for (const A* each : {place.dkeys, place.dvalues}) {
-      ahead.add(each + key % kTile * padded_, rows, bytes, bytes);
+  void store() {
+    for (std::int64_t tile = 0; tile < std::ssize(tiles_); ++tile) {
+      const Place& place = at(tile);
+      const std::int64_t width = op_.shape.head_size, first = row_ + tile * kTile;
+      store_rows<T>(head_columns(op_.dqkv.k, kv_head_, width), first, rows(tile), width, padded_,
+                    A{1}, place.dkeys);
+      store_rows<T>(head_columns(op_.dqkv.v, kv_head_, width), first, rows(tile), width, padded_,
+                    A{1}, place.dvalues);
     }
-  }
-
-  // The place of the next tile, where none is left to use again.
-  void look_ahead(RowsAhead& ahead) const {
-    const auto bytes = rows_ * padded_ * static_cast<std::int64_t>(sizeof(A));
-    if (free_.empty()) ahead.add(unused_, 1, bytes, bytes);
-  }
-
-  // Of which no query is left.
-  void store(std::int64_t tile) {
-    Tile& of = tiles_[static_cast<std::size_t>(tile)];
-    if (std::exchange(of.is_stored, true)) return;
-    Place& place = at(tile);
-    for (std::int64_t row = 0; row < kTile; row += BlockTable::kGranule) {
-      if (!place.is_first(row)) continue;
-      for (A* each : {place.dkeys, place.dvalues}) {
-        std::fill_n(each + row * padded_, BlockTable::kGranule * padded_, A{0});
-      }
-    }
-    const std::int64_t width = op_.shape.head_size, first = row_ + tile * kTile;
-    store_gradients<T>(op_, head_columns(op_.dqkv.k, kv_head_, width), first, rows(tile), padded_,
-                       A{1}, place.dkeys);
-    store_gradients<T>(op_, head_columns(op_.dqkv.v, kv_head_, width), first, rows(tile), padded_,
-                       A{1}, place.dvalues);
-    free_.push_back(place.dkeys);
-  }
-  void store_rest() {
-    for (std::int64_t tile = 0; tile < std::ssize(tiles_); ++tile) store(tile);
-    end_of_streams();
   }
 
  private:
-  static constexpr unsigned kAll = (1u << BlockTable::kBits) - 1;
-
-  struct Tile {
-    Place place = {};
-    bool is_stored = false;
-  };
-
   std::int64_t rows(std::int64_t tile) const {
     return std::min(kTile, op_.shape.key_count() - tile * kTile);
   }
 
   void begin(std::int64_t tile, Place& place) {
-    if (free_.empty()) {
-      place.dkeys = std::exchange(unused_, unused_ + rows_ * padded_);
-    } else {
-      place.dkeys = free_.back();
-      free_.pop_back();
-    }
-    place.dvalues = place.dkeys + kTile * padded_;
-    if (op_.mask.has_blocks()) return;
-    place.keys = place.dvalues + kTile * padded_;
-    place.values = place.keys + kTile * padded_;
+    const auto take = [&] { return std::exchange(unused_, unused_ + kTile * padded_); };
+    place.dkeys = take(), place.dvalues = take(), place.keys = take(), place.values = take();
+    for (A* each : {place.dkeys, place.dvalues}) std::fill_n(each, kTile * padded_, A{0});
     load(op_.qkv.k, tile, place.keys);
     load(op_.qkv.v, tile, place.values);
   }
@@ -122,9 +69,7 @@ class KeyTiles {
 
   const AttentionBackward& op_;
   std::int64_t kv_head_, row_, padded_;
-  std::int64_t rows_;  // of a place
-  std::vector<Tile> tiles_;
-  std::vector<A*> free_;
+  std::vector<Place> tiles_;
   A* unused_ = nullptr;
 };
 

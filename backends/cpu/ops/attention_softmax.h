@@ -43,19 +43,15 @@ class RunningSoftmax {
     }
   }
 
-  // The rows of a tile of head `plane`, whose first query is `first`: out[queries][padded], what
-  // was summed up, over the sums; and their lse.
-  template <class T>
-  void store(const AttentionForward& op, std::int64_t plane, std::int64_t first,
-             std::int64_t queries, std::int64_t padded, const A* out) const {
-    const std::int64_t width = op.shape.head_size;
-    const std::int64_t row = plane / op.shape.heads * op.shape.sequence + first;
-    const HeadColumns columns = output_columns(op.out, plane % op.shape.heads, width);
+  // Of the queries [first, first + count) of head `plane`, lanes from `lane` on: their lse, and
+  // factors[count] of what was summed up.
+  void end(const AttentionForward& op, std::int64_t plane, std::int64_t first, std::int64_t lane,
+           std::int64_t count, A* factors) const {
     A* lse = op.lse.as<A>() + plane * op.shape.sequence + first;
-    for (std::int64_t q = 0; q < queries; ++q) {
-      const A factor = sum_[q] > 0 ? A{1} / sum_[q] : A{0};
-      store_rows<T>(columns, row + q, 1, width, padded, factor, out + q * padded);
-      lse[q] = maximum_[q] + std::log(sum_[q]);
+    for (std::int64_t q = 0; q < count; ++q) {
+      const A sum = sum_[lane + q];
+      factors[q] = sum > 0 ? A{1} / sum : A{0};
+      lse[q] = maximum_[lane + q] + std::log(sum);
     }
   }
 

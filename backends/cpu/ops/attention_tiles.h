@@ -99,8 +99,11 @@ void load_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, st
   A* __restrict to = tile;
   for (std::int64_t r = 0; r < count; ++r, from += step, to += stride) {
     std::int64_t d = 0;
-    for (; d + kLanes<A> <= width; d += kLanes<A>) {
-      store_vector(to + d, factor * load_widened<A>(from + d));
+    for (; d + 2 * kLanes<A> <= width; d += 2 * kLanes<A>) {  // one by one, GCC calls memcpy
+      const Vector<A> low = load_widened<A>(from + d);
+      const Vector<A> high = load_widened<A>(from + d + kLanes<A>);
+      store_vector(to + d, factor * low);
+      store_vector(to + d + kLanes<A>, factor * high);
     }
     for (; d < width; ++d) to[d] = factor * widen<A>(from[d]);
     for (; d < stride; ++d) to[d] = A{0};
@@ -124,48 +127,6 @@ void store_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, s
       }
     }
     for (; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
-  }
-}
-
-// As store_rows, past the caches: a matrix that they do not hold would be read into them first, a
-// line at a time. Rows are whole vectors of memory; end_of_streams() is up to the caller.
-template <class T, class A>
-void stream_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, std::int64_t width,
-                 std::int64_t stride, A factor, const A* __restrict tile) {
-  constexpr std::int64_t kElements = kVectorBytes / static_cast<std::int64_t>(sizeof(T));
-  T* to = head.matrix.as<T>() + row * head.row_width + head.first;
-  for (std::int64_t r = 0; r < count; ++r, to += head.row_width) {
-    for (std::int64_t d = 0; d < width; d += kElements) {
-      alignas(kVectorBytes) T part[kElements];
-      const A* from = tile + r * stride + d;
-      if constexpr (std::is_same_v<T, A>) {
-        store_vector(part, factor * load_vector(from));
-      } else {
-        for (std::int64_t i = 0; i < kElements; ++i) part[i] = narrow<T>(factor * from[i]);
-      }
-      stream_vector(to + d, part);
-    }
-  }
-}
-
-// Whether all of a head's rows begin and end where vectors of memory do.
-template <class T>
-bool has_whole_vectors(const HeadColumns& head, std::int64_t width) {
-  constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
-  const auto first = reinterpret_cast<std::uintptr_t>(head.matrix.as<T>() + head.first);
-  return first % kVectorBytes == 0 && width * kSize % kVectorBytes == 0 &&
-         head.row_width * kSize % kVectorBytes == 0;
-}
-
-// A part of dqkv. Few blocks fill it faster than memory takes it through the caches.
-template <class T, class A>
-void store_gradients(const AttentionBackward& op, const HeadColumns& head, std::int64_t row,
-                     std::int64_t count, std::int64_t stride, A factor, const A* tile) {
-  const std::int64_t width = op.shape.head_size;
-  if (op.mask.has_blocks() && op.dqkv.bytes() > kCacheBytes && has_whole_vectors<T>(head, width)) {
-    stream_rows<T>(head, row, count, width, stride, factor, tile);
-  } else {
-    store_rows<T>(head, row, count, width, stride, factor, tile);
   }
 }
 

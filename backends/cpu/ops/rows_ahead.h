@@ -19,11 +19,13 @@ class RowsAhead {
     runs_.clear();
     run_ = 0, row_ = 0;
     at_ = end_ = nullptr;
+    lines_ = share_ = 0;
   }
   // `rows` pieces of `bytes`, each `stride` bytes behind the one before.
   void add(const void* first, std::int64_t rows, std::int64_t stride, std::int64_t bytes) {
     const auto* from = static_cast<const std::byte*>(first);
     if (rows <= 0) return;
+    lines_ += rows * ((bytes + kLineBytes - 1) / kLineBytes);
     if (!runs_.empty()) {  // which pieces go on from?
       Run& last = runs_.back();
       if (last.first + last.bytes == from && last.rows == rows && last.stride == stride) {
@@ -34,16 +36,16 @@ class RowsAhead {
     runs_.push_back({from, rows, stride, bytes});
   }
 
-  // The next lines to ask for, side by side and at most so many; none where all were.
-  struct Lines {
-    const std::byte* first;
-    std::int64_t count;
-  };
-  Lines take(std::int64_t most) {
-    if (at_ >= end_ && !next_piece()) return {nullptr, 0};
-    const Lines lines{at_, std::min(most, (end_ - at_ + kLineBytes - 1) / kLineBytes)};
-    at_ += lines.count * kLineBytes;
-    return lines;
+  // All is to be asked for in so many calls of fetch(), evenly: memory gives only so much at once,
+  // and what waits for it keeps other loads waiting.
+  void spread(std::int64_t calls) {
+    share_ = (lines_ + calls - 1) / std::max<std::int64_t>(calls, 1);
+  }
+  void fetch() {
+    for (std::int64_t left = share_; left > 0; --left, at_ += kLineBytes) {
+      if (at_ >= end_ && !next_piece()) return;
+      __builtin_prefetch(at_, 0, 2);
+    }
   }
 
  private:
@@ -63,7 +65,7 @@ class RowsAhead {
 
   std::vector<Run> runs_;
   std::size_t run_ = 0;
-  std::int64_t row_ = 0;
+  std::int64_t row_ = 0, lines_ = 0, share_ = 0;
   const std::byte *at_ = nullptr, *end_ = nullptr;
 };
 

@@ -63,15 +63,7 @@ struct TileSums {
   // += a[Rows, depth] b[depth, Vectors * lanes]
   [[gnu::always_inline]] void add(const LeftOperand<A>& a, const A* b, std::int64_t b_stride,
                                   std::int64_t depth) {
-    add<false>(a, b, b_stride, depth, nullptr);
-  }
-  // Meanwhile, where kFetch, the `depth` cache lines from `line` on are brought nearer. (GCC takes
-  // a function that does nothing else for one without effect, and leaves its call out.)
-  template <bool kFetch>
-  [[gnu::always_inline]] void add(const LeftOperand<A>& a, const A* b, std::int64_t b_stride,
-                                  std::int64_t depth, const std::byte* line) {
     for (std::int64_t k = 0; k < depth; ++k) {
-      if constexpr (kFetch) __builtin_prefetch(line + k * kLineBytes, 0, 2);
       Vector<A> right[Vectors];
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) right[v] = load_vector(b + k * b_stride + v * kLanes<A>);
@@ -82,6 +74,12 @@ struct TileSums {
         for (int v = 0; v < Vectors; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
       }
     }
+  }
+  // Calls f(row, its sums).
+  template <class F>
+  [[gnu::always_inline]] void each_row(const F& f) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) f(r, sum[r]);
   }
   // c[Rows, Vectors * lanes] (+)= the sums
   [[gnu::always_inline]] void store(A* c, std::int64_t c_stride, bool accumulate) const {

@@ -2,6 +2,7 @@
 // the matrix kernels need. Ownership: nothing. Threads: pure functions.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -83,6 +84,26 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 #else
   return a * b + c;
 #endif
+}
+
+template <std::size_t... I>
+inline Vector<std::uint16_t> high_halves(Vector<std::uint32_t> low, Vector<std::uint32_t> high,
+                                         std::index_sequence<I...>) {
+  return __builtin_shufflevector(std::bit_cast<Vector<std::uint16_t>>(low),
+                                 std::bit_cast<Vector<std::uint16_t>>(high), (2 * I + 1)...);
+}
+
+// As to_bfloat16, of all lanes of two vectors.
+inline Vector<std::uint16_t> to_bfloat16_bits(Vector<float> low, Vector<float> high) {
+  typedef Vector<std::uint32_t> Bits;
+  const auto rounded = [](Vector<float> value) {
+    const Bits bits = std::bit_cast<Bits>(value);
+    // NOLINTNEXTLINE(misc-redundant-expression): false for NaN
+    return value == value ? bits + 0x7fffu + ((bits >> 16) & 1u)
+                          : (bits & 0x80000000u) | 0x7fc00000u;
+  };
+  constexpr std::size_t kHalves = kVectorBytes / sizeof(std::uint16_t);
+  return high_halves(rounded(low), rounded(high), std::make_index_sequence<kHalves>{});
 }
 
 // One round of a square transpose: swaps the off-diagonal Step x Step blocks of rows low, high.

@@ -1,0 +1,83 @@
+// One head's rows of a matrix, where attention over blocks puts what it has summed up, straight
+// from registers: stores that lie between products cost next to nothing, those of a whole tile at
+// once fill the processor's queue.
+// Ownership: refers to the matrix. Threads: different rows may be put at once.
+#pragma once
+
+#include "backends/cpu/ops/attention_tiles.h"
+
+namespace zl::cpu {
+
+template <class T>
+class HeadRows {
+ public:
+  using A = Arithmetic<T>;
+  using Pair = Vector<A>[2];  // kTileColumns
+
+  // Few blocks fill a matrix faster than memory takes it through the caches, which would read it
+  // first: where they do not hold it, whole lines go past them; end_of_streams() is the caller's.
+  HeadRows(const HeadColumns& head, std::int64_t width)
+      : first_(head.matrix.as<T>() + head.first),
+        row_width_(head.row_width),
+        width_(width),
+        streams_(kTileColumns<A> * kSize % kLineBytes == 0 && head.matrix.bytes() > kCacheBytes &&
+                 width % kTileColumns<A> == 0 &&
+                 reinterpret_cast<std::uintptr_t>(first_) % kVectorBytes == 0 &&
+                 row_width_ * kSize % kVectorBytes == 0) {}
+
+  // Columns [column, column + kTileColumns) of a row, those that it has, = factor * values.
+  [[gnu::always_inline]] void put(std::int64_t row, std::int64_t column, A factor,
+                                  const Pair& values) const {
+    T* to = first_ + row * row_width_ + column;
+    Part parts[kParts];
+    narrow_all({factor * values[0], factor * values[1]}, parts);
+    if (streams_) {
+      for (std::int64_t i = 0; i < kParts; ++i) stream_vector(to + i * kElements, &parts[i]);
+    } else if (column + kTileColumns<A> <= width_) {
+      std::memcpy(to, parts, sizeof(parts));
+    } else if (column < width_) {
+      std::memcpy(to, parts, static_cast<std::size_t>((width_ - column) * kSize));
+    }
+  }
+
+  // Rows [row, row + count) = those of tile[count][padded].
+  void put_rows(std::int64_t row, std::int64_t count, std::int64_t padded, const A* tile) const {
+    for (std::int64_t r = 0; r < count; ++r, tile += padded) {
+      for (std::int64_t d = 0; d < padded; d += kTileColumns<A>) {
+        put(row + r, d, A{1}, {load_vector(tile + d), load_vector(tile + d + kLanes<A>)});
+      }
+    }
+  }
+  void put_zeros(std::int64_t row, std::int64_t count) const {
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t d = 0; d < width_; d += kTileColumns<A>) put(row + r, d, A{0}, {});
+    }
+  }
+
+ private:
+  static constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t kElements = kVectorBytes / kSize;
+  // A pair in memory's type.
+  using Part = Vector<std::conditional_t<std::is_same_v<T, A>, A, std::uint16_t>>;
+  static constexpr std::int64_t kParts = kTileColumns<A> / kElements;
+
+  [[gnu::always_inline]] static void narrow_all(const Pair& values, Part* parts) {
+    if constexpr (std::is_same_v<T, A>) {
+      parts[0] = values[0], parts[1] = values[1];
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
+      parts[0] = to_bfloat16_bits(values[0], values[1]);
+    } else {
+      T narrowed[kTileColumns<A>];
+      for (std::int64_t i = 0; i < kTileColumns<A>; ++i) {
+        narrowed[i] = narrow<T>(values[i / kLanes<A>][i % kLanes<A>]);
+      }
+      std::memcpy(parts, narrowed, sizeof(narrowed));
+    }
+  }
+
+  T* first_;
+  std::int64_t row_width_, width_;
+  bool streams_;
+};
+
+}  // namespace zl::cpu
