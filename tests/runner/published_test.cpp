@@ -188,9 +188,10 @@ TEST(Published, PipelinesThatReduceLastDoNotWaitForEachOthersGradients) {
 
 // Beside the passes likewise: what they send does not wait for reductions on their way.
 TEST(Published, PipelinesThatReduceBesidePassesDoNotWaitForEachOthersGradients) {
-  const auto when = [](bool reduces_last, std::optional<double> overlap_loss) {
+  const auto when = [](bool message_stream, std::optional<double> overlap_loss) {
     return four_stages(
-        "32", "1f1b", [&](auto& kernels) { kernels.reduces_last = reduces_last; }, overlap_loss);
+        "32", "1f1b", [&](auto& kernels) { kernels.message_stream = message_stream; },
+        overlap_loss);
   };
   const PricedStages beside = when(true, 0.1), after = when(true, std::nullopt);
   EXPECT_LT(beside.seconds, after.seconds) << "some of it is hidden";
