@@ -37,7 +37,9 @@ Tensor Block::keep_output_only(MicroBatch& micro) {
 
 bool Block::needs_recompute(MicroBatch& micro) { return kept(micro).norm1.view.empty(); }
 
-void Block::restore_input(MicroBatch& micro, Tensor input) { kept(micro).input = std::move(input); }
+void Block::restore_input(MicroBatch& micro, Tensor&& input) {
+  kept(micro).input = std::move(input);
+}
 
 void Block::recompute(MicroBatch& micro, bool last) {
   Kept& saved = kept(micro);

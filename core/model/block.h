@@ -34,7 +34,7 @@ class Block : public ModelUnit {
   Tensor keep_output_only(MicroBatch& micro) override;
   void recompute(MicroBatch& micro, bool last) override;
   bool needs_recompute(MicroBatch& micro) override;
-  void restore_input(MicroBatch& micro, Tensor input) override;
+  void restore_input(MicroBatch& micro, Tensor&& input) override;
 
  protected:
   // What the two halves keep between their inputs and what they add to the stream.

@@ -26,7 +26,7 @@ bool PostNormBlock::needs_recompute(MicroBatch& micro) {
   return kept(micro).norm2.sum.view.empty();
 }
 
-void PostNormBlock::restore_input(MicroBatch& micro, Tensor input) {
+void PostNormBlock::restore_input(MicroBatch& micro, Tensor&& input) {
   kept(micro).input = std::move(input);
 }
 

@@ -19,7 +19,7 @@ class PostNormBlock final : public Block {
   Tensor keep_output_only(MicroBatch& micro) override;
   void recompute(MicroBatch& micro, bool last) override;
   bool needs_recompute(MicroBatch& micro) override;
-  void restore_input(MicroBatch& micro, Tensor input) override;
+  void restore_input(MicroBatch& micro, Tensor&& input) override;
 
  private:
   struct Norm {

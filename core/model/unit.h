@@ -34,7 +34,7 @@ class ModelUnit {
   virtual void recompute(MicroBatch& /*micro*/, bool /*last*/) {}
   // Where backward() may find that nothing but the input was kept.
   virtual bool needs_recompute(MicroBatch& /*micro*/) { return false; }
-  virtual void restore_input(MicroBatch& /*micro*/, Tensor /*input*/) {}
+  virtual void restore_input(MicroBatch& /*micro*/, Tensor&& /*input*/) {}
 
  private:
   int number_;

@@ -30,7 +30,7 @@ Json bare_model(const std::string& model) { return {{"schema", 1}, {"model", mod
 std::string name_for(const std::string& model) {
   const std::string path = model_path(model);
   if (catalog_has("models", model) || !is_file(path)) {
-    return catalog_canonical_name("models", model);
+    return known_model_name(model);
   }
   const std::string name = name_of_file(path);
   return name == "config" ? load_model(path).name : name;

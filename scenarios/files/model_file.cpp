@@ -203,6 +203,22 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
   return model;
 }
 
+std::string known_model_name(const std::string& name_or_path) {
+  const std::string name = catalog_canonical_name("models", name_or_path);
+  if (catalog_has("models", name)) return name;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name_or_path, ignored)) {
+    throw Error(ErrorCode::invalid, "model: the folder \"" + shortened(name_or_path) +
+                                        "\" has no config.json, which says the model's sizes");
+  }
+  if (name_or_path.find('/') != std::string::npos) {
+    throw Error(ErrorCode::invalid, "model: there is no file or folder \"" +
+                                        shortened(name_or_path) +
+                                        "\"; `zerolab show models` lists what is known by name");
+  }
+  return name;
+}
+
 ModelConfig load_model(const std::string& name_or_path) {
   const std::string path = model_path(name_or_path);
   if (!catalog_has("models", name_or_path) && is_file(path)) {
@@ -219,7 +235,7 @@ ModelConfig load_model(const std::string& name_or_path) {
     }
     return model_from_json(object, std::filesystem::path(path).stem().string());
   }
-  const std::string name = catalog_canonical_name("models", name_or_path);
+  const std::string name = known_model_name(name_or_path);
   return model_from_json(parse_json(catalog_text("models", name), name), name);
 }
 

@@ -14,6 +14,7 @@
 #include "simulator/cluster/software.h"
 #include "tests/results/fixtures.h"
 #include "tests/scenarios/importing.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -165,6 +166,20 @@ TEST(HostileText, ThatIsTooLongForAPathIsAnUnknownName) {
   Json scenario = tiny_scenario();
   scenario["model"] = std::string(5'000, 'x');
   EXPECT_CONTAINS(scenario_refusal(scenario), "is neither in the catalogue nor a file");
+}
+
+TEST(HostileText, ThatIsMeantAsAPathIsNoNameOfAModel) {
+  const auto refusal = [](const std::string& model) {
+    return message_of([&] { load_scenario("", {.model = model}); });
+  };
+  EXPECT_CONTAINS(refusal("/no/such/place"),
+                  "model: there is no file or folder \"/no/such/place\"");
+  const test::TempFolder empty;
+  EXPECT_CONTAINS(refusal(empty.string()),
+                  "model: the folder \"" + empty.string() + "\" has no config.json");
+  Json scenario = tiny_scenario();
+  scenario["model"] = "no/such/place";
+  EXPECT_CONTAINS(scenario_refusal(scenario), "model: there is no file or folder");
 }
 
 TEST(HostileNumbers, MemoryBeyondItsTypeIsRefused) {
