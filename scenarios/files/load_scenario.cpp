@@ -86,6 +86,10 @@ Scenario load_scenario(const std::string& name_or_path, const ScenarioOverrides&
     const std::string alike = catalog_canonical_name(folder, name_or_path);
     if (alike != name_or_path) return load_scenario(alike, overrides);
   }
+  if (name_or_path.find('/') != std::string::npos) {
+    throw Error(ErrorCode::invalid, "scenario: there is no file \"" + shortened(name_or_path) +
+                                        "\"; `zerolab show studies` lists what is known by name");
+  }
   std::vector<std::string> known = catalog_names("studies");
   const std::vector<std::string> models = catalog_names("models");
   const std::string studies = join(known, ", ");

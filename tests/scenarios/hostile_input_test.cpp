@@ -180,6 +180,8 @@ TEST(HostileText, ThatIsMeantAsAPathIsNoNameOfAModel) {
   Json scenario = tiny_scenario();
   scenario["model"] = "no/such/place";
   EXPECT_CONTAINS(scenario_refusal(scenario), "model: there is no file or folder");
+  EXPECT_CONTAINS(message_of([] { load_scenario("no/such.json"); }),
+                  "scenario: there is no file \"no/such.json\"");
 }
 
 TEST(HostileNumbers, MemoryBeyondItsTypeIsRefused) {
