@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/threads/failures.h"
+#include "core/threads/openmp_spin.h"
 #include "results/environment.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/options.h"
@@ -155,6 +156,7 @@ int report(const char* message, ErrorCode code) {
 }  // namespace zl::cli
 
 int main(int argc, char** argv) {
+  zl::limit_openmp_spin(argv);
   std::signal(SIGXFSZ, SIG_IGN);  // a file above ulimit -f is an error like a full disk
   bool is_silent = false;
   try {
