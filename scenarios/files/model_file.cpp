@@ -204,7 +204,7 @@ ModelConfig model_from_json(const Json& object, std::string_view source) {
 }
 
 std::string known_model_name(const std::string& name_or_path) {
-  const std::string name = catalog_canonical_name("models", name_or_path);
+  std::string name = catalog_canonical_name("models", name_or_path);
   if (catalog_has("models", name)) return name;
   std::error_code ignored;
   if (std::filesystem::is_directory(name_or_path, ignored)) {

@@ -251,7 +251,7 @@ std::string recompute_text(const RecomputeConfig& recompute) {
 }
 
 std::string decided_recompute_text(RecomputeConfig recompute) {
-  const std::string text = recompute_text(recompute);
+  std::string text = recompute_text(recompute);
   if (recompute.mode != RecomputeMode::automatic) return text;
   recompute.mode = RecomputeMode::first_blocks;
   return text + ", " + recompute_text(recompute);

@@ -3,11 +3,10 @@
 namespace zl::sim {
 
 double PlanCut::layers_of(std::int64_t stage) const {
-  if (split == LayerSplit::even) {
-    return static_cast<double>(layers / stages + (stage < rest() ? 1 : 0));
-  }
   const bool is_end = stage == 0 || stage + 1 == stages;
-  return static_cast<double>((layers + 2) / stages - (is_end ? 1 : 0));
+  const std::int64_t whole = split == LayerSplit::even ? layers / stages + (stage < rest() ? 1 : 0)
+                                                       : (layers + 2) / stages - (is_end ? 1 : 0);
+  return static_cast<double>(whole);
 }
 
 double PlanCut::layers_of_rank(std::int64_t rank) const {
