@@ -71,9 +71,9 @@ class QueryTile {
   void add_keys(std::int64_t key, std::int64_t keys) {
     const std::int64_t rows = round_up(keys, kTileRows);
     const std::int64_t row = batch_ * op_.shape.key_count() + key;
-    load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, keys, width_, padded_, A{1},
+    load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, keys, width_, padded_, Unscaled{},
                  keys_);
-    load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, keys, width_, padded_, A{1},
+    load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, keys, width_, padded_, Unscaled{},
                  values_);
     std::fill(keys_ + keys * padded_, keys_ + rows * padded_, A{0});
     const TileMask mask(band_, position_, queries_, key, keys);

@@ -8,9 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "backends/cpu/ops/attention_granules.h"
+#include "backends/cpu/ops/attention_granule_rows.h"
 #include "backends/cpu/ops/attention_key_gradients.h"
-#include "backends/cpu/ops/attention_query_rows.h"
 #include "backends/cpu/ops/fast_math.h"
 
 namespace zl::cpu {
@@ -35,7 +34,7 @@ class BlockHeadGroup {
         gradients_(op, batch, kv_head, padded_),
         rows_(op, padded_) {
     gradients_.use(own.reserve(gradients_.elements()));
-    const std::int64_t of_rows = QueryRows<T>::elements(width_, padded_);
+    const std::int64_t of_rows = GranuleRows<T>::elements(width_, padded_);
     A* next = shared.reserve(of_rows + kTile * padded_ + 2 * kKeys * padded_ + 3 * kKeys * kTile);
     const auto take = [&next](std::int64_t count) { return std::exchange(next, next + count); };
     rows_.use(take(of_rows));
@@ -78,6 +77,7 @@ class BlockHeadGroup {
     at_once_ = meets_all_at_once(op_.mask, op_.shape, head, first);
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
     fresh_ = (1u << kGranules) - 1;
+    rows_.begin(plane_, first);
     const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
     const std::int64_t granules = std::min(kTile, op_.shape.sequence - first) / kGranule;
     unsigned loaded = 0;
@@ -99,18 +99,18 @@ class BlockHeadGroup {
   }
 
   void load_queries(std::int64_t r) {
-    rows_.load(plane_, first_, r * kGranule, kGranule, kGranule);
-    if (!at_once_) rows_.load_delta(plane_, first_, r * kGranule, kGranule, kGranule);
+    rows_.load(r * kGranule);
+    if (!at_once_) rows_.load_delta(r * kGranule);
   }
   // Those that no granule of queries before r sees, [granule][key][padded].
   void load_keys(const BlockGroup& group, std::int64_t r) {
     for (std::int64_t i = 0; i < group.count; ++i) {
       if (!group.is_first(i, r)) continue;
       const std::int64_t row = row_ + group.key(i), at = i * granule_rows();
-      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                   keys_ + at);
-      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, kGranule, width_, padded_, A{1},
-                   values_ + at);
+      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), row, kGranule, width_, padded_,
+                   Unscaled{}, keys_ + at);
+      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), row, kGranule, width_, padded_,
+                   Unscaled{}, values_ + at);
     }
   }
 
@@ -218,8 +218,8 @@ class BlockHeadGroup {
     const std::int64_t granule = group.key(i) / kGranule;
     const auto sums = gradients_.next(granule, is_last(granule));
     const Part part = is_diagonal(group.key(i), first) ? Part::depth_from_row : Part::all;
-    multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, padded_, padded_, part,
-                         ahead_, sums.values);
+    multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, rows_.dout_stride(),
+                         padded_, part, ahead_, sums.values);
     multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, padded_, padded_, part,
                          ahead_, sums.keys);
   }
@@ -251,7 +251,7 @@ class BlockHeadGroup {
   std::int64_t limit_;  // keys from it on are padding
   std::int64_t width_, padded_;
   KeyGradients<T> gradients_;
-  QueryRows<T> rows_;
+  GranuleRows<T> rows_;
   A* dqueries_;        // of the queries, [kTile][padded]
   A *keys_, *values_;  // of a group of blocks, [granule][key][padded]
   A *probabilities_, *dscores_, *kept_;

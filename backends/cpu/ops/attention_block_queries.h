@@ -10,6 +10,7 @@
 
 #include "backends/cpu/ops/attention_granules.h"
 #include "backends/cpu/ops/attention_softmax.h"
+#include "backends/cpu/ops/attention_transpose.h"
 
 namespace zl::cpu {
 
@@ -116,11 +117,11 @@ class BlockQueries {
       if (!group.is_first(i, r)) continue;
       const std::int64_t key = batch_ * op_.shape.sequence + group.key(i);
       const std::int64_t at = i * kGranule * padded_;
-      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), key, kGranule, width_, padded_, A{1},
-                   keys_ + at);
+      load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), key, kGranule, width_, padded_,
+                   Unscaled{}, keys_ + at);
       if (values_.first != nullptr) continue;
-      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), key, kGranule, width_, padded_, A{1},
-                   copied_values_ + at);
+      load_rows<T>(head_columns(op_.qkv.v, kv_head_, width_), key, kGranule, width_, padded_,
+                   Unscaled{}, copied_values_ + at);
     }
   }
   // Of granule i of the group.

@@ -33,33 +33,6 @@ FactorRows<Arithmetic<T>> rows_in_place(const HeadColumns& head, std::int64_t wi
   return {nullptr, padded};
 }
 
-// to[width][kGranule] = factor * a granule of rows of one head, transposed.
-template <class T, class A>
-void load_transposed(const HeadColumns& head, std::int64_t row, std::int64_t width, A factor,
-                     A* to) {
-  constexpr std::int64_t kSide = kLanes<A>;
-  const std::int64_t step = head.row_width;
-  const T* from = head.matrix.as<const T>() + row * step + head.first;
-  std::int64_t d = 0;
-  for (; d + kSide <= width; d += kSide) {
-    for (std::int64_t r = 0; r < kGranule; r += kSide) {
-      Vector<A> block[kSide];
-#pragma GCC unroll 16
-      for (std::int64_t i = 0; i < kSide; ++i) {
-        block[i] = factor * load_widened<A>(from + (r + i) * step + d);
-      }
-      transpose_round<1, A>(block);
-#pragma GCC unroll 16
-      for (std::int64_t i = 0; i < kSide; ++i) store_vector(to + (d + i) * kGranule + r, block[i]);
-    }
-  }
-  for (; d < width; ++d) {
-    for (std::int64_t r = 0; r < kGranule; ++r) {
-      to[d * kGranule + r] = factor * widen<A>(from[r * step + d]);
-    }
-  }
-}
-
 // Of RowsAhead::fetch() in the product of two granules, of `length` elements summed up or `length`
 // columns.
 template <class A>

@@ -54,8 +54,7 @@ class HeadGroup {
     first_ = first;
     count_ = std::min(kTile, sequence_ - first);
     lanes_ = round_up(count_, kTileColumns<A>);
-    rows_.load(plane_, first, 0, count_, lanes_);
-    rows_.load_delta(plane_, first, 0, count_, lanes_);
+    rows_.load(plane_, first, count_, lanes_);
     std::fill(dqueries_, dqueries_ + kTile * padded_, A{0});
     const TileKeys seen(band_, op_.shape.first_position + first, count_);
     for (std::int64_t key = seen.begin; key < seen.end; key += kTile) {
@@ -73,9 +72,9 @@ class HeadGroup {
     const Part to_column = diagonal ? Part::rows_to_column : Part::all;
     const Part to_row = diagonal ? Part::depth_to_row : Part::all;
     const Part from_row = diagonal ? Part::depth_from_row : Part::all;
-    multiply_block<A>({place.keys, padded_, 1}, rows, rows_.queries_t(0), width_, lanes_, scores_,
+    multiply_block<A>({place.keys, padded_, 1}, rows, rows_.queries_t(), width_, lanes_, scores_,
                       false, to_column);
-    multiply_block<A>({place.values, padded_, 1}, rows, rows_.dout_t(0), width_, lanes_, dscores_,
+    multiply_block<A>({place.values, padded_, 1}, rows, rows_.dout_t(), width_, lanes_, dscores_,
                       false, to_column);
     if (op_.dropout.p > 0) {
       std::fill(factors_, factors_ + rows * lanes_, A{0});
@@ -84,9 +83,9 @@ class HeadGroup {
     } else {
       differentiate<false>(rows, keys, mask);
     }
-    multiply_block<A>({scores_, lanes_, 1}, rows, rows_.dout(0), count_, padded_, place.dvalues,
+    multiply_block<A>({scores_, lanes_, 1}, rows, rows_.dout(), count_, padded_, place.dvalues,
                       true, from_row);
-    multiply_block<A>({dscores_, lanes_, 1}, rows, rows_.queries(0), count_, padded_, place.dkeys,
+    multiply_block<A>({dscores_, lanes_, 1}, rows, rows_.queries(), count_, padded_, place.dkeys,
                       true, from_row);
     multiply_block<A>({dscores_, 1, lanes_}, round_up(count_, kTileRows), place.keys, keys, padded_,
                       dqueries_, true, to_row);

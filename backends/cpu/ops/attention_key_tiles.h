@@ -63,7 +63,7 @@ class KeyTiles {
   void load(const ColumnsView& of, std::int64_t tile, A* to) const {
     const std::int64_t width = op_.shape.head_size, count = rows(tile);
     load_rows<T>(head_columns(of, kv_head_, width), row_ + tile * kTile, count, width, padded_,
-                 A{1}, to);
+                 Unscaled{}, to);
     std::fill(to + count * padded_, to + kTile * padded_, A{0});
   }
 

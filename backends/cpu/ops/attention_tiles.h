@@ -90,10 +90,21 @@ template <class A, class T>
   }
 }
 
+// The factor of what stays as it is.
+struct Unscaled {};
+template <class A, class V>
+[[gnu::always_inline]] inline V scaled(A factor, V values) {
+  if constexpr (std::is_same_v<A, Unscaled>) {
+    return values;
+  } else {
+    return factor * values;
+  }
+}
+
 // tile[count][stride] = factor * rows [row, row + count) of one head, zero in columns >= width.
-template <class T, class A>
+template <class T, class A, class Factor>
 void load_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, std::int64_t width,
-               std::int64_t stride, A factor, A* __restrict tile) {
+               std::int64_t stride, Factor factor, A* __restrict tile) {
   const std::int64_t step = head.row_width;
   const T* __restrict from = head.matrix.as<const T>() + row * step + head.first;
   A* __restrict to = tile;
@@ -102,10 +113,10 @@ void load_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, st
     for (; d + 2 * kLanes<A> <= width; d += 2 * kLanes<A>) {  // one by one, GCC calls memcpy
       const Vector<A> low = load_widened<A>(from + d);
       const Vector<A> high = load_widened<A>(from + d + kLanes<A>);
-      store_vector(to + d, factor * low);
-      store_vector(to + d + kLanes<A>, factor * high);
+      store_vector(to + d, scaled(factor, low));
+      store_vector(to + d + kLanes<A>, scaled(factor, high));
     }
-    for (; d < width; ++d) to[d] = factor * widen<A>(from[d]);
+    for (; d < width; ++d) to[d] = scaled(factor, widen<A>(from[d]));
     for (; d < stride; ++d) to[d] = A{0};
   }
 }
@@ -127,6 +138,17 @@ void store_rows(const HeadColumns& head, std::int64_t row, std::int64_t count, s
       }
     }
     for (; d < width; ++d) to[d] = narrow<T>(factor * from[d]);
+  }
+}
+
+// deltas[count] = rowsum(gradients * rows of the output), of gradients[count][stride]: what the
+// softmax's backward subtracts.
+template <class T, class A>
+void sum_deltas(const HeadColumns& out, std::int64_t row, std::int64_t count, std::int64_t width,
+                const A* gradients, std::int64_t stride, A* deltas) {
+  const T* of = out.matrix.as<const T>() + row * out.row_width + out.first;
+  for (std::int64_t q = 0; q < count; ++q, of += out.row_width, gradients += stride) {
+    deltas[q] = lane_sum<A>(width, [&](std::int64_t d) { return gradients[d] * widen<A>(of[d]); });
   }
 }
 

@@ -95,6 +95,15 @@ inline Vector<std::uint16_t> high_halves(Vector<std::uint32_t> low, Vector<std::
 
 // As to_bfloat16, of all lanes of two vectors.
 inline Vector<std::uint16_t> to_bfloat16_bits(Vector<float> low, Vector<float> high) {
+#if defined(__AVX512BF16__)
+  constexpr int kNaN = 0x81, kSubnormal = 0x20;  // which the instruction changes otherwise
+  const auto is_odd = [](Vector<float> value) {
+    return _mm512_fpclass_ps_mask(value, kNaN | kSubnormal);
+  };
+  if (__builtin_expect((is_odd(low) | is_odd(high)) == 0, 1)) {
+    return std::bit_cast<Vector<std::uint16_t>>(_mm512_cvtne2ps_pbh(high, low));
+  }
+#endif
   typedef Vector<std::uint32_t> Bits;
   const auto rounded = [](Vector<float> value) {
     const Bits bits = std::bit_cast<Bits>(value);
