@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -67,12 +68,21 @@ const Plan& fastest(const std::vector<Plan>& plans) {
   });
 }
 
+// Of all questions, each once.
+void say_warnings(const PlanRequest& request, std::set<std::string>& said) {
+  for (const std::string& warning : warnings_of(request)) {
+    if (said.insert(warning).second) log_warning(warning);
+  }
+}
+
 // Several answers: of each its best plan.
 int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>& all,
                const TrainingBill& bill, Format format) {
   std::vector<PlanAnswer> answers;
+  std::set<std::string> said;
   for (const ScenarioOverrides& each : all) {
     PlanRequest request = plan_request(options, each);
+    say_warnings(request, said);
     request.top = kPlansOfAnswer;
     PlanAnswer& answer = answers.emplace_back();
     answer.cluster = request.scenario.cluster;
@@ -170,6 +180,8 @@ int run(const PlanOptions& options) {
   check_question(options, asked, output, all.size());
   if (all.size() > 1) return answer_all(options, all, bill, output.format);
   const PlanRequest request = plan_request(options, all.front());
+  std::set<std::string> said;
+  say_warnings(request, said);
   bill.board_watts = scenario_cluster(request.scenario).device.power_limit;
   if (!options.from.empty()) return show_way(request, options.from, bill, output.format);
   const Plans plans = search(request);

@@ -45,7 +45,7 @@ void print_plans(const PlanRequest& request, const Plans& plans, const TrainingB
   std::string text = fitted_text(plan_table(plans.best, bill), format);
   if (format != Format::csv) {
     text += "\nMemory and throughput, none better in both:\n" + gap +
-            fitted_text(plan_table(plans.frontier, bill), format);
+            fitted_text(frontier_table(plans, bill), format);
   }
   if (asked.is_asked()) text += "\nOver weeks:\n" + gap + render(robust, format);
   print(text);

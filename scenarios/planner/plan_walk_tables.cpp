@@ -25,6 +25,7 @@ void add_row(std::int64_t number, const std::string& change, const Plan& plan,
        run.device_capacity > 0 ? Cell(run.device_capacity - bytes_that_must_fit(run)) : Cell(),
        std::llround(run.tokens_per_second), run.mfu > 0 ? Cell(run.mfu) : Cell()});
   add_bill(run, bill, row);
+  add_work(run, bill, row);
   row.emplace_back(std::string(fits ? "" : "does not fit"));
 }
 
@@ -42,6 +43,7 @@ Table walk_table(const std::vector<WalkStep>& steps, const Plan* best, const Tra
                {"MFU", Align::right, Unit::fraction}},
               {}};
   add_bill_columns(bill, table);
+  add_work_columns(bill, table);
   table.columns.push_back({"", Align::left});
   const Plan& today = steps.front().plan;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -74,6 +74,19 @@ TEST(PlanLaunch, APriceHasAUnit) {
                   "2 prices of 1 --clusters");
 }
 
+// As `run` says it of the same scenario.
+TEST(PlanLaunch, WarnsOfWhatTheScenarioHasOnce) {
+  const Home home;
+  const Output found =
+      zerolab(home, {"plan", "llama3-8b", "--cluster", "h100", "--gpus", "8,16", "--global-batch",
+                     "16", "--sequence-length", "16k", "--constrain",
+                     "tensor=8,pipeline=1,replicate=1,zero=1,recompute=full,micro_batch=1"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const std::string warning = "sequences of 16384 are longer than the 8192";
+  EXPECT_CONTAINS(found.err, warning);
+  EXPECT_EQ(found.err.find(warning), found.err.rfind(warning));
+}
+
 // They would be ignored without a word.
 TEST(PlanLaunch, WhatTheSearchDecidesIsNoOption) {
   const Home home;
