@@ -46,7 +46,8 @@ Plans search(const PlanRequest& request) {
   hooks.progress = [&](std::int64_t done, std::int64_t of, const char* what) {
     if (phase != what) {
       phase = what;
-      bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of));
+      // A search ends where no bound is below what it has.
+      bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of), true);
     }
     bar->update_if_slow(std::min(done, of));
   };
@@ -167,7 +168,7 @@ int show_way(const PlanRequest& request, const std::string& from, const Training
     json["best"] = best != nullptr ? plan_json(*best, bill) : Json(nullptr);
     print(pretty(json));
   } else {
-    print(render(walk_table(steps, best, bill), format));
+    print(fitted_text(walk_table(steps, best, bill), format));
   }
   return 0;
 }

@@ -42,6 +42,8 @@ TEST(PlanLaunch, SaysWhatASoftwareLacksAndWhereThereIsNoPlan) {
   const Home home;
   const std::string limits = "zero=1,recompute=none,tensor=1,pipeline=1";
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "accelerate"}), 3), "--constrain zero>=2");
+  const std::vector<std::string> part = plan({"recompute=selective:mlp,zero=1", "-o", "megatron"});
+  EXPECT_CONTAINS(refused(home, part, 3), "; or with --software megatron-core, ");
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--pick", "99"}), 2),
                   "--pick: there is no plan 99");
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--device-memory", "256MiB"}), 4),

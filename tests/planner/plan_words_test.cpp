@@ -10,6 +10,7 @@
 #include "scenarios/planner/answers.h"
 #include "scenarios/planner/plan_answer.h"
 #include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/robustness.h"
 #include "scenarios/planner/why.h"
 
 namespace zl {
@@ -203,6 +204,13 @@ TEST(PlanTable, WritesLargeCountsInFull) {
       render(plan_table({plan}, {.tokens = 3e14, .gpu_hour_price = 20}), Format::table);
   EXPECT_NE(text.find("15000000"), std::string::npos) << text;
   EXPECT_EQ(text.find("e+0"), std::string::npos) << text;
+}
+
+TEST(RobustnessTable, WritesTokensInFull) {
+  Robustness robust;
+  robust.tokens_per_second = 2059960.4;
+  const Table table = robustness_table({plan_of(10, kGiB)}, {robust});
+  EXPECT_EQ(cell_of(table, 0, "tokens/s that last"), Cell(std::int64_t{2059960}));
 }
 
 PlanAnswer answer_of(const std::string& cluster, std::int64_t gpus, double seconds) {
