@@ -9,7 +9,7 @@ std::vector<const Plan*> shown_plans(const Plans& plans) {
   for (const Plan& plan : plans.best) all.push_back(&plan);
   for (const Plan& plan : plans.frontier) {
     const bool is_new = std::ranges::none_of(plans.best, [&plan](const Plan& each) {
-      return each.strategy.strategy.name == plan.strategy.strategy.name;
+      return each.strategy.strategy == plan.strategy.strategy;
     });
     if (is_new) all.push_back(&plan);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -45,7 +46,8 @@ Plans search(const PlanRequest& request) {
   hooks.progress = [&](std::int64_t done, std::int64_t of, const char* what) {
     if (phase != what) {
       phase = what;
-      bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of));
+      // A search ends where no bound is below what it has.
+      bar = std::make_unique<ProgressBar>(what, std::max<std::int64_t>(1, of), true);
     }
     bar->update_if_slow(std::min(done, of));
   };
@@ -67,12 +69,21 @@ const Plan& fastest(const std::vector<Plan>& plans) {
   });
 }
 
+// Of all questions, each once.
+void say_warnings(const PlanRequest& request, std::set<std::string>& said) {
+  for (const std::string& warning : warnings_of(request)) {
+    if (said.insert(warning).second) log_warning(warning);
+  }
+}
+
 // Several answers: of each its best plan.
 int answer_all(const PlanOptions& options, const std::vector<ScenarioOverrides>& all,
                const TrainingBill& bill, Format format) {
   std::vector<PlanAnswer> answers;
+  std::set<std::string> said;
   for (const ScenarioOverrides& each : all) {
     PlanRequest request = plan_request(options, each);
+    say_warnings(request, said);
     request.top = kPlansOfAnswer;
     PlanAnswer& answer = answers.emplace_back();
     answer.cluster = request.scenario.cluster;
@@ -157,7 +168,7 @@ int show_way(const PlanRequest& request, const std::string& from, const Training
     json["best"] = best != nullptr ? plan_json(*best, bill) : Json(nullptr);
     print(pretty(json));
   } else {
-    print(render(walk_table(steps, best, bill), format));
+    print(fitted_text(walk_table(steps, best, bill), format));
   }
   return 0;
 }
@@ -170,6 +181,8 @@ int run(const PlanOptions& options) {
   check_question(options, asked, output, all.size());
   if (all.size() > 1) return answer_all(options, all, bill, output.format);
   const PlanRequest request = plan_request(options, all.front());
+  std::set<std::string> said;
+  say_warnings(request, said);
   bill.board_watts = scenario_cluster(request.scenario).device.power_limit;
   if (!options.from.empty()) return show_way(request, options.from, bill, output.format);
   const Plans plans = search(request);

@@ -18,6 +18,30 @@ std::vector<Robustness> all_robust(const PlanRequest& request, const Plans& plan
   return all;
 }
 
+// Whose abilities leave plans that the configuration can say.
+std::string profile_for(LaunchSoftware software) {
+  switch (software) {
+    case LaunchSoftware::deepspeed:
+      return "deepspeed";
+    case LaunchSoftware::megatron:
+      return "megatron-core";
+    default:
+      return "torch-fsdp2";
+  }
+}
+
+LaunchFile launch_file(LaunchSoftware software, const Strategy& strategy,
+                       const Scenario& scenario) {
+  try {
+    return write_launch(software, strategy, launch_facts(scenario));
+  } catch (const Error& error) {
+    const std::string profile = profile_for(software);
+    if (error.code() != ErrorCode::invalid || scenario.run.software == profile) throw;
+    throw Error(error.code(), std::string(error.what()) + "; or with --software " + profile +
+                                  ", which tries only what that has");
+  }
+}
+
 }  // namespace
 
 PlanOutput plan_output(const std::string& name) {
@@ -45,16 +69,16 @@ void print_plans(const PlanRequest& request, const Plans& plans, const TrainingB
   std::string text = fitted_text(plan_table(plans.best, bill), format);
   if (format != Format::csv) {
     text += "\nMemory and throughput, none better in both:\n" + gap +
-            fitted_text(plan_table(plans.frontier, bill), format);
+            fitted_text(frontier_table(plans, bill), format);
   }
-  if (asked.is_asked()) text += "\nOver weeks:\n" + gap + render(robust, format);
+  if (asked.is_asked()) text += "\nOver weeks:\n" + gap + fitted_text(robust, format);
   print(text);
 }
 
 void print_launch(const PlanOutput& output, const Plan& plan, const Scenario& scenario) {
   const Strategy& strategy = plan.strategy.strategy;
   if (output.is_strategy) return print(pretty(strategy_to_json(strategy)));
-  const LaunchFile file = write_launch(*output.software, strategy, launch_facts(scenario));
+  const LaunchFile file = launch_file(*output.software, strategy, scenario);
   for (const std::string& note : file.notes) log_warning(note);
   print(file.text);
 }

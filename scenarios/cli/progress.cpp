@@ -26,16 +26,17 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string label, std::int64_t total)
+ProgressBar::ProgressBar(std::string label, std::int64_t total, bool may_end_early)
     : label_(std::move(label)),
       total_(std::max<std::int64_t>(1, total)),
       start_(std::chrono::steady_clock::now()),
       said_(start_),
       shown_(isatty(STDERR_FILENO) == 1 && log_level() != LogLevel::quiet),
-      colour_(!set("NO_COLOR")) {}
+      colour_(!set("NO_COLOR")),
+      may_end_early_(may_end_early) {}
 
 std::string ProgressBar::left_text(std::int64_t done) const {
-  if (done <= 0 || done >= total_) return "";
+  if (may_end_early_ || done <= 0 || done >= total_) return "";
   const double elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   return ", " +

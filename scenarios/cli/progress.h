@@ -11,8 +11,8 @@ namespace zl::cli {
 
 class ProgressBar {
  public:
-  // `total` units of work, at least 1.
-  ProgressBar(std::string label, std::int64_t total);
+  // `total` units of work, at least 1. may_end_early: how long it takes is not known.
+  ProgressBar(std::string label, std::int64_t total, bool may_end_early = false);
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -33,7 +33,7 @@ class ProgressBar {
   std::string label_;
   std::int64_t total_;
   std::chrono::steady_clock::time_point start_, said_;
-  bool shown_, colour_;
+  bool shown_, colour_, may_end_early_;
   bool drawn_ = false;
 };
 

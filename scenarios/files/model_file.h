@@ -18,8 +18,9 @@ ModelConfig model_from_json(const Json& object, std::string_view source);
 // a folder with a config.json.
 ModelConfig load_model(const std::string& name_or_path);
 
-// The catalogue's name of what is no file, or the name as it is where the catalogue has none. Throws
-// Error{invalid} of what can only have been meant as a path: a folder, or a name with a slash.
+// The catalogue's name of what is no file, or the name as it is where the catalogue has none.
+// Throws Error{invalid} of what can only have been meant as a path: a folder, or a name with a
+// slash.
 std::string known_model_name(const std::string& name_or_path);
 
 // Every key in a fixed order; model_from_json gives the same model back.

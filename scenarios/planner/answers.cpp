@@ -93,37 +93,61 @@ std::string kind_of_gpus(const std::string& cluster) {
   return cluster.substr(cluster.find('x') + 1);
 }
 
-Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
-  Table table{{{"cluster", Align::left},
-               {"GPUs"},
-               {"sequence"},
-               {"plan", Align::left},
-               {"memory", Align::right, Unit::bytes},
-               {"fits", Align::left},
-               {"step", Align::right, Unit::seconds},
-               {"tokens/s"},
-               {"tokens/s a GPU"},
-               {"MFU", Align::right, Unit::fraction}},
-              {}};
+namespace {
+
+bool has_several_lengths(const std::vector<PlanAnswer>& answers) {
+  return std::ranges::any_of(answers, [&answers](const PlanAnswer& each) {
+    return each.sequence_length != answers.front().sequence_length;
+  });
+}
+
+// What is asked and what decides comes first, as in the table of plans.
+Table empty_answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
+  const Column sequence{"sequence"};
+  const bool is_asked = has_several_lengths(answers);
+  Table table{{{"cluster", Align::left}, {"GPUs"}}, {}};
+  if (is_asked) table.columns.push_back(sequence);
+  table.columns.push_back({"step", Align::right, Unit::seconds});
   add_bill_columns(bill, table);
-  table.columns.push_back({"", Align::left, Unit::none, true});
+  for (Column column : {Column{"memory", Align::right, Unit::bytes}, Column{"fits", Align::left},
+                        Column{"note", Align::left, Unit::none, true},
+                        Column{"plan", Align::left, Unit::none, true}, Column{"tokens/s"},
+                        Column{"tokens/s a GPU"}, Column{"MFU", Align::right, Unit::fraction}}) {
+    table.columns.push_back(std::move(column));
+  }
+  add_work_columns(bill, table);
+  if (!is_asked) table.columns.push_back(sequence);
+  return table;
+}
+
+}  // namespace
+
+Table answers_table(const std::vector<PlanAnswer>& answers, const TrainingBill& bill) {
+  Table table = empty_answers_table(answers, bill);
   const Marks marks = marks_of(answers, bill);
+  const auto column = [&table](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(table.columns, name, &Column::name) -
+                                    table.columns.begin());
+  };
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const PlanAnswer& answer = answers[i];
-    auto& row = table.rows.emplace_back();
-    row = {answer.cluster, answer.gpus, answer.sequence_length};
-    if (!answer.best) {
-      row.resize(table.columns.size());
-      row.back() = answer.refusal;
-      continue;
+    std::vector<Cell> row{answer.cluster, answer.gpus};
+    if (has_several_lengths(answers)) row.emplace_back(answer.sequence_length);
+    if (answer.best) {
+      const RunResult& run = answer.best->result;
+      const TrainingBill own = bill_of(answer, bill);
+      row.emplace_back(run.step_time.median);
+      add_bill(run, own, row);
+      row.insert(row.end(),
+                 {bytes_that_must_fit(run), std::string(name_of(fits(run))), marks[i],
+                  answer.best->strategy.strategy.name, std::llround(run.tokens_per_second),
+                  std::llround(each_gpu(answer)), run.mfu > 0 ? Cell(run.mfu) : Cell()});
+      add_work(run, own, row);
     }
-    const RunResult& run = answer.best->result;
-    row.insert(row.end(), {answer.best->strategy.strategy.name, bytes_that_must_fit(run),
-                           std::string(name_of(fits(run))), run.step_time.median,
-                           std::llround(run.tokens_per_second), std::llround(each_gpu(answer)),
-                           run.mfu > 0 ? Cell(run.mfu) : Cell()});
-    add_bill(run, bill_of(answer, bill), row);
-    row.emplace_back(marks[i]);
+    row.resize(table.columns.size());
+    row[column("sequence")] = answer.sequence_length;
+    if (!answer.best) row[column("note")] = answer.refusal;
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

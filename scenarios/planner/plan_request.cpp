@@ -99,6 +99,10 @@ Scenario plan_scenario(const Document& document) {
   return scenario_from_json(plain.text(), plain.source(), overrides);
 }
 
+const std::vector<std::string>& warnings_of(const PlanRequest& request) {
+  return request.scenario.strategies.front().warnings;
+}
+
 sim::PlanSpace likely_part(sim::PlanSpace space) {
   prefer(space.states, [](const Strategy& state) {
     return !state.offload.any() && (state.zero.stage == 1 || state.zero.stage == 3);

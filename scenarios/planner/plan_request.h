@@ -38,6 +38,9 @@ Scenario plan_scenario(const std::string& model, const ScenarioOverrides& overri
 // Likewise of a document, whose strategies and micro-batches are what is asked for.
 Scenario plan_scenario(const Document& document);
 
+// What the scenario has that is worth a warning, whatever the plan: of every strategy alike.
+const std::vector<std::string>& warnings_of(const PlanRequest& request);
+
 // Error{invalid} where no mesh divides the batch, naming the nearest that does, or where the limits
 // leave nothing.
 sim::PlanSpace plan_space(const PlanRequest& request);

@@ -232,11 +232,10 @@ void PlanSearch::show_so_far() const {
 
 ImportedStrategy PlanSearch::named(const PlanCandidate& each,
                                    const std::vector<std::int64_t>& blocks) const {
-  ImportedStrategy imported = scenario_.strategies[each.point.state];
-  imported.strategy = space_.strategy(each.point, blocks);
-  imported.strategy.name = plan_name(imported.strategy);
-  imported.ranks = space_.ranks;
-  return imported;
+  ImportedStrategy plan{.strategy = space_.strategy(each.point, blocks), .ranks = space_.ranks};
+  plan.strategy.name = plan_name(plan.strategy);
+  plan.warnings = warnings_of(request_);
+  return plan;
 }
 
 // More blocks than the closed form takes are recomputed where its memory is less than needed.

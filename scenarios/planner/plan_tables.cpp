@@ -36,27 +36,35 @@ double gpu_hours(const RunResult& run, const TrainingBill& bill) {
 }
 
 void add_bill_columns(const TrainingBill& bill, Table& table) {
-  if (bill.tokens > 0) {
-    table.columns.push_back({"days"});
-    table.columns.push_back({"GPU-hours"});
-    table.columns.push_back({"MWh of boards"});
-    if (bill.gpu_hour_price > 0) table.columns.push_back({"cost"});
-  } else if (bill.gpu_hour_price > 0) {
-    table.columns.push_back({"cost of 1B tokens"});
+  if (bill.tokens > 0) table.columns.push_back({"days"});
+  if (bill.gpu_hour_price > 0) {
+    table.columns.push_back({bill.tokens > 0 ? "cost" : "cost of 1B tokens"});
   }
 }
 
 void add_bill(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row) {
+  const double price = bill.gpu_hour_price;
   if (bill.tokens > 0) {
     const double hours = gpu_hours(run, bill);
     row.emplace_back(rounded(hours / run.ranks / kHoursOfDay, 100));
-    row.emplace_back(std::llround(hours));
-    const double energy = megawatt_hours(run, bill);
-    row.push_back(energy > 0 ? Cell(rounded(energy, 100)) : Cell());
-    if (bill.gpu_hour_price > 0) row.emplace_back(std::llround(hours * bill.gpu_hour_price));
-  } else if (bill.gpu_hour_price > 0) {
-    row.emplace_back(rounded(gpu_hours(run, {.tokens = 1e9}) * bill.gpu_hour_price, 100));
+    if (price > 0) row.emplace_back(std::llround(hours * price));
+  } else if (price > 0) {
+    row.emplace_back(rounded(gpu_hours(run, {.tokens = 1e9}) * price, 100));
   }
+}
+
+void add_work_columns(const TrainingBill& bill, Table& table) {
+  if (bill.tokens > 0) {
+    table.columns.push_back({"GPU-hours"});
+    table.columns.push_back({"MWh of boards"});
+  }
+}
+
+void add_work(const RunResult& run, const TrainingBill& bill, std::vector<Cell>& row) {
+  if (bill.tokens <= 0) return;
+  row.emplace_back(std::llround(gpu_hours(run, bill)));
+  const double energy = megawatt_hours(run, bill);
+  row.push_back(energy > 0 ? Cell(rounded(energy, 100)) : Cell());
 }
 
 Json plan_json(const Plan& plan, const TrainingBill& bill) {
@@ -98,51 +106,71 @@ Json plan_json(const Plan& plan, const TrainingBill& bill) {
   return json;
 }
 
-Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
+namespace {
+
+// What decides comes first: a terminal shows as many as it has room for.
+Table empty_plan_table(const TrainingBill& bill) {
   Table table{{{"plan"},
                {"mesh", Align::left},
                {"ZeRO", Align::left},
                {"recompute", Align::left},
-               {"step", Align::right, Unit::seconds},
-               {"tokens/s"},
-               {"MFU", Align::right, Unit::fraction},
-               {"memory", Align::right, Unit::bytes},
-               {"headroom", Align::right, Unit::bytes},
-               {"fits", Align::left},
-               {"schedule", Align::left},
-               {"micro-batch"},
-               {"from", Align::right, Unit::seconds},
-               {"to", Align::right, Unit::seconds},
-               {"exposed comm", Align::right, Unit::seconds},
-               {"bubble", Align::right, Unit::seconds}},
+               {"step", Align::right, Unit::seconds}},
               {}};
   add_bill_columns(bill, table);
+  for (Column column :
+       {Column{"memory", Align::right, Unit::bytes}, Column{"fits", Align::left},
+        Column{"tokens/s"}, Column{"MFU", Align::right, Unit::fraction},
+        Column{"schedule", Align::left}, Column{"micro-batch"},
+        Column{"headroom", Align::right, Unit::bytes}, Column{"from", Align::right, Unit::seconds},
+        Column{"to", Align::right, Unit::seconds},
+        Column{"exposed comm", Align::right, Unit::seconds},
+        Column{"bubble", Align::right, Unit::seconds}}) {
+    table.columns.push_back(std::move(column));
+  }
+  add_work_columns(bill, table);
   table.columns.push_back({"beside the best", Align::left});
   table.columns.push_back({"beside the next", Align::left, Unit::none, true});
-  std::int64_t place = 0;
-  for (const Plan& plan : plans) {
-    const Strategy& strategy = plan.strategy.strategy;
-    const RunResult& run = plan.result;
-    auto& row = table.rows.emplace_back();
-    row = {++place,
-           mesh_text(strategy, run.ranks),
-           state_text(strategy),
-           recomputed_text(plan),
-           run.step_time.median,
-           std::llround(run.tokens_per_second),
-           run.mfu > 0 ? Cell(run.mfu) : Cell(),
-           bytes_that_must_fit(run),
-           headroom(run),
-           std::string(name_of(fits(run))),
-           schedule_text(strategy.pipeline),
-           strategy.micro_batch,
-           run.step_time_low,
-           run.step_time_high,
-           run.time.exposed_communication,
-           run.time.bubble};
-    add_bill(run, bill, row);
-    row.emplace_back(std::string(plan.equals_best ? "equal" : "behind"));
-    row.emplace_back(plan.why);
+  return table;
+}
+
+std::vector<Cell> plan_row(Cell place, const Plan& plan, const TrainingBill& bill) {
+  const Strategy& strategy = plan.strategy.strategy;
+  const RunResult& run = plan.result;
+  std::vector<Cell> row{std::move(place), mesh_text(strategy, run.ranks), state_text(strategy),
+                        recomputed_text(plan), run.step_time.median};
+  add_bill(run, bill, row);
+  row.insert(row.end(), {bytes_that_must_fit(run), std::string(name_of(fits(run))),
+                         std::llround(run.tokens_per_second), run.mfu > 0 ? Cell(run.mfu) : Cell(),
+                         schedule_text(strategy.pipeline), strategy.micro_batch, headroom(run),
+                         run.step_time_low, run.step_time_high, run.time.exposed_communication,
+                         run.time.bubble});
+  add_work(run, bill, row);
+  row.emplace_back(std::string(plan.equals_best ? "equal" : "behind"));
+  row.emplace_back(plan.why);
+  return row;
+}
+
+// None: it is not in the list.
+Cell place_in(const std::vector<Plan>& list, const Plan& plan) {
+  const auto found = std::ranges::find_if(
+      list, [&plan](const Plan& each) { return each.strategy.strategy == plan.strategy.strategy; });
+  return found == list.end() ? Cell() : Cell(static_cast<std::int64_t>(found - list.begin()) + 1);
+}
+
+}  // namespace
+
+Table plan_table(const std::vector<Plan>& plans, const TrainingBill& bill) {
+  Table table = empty_plan_table(bill);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    table.rows.push_back(plan_row(static_cast<std::int64_t>(i) + 1, plans[i], bill));
+  }
+  return table;
+}
+
+Table frontier_table(const Plans& plans, const TrainingBill& bill) {
+  Table table = empty_plan_table(bill);
+  for (const Plan& plan : plans.frontier) {
+    table.rows.push_back(plan_row(place_in(plans.best, plan), plan, bill));
   }
   return table;
 }

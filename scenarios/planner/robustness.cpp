@@ -95,29 +95,30 @@ Table robustness_table(const std::vector<Plan>& plans, const std::vector<Robustn
   Table table{{{"plan"},
                {"step", Align::right, Unit::seconds},
                {"with stragglers", Align::right, Unit::seconds},
-               {"hours between failures"},
-               {"checkpoint of a node", Align::right, Unit::bytes},
-               {"takes", Align::right, Unit::seconds},
-               {"one every (steps)"},
+               {"goodput", Align::right, Unit::fraction},
+               {"tokens/s that last"},
+               {"checkpoint every (steps)"},
                {"minutes"},
+               {"hours between failures"},
                {"by Young"},
                {"by Daly"},
-               {"goodput", Align::right, Unit::fraction},
                {"played", Align::right, Unit::fraction},
-               {"tokens/s that last"}},
+               {"checkpoint of a node", Align::right, Unit::bytes},
+               {"takes", Align::right, Unit::seconds}},
               {}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Robustness& each = all[i];
     const bool fails = each.mean_between_failures > 0;
     const auto known = [fails](double value) { return fails ? Cell(value) : Cell(); };
     const auto minutes = [&known](double seconds) { return known(tenths(seconds / 60)); };
-    table.rows.push_back(
-        {static_cast<std::int64_t>(i + 1), plans[i].result.step_time.median, each.step_seconds,
-         known(tenths(each.mean_between_failures / 3600)), each.checkpoint_bytes,
-         each.write_seconds, fails ? Cell(each.steps_between) : Cell(),
-         minutes(static_cast<double>(each.steps_between) * each.step_seconds),
-         minutes(each.young_seconds), minutes(each.daly_seconds), known(each.goodput),
-         known(each.played_goodput), std::round(each.tokens_per_second)});
+    table.rows.push_back({static_cast<std::int64_t>(i + 1), plans[i].result.step_time.median,
+                          each.step_seconds, known(each.goodput),
+                          std::llround(each.tokens_per_second),
+                          fails ? Cell(each.steps_between) : Cell(),
+                          minutes(static_cast<double>(each.steps_between) * each.step_seconds),
+                          known(tenths(each.mean_between_failures / 3600)),
+                          minutes(each.young_seconds), minutes(each.daly_seconds),
+                          known(each.played_goodput), each.checkpoint_bytes, each.write_seconds});
   }
   return table;
 }

@@ -113,7 +113,7 @@ ReportPage plan_report(const PlanRequest& request, const Plans& plans, const Tra
                       without_reasons(plan_table(plans.best, bill))},
                      {"Why in this order", "", "", reasons_table(plans.best)},
                      {"Memory and throughput", "None of these is better in both.", "",
-                      without_reasons(plan_table(plans.frontier, bill))}}},
+                      without_reasons(frontier_table(plans, bill))}}},
                    launch_section(request, plan),
                    memory_section(scenario),
                    step_time_section(scenario),

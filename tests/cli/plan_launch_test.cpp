@@ -42,6 +42,8 @@ TEST(PlanLaunch, SaysWhatASoftwareLacksAndWhereThereIsNoPlan) {
   const Home home;
   const std::string limits = "zero=1,recompute=none,tensor=1,pipeline=1";
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "accelerate"}), 3), "--constrain zero>=2");
+  const std::vector<std::string> part = plan({"recompute=selective:mlp,zero=1", "-o", "megatron"});
+  EXPECT_CONTAINS(refused(home, part, 3), "; or with --software megatron-core, ");
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--pick", "99"}), 2),
                   "--pick: there is no plan 99");
   EXPECT_CONTAINS(refused(home, plan({limits, "-o", "megatron", "--device-memory", "256MiB"}), 4),
@@ -72,6 +74,19 @@ TEST(PlanLaunch, APriceHasAUnit) {
   EXPECT_CONTAINS(refused(home, plan({"zero=1", "--price", "2.5"}), 2), "write 2.5/gpu-hour");
   EXPECT_CONTAINS(refused(home, plan({"zero=1", "--price", "2/gpu-hour,3/gpu-hour"}), 2),
                   "2 prices of 1 --clusters");
+}
+
+// As `run` says it of the same scenario.
+TEST(PlanLaunch, WarnsOfWhatTheScenarioHasOnce) {
+  const Home home;
+  const Output found =
+      zerolab(home, {"plan", "llama3-8b", "--cluster", "h100", "--gpus", "8,16", "--global-batch",
+                     "16", "--sequence-length", "16k", "--constrain",
+                     "tensor=8,pipeline=1,replicate=1,zero=1,recompute=full,micro_batch=1"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const std::string warning = "sequences of 16384 are longer than the 8192";
+  EXPECT_CONTAINS(found.err, warning);
+  EXPECT_EQ(found.err.find(warning), found.err.rfind(warning));
 }
 
 // They would be ignored without a word.

@@ -6,6 +6,8 @@
 #include <QMenu>
 #include <QPushButton>
 #include <QTableView>
+#include <algorithm>
+#include <vector>
 
 #include "core/base/files.h"
 #include "gui/models/plan_data.h"
@@ -102,7 +104,9 @@ TEST_F(PlanJourney, WhatIsFoundIsWhatTheCommandLineFinds) {
   request.limits = parse_limits("micro_batch<=2,pipeline=1");
   const Plans plans = find_plans(request);
   ASSERT_EQ(page.table()->rowCount(), static_cast<int>(shown_plans(plans).size()));
-  const std::size_t speed = 5;  // tokens/s
+  const std::vector<Column> columns = page.table()->table().columns;
+  const auto speed = static_cast<std::size_t>(
+      std::ranges::find(columns, "tokens/s", &Column::name) - columns.begin());
   for (std::size_t i = 0; i < plans.best.size(); ++i) {
     EXPECT_EQ(std::get<std::int64_t>(page.table()->table().rows[i][speed]),
               std::llround(plans.best[i].result.tokens_per_second));

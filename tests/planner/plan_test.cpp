@@ -129,6 +129,24 @@ TEST(Plan, Stage3MayHaveItsOptimizerAloneOnTheHost) {
   EXPECT_EQ(offload.parameters, Tier::device);
 }
 
+// Which has no strategy among the scenario's.
+TEST(Plan, TheOptimizerAloneOnTheHostIsRecordedAmongAllOthers) {
+  PlanRequest request = small_request(2, 4, 8);
+  request.limits = parse_limits("tensor=1,pipeline=1,micro_batch=1,recompute=none");
+  request.scenario.strategies.front().warnings = {"of every plan"};
+  request.top = 100;
+  const Plans plans = find_plans(request);
+  bool has_optimizer_alone = false;
+  for (const Plan& plan : plans.best) {
+    const OffloadConfig& offload = plan.strategy.strategy.offload;
+    has_optimizer_alone |= plan.strategy.strategy.zero.stage == 3 &&
+                           offload.optimizer == Tier::cpu && offload.parameters == Tier::device;
+    EXPECT_TRUE(plan.strategy.effects.empty()) << "no file says what a plan does";
+    EXPECT_EQ(plan.strategy.warnings, (std::vector<std::string>{"of every plan"}));
+  }
+  EXPECT_TRUE(has_optimizer_alone);
+}
+
 // All that is shown of plans.
 std::string text_of(const Plans& plans) {
   std::string text;

@@ -1,13 +1,16 @@
 // What is said of plans: why one is better, which of them fit, and what of several questions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
+#include "results/fitted.h"
 #include "scenarios/planner/answers.h"
 #include "scenarios/planner/plan_answer.h"
 #include "scenarios/planner/plan_tables.h"
+#include "scenarios/planner/robustness.h"
 #include "scenarios/planner/why.h"
 
 namespace zl {
@@ -130,6 +133,41 @@ TEST(PlanTable, MemoryAndHeadroomAreAllOfTheDevice) {
   EXPECT_EQ(json["fits"], "yes");
 }
 
+// The number is what --pick takes.
+TEST(PlanTable, TheFrontierIsNumberedAsTheList) {
+  Plans plans;
+  plans.best = {plan_of(12, kGiB), plan_of(10, 2 * kGiB)};
+  plans.best[1].strategy.strategy.zero.stage = 3;
+  plans.frontier = {plans.best[1], plans.best[0], plan_of(13, kGiB / 2)};
+  plans.frontier[2].strategy.strategy.micro_batch = 7;
+  const Table table = frontier_table(plans, {});
+  EXPECT_EQ(cell_of(table, 0, "plan"), Cell(std::int64_t{2}));
+  EXPECT_EQ(cell_of(table, 1, "plan"), Cell(std::int64_t{1}));
+  EXPECT_EQ(cell_of(table, 2, "plan"), Cell()) << "it is not in the list";
+}
+
+TEST(PlanTable, ATerminalHasRoomForWhatWasAskedAndWhatDecides) {
+  Plan plan = plan_of(10, kGiB);
+  plan.strategy.strategy.recompute = {
+      .mode = RecomputeMode::selective, .attention = true, .activation = true};
+  const TrainingBill bill{.tokens = 1e12, .gpu_hour_price = 2};
+  const auto shown = [](const Table& table, const std::string& name) {
+    const Fitted fits = fitted(table, 80);
+    return std::ranges::find(fits.table.columns, name, &Column::name) != fits.table.columns.end();
+  };
+  for (const char* column : {"step", "memory", "fits"}) {
+    EXPECT_TRUE(shown(plan_table({plan}, {}), column)) << column;
+  }
+  for (const char* column : {"step", "days", "cost"}) {
+    EXPECT_TRUE(shown(plan_table({plan}, bill), column)) << column;
+  }
+  plan.strategy.strategy.name = "zero-1 + recompute selective:attention,mlp + tp2 sp pp4 + x";
+  const PlanAnswer answer{.cluster = "1024xh100", .gpus = 1024, .best = plan};
+  for (const char* column : {"step", "days", "cost", "memory", "fits"}) {
+    EXPECT_TRUE(shown(answers_table({answer}, bill), column)) << column;
+  }
+}
+
 TEST(PlanTable, SaysHowManyLayersOfEachStageAreRecomputed) {
   Plan plan = plan_of(10, kGiB);
   plan.layers = {7, 7, 6};
@@ -168,6 +206,13 @@ TEST(PlanTable, WritesLargeCountsInFull) {
   EXPECT_EQ(text.find("e+0"), std::string::npos) << text;
 }
 
+TEST(RobustnessTable, WritesTokensInFull) {
+  Robustness robust;
+  robust.tokens_per_second = 2059960.4;
+  const Table table = robustness_table({plan_of(10, kGiB)}, {robust});
+  EXPECT_EQ(cell_of(table, 0, "tokens/s that last"), Cell(std::int64_t{2059960}));
+}
+
 PlanAnswer answer_of(const std::string& cluster, std::int64_t gpus, double seconds) {
   PlanAnswer answer{.cluster = cluster, .gpus = gpus, .sequence_length = 1024};
   answer.best = plan_of(seconds, kGiB);
@@ -176,7 +221,7 @@ PlanAnswer answer_of(const std::string& cluster, std::int64_t gpus, double secon
 }
 
 std::string mark_of(const Table& table, std::size_t row) {
-  const Cell& cell = table.rows[row].back();
+  const Cell& cell = cell_of(table, row, "note");
   const auto* text = std::get_if<std::string>(&cell);
   return text == nullptr ? "" : *text;
 }

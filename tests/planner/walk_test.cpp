@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -53,7 +54,12 @@ TEST(Walk, EveryChangeIsFasterAndTheEndIsNearTheBest) {
   EXPECT_LT(seconds_of(steps.back()), 1.1 * best);
   const Table table = walk_table(steps, &plans.best.front(), {});
   EXPECT_EQ(table.rows.size(), steps.size() + 1);
-  EXPECT_EQ(walk_json(steps, {}).size(), steps.size());
+  const auto fits_in = std::ranges::find(table.columns, "fits", &Column::name);
+  ASSERT_NE(fits_in, table.columns.end());
+  EXPECT_EQ(table.rows[1][fits_in - table.columns.begin()], Cell(std::string("yes")));
+  const Json json = walk_json(steps, {});
+  ASSERT_EQ(json.size(), steps.size());
+  EXPECT_EQ(json[1]["fits"], "yes") << "as of every plan";
 }
 
 TEST(Walk, IsHeldBesidePlansOfItsTypes) {

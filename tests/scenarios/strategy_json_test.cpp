@@ -6,94 +6,14 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "tests/scenarios/importing.h"
+#include "tests/scenarios/strategy_fields.h"
 
 namespace zl {
 namespace {
 
-// Every field of each struct: a new one does not compile until it is listed here, and is then
-// missed by EveryFieldIsCovered until a strategy below sets it.
-auto fields_of(const ZeroConfig& z) {
-  const auto& [a, b, c, d, e, f, g, h, i, r, j, k, l, m, n] = z;
-  return std::tie(a, b, c, d, e, f, g, h, i, r, j, k, l, m, n);
-}
-auto fields_of(const PrecisionConfig& p) {
-  const auto& [a, b, c, d] = p;
-  return std::tie(a, b, c, d);
-}
-auto fields_of(const RecomputeConfig& r) {
-  const auto& [a, b, c, d, e, f] = r;
-  return std::tie(a, b, c, d, e, f);
-}
-auto fields_of(const AioConfig& x) {
-  const auto& [a, b, c, d, e] = x;
-  return std::tie(a, b, c, d, e);
-}
-auto fields_of(const OffloadConfig& o) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, p] = o;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, p);
-}
-auto fields_of(const OnebitConfig& o) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = o;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-}
-auto fields_of(const OptimizerConfig& o) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = o;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-}
-auto fields_of(const ScheduleConfig& s) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z);
-}
-auto fields_of(const LossScalerConfig& l) {
-  const auto& [a, b, c, d, e, f] = l;
-  return std::tie(a, b, c, d, e, f);
-}
-auto fields_of(const PipelineConfig& p) {
-  const auto& [a, b, c, d, e] = p;
-  return std::tie(a, b, c, d, e);
-}
-auto fields_of(const TensorConfig& t) {
-  const auto& [a, b, c] = t;
-  return std::tie(a, b, c);
-}
-auto fields_of(const SparseAttentionConfig& s) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
-}
-auto fields_of(const Strategy& s) {
-  const auto& [a, b, c, d, p, e, f, t, g, h, i, j, k, l, m, n] = s;
-  return std::tie(a, b, c, d, p, e, f, t, g, h, i, j, k, l, m, n);
-}
-
-template <class T>
-concept HasFields = requires(const T& value) {
-  fields_of(value);
-};
-
-// Calls visit(path, equal) for every leaf: "Strategy.1.0" is the first field of the second one.
-template <class T, class Visitor>
-void compare(const T& left, const T& right, const std::string& path, const Visitor& visit) {
-  if constexpr (HasFields<T>) {
-    const auto a = fields_of(left), b = fields_of(right);
-    const auto each = [&]<std::size_t... i>(std::index_sequence<i...>) {
-      (compare(std::get<i>(a), std::get<i>(b), path + "." + std::to_string(i), visit), ...);
-    };
-    each(std::make_index_sequence<std::tuple_size_v<decltype(a)>>());
-  } else {
-    visit(path, left == right);
-  }
-}
-
-std::set<std::string> differences(const Strategy& left, const Strategy& right) {
-  std::set<std::string> paths;
-  compare(left, right, "Strategy", [&paths](const std::string& path, bool equal) {
-    if (!equal) paths.insert(path);
-  });
-  return paths;
-}
+using test::compare, test::differences;
 
 // Fields that exclude each other are spread over several strategies.
 Strategy with_sgd() {
