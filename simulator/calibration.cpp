@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/median.h"
@@ -17,6 +18,9 @@ namespace {
 
 using Traces = std::vector<MeasuredTrace>;
 
+// What large work takes longer to begin than small work, which one thread does: others wake up.
+constexpr double kStartThreads = 100e-6;
+
 // Whether a rank of a shared machine waits for others while the cores do their work: steps tell how
 // long, collectives do not.
 bool waits_apart(int ranks, const ClusterSpec& machine) {
@@ -27,6 +31,16 @@ bool outnumber_cores(int ranks, const ClusterSpec& machine) {
   return machine.shared_cores > 0 && ranks > machine.shared_cores;
 }
 
+// Where only forward passes were measured, their products tell all.
+void share_products(RankCoefficients& entry) {
+  constexpr std::size_t kGemm = kOpKind<Gemm>;
+  for (std::size_t dtype = 0; dtype < kDTypes; ++dtype) {
+    if (entry.ops[kGemm][dtype].samples > 0) continue;
+    entry.ops[kGemm][dtype] = std::exchange(entry.forward_ops[kGemm][dtype], {});
+    entry.large_ops[kGemm][dtype] = std::exchange(entry.large_forward_ops[kGemm][dtype], {});
+  }
+}
+
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
@@ -35,7 +49,8 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
                           .without_disturbed = !outnumber_cores(ranks, machine),
                           .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
-    return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype;
+    return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype &&
+           a.is_forward == b.is_forward;
   };
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::find_if(
@@ -44,8 +59,10 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
     if (first->type == EventType::op && first->on_host) {
       entry.host_ops[first->kind][dtype] = fit_line({first, last});
     } else if (first->type == EventType::op) {
-      std::tie(entry.ops[first->kind][dtype], entry.large_ops[first->kind][dtype]) =
-          fit_lines({first, last}, Weigh::shapes);
+      auto& small = first->is_forward ? entry.forward_ops : entry.ops;
+      auto& large = first->is_forward ? entry.large_forward_ops : entry.large_ops;
+      std::tie(small[first->kind][dtype], large[first->kind][dtype]) =
+          fit_lines({first, last}, Weigh::shapes, kStartThreads);
     } else if (first->type == EventType::collective) {
       std::tie(entry.collectives[first->kind][dtype], entry.large_collectives[first->kind][dtype]) =
           fit_lines({first, last});
@@ -54,6 +71,7 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
     }
     first = last;
   }
+  share_products(entry);
   const HostGaps gaps = host_gaps(traces);
   entry.seconds_per_event = gaps.per_event;
   entry.seconds_per_step = gaps.per_step;

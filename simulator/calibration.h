@@ -11,10 +11,11 @@ namespace zl::sim {
 
 // `machine` says how streams behave (compute_is_host, shared_cores); its own calibration is not
 // used. Per number of ranks: one line per op kind and type (on the host and on a device apart,
-// where they are two), per collective and type and per route, host gaps; of ranks that outnumber
-// the cores see shared_cores.h. Then the overlap loss that best explains the steps of runs whose
-// streams overlapped, and the step error of each run priced with what the others gave (with one
-// run: of that run itself). Throws Error{invalid} when no trace has two timed steps.
+// where they are two; products of forward passes apart), per collective and type and per route,
+// host gaps; of ranks that outnumber the cores see shared_cores.h. Then the overlap loss that best
+// explains the steps of runs whose streams overlapped, and the step error of each run priced with
+// what the others gave (with one run: of that run itself). Throws Error{invalid} when no trace has
+// two timed steps.
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine);
 
 // Seconds of a step after the first, on average.

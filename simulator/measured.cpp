@@ -9,6 +9,7 @@
 
 #include "core/base/median.h"
 #include "core/device/device.h"
+#include "simulator/cluster/coefficients.h"
 
 namespace zl::sim {
 namespace {
@@ -54,7 +55,7 @@ class StreamTimes {
   std::array<std::vector<Timing>, kStreams> streams_;
 };
 
-using Kind = std::tuple<EventType, bool, std::uint8_t, DType>;  // as Sample
+using Kind = std::tuple<EventType, bool, std::uint8_t, DType, bool>;  // as Sample, forward last
 using Shape = std::pair<double, double>;
 struct Sum {
   double seconds = 0;
@@ -88,9 +89,9 @@ Shape shape_of(const TraceEvent& event) {
 
 Kind kind_of(const TraceEvent& event, bool host_apart) {
   const bool moves = event.type == EventType::copy || event.type == EventType::transfer;
-  if (moves) return {event.type, false, event.kind, DType::u8};
+  if (moves) return {event.type, false, event.kind, DType::u8, false};
   const bool on_host = event.stream == static_cast<std::uint8_t>(StreamId::host);
-  return {event.type, host_apart && on_host, event.kind, event.dtype};
+  return {event.type, host_apart && on_host, event.kind, event.dtype, is_forward_product(event)};
 }
 
 // First and last instant of each step that was timed, in order.
@@ -170,9 +171,9 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   std::vector<Sample> samples;
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
-    const auto& [type, on_host, index, dtype] = kind;
+    const auto& [type, on_host, index, dtype, is_forward] = kind;
     for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
-      samples.push_back({type, on_host, index, dtype, shape.first, shape.second,
+      samples.push_back({type, on_host, is_forward, index, dtype, shape.first, shape.second,
                          typical(times, type, sampling), static_cast<std::int64_t>(times.size())});
     }
   }

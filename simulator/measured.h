@@ -21,7 +21,8 @@ double mean(const std::vector<double>& values);  // of at least one
 // The time of the events of one kind and type that do the same amount of work.
 struct Sample {
   EventType type = EventType::op;
-  bool on_host = false;  // an op of the host's stream, where it is told apart
+  bool on_host = false;     // an op of the host's stream, where it is told apart
+  bool is_forward = false;  // see is_forward_product
   std::uint8_t kind = 0;
   DType dtype = DType::f32;
   double units = 0, bytes = 0;  // as LinearCost

@@ -4,6 +4,8 @@
 
 #include "core/base/median.h"
 #include "simulator/calibration.h"
+#include "simulator/cost/least_squares.h"
+#include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 
 namespace zl::sim {
@@ -11,7 +13,8 @@ namespace {
 
 template <class Change>
 void for_each_line(RankCoefficients& prices, const Change& change) {
-  for (auto* table : {&prices.ops, &prices.large_ops, &prices.host_ops}) {
+  for (auto* table : {&prices.ops, &prices.large_ops, &prices.forward_ops,
+                      &prices.large_forward_ops, &prices.host_ops}) {
     for (auto& row : *table) std::for_each(row.begin(), row.end(), change);
   }
   for (auto* table : {&prices.collectives, &prices.large_collectives}) {
@@ -20,10 +23,13 @@ void for_each_line(RankCoefficients& prices, const Change& change) {
   std::for_each(prices.routes.begin(), prices.routes.end(), change);
 }
 
+LinearCost scaled(LinearCost line, double factor) {
+  line.fixed *= factor, line.per_unit *= factor, line.per_byte *= factor;
+  return line;
+}
+
 RankCoefficients scaled(RankCoefficients prices, double factor) {
-  for_each_line(prices, [factor](LinearCost& line) {
-    line.fixed *= factor, line.per_unit *= factor, line.per_byte *= factor;
-  });
+  for_each_line(prices, [factor](LinearCost& line) { line = scaled(line, factor); });
   prices.seconds_per_event *= factor;
   prices.seconds_per_step *= factor;
   return prices;
@@ -42,29 +48,37 @@ double meetings_per_step(const Trace& trace) {
   return static_cast<double>(meetings) / std::max(1, last - first);
 }
 
+// Seconds of the collectives of a step after the first, each by itself.
+double collectives_per_step(const Trace& trace, const ClusterSpec& cluster) {
+  double sum = 0;
+  int first = 0, last = 0;
+  for (const TraceEvent& event : trace.events()) {
+    if (event.scope.step == StepPrice::kSetup) continue;
+    if (first == 0) first = event.scope.step;
+    last = event.scope.step;
+    if (event.type != EventType::collective || last == first) continue;
+    sum += static_cast<double>(op_time(event, cluster).picoseconds) * 1e-12;
+  }
+  return sum / std::max(1, last - first);
+}
+
 struct Overhead {
-  double factor = 1, meeting_seconds = 0;
+  double factor = 1, collectives = 0, meeting_seconds = 0;
 };
 
-// Least squares of relative errors: a step takes factor * priced + meeting_seconds * meetings.
+// Least squares of relative errors: a step takes factor * priced + collectives * (what collectives
+// take of it) + meeting_seconds * meetings.
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
-  double xx = 0, xy = 0, yy = 0, x = 0, y = 0;
+  std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {
     const double measured = median(step_seconds(*run.trace));
-    const double priced = predicted_step(*run.trace, cluster) / measured;
-    const double meetings = meetings_per_step(*run.trace) / measured;
-    xx += priced * priced, xy += priced * meetings, yy += meetings * meetings;
-    x += priced, y += meetings;
+    rows.push_back({predicted_step(*run.trace, cluster) / measured,
+                    collectives_per_step(*run.trace, cluster) / measured,
+                    meetings_per_step(*run.trace) / measured});
   }
-  constexpr double kParallel = 1e-9;
-  const double determinant = xx * yy - xy * xy;
-  if (xx == 0) return {};
-  Overhead found{x / xx, 0};
-  if (determinant > kParallel * xx * yy) {
-    const double meeting = (xx * y - xy * x) / determinant;
-    if (meeting > 0) found = {(yy * x - xy * y) / determinant, meeting};
-  }
-  return found;
+  const Terms found = fit_ones(rows);
+  if (found[0] == 0) return {};
+  return {found[0], found[1], found[2]};
 }
 
 }  // namespace
@@ -77,9 +91,13 @@ RankCoefficients share_cores(const RankCoefficients& base, int ranks,
   cluster.calibration = Calibration{.by_ranks = {shared}, .overlap_loss = 1};
   const Overhead overhead = fit_overhead(runs, cluster);
   shared = scaled(shared, overhead.factor);
+  const double more = 1 + overhead.collectives / overhead.factor;
   for (auto* table : {&shared.collectives, &shared.large_collectives}) {
     for (auto& row : *table) {
-      for (LinearCost& line : row) line.fixed += overhead.meeting_seconds;
+      for (LinearCost& line : row) {
+        line = scaled(line, more);
+        line.fixed += overhead.meeting_seconds;
+      }
     }
   }
   return shared;

@@ -59,6 +59,9 @@ Table rates_table(const sim::Calibration& calibration) {
       for (std::size_t op = 0; op < kOpKinds; ++op) {
         add(fitted.ranks, op_name(op), dtype, fitted.ops[op][dtype], true);
         add(fitted.ranks, op_name(op), dtype, fitted.large_ops[op][dtype], true);
+        const std::string forward = std::string(op_name(op)) + " of forward";
+        add(fitted.ranks, forward, dtype, fitted.forward_ops[op][dtype], true);
+        add(fitted.ranks, forward, dtype, fitted.large_forward_ops[op][dtype], true);
       }
       for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
         add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,

@@ -8,7 +8,8 @@
 
 #include "core/base/dtype.h"
 #include "core/device/communicator.h"
-#include "core/ops/op_fwd.h"
+#include "core/ops/matmul.h"
+#include "core/ops/op.h"
 #include "core/trace/event.h"
 #include "simulator/cluster/device_spec.h"
 
@@ -36,7 +37,8 @@ struct RankCoefficients {
 
   int ranks = 1;
   OpLines ops{}, large_ops{};
-  OpLines host_ops{};                                  // beside a device
+  OpLines forward_ops{}, large_forward_ops{};  // matrix products of forward passes; ops: all others
+  OpLines host_ops{};                          // beside a device
   CollectiveLines collectives{}, large_collectives{};  // waiting included
   std::array<LinearCost, kRoutes> routes{};            // copies and file transfers
   double seconds_per_event = 0;                        // host time between two ops
@@ -58,5 +60,12 @@ struct Calibration {
   const RankCoefficients& nearest(int ranks) const;
   bool operator==(const Calibration&) const = default;
 };
+
+// Whether an op is a matrix product of a forward pass: its weights are transposed, which on a
+// processor may take twice as long.
+inline bool is_forward_product(const TraceEvent& event) {
+  const bool forward = event.scope.phase == Phase::forward || event.scope.phase == Phase::recompute;
+  return event.type == EventType::op && event.kind == kOpKind<Gemm> && forward;
+}
 
 }  // namespace zl::sim

@@ -19,6 +19,15 @@ struct NormalEquations {
   Vector right{};
   double target = 0;
 
+  void add(Vector row, const Vector& lengths, double weight, double goal) {
+    for (int i = 0; i < kTerms; ++i) row[i] /= lengths[i];
+    for (int i = 0; i < kTerms; ++i) {
+      for (int j = 0; j < kTerms; ++j) gram[i][j] += weight * row[i] * row[j];
+      right[i] += weight * row[i] * goal;
+    }
+    target += weight * goal * goal;
+  }
+
   double residual(const Vector& x) const {
     double value = target;
     for (int i = 0; i < kTerms; ++i) {
@@ -56,12 +65,13 @@ std::optional<Vector> solve(const NormalEquations& equations, int support) {
   return x;
 }
 
-Vector solve_non_negative(const NormalEquations& equations) {
+// x[0] at most `most_fixed`.
+Vector solve_non_negative(const NormalEquations& equations, double most_fixed) {
   Vector best{};
   double smallest = std::numeric_limits<double>::infinity();
   for (int support = 1; support < 1 << kTerms; ++support) {
     const std::optional<Vector> x = solve(equations, support);
-    if (!x || *std::min_element(x->begin(), x->end()) < 0) continue;
+    if (!x || *std::min_element(x->begin(), x->end()) < 0 || (*x)[0] > most_fixed) continue;
     const double residual = equations.residual(*x);
     if (residual < smallest) {
       smallest = residual;
@@ -93,14 +103,7 @@ Vector column_lengths(std::span<const Sample> samples, Weigh by) {
 NormalEquations normal_equations(std::span<const Sample> samples, const Vector& lengths, Weigh by) {
   NormalEquations equations;
   for (const Sample& sample : samples) {
-    Vector row = features(sample);
-    for (int i = 0; i < kTerms; ++i) row[i] /= lengths[i];
-    const double w = weight(sample, by);
-    for (int i = 0; i < kTerms; ++i) {
-      for (int j = 0; j < kTerms; ++j) equations.gram[i][j] += w * row[i] * row[j];
-      equations.right[i] += w * row[i] * sample.seconds;
-    }
-    equations.target += w * sample.seconds * sample.seconds;
+    equations.add(features(sample), lengths, weight(sample, by), sample.seconds);
   }
   return equations;
 }
@@ -140,12 +143,11 @@ double distance(const LinearCost& line, std::span<const Sample> samples, Weigh b
   return sum;
 }
 
-}  // namespace
-
-LinearCost fit_line(std::span<const Sample> samples, Weigh by) {
+LinearCost fit(std::span<const Sample> samples, Weigh by, double most_fixed) {
   LinearCost line;
   const Vector lengths = column_lengths(samples, by);
-  const Vector x = solve_non_negative(normal_equations(samples, lengths, by));
+  const Vector x =
+      solve_non_negative(normal_equations(samples, lengths, by), most_fixed * lengths[0]);
   line.fixed = x[0] / lengths[0], line.per_unit = x[1] / lengths[1];
   line.per_byte = x[2] / lengths[2];
   for (const Sample& sample : samples) line.samples += sample.count;
@@ -154,7 +156,27 @@ LinearCost fit_line(std::span<const Sample> samples, Weigh by) {
   return line;
 }
 
-std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Weigh by) {
+}  // namespace
+
+LinearCost fit_line(std::span<const Sample> samples, Weigh by) {
+  return fit(samples, by, std::numeric_limits<double>::infinity());
+}
+
+Terms fit_ones(std::span<const Terms> rows) {
+  Vector lengths{};
+  for (const Terms& row : rows) {
+    for (int i = 0; i < kTerms; ++i) lengths[i] += row[i] * row[i];
+  }
+  for (double& length : lengths) length = length > 0 ? std::sqrt(length) : 1;
+  NormalEquations equations;
+  for (const Terms& row : rows) equations.add(row, lengths, 1, 1);
+  Vector x = solve_non_negative(equations, std::numeric_limits<double>::infinity());
+  for (int i = 0; i < kTerms; ++i) x[i] /= lengths[i];
+  return x;
+}
+
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Weigh by,
+                                            double most_more_fixed) {
   constexpr std::size_t kLeast = 4;  // shapes on either side: more than a line has coefficients
   constexpr double kGain = 0.9;
   std::pair<LinearCost, LinearCost> best{fit_line(samples, by), {}};
@@ -167,7 +189,8 @@ std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Wei
   for (std::size_t i = kLeast; i + kLeast <= by_bytes.size(); ++i) {
     if (by_bytes[i - 1].bytes == by_bytes[i].bytes) continue;
     const auto below = std::span(by_bytes).first(i), above = std::span(by_bytes).subspan(i);
-    std::pair two{fit_line(below, by), fit_line(above, by)};
+    std::pair two{fit_line(below, by), LinearCost{}};
+    two.second = fit(above, by, two.first.fixed + most_more_fixed);
     two.second.from_bytes = by_bytes[i].bytes;
     const double sum = distance(two.first, below, by) + distance(two.second, above, by);
     if (sum >= smallest) continue;

@@ -2,6 +2,8 @@
 // Threads: pure functions.
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -22,8 +24,13 @@ enum class Weigh : std::uint8_t { time, shapes };
 LinearCost fit_line(std::span<const Sample> samples, Weigh by = Weigh::time);
 
 // A line of small work and one of large (first, second), from where the two together are clearly
-// nearer than one: where caches end. The second has no samples where one line does.
-std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples,
-                                            Weigh by = Weigh::time);
+// nearer than one: where caches end. The second has no samples where one line does; its fixed time
+// is at most `most_more_fixed` seconds longer than the first's.
+std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Weigh by = Weigh::time,
+                                            double most_more_fixed = INFINITY);
+
+// x >= 0 that minimises the sum of (1 - row . x)^2; all 0 without rows.
+using Terms = std::array<double, 3>;
+Terms fit_ones(std::span<const Terms> rows);
 
 }  // namespace zl::sim

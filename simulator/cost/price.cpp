@@ -28,6 +28,14 @@ const LinearCost& line_of(const Lines& small, const Lines& large, const TraceEve
   return is_large ? far : small[event.kind][dtype];
 }
 
+const LinearCost& op_line(const RankCoefficients& fitted, const TraceEvent& event) {
+  if (is_forward_product(event)) {
+    const LinearCost& line = line_of(fitted.forward_ops, fitted.large_forward_ops, event);
+    if (line.samples > 0) return line;
+  }
+  return line_of(fitted.ops, fitted.large_ops, event);
+}
+
 }  // namespace
 
 CostClass cost_class_of(std::uint8_t op_kind) {
@@ -164,7 +172,7 @@ Price CostModel::op(const TraceEvent& event) const {
   if (off_device && !cluster_.compute_is_host) return host_op(event);
   const CostClass cost_class = cost_class_of(event.kind);
   if (coefficients_ != nullptr) {
-    const LinearCost& line = line_of(coefficients_->ops, coefficients_->large_ops, event);
+    const LinearCost& line = op_line(*coefficients_, event);
     if (line.samples > 0) return fitted(line, event.flops, event, cost_class, rank_ratio_);
   }
   return modelled(op_cost(event, cluster_.device, share_).seconds, cost_class);

@@ -189,6 +189,24 @@ TEST(Fitted, LinesReplaceTheModelAndScaleWithTheRanks) {
   EXPECT_EQ(op_time(op(kOpKind<Fill>, 1e9, 0), cluster).picoseconds, 4'000'000'000);
 }
 
+TEST(Fitted, ProductsOfForwardPassesHaveALineOfTheirOwn) {
+  ClusterSpec cluster = plain_cluster();
+  RankCoefficients entry;
+  constexpr auto kType = static_cast<std::size_t>(DType::f32);
+  entry.ops[kOpKind<Gemm>][kType] = {1e-6, 0, 0, 0, 9};
+  cluster.calibration = Calibration{{entry}, 0, 0, 1};
+  TraceEvent gemm = op(kOpKind<Gemm>, 1e6, 1000), axpy = op(kOpKind<Axpy>, 1e6, 0);
+  gemm.scope.phase = axpy.scope.phase = Phase::forward;
+  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 1'000'000) << "where none was fitted";
+  cluster.calibration->by_ranks[0].forward_ops[kOpKind<Gemm>][kType] = {3e-6, 0, 0, 0, 9};
+  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 3'000'000);
+  gemm.scope.phase = Phase::recompute;
+  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 3'000'000);
+  gemm.scope.phase = Phase::backward;
+  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 1'000'000);
+  EXPECT_EQ(op_time(axpy, cluster).picoseconds, op_time(axpy, plain_cluster()).picoseconds);
+}
+
 TEST(Fitted, ALoneRanksCollectivesSayNothingOfLinks) {
   TraceBuilder builder;
   const TraceEvent& event =
