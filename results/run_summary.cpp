@@ -209,6 +209,11 @@ std::string basis_line(Results results) {
   if (from("guess")) {
     return "Times are guesses: this machine is not calibrated (zerolab calibrate).";
   }
+  if (from("other precision")) {
+    return "Times are less certain than their bars: this machine was calibrated in other "
+           "precisions (zerolab calibrate --ranks " +
+           std::to_string(results[0].ranks) + " --precision " + results[0].precision + ").";
+  }
   if (from("other ranks")) {
     return "Times are less certain than their bars: this machine was calibrated with other numbers "
            "of ranks (zerolab calibrate --ranks " +

@@ -175,6 +175,7 @@ struct RunResult {
   double step_time_low = 0, step_time_high = 0;  // error bar of a predicted time; 0: measured
   double own_step_error = 0;  // of its logarithm, what other strategies there do not share; 0: all
   // What predicted times rest on: "calibration" of this machine with as many ranks, "other ranks",
+  // "other precision" where it was calibrated in none that the run computes in,
   // "data sheet", "no published run" likewise, of software that none supports on such devices, or
   // "guess" of a machine that nobody calibrated. Empty: they were measured.
   std::string priced_from;

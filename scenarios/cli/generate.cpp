@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/model/sparse_attention.h"
 #include "results/format.h"
+#include "results/run_tables.h"
 #include "scenarios/cli/commands.h"
 #include "scenarios/cli/interrupt.h"
 #include "scenarios/cli/options.h"
@@ -85,7 +86,8 @@ Json run_to_json(const GenerationRun& run, const Speaker& speaker, const std::st
           {"cache_bytes_per_token", run.cache_bytes_per_token},
           {"peak_device_bytes", run.peak.total()},
           {"kv_cache_bytes", run.peak.tag[static_cast<std::size_t>(MemoryTag::kv_cache)]},
-          {"reserved_bytes", run.reserved}};
+          {"reserved_bytes", run.reserved},
+          {"priced_from", run.priced_from.empty() ? Json() : Json(run.priced_from)}};
 }
 
 std::vector<std::string> prompts_of(const GenerateOptions& options) {
@@ -165,6 +167,15 @@ void tell_of_length(const GenerationRequest& request) {
       prompt, more, positions, model.name));
 }
 
+// Of a prediction for this machine.
+void print_basis(const GenerationRun& run, const GenerationRequest& request) {
+  RunResult basis;
+  basis.ranks = request.ranks;
+  basis.precision = name_of(request.dtype);
+  basis.priced_from = run.priced_from;
+  if (const std::string line = basis_line({&basis, 1}); !line.empty()) print(line + "\n");
+}
+
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
   sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
@@ -181,6 +192,7 @@ int predict(const GenerateOptions& options, const Speaker& speaker,
   } else {
     const std::string where = speaker.scenario.model.name + " on " + speaker.scenario.cluster;
     print(summary(run, where, request.ranks) + "\n");
+    if (cluster.compute_is_host) print_basis(run, request);
   }
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/model/sparse_attention.h"
 #include "core/trace/trace.h"
+#include "scenarios/run/simulate.h"
 #include "simulator/timeline.h"
 #include "simulator/world.h"
 
@@ -111,6 +112,7 @@ GenerationRun predict_generation(const GenerationRequest& request,
   }
   run.generated.prefill_seconds = run.first_token.seconds;
   run.generated.decode_seconds = run.decode.seconds;
+  run.priced_from = price_basis(cluster, request.dtype);
   return run;
 }
 

@@ -39,6 +39,7 @@ struct GenerationRun {
     double seconds = 0, low = 0, high = 0;
   };
   Time first_token, decode;  // decode: all steps after the first together
+  std::string priced_from;   // of a prediction, as RunResult's
 };
 
 std::int64_t longest_prompt(const GenerationRequest& request);  // its tokens

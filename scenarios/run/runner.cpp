@@ -141,7 +141,10 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   }
   result.predicted = can.is_recording;
   result.device_capacity = capacity_of(planning_device(scenario, can));
-  if (result.predicted) result.priced_from = price_basis(scenario_cluster(scenario));
+  if (result.predicted) {
+    result.priced_from =
+        price_basis(scenario_cluster(scenario), imported.strategy.precision.compute_dtype);
+  }
   const bool refused = result.outcome == Outcome::out_of_memory;
   if (refused && result.need.reserved == 0) add_need(scenario, imported, result);
   write_origin(scenario, imported, backend, result);

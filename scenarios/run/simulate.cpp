@@ -162,7 +162,7 @@ RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, std::vector<sim::Timeline>* timelines) {
   RunResult result = recording.books;
   result.predicted = true;
-  result.priced_from = price_basis(cluster);
+  result.priced_from = price_basis(cluster, recording.strategy.precision.compute_dtype);
   result.own_step_error =
       cluster.calibration ? cluster.calibration->own_error : cluster.own_step_error;
   std::vector<sim::Timeline> priced = sim::price(rank_traces(recording), cluster);
@@ -230,10 +230,14 @@ std::string need_text(const MemoryNeed& need, std::int64_t capacity) {
   return text;
 }
 
-const char* price_basis(const sim::ClusterSpec& cluster) {
+const char* price_basis(const sim::ClusterSpec& cluster, DType dtype) {
   if (cluster.calibration) {
-    const bool as_many = cluster.calibration->nearest(cluster.devices).ranks == cluster.devices;
-    return as_many ? "calibration" : "other ranks";
+    const sim::RankCoefficients& known = cluster.calibration->nearest(cluster.devices);
+    const bool is_timed = std::ranges::any_of(known.ops, [dtype](const auto& lines) {
+      return lines[static_cast<std::size_t>(dtype)].samples > 0;
+    });
+    if (!is_timed) return "other precision";
+    return known.ranks == cluster.devices ? "calibration" : "other ranks";
   }
   if (cluster.shared_cores > 0) return "guess";
   return cluster.is_supported ? "data sheet" : "no published run";

@@ -55,7 +55,7 @@ MemoryNeed memory_need(const RunResult& unlimited);
 // what that says beside a device of `capacity` bytes, and the host memory and files besides.
 std::string need_text(const MemoryNeed& need, std::int64_t capacity);
 
-// RunResult::priced_from of a cluster's predictions.
-const char* price_basis(const sim::ClusterSpec& cluster);
+// RunResult::priced_from of a cluster's predictions of what computes in `dtype`.
+const char* price_basis(const sim::ClusterSpec& cluster, DType dtype);
 
 }  // namespace zl

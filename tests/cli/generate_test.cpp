@@ -179,6 +179,8 @@ TEST(Generate, APredictionHasTheMemoryOfTheRealOne) {
     }
     EXPECT_GT(predicted["first_token"]["seconds"], 0);
     EXPECT_GE(predicted["decode"]["high"], predicted["decode"]["seconds"]);
+    EXPECT_EQ(predicted["priced_from"], "guess");
+    EXPECT_EQ(real["priced_from"], nullptr);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "results/run_tables.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/report/show.h"
@@ -48,6 +49,25 @@ TEST(Simulate, AFasterDeviceNeedsNoNewRecording) {
   const double before = price_run(scenario, recording, cluster).step_time.median;
   for (auto& rate : cluster.device.rates) rate.peak *= 4;
   EXPECT_LT(price_run(scenario, recording, cluster).step_time.median, before);
+}
+
+TEST(Simulate, PricesOfACalibrationSayWhatItWasNotMadeFor) {
+  sim::RankCoefficients two{.ranks = 2};
+  two.ops[0][static_cast<std::size_t>(DType::f32)].samples = 9;
+  sim::ClusterSpec cluster;
+  cluster.calibration = sim::Calibration{.by_ranks = {two}};
+  cluster.devices = 2;
+  EXPECT_STREQ(price_basis(cluster, DType::f32), "calibration");
+  EXPECT_STREQ(price_basis(cluster, DType::bf16), "other precision");
+  cluster.devices = 4;
+  EXPECT_STREQ(price_basis(cluster, DType::f32), "other ranks");
+  RunResult run;
+  run.ranks = 4;
+  run.precision = "bf16";
+  run.priced_from = price_basis(cluster, DType::bf16);
+  EXPECT_EQ(basis_line({&run, 1}),
+            "Times are less certain than their bars: this machine was calibrated in other "
+            "precisions (zerolab calibrate --ranks 4 --precision bf16).");
 }
 
 // The same bytes in less time, of which less is waited for.
