@@ -48,43 +48,43 @@ std::int64_t attention_bytes(const BlockProgram& p) {
   return p.cut(bytes) + score_bytes(p);
 }
 
-// Outputs of every so-manieth product that has no bias.
-std::int64_t kept_products(const ModelConfig& model, const SoftwareMemory& software) {
+// Bytes of what every so-manieth product that has no bias gave.
+std::int64_t kept_products(const BlockProgram& p) {
+  const ModelConfig& model = p.model;
+  if (p.software.kept_products == 0) return 0;
   const std::int64_t kv = model.kv_heads * model.head_size;
-  struct Product {
-    bool has_bias;
-    std::int64_t width;
-  };
+  enum class Rows : std::uint8_t { stream, all };  // under sequence parallelism
   const bool gated = is_gated(model.activation), bias = model.qkv_bias;
   // In their order; GPT-2 has one for query, keys and values.
   const bool is_packed = model.position == PositionKind::learned;
-  std::int64_t width = 0, count = 0;
-  const auto add = [&](Product product) {
-    if (product.has_bias) return;
-    if (count++ % software.kept_products == 0) width += product.width;
+  std::int64_t bytes = 0, count = 0;
+  const auto add = [&](bool has_bias, std::int64_t width, Rows rows) {
+    if (has_bias || count++ % p.software.kept_products != 0) return;
+    const std::int64_t each = p.element.compute * width;
+    bytes += rows == Rows::stream ? p.rows(each) : p.cut(each);
   };
   if (is_packed) {
-    add({bias, model.qkv_width()});
+    add(bias, model.qkv_width(), Rows::all);
   } else {
-    add({bias, model.attention_width()});
-    add({bias, kv});
-    add({bias, kv});
+    add(bias, model.attention_width(), Rows::all);
+    add(bias, kv, Rows::all);
+    add(bias, kv, Rows::all);
   }
-  add({model.out_bias, model.hidden});
-  if (gated) add({model.mlp_bias, model.ffn});
-  add({model.mlp_bias, model.ffn});
-  add({model.mlp_bias, model.hidden});
-  return width;
+  add(model.out_bias, model.hidden, Rows::stream);
+  if (gated) add(model.mlp_bias, model.ffn, Rows::all);
+  add(model.mlp_bias, model.ffn, Rows::all);
+  add(model.mlp_bias, model.hidden, Rows::stream);
+  return bytes;
 }
 
-// Of torchtitan, whole blocks but for what its list names; of others, all but the parts that the
-// strategy computes again.
+// All but the parts that the strategy computes again.
 std::int64_t selective_bytes(const BlockProgram& p, const RecomputeConfig& recompute,
                              const BlockBytes& block) {
   const std::int64_t compute = p.element.compute;
-  if (p.software.kept_products > 0) {
-    const std::int64_t width = p.model.attention_width() + kept_products(p.model, p.software);
-    return block.input + kFloatBytes * p.model.heads + compute * width;
+  if (recompute.products) {
+    const std::int64_t attention =
+        kFloatBytes * p.model.heads + compute * p.model.attention_width();
+    return block.input + p.cut(attention) + kept_products(p);
   }
   std::int64_t bytes = block.all();
   if (recompute.attention) bytes -= score_bytes(p);

@@ -21,7 +21,7 @@ bool is_work(const TraceEvent& event) {
 
 // What a phase is a part of; none: of whatever is under way.
 std::optional<Phase> kind_of(Phase phase) {
-  if (phase == Phase::recompute) return Phase::backward;
+  if (phase == Phase::recompute || phase == Phase::recompute_products) return Phase::backward;
   if (phase == Phase::gather || phase == Phase::reduce || phase == Phase::other) return {};
   return phase;
 }

@@ -31,8 +31,19 @@ Tensor Block::keep_output_only(MicroBatch& micro) {
   Kept& saved = kept(micro);
   Tensor input = std::move(saved.input);
   micro.stream.owned = std::move(saved.x2);
-  micro.forget(number());
+  forget_halves(micro, saved);
   return input;
+}
+
+void Block::forget_halves(MicroBatch& micro, Halves& saved) {
+  Tensor attention, lse;
+  if (micro.geometry.keeps_attention) {
+    attention = std::move(saved.attention), lse = std::move(saved.lse);
+  }
+  micro.forget(number());
+  if (attention.view.empty()) return;
+  Halves& left = halves(micro);
+  left.attention = std::move(attention), left.lse = std::move(lse);
 }
 
 bool Block::needs_recompute(MicroBatch& micro) { return kept(micro).norm1.view.empty(); }
@@ -111,7 +122,7 @@ Tensor Block::attention_half(const BatchGeometry& batch, const TensorView& x, co
     attend_to_cache(batch, saved);
   } else {
     heads_forward(batch, saved);
-    attention_forward(batch, saved);
+    if (saved.attention.view.empty()) attention_forward(batch, saved);
   }
   Tensor projected = summed_linear(saved.attention, projection(), batch, "attention out");
   if (batch.drop_attention) {

@@ -5,9 +5,9 @@
 // Over a tensor group each rank has some heads and MLP columns (config: its own); Wout and Wdown
 // make partial sums. Under sequence parallelism x1, x2 and the norms are of a part of the rows.
 // The output is the pair (x2, add'): the addition is fused into the next norm. x1 is all a
-// recomputed block keeps. Pre-norm as GPT-2 and Llama; a PostNormBlock is made of the same halves.
-// Ownership: refers to context, access and configuration; what it keeps is the micro-batch's.
-// Threads: one rank's thread.
+// recomputed block keeps, and o where products alone are recomputed. Pre-norm as GPT-2 and Llama; a
+// PostNormBlock is made of the same halves. Ownership: refers to context, access and configuration;
+// what it keeps is the micro-batch's. Threads: one rank's thread.
 #pragma once
 
 #include <memory>
@@ -43,6 +43,8 @@ class Block : public ModelUnit {
     Tensor heads, heads_rstd;  // queries and keys before their norm
     Tensor up, act;
   };
+  // All that is kept but, where the micro-batch keeps it, what attention gave. `saved` is gone.
+  void forget_halves(MicroBatch& micro, Halves& saved);
   // o Wout of rows x; `what`: their name.
   Tensor attention_half(const BatchGeometry& batch, const TensorView& x, const char* what,
                         Halves& saved);
@@ -75,6 +77,7 @@ class Block : public ModelUnit {
     Tensor x2, norm2, mean2, rstd2;
   };
   Kept& kept(MicroBatch& micro) const { return micro.kept<Kept>(number()); }
+  virtual Halves& halves(MicroBatch& micro) const { return kept(micro); }
 
   // Consumes the stream. With `last_of_recompute` there is no output: the MLP's last product is
   // skipped.

@@ -24,6 +24,7 @@ struct BatchGeometry {
   std::uint32_t micro_step = 0;   // optimizer step * accumulation + micro-batch: keys dropout
   std::int64_t first_sample = 0;  // global index of this rank's first sequence in the micro-batch
   bool drop_attention = false, drop_activation = false;  // selective recomputation
+  bool keeps_attention = false;                          // what a recomputed block gave
   bool train = true;                                     // false: no dropout
   int row_parts = 1, row_part = 0;  // sequence parallelism: this rank's part of the stream's rows
   // Generation: the rows are of the sequences of a cache, which they extend; `batch` is 1 then.

@@ -18,7 +18,7 @@ void PostNormBlock::forward(MicroBatch& micro) {
 
 Tensor PostNormBlock::keep_output_only(MicroBatch& micro) {
   Tensor input = std::move(kept(micro).input);
-  micro.forget(number());
+  forget_halves(micro, kept(micro));
   return input;
 }
 

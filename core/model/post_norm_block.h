@@ -30,6 +30,7 @@ class PostNormBlock final : public Block {
     Tensor x1;
   };
   Kept& kept(MicroBatch& micro) const { return micro.kept<Kept>(number()); }
+  Halves& halves(MicroBatch& micro) const override { return kept(micro); }
   // From saved.input.
   Tensor run_forward(const BatchGeometry& batch, Kept& saved);
   // norm(x + dropout(added)).

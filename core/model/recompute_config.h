@@ -15,6 +15,9 @@ struct RecomputeConfig {
   std::int64_t every = 1;   // every_k: one kept input per `every` blocks; the group is recomputed
   bool attention = false;   // selective: recompute the attention core from q, k, v
   bool activation = false;  // selective: recompute the MLP activation from its input
+  // selective: of a block only its input and what attention gave are kept; norms, products and the
+  // activation are recomputed.
+  bool products = false;
   // first_blocks: so many of each stage are recomputed; automatic: likewise, filled in by what
   // fits.
   std::int64_t blocks = 0;
@@ -27,6 +30,11 @@ struct RecomputeConfig {
   }
   bool operator==(const RecomputeConfig&) const = default;
 };
+
+// Whether all of a block but its attention is recomputed.
+constexpr bool keeps_attention_only(const RecomputeConfig& config) {
+  return config.mode == RecomputeMode::selective && config.products;
+}
 
 // Whether the first `blocks` of a stage are recomputed and the others not.
 constexpr bool recomputes_first_blocks(RecomputeMode mode) {

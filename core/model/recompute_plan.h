@@ -22,10 +22,12 @@ class RecomputePlan {
   const std::vector<Group>& groups() const { return groups_; }
   bool drop_attention() const { return drop_attention_; }
   bool drop_activation() const { return drop_activation_; }
+  // Of recomputed groups, beside the input.
+  bool keeps_attention() const { return keeps_attention_; }
 
  private:
   std::vector<Group> groups_;
-  bool drop_attention_ = false, drop_activation_ = false;
+  bool drop_attention_ = false, drop_activation_ = false, keeps_attention_ = false;
 };
 
 }  // namespace zl

@@ -23,6 +23,7 @@ Stage::Stage(RankContext& context, ParameterAccess& access,
 void Stage::forward(MicroBatch& micro) {
   micro.geometry.drop_attention = recompute_.drop_attention();
   micro.geometry.drop_activation = recompute_.drop_activation();
+  micro.geometry.keeps_attention = recompute_.keeps_attention();
   for (ModelUnit* unit : before_) forward_unit(*unit, micro);
   for (const Group& group : recompute_.groups()) forward_group(group, micro);
   if (away_) away_->finish();
@@ -146,7 +147,8 @@ void Stage::backward_layer(ModelUnit& unit, MicroBatch& micro) {
   ScopeGuard scope(context_, Phase::backward, unit.number());
   access_.enter(unit.number(), Pass::backward);
   if (unit.needs_recompute(micro)) {
-    ScopeGuard again(context_, Phase::recompute, unit.number());
+    const bool all = !micro.geometry.keeps_attention;
+    ScopeGuard again(context_, all ? Phase::recompute : Phase::recompute_products, unit.number());
     unit.recompute(micro, true);
   }
   unit.backward(micro);

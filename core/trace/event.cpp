@@ -3,9 +3,9 @@
 namespace zl {
 
 const char* name_of(Phase phase) {
-  constexpr const char* kNames[kPhases] = {"init",      "forward", "backward",
-                                           "recompute", "reduce",  "optimizer",
-                                           "gather",    "other",   "weight_gradient"};
+  constexpr const char* kNames[kPhases] = {
+      "init",      "forward", "backward", "recompute",       "reduce",
+      "optimizer", "gather",  "other",    "weight_gradient", "recompute_products"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 

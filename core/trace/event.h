@@ -39,9 +39,10 @@ enum class Phase : std::uint8_t {
   optimizer,
   gather,
   other,
-  weight_gradient  // the second half of a backward that comes in halves
+  weight_gradient,    // the second half of a backward that comes in halves
+  recompute_products  // of all but attention
 };
-inline constexpr std::size_t kPhases = 9;
+inline constexpr std::size_t kPhases = 10;
 const char* name_of(Phase phase);
 
 // Steady-clock nanoseconds of execution; zero on the recording device and for untimed events.

@@ -30,6 +30,7 @@ std::size_t style_of(Phase phase) {
     case Phase::backward:
       return kOrange;
     case Phase::recompute:
+    case Phase::recompute_products:
       return kPink;
     case Phase::reduce:
       return kVermilion;
@@ -125,6 +126,8 @@ QString explained(Phase phase) {
       return QObject::tr("The half of a backward that no other stage waits for");
     case Phase::recompute:
       return QObject::tr("The forward again, of what was not kept");
+    case Phase::recompute_products:
+      return QObject::tr("The forward again, but for attention, whose result was kept");
     case Phase::reduce:
       return QObject::tr("Gradients are added up over the ranks");
     case Phase::optimizer:

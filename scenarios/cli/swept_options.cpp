@@ -109,7 +109,7 @@ void add_swept(CLI::App& app, ScenarioOptions& options, const std::string& name,
 void add_edits(CLI::App& app, ScenarioOptions& options) {
   add_swept(app, options, "--recompute",
             "Of every strategy: none, full, every:K, blocks:N or of each stage blocks:N,N.., "
-            "selective:attention, auto",
+            "selective:attention, selective:products, auto",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.recompute = text; });
   add_swept(app, options, "--offload", "Of every strategy: none, cpu or nvme",
             [](const std::string& text, ScenarioOverrides& o) { o.edits.offload = text; });

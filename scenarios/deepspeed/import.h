@@ -7,7 +7,7 @@
 //   name        the strategy's name in results (default: the file's name)
 //   deepspeed_version       the release whose behaviour the file has (default: 0.19.8)
 //   recompute   none | full | every:K | blocks:N | blocks:N,N.. | selective:attention |
-//               selective:mlp | selective:attention,mlp | auto
+//               selective:mlp | selective:attention,mlp | selective:products | auto
 //   deepspeed_scale_order   true: unscale with the updated loss scale, for parity studies
 //   deepspeed_compat        true: 1-bit Adam without bias correction, its first gradient dropped
 //   automatic_freeze        true: 1-bit Adam freezes before freeze_step when the second moment's

@@ -58,7 +58,8 @@ bool parse_recompute(const std::string& text, RecomputeConfig& out) {
     out.mode = RecomputeMode::selective;
     out.attention = parts == "attention" || parts == "attention,mlp" || parts == "mlp,attention";
     out.activation = parts == "mlp" || parts == "attention,mlp" || parts == "mlp,attention";
-    return out.attention || out.activation;
+    out.products = parts == "products";
+    return out.attention || out.activation || out.products;
   } else {
     return false;
   }
@@ -84,7 +85,8 @@ RecomputeConfig build_recompute(Keys& keys) {
     keys.effects().reject(
         path, "\"" + shortened(mode) +
                   "\" is not one of none, full, every:K, blocks:N, blocks:N,N.. (of each stage), "
-                  "selective:attention, selective:mlp, selective:attention,mlp, auto");
+                  "selective:attention, selective:mlp, selective:attention,mlp, "
+                  "selective:products, auto");
   } else if (full && recompute.mode != RecomputeMode::full) {
     keys.effects().reject(path,
                           "\"" + mode + "\" contradicts gradient_checkpointing: true; remove one");

@@ -239,6 +239,7 @@ std::string recompute_text(const RecomputeConfig& recompute) {
     case RecomputeMode::every_k:
       return "every:" + std::to_string(recompute.every);
     case RecomputeMode::selective:
+      if (recompute.products) return "selective:products";
       return std::string("selective:") + (recompute.attention ? "attention" : "") +
              (recompute.attention && recompute.activation ? "," : "") +
              (recompute.activation ? "mlp" : "");

@@ -18,7 +18,7 @@ Json strategy_to_json(const Strategy& strategy);
 // file has them.
 Json strategy_file_json(const ImportedStrategy& imported, bool with_batch);
 
-// "none", "full", "every:4", "selective:attention,mlp", "auto".
+// "none", "full", "every:4", "selective:attention,mlp", "selective:products", "auto".
 std::string recompute_text(const RecomputeConfig& recompute);
 // The same where it is decided: of automatic recomputation "auto, blocks:2,1".
 std::string decided_recompute_text(RecomputeConfig recompute);

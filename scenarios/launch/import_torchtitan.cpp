@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
 #include "scenarios/launch/learning_rates.h"
 #include "scenarios/launch/own_keys.h"
 #include "scenarios/launch/toml_document.h"
@@ -211,13 +212,35 @@ class TorchtitanReader {
     const std::string key = "activation_checkpoint.mode";
     const std::string mode =
         keys_.one_of(key, "none|full|selective|memory_budget").value_or("selective");
-    const std::string option =
-        keys_.text("activation_checkpoint.selective_ac_option").value_or("2");
-    if (mode == "full" || (mode == "selective" && option == "1")) {
+    const std::string option_key = "activation_checkpoint.selective_ac_option";
+    const std::string option = keys_.text(option_key).value_or("2");
+    if (mode == "memory_budget") {
+      keys_.refuse(key, "of torchtitan's modes none, selective and full are");
+    } else if (mode == "full") {
       out_.recompute.mode = RecomputeMode::full;
-    } else if (mode != "none") {
-      keys_.refuse(key, (keys_.given(key) == nullptr ? "without the key it is selective; " : "") +
-                            std::string("of torchtitan's modes none and full are"));
+    } else if (mode == "selective" && option == "op") {
+      out_.recompute = {.mode = RecomputeMode::selective, .products = true};
+      keys_.note(option_key, "under torch-* profiles every second product is kept besides");
+    } else if (mode == "selective") {
+      recompute_every(option_key, integer_in(option).value_or(-1));
+    }
+  }
+
+  // Every so-manieth layer; of 0 all.
+  void recompute_every(const std::string& key, std::int64_t every) {
+    const std::optional<std::int64_t> layers = model_layers();
+    if (every < 0) {
+      keys_.fail(key, "is neither op nor how many layers apart those are that are recomputed");
+    }
+    if (every <= 1) {
+      out_.recompute.mode = RecomputeMode::full;
+    } else if (!layers || has_pipeline()) {
+      keys_.refuse(key, "every layer of so many (torchtitan's default is 2) needs " +
+                            std::string(layers ? "a run without a pipeline" : "a model's layers") +
+                            "; op and full are");
+    } else if (*layers >= every) {
+      out_.recompute = {.mode = RecomputeMode::first_blocks, .blocks = *layers / every};
+      keys_.note(key, "as many first layers: the same bytes and work");
     }
   }
 

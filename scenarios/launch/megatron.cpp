@@ -73,7 +73,11 @@ void check_tensor_overlap(const TensorConfig& tensor, Obstacles& obstacles) {
 }
 
 void check_recompute(const RecomputeConfig& recompute, Obstacles& obstacles) {
-  if (recompute.mode == RecomputeMode::selective && recompute.activation) {
+  if (recompute.mode == RecomputeMode::selective && !recompute.attention) {
+    obstacles.add("recompute " + recompute_text(recompute),
+                  "Megatron-LM's selective recomputation is that of attention",
+                  "recompute=selective:attention");
+  } else if (recompute.mode == RecomputeMode::selective && recompute.activation) {
     obstacles.add("recompute " + recompute_text(recompute),
                   "Megatron-LM recomputes a dense MLP as a whole, not its activation alone",
                   "recompute=selective:attention");

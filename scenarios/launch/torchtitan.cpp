@@ -160,12 +160,15 @@ class TorchtitanWriter {
 
   void write_recompute() {
     const RecomputeMode mode = strategy_.recompute.mode;
-    if (mode != RecomputeMode::none && mode != RecomputeMode::full) {
+    const bool selects = keeps_attention_only(strategy_.recompute);
+    if (mode != RecomputeMode::none && mode != RecomputeMode::full && !selects) {
       obstacles_.add("recompute " + recompute_text(strategy_.recompute),
-                     "torchtitan recomputes whole layers, or by its own list of operations",
-                     "recompute=full");
+                     "torchtitan recomputes whole layers, or all that its own list does not keep",
+                     "recompute=selective:products");
     }
-    set("activation_checkpoint", "mode", mode == RecomputeMode::none ? "none" : "full");
+    const char* name = selects ? "selective" : mode == RecomputeMode::none ? "none" : "full";
+    set("activation_checkpoint", "mode", name);
+    if (selects) set("activation_checkpoint", "selective_ac_option", "op");
   }
 
   void write_optimizer() {

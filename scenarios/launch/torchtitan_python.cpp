@@ -33,6 +33,12 @@ std::string rates_line(const std::vector<TorchtitanSetting>& settings) {
   return "    config.lr_scheduler = LRSchedulersContainer.Config(" + text + ")\n";
 }
 
+// Its SelectiveAC is what selective_ac_option = "op" was before.
+std::string recompute_value(const std::string& mode) {
+  if (mode == "none") return "None";
+  return mode == "full" ? "FullAC.Config()" : "SelectiveAC.Config()";
+}
+
 std::string function_text(const std::vector<TorchtitanSetting>& settings,
                           const TorchtitanModel& model, const LaunchFacts& facts) {
   std::string text = "def plan():\n    config = " + std::string(model.function) + "()\n";
@@ -46,9 +52,8 @@ std::string function_text(const std::vector<TorchtitanSetting>& settings,
       settings.end()) {
     text += "    config.training.disable_cuda_graphs = True\n";
   }
-  const bool full = setting(settings, "mode") == "full";
-  text += std::string("    config.activation_checkpoint = ") + (full ? "FullAC.Config()" : "None") +
-          "\n";
+  text += "    config.activation_checkpoint = " +
+          recompute_value(setting(settings, "mode").get<std::string>()) + "\n";
   text += optimizer_lines(settings) + rates_line(settings);
   return text + "    config.compile.enable = " + (facts.compiles ? "True" : "False") +
          "\n    return config\n";
@@ -84,7 +89,7 @@ LaunchFile write_torchtitan_python(const Strategy& strategy, const LaunchFacts& 
               function +
               ".\n"
               "from torchtitan.components.optimizer import default_adamw, LRSchedulersContainer\n"
-              "from torchtitan.distributed.activation_checkpoint import FullAC\n"
+              "from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC\n"
               "from torchtitan.models." +
               std::string(model->module) + ".config_registry import " + function + "\n\n\n" +
               function_text(settings, *model, facts);

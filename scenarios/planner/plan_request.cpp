@@ -36,6 +36,7 @@ std::vector<RecomputeConfig> recomputations() {
     all.push_back(
         {.mode = RecomputeMode::selective, .attention = attention, .activation = activation});
   }
+  all.push_back({.mode = RecomputeMode::selective, .products = true});
   all.push_back({.mode = RecomputeMode::full});
   all.push_back({.mode = RecomputeMode::every_k, .every = 2});
   return all;

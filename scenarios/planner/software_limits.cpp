@@ -27,10 +27,11 @@ bool has_recompute(Abilities::Recompute recompute, const RecomputeConfig& config
     case RecomputeMode::full:
       return recompute != Abilities::Recompute::activation;
     case RecomputeMode::selective:
+      if (recompute == Abilities::Recompute::torchtitan) return config.products;
       if (recompute == Abilities::Recompute::activation) {
         return config.activation && !config.attention;
       }
-      return recompute == Abilities::Recompute::megatron && !config.activation;
+      return recompute == Abilities::Recompute::megatron && config.attention && !config.activation;
     case RecomputeMode::every_k:
     case RecomputeMode::automatic:
     case RecomputeMode::first_blocks:

@@ -142,7 +142,7 @@ std::string recompute_of(const PublishedRun& run) {
   const std::string& text = run.row.at("recompute");
   if (text.starts_with("full")) return "full";
   const bool fsdp = run.software.starts_with("torch");
-  if (text == "selective") return fsdp ? "selective:attention,mlp" : "selective:attention";
+  if (text == "selective") return fsdp ? "selective:products" : "selective:attention";
   // That formula counts a second forward.
   return run.quantity == "achieved_tflops_per_gpu" ? "full" : "none";
 }

@@ -64,7 +64,9 @@ struct Calibration {
 // Whether an op is a matrix product of a forward pass: its weights are transposed, which on a
 // processor may take twice as long.
 inline bool is_forward_product(const TraceEvent& event) {
-  const bool forward = event.scope.phase == Phase::forward || event.scope.phase == Phase::recompute;
+  const Phase phase = event.scope.phase;
+  const bool forward =
+      phase == Phase::forward || phase == Phase::recompute || phase == Phase::recompute_products;
   return event.type == EventType::op && event.kind == kOpKind<Gemm> && forward;
 }
 

@@ -222,6 +222,9 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software) {
   device.memory_efficiency *= software.memory;
   device.software = software.kernels;
   device.software.attention = software.attention_on(device.generation);
+  if (software.held && software.held->kept_products > 0) {
+    device.software.products_again = 1 - 1.0 / static_cast<double>(software.held->kept_products);
+  }
   const auto gemm = software.gemm_on.find(device.generation);
   for (ComputeRate& rate : device.rates) {
     rate.efficiency *= gemm == software.gemm_on.end() ? software.gemm : gemm->second;

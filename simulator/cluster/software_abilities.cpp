@@ -28,7 +28,8 @@ Enum named(JsonObject& object, const char* key, const char* const (&names)[count
 SoftwareAbilities parse_software_abilities(JsonObject object) {
   constexpr const char* kPipelines[] = {"none", "megatron", "torchtitan"};
   constexpr const char* kOffload[] = {"none", "whole-stage-3", "any"};
-  constexpr const char* kRecompute[] = {"blocks", "activation", "megatron", "megatron-2021"};
+  constexpr const char* kRecompute[] = {"blocks", "activation", "megatron", "megatron-2021",
+                                        "torchtitan"};
   SoftwareAbilities abilities;
   abilities.tensor = object.boolean("tensor", false);
   abilities.copies = object.boolean("copies", false);

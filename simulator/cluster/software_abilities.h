@@ -15,8 +15,9 @@ struct SoftwareAbilities {
   enum class Pipelines : std::uint8_t { none, megatron, torchtitan };
   enum class Offload : std::uint8_t { none, whole_stage_3, any };
   // blocks: whole ones; activation: of the MLP alone; megatron: any number of blocks, or attention
-  // in all of them; megatron-2021: any number of blocks.
-  enum class Recompute : std::uint8_t { blocks, activation, megatron, megatron_2021 };
+  // in all of them; megatron-2021: any number of blocks; torchtitan: whole blocks, or their
+  // products.
+  enum class Recompute : std::uint8_t { blocks, activation, megatron, megatron_2021, torchtitan };
 
   bool tensor = false;                       // tensor groups
   bool copies = false;                       // of sharded states

@@ -45,6 +45,8 @@ struct SoftwareKernels {
   // Bytes that pass the host's link for one byte of packed signs, where the library that sends them
   // knows no devices.
   double staged_copies = 0;
+  // Of the products that Phase::recompute_products repeats, the share that the software does.
+  double products_again = 1;
   // Connections of a rank to others that an all-to-all between nodes is worth: where one connection
   // is slower than the adapter, several are faster. A ring has one.
   double connections = 1;

@@ -42,8 +42,9 @@ struct SoftwareMemory {
   bool fused_activation = false;  // of a gate only the two factors and the product stay
   bool attention_mask = false;    // a byte for each pair of a sequence's tokens
   bool dummy_gradients = false;  // one 16-bit gradient that nobody reads for each matrix of a block
-  // Of selective recomputation, beside attention: every so-manieth product without a bias is kept;
-  // 0: none.
+  // Where products are recomputed selectively: every so-manieth product without a bias is kept
+  // beside attention; 0: none. Of a Llama's block 2 keep half of their FLOPs: k and v, q and the
+  // projection, gate and up are alike.
   std::int64_t kept_products = 0;
 
   // Bytes for each logit while the loss goes backward: what the forward left, and its gradients.

@@ -36,6 +36,13 @@ double bytes_of(const TraceEvent& event, const DeviceSpec& device) {
   return each * static_cast<double>(event.m) * static_cast<double>(event.n);
 }
 
+// Of an op the share that the software runs.
+double share_again(const TraceEvent& event, const DeviceSpec& device) {
+  const bool is_product = event.kind == kOpKind<Gemm>;
+  const bool is_again = event.scope.phase == Phase::recompute_products;
+  return is_product && is_again ? device.software.products_again : 1;
+}
+
 }  // namespace
 
 const char* name_of(Bound bound) {
@@ -47,8 +54,9 @@ OpCost op_cost(const TraceEvent& event, const DeviceSpec& device, double share) 
   const bool reduces = event.kind == kOpKind<NormBackward> || event.kind == kOpKind<BiasBackward>;
   const double rate = device.memory_bandwidth * device.memory_efficiency *
                       (reduces ? device.software.reduction : 1);
-  const double bytes = bytes_of(event, device);
-  const double memory = bytes / rate, compute = compute_seconds(event, device);
+  const double again = share_again(event, device);
+  const double bytes = bytes_of(event, device) * again;
+  const double memory = bytes / rate, compute = compute_seconds(event, device) * again;
   const double work = std::max(compute, memory) / share;
   if (work <= device.kernel_seconds) return {device.kernel_seconds, bytes, Bound::kernel};
   return {work, bytes, compute > memory ? Bound::compute : Bound::memory};

@@ -12,7 +12,8 @@ enum class ReadKind : std::uint8_t { forward, backward, weight, message, step };
 
 // Belongs to whatever it comes in.
 inline bool is_nested(Phase phase) {
-  return phase == Phase::recompute || phase == Phase::gather || phase == Phase::reduce;
+  return phase == Phase::recompute || phase == Phase::recompute_products ||
+         phase == Phase::gather || phase == Phase::reduce;
 }
 
 // before: that of the event before it.

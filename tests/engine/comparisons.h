@@ -74,6 +74,10 @@ inline std::vector<Strategy> variants(DType dtype) {
   s.recompute.attention = s.recompute.activation = true;
   s.name = "zero-1 selective";
   all.push_back(s);
+  s = strategy(3, dtype);
+  s.recompute = {.mode = RecomputeMode::selective, .products = true};
+  s.name = "zero-3 products";
+  all.push_back(s);
   s = strategy(2, dtype);
   s.zero.reduce_bucket_size = 1'000'000;
   s.name = "zero-2 one bucket";

@@ -97,6 +97,7 @@ inline void draw_schedule(Draw& draw, Strategy& s) {
   s.recompute.every = draw.of({2, 3});
   s.recompute.attention = draw.one_in(2);
   s.recompute.activation = draw.one_in(2);
+  s.recompute.products = draw.one_in(3);
   if (s.zero.stage > 0 && draw.one_in(2)) draw_offload(draw, s);
   if (s.recompute.mode == RecomputeMode::full) s.offload.activations = draw.one_in(3);
 }

@@ -107,12 +107,14 @@ TEST(SplitBackward, GathersRowsForOneWeightAtATime) {
 
 TEST(SplitBackward, HasTheSameBitsUnderRecomputationAndOffload) {
   const ModelConfig model = four_layers(with_dropout(tiny_gpt2()));
-  for (const RecomputeMode mode :
-       {RecomputeMode::full, RecomputeMode::every_k, RecomputeMode::selective}) {
+  for (const RecomputeConfig& recompute :
+       {RecomputeConfig{.mode = RecomputeMode::full},
+        RecomputeConfig{.mode = RecomputeMode::every_k, .every = 2},
+        RecomputeConfig{.mode = RecomputeMode::selective, .attention = true, .activation = true},
+        RecomputeConfig{.mode = RecomputeMode::selective, .products = true}}) {
+    const RecomputeMode mode = recompute.mode;
     Strategy plain = accumulated(3, DType::bf16, 6);
-    plain.recompute.mode = mode;
-    plain.recompute.every = 2;
-    plain.recompute.attention = plain.recompute.activation = mode == RecomputeMode::selective;
+    plain.recompute = recompute;
     plain.offload.activations = mode != RecomputeMode::selective;
     plain.zero.overlap_comm = mode == RecomputeMode::full;
     const MeshRun reference = run_mesh(2, model, plain);

@@ -76,10 +76,13 @@ TEST(Tensor, KeepsItsBitsUnderRecomputationAndOffload) {
       const int ranks = 4;
       const MeshRun reference = run_mesh(ranks, model, plain, 6);
       if (dtype != DType::f16) expect_learned(reference.result().loss, 0.95);
-      for (const RecomputeMode mode : {RecomputeMode::full, RecomputeMode::selective}) {
+      for (const RecomputeConfig& recompute :
+           {RecomputeConfig{.mode = RecomputeMode::full},
+            RecomputeConfig{
+                .mode = RecomputeMode::selective, .attention = true, .activation = true},
+            RecomputeConfig{.mode = RecomputeMode::selective, .products = true}}) {
         Strategy s = plain;
-        s.recompute.mode = mode;
-        s.recompute.attention = s.recompute.activation = mode == RecomputeMode::selective;
+        s.recompute = recompute;
         expect_same_bits(reference, run_mesh(ranks, model, s, 6), "recomputed");
       }
       Strategy away = plain;

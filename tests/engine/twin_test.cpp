@@ -9,13 +9,14 @@ std::vector<Strategy> all_strategies(DType dtype) {
   std::vector<Strategy> all;
   for (int stage = 0; stage <= 3; ++stage) {
     for (const bool overlap : {false, true}) {
-      for (const auto mode : {RecomputeMode::none, RecomputeMode::full, RecomputeMode::every_k,
-                              RecomputeMode::selective}) {
+      for (const RecomputeConfig& recompute :
+           {RecomputeConfig{}, RecomputeConfig{.mode = RecomputeMode::full},
+            RecomputeConfig{.mode = RecomputeMode::every_k, .every = 2},
+            RecomputeConfig{.mode = RecomputeMode::selective, .attention = true},
+            RecomputeConfig{.mode = RecomputeMode::selective, .products = true}}) {
         Strategy s = strategy(stage, dtype);
         s.zero.overlap_comm = overlap;
-        s.recompute.mode = mode;
-        s.recompute.every = 2;
-        s.recompute.attention = true;
+        s.recompute = recompute;
         all.push_back(s);
       }
     }

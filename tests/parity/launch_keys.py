@@ -39,6 +39,8 @@ PLANS = {  # name: (what it is limited to, who can say it)
                "offload=none", "megatron torchtitan torchtitan-python"),
     "mesh": ("zero=1,tensor=2,sequence_parallel=true,pipeline=2,schedule=interleaved,"
              "virtual_stages=2,recompute=full,replicate=1", "megatron"),
+    "products": ("zero=3,tensor=1,pipeline=1,offload=none,replicate=1,recompute=selective:products",
+                 "torchtitan torchtitan-python"),
     "selective": ("zero=1,tensor=2,pipeline=2,schedule=1f1b,recompute=selective:attention,"
                   "replicate=1", "megatron"),
 }
@@ -155,13 +157,16 @@ def check_torchtitan(path, plan, root, old):
             from torchtitan.config_manager import ConfigManager
         read = ConfigManager().parse_args(["--job.config_file", path])
         mode = read.activation_checkpoint.mode
+        if mode == "selective":
+            mode += {"op": ":products"}[read.activation_checkpoint.selective_ac_option]
     else:
         from torchtitan.config import ConfigManager
 
         folder, name = os.path.split(path)
         sys.path.insert(0, folder)
         read = ConfigManager().parse_args(["--module", name[:-3], "--config", "plan"])
-        mode = "full" if read.activation_checkpoint is not None else "none"
+        mode = {"NoneType": "none", "FullAC": "full", "SelectiveAC": "selective:products"}[
+            type(read.activation_checkpoint).__qualname__.split(".")[0]]
     parallel = plan["x-zerolab"].get("parallel", {})
     assert read.parallelism.tensor_parallel_degree == parallel.get("tensor", 1)
     assert read.parallelism.pipeline_parallel_degree == parallel.get("pipeline", 1)

@@ -123,9 +123,37 @@ TEST(ForeignFiles, ReadsTomlOfPeople) {
   EXPECT_SAYS(error_of_toml("[parallelism]\npipeline_parallel_degree = 2\n"
                             "pipeline_parallel_schedule = \"2F1B\"\n"),
               "c.toml:3: parallelism.pipeline_parallel_schedule: \"2F1B\" is not one of");
+}
+
+RecomputeConfig recomputed_of(const std::string& toml, std::size_t refusals = 0) {
+  const std::string model = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n";
+  const ImportedStrategy read = import_torchtitan(model + "[activation_checkpoint]\n" + toml,
+                                                  "c.toml", {.infer_ranks = true});
+  EXPECT_EQ(read.refusals.size(), refusals) << toml;
+  return read.strategy.recompute;
+}
+
+// torchtitan 0.2.2: every second layer by default; 0.3's SelectiveAC is its "op".
+TEST(ForeignFiles, ReadsTorchtitansSelectiveRecomputation) {
+  if (!has_toml()) GTEST_SKIP() << "this build has no toml++";
+  using enum RecomputeMode;
+  const RecomputeConfig half{.mode = first_blocks, .blocks = 16};
+  EXPECT_EQ(recomputed_of(""), half);
+  EXPECT_EQ(recomputed_of("mode = \"selective\"\nselective_ac_option = \"3\"\n"),
+            (RecomputeConfig{.mode = first_blocks, .blocks = 10}));
+  EXPECT_EQ(recomputed_of("mode = \"selective\"\nselective_ac_option = \"op\"\n"),
+            (RecomputeConfig{.mode = selective, .products = true}));
+  for (const char* every : {"0", "1"}) {
+    EXPECT_EQ(recomputed_of("selective_ac_option = \"" + std::string(every) + "\"\n"),
+              RecomputeConfig{.mode = full});
+  }
+  EXPECT_EQ(recomputed_of("selective_ac_option = \"33\"\n"), RecomputeConfig{});
+  EXPECT_EQ(recomputed_of("mode = \"memory_budget\"\n", 1), RecomputeConfig{});
+  EXPECT_SAYS(error_of_toml("[activation_checkpoint]\nselective_ac_option = \"some\"\n"),
+              "c.toml:2: activation_checkpoint.selective_ac_option: ");
   const ImportedStrategy plain = import_torchtitan("", "c.toml", {.infer_ranks = true});
-  ASSERT_EQ(plain.refusals.size(), 1U) << "selective recomputation is torchtitan's default";
-  EXPECT_SAYS(plain.refusals.front(), "activation_checkpoint.mode");
+  ASSERT_EQ(plain.refusals.size(), 1U) << "of a model that is not named";
+  EXPECT_SAYS(plain.refusals.front(), "activation_checkpoint.selective_ac_option");
 }
 
 }  // namespace

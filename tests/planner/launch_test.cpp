@@ -206,6 +206,13 @@ TEST_F(Launch, PythonAndYamlSayThePlan) {
   EXPECT_SAYS(python, "config = llama3_8b()");
   EXPECT_SAYS(python, "config.parallelism.fsdp_reshard_after_forward = \"always\"");
   EXPECT_SAYS(python, "config.activation_checkpoint = FullAC.Config()");
+  Strategy part = sharded;
+  part.recompute = {.mode = RecomputeMode::selective, .products = true};
+  EXPECT_SAYS(write_launch(LaunchSoftware::torchtitan_python, part, known).text,
+              "config.activation_checkpoint = SelectiveAC.Config()");
+  EXPECT_SAYS(write_launch(LaunchSoftware::torchtitan, part, known).text,
+              "mode = \"selective\"\nselective_ac_option = \"op\"");
+  EXPECT_SAYS(refusal_of(LaunchSoftware::megatron, part, known), "recompute selective:products");
   const LaunchFile yaml = write_launch(LaunchSoftware::accelerate, sharded, known);
   EXPECT_SAYS(yaml.text, "fsdp_reshard_after_forward: true");
   EXPECT_SAYS(yaml.text, "fsdp_activation_checkpointing: true");

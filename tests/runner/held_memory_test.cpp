@@ -55,7 +55,9 @@ Strategy strategy_of(const Json& each) {
   strategy.gradient_accumulation = each["accumulation"];
   const std::string recompute = each["recompute"];
   if (recompute == "full") strategy.recompute.mode = RecomputeMode::full;
-  if (recompute == "selective") strategy.recompute.mode = RecomputeMode::selective;
+  if (recompute == "selective") {
+    strategy.recompute = {.mode = RecomputeMode::selective, .products = true};
+  }
   return strategy;
 }
 

@@ -233,8 +233,9 @@ TEST(ImportDeepSpeed, Recompute) {
   const auto config = [](const std::string& text) {
     return import_text(with("\"x-zerolab\": {\"recompute\": \"" + text + "\"}")).strategy.recompute;
   };
-  for (const char* text : {"none", "full", "every:3", "blocks:2", "selective:attention",
-                           "selective:mlp", "selective:attention,mlp", "auto"}) {
+  for (const char* text :
+       {"none", "full", "every:3", "blocks:2", "selective:attention", "selective:mlp",
+        "selective:attention,mlp", "selective:products", "auto"}) {
     EXPECT_EQ(recompute_text(config(text)), text);
   }
   EXPECT_EQ(config("every:3").every, 3);
@@ -246,9 +247,9 @@ TEST(ImportDeepSpeed, Recompute) {
   EXPECT_CONTAINS(rejection(with(stages + "blocks:2,1,0\"}")),
                   "x-zerolab.recompute: blocks of 3 stages, there are 2; give 2 numbers, or one "
                   "for all");
-  for (const char* text :
-       {"every:0", "every:", "every:x", "blocks:0", "blocks:-1", "blocks:1.5", "blocks:0,0",
-        "blocks:1,", "blocks:,1", "blocks:1,x", "selective:", "selective:norm", "half"}) {
+  for (const char* text : {"every:0", "every:", "every:x", "blocks:0", "blocks:-1", "blocks:1.5",
+                           "blocks:0,0", "blocks:1,", "blocks:,1", "blocks:1,x", "selective:",
+                           "selective:norm", "selective:attention,products", "half"}) {
     EXPECT_CONTAINS(
         rejection(with("\"x-zerolab\": {\"recompute\": \"" + std::string(text) + "\"}")),
         "is not one of none, full, every:K");

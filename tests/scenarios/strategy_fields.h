@@ -22,8 +22,8 @@ inline auto fields_of(const PrecisionConfig& p) {
   return std::tie(a, b, c, d);
 }
 inline auto fields_of(const RecomputeConfig& r) {
-  const auto& [a, b, c, d, e, f] = r;
-  return std::tie(a, b, c, d, e, f);
+  const auto& [a, b, c, d, e, f, g] = r;
+  return std::tie(a, b, c, d, e, f, g);
 }
 inline auto fields_of(const AioConfig& x) {
   const auto& [a, b, c, d, e] = x;

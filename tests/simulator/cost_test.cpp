@@ -207,6 +207,20 @@ TEST(Fitted, ProductsOfForwardPassesHaveALineOfTheirOwn) {
   EXPECT_EQ(op_time(axpy, cluster).picoseconds, op_time(axpy, plain_cluster()).picoseconds);
 }
 
+// As torchtitan's list of what is kept: every second product, not those of a whole recomputation.
+TEST(Roofline, ASoftwareRepeatsAShareOfTheProductsItRecomputes) {
+  ClusterSpec cluster = plain_cluster();
+  TraceEvent gemm = op(kOpKind<Gemm>, 1e15, 1000), axpy = op(kOpKind<Axpy>, 1e15, 1000);
+  const std::int64_t whole = op_time(gemm, cluster).picoseconds;
+  cluster.device.software.products_again = 0.5;
+  gemm.scope.phase = Phase::recompute;
+  EXPECT_EQ(op_time(gemm, cluster).picoseconds, whole);
+  gemm.scope.phase = axpy.scope.phase = Phase::recompute_products;
+  EXPECT_NEAR(static_cast<double>(op_time(gemm, cluster).picoseconds),
+              0.5 * static_cast<double>(whole), 1);
+  EXPECT_EQ(op_time(axpy, cluster).picoseconds, op_time(axpy, plain_cluster()).picoseconds);
+}
+
 TEST(Fitted, ALoneRanksCollectivesSayNothingOfLinks) {
   TraceBuilder builder;
   const TraceEvent& event =
