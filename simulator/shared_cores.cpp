@@ -5,7 +5,6 @@
 #include "core/base/median.h"
 #include "simulator/calibration.h"
 #include "simulator/cost/least_squares.h"
-#include "simulator/cost/price.h"
 #include "simulator/timeline.h"
 
 namespace zl::sim {
@@ -23,13 +22,10 @@ void for_each_line(RankCoefficients& prices, const Change& change) {
   std::for_each(prices.routes.begin(), prices.routes.end(), change);
 }
 
-LinearCost scaled(LinearCost line, double factor) {
-  line.fixed *= factor, line.per_unit *= factor, line.per_byte *= factor;
-  return line;
-}
-
 RankCoefficients scaled(RankCoefficients prices, double factor) {
-  for_each_line(prices, [factor](LinearCost& line) { line = scaled(line, factor); });
+  for_each_line(prices, [factor](LinearCost& line) {
+    line.fixed *= factor, line.per_unit *= factor, line.per_byte *= factor;
+  });
   prices.seconds_per_event *= factor;
   prices.seconds_per_step *= factor;
   return prices;
@@ -48,37 +44,21 @@ double meetings_per_step(const Trace& trace) {
   return static_cast<double>(meetings) / std::max(1, last - first);
 }
 
-// Seconds of the collectives of a step after the first, each by itself.
-double collectives_per_step(const Trace& trace, const ClusterSpec& cluster) {
-  double sum = 0;
-  int first = 0, last = 0;
-  for (const TraceEvent& event : trace.events()) {
-    if (event.scope.step == StepPrice::kSetup) continue;
-    if (first == 0) first = event.scope.step;
-    last = event.scope.step;
-    if (event.type != EventType::collective || last == first) continue;
-    sum += static_cast<double>(op_time(event, cluster).picoseconds) * 1e-12;
-  }
-  return sum / std::max(1, last - first);
-}
-
 struct Overhead {
-  double factor = 1, collectives = 0, meeting_seconds = 0;
+  double factor = 1, meeting_seconds = 0;
 };
 
-// Least squares of relative errors: a step takes factor * priced + collectives * (what collectives
-// take of it) + meeting_seconds * meetings.
+// Least squares of relative errors: a step takes factor * priced + meeting_seconds * meetings.
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
   std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {
     const double measured = median(step_seconds(*run.trace));
     rows.push_back({predicted_step(*run.trace, cluster) / measured,
-                    collectives_per_step(*run.trace, cluster) / measured,
-                    meetings_per_step(*run.trace) / measured});
+                    meetings_per_step(*run.trace) / measured, 0});
   }
   const Terms found = fit_ones(rows);
   if (found[0] == 0) return {};
-  return {found[0], found[1], found[2]};
+  return {found[0], found[1]};
 }
 
 }  // namespace
@@ -91,13 +71,9 @@ RankCoefficients share_cores(const RankCoefficients& base, int ranks,
   cluster.calibration = Calibration{.by_ranks = {shared}, .overlap_loss = 1};
   const Overhead overhead = fit_overhead(runs, cluster);
   shared = scaled(shared, overhead.factor);
-  const double more = 1 + overhead.collectives / overhead.factor;
   for (auto* table : {&shared.collectives, &shared.large_collectives}) {
     for (auto& row : *table) {
-      for (LinearCost& line : row) {
-        line = scaled(line, more);
-        line.fixed += overhead.meeting_seconds;
-      }
+      for (LinearCost& line : row) line.fixed += overhead.meeting_seconds;
     }
   }
   return shared;

@@ -13,10 +13,9 @@ namespace zl::sim {
 
 // The cores share out the work of all ranks equally, so each price is that of `base` times
 // ranks / base.ranks. What sharing itself costs, steps tell: a factor (ranks that wait for each
-// other, caches that more of them share), at least as large a one of collectives (they move memory
-// while ops beside them do) and, for each meeting of the ranks, the time until those asleep run
-// again. They are what makes the steps of `runs`, all of `ranks` ranks, come out best; without runs
-// 1, 1 and 0. `base` has ranks that do not outnumber the cores of `machine`, and none of
+// other, caches that more of them share) and, for each meeting of the ranks, the time until those
+// asleep run again. Both are what makes the steps of `runs`, all of `ranks` ranks, come out best;
+// without runs 1 and 0. `base` has ranks that do not outnumber the cores of `machine`, and none of
 // their waiting for each other in the prices of its collectives.
 RankCoefficients share_cores(const RankCoefficients& base, int ranks,
                              const std::vector<MeasuredTrace>& runs, const ClusterSpec& machine);

@@ -61,8 +61,8 @@ struct Calibration {
   bool operator==(const Calibration&) const = default;
 };
 
-// Whether an op is a matrix product of a forward pass: its weights are transposed, which on a
-// processor may take twice as long.
+// Whether an op is a matrix product of a forward pass: its weights are transposed, for which
+// a processor has other kernels.
 inline bool is_forward_product(const TraceEvent& event) {
   const Phase phase = event.scope.phase;
   const bool forward =

@@ -86,38 +86,6 @@ TEST(SharedCores, WhatARankWaitsForIsNoPriceOfItsCollectives) {
   EXPECT_LT(std::abs(step_error(cores.run(2, 40, 8, 15), calibrated)), 0.15);
 }
 
-// Steps of a product and a collective that takes three times as long as by itself.
-TEST(SharedCores, CollectivesBesideOpsTakeLongerThanByThemselves) {
-  constexpr auto kType = static_cast<std::size_t>(DType::f32);
-  RankCoefficients alone;
-  alone.ranks = 2;
-  alone.ops[kOpKind<Gemm>][kType] = {0, 1e-12, 0, 0, 9};
-  alone.collectives[0][kType] = {0, 0, 1e-9, 0, 9};
-  std::deque<TraceBuilder> programs;
-  std::vector<MeasuredTrace> runs;
-  for (const auto& [megaflops, bytes] : {std::pair{100, 9'000}, {30, 160'000}, {200, 20'000}}) {
-    TraceBuilder& builder = programs.emplace_back();
-    std::int64_t now = 1000;
-    const auto take = [&now](TraceEvent& event, std::int64_t nanoseconds) {
-      event.timing = {now, now + nanoseconds};
-      now += nanoseconds;
-    };
-    for (int step = 1; step <= 4; ++step) {
-      builder.scope.step = step;
-      TraceEvent& gemm = builder.op(kMain, megaflops * 1e-3);
-      gemm.kind = kOpKind<Gemm>;
-      take(gemm, 1000 * megaflops);
-      TraceEvent& sum = builder.collective(kMain, CollectiveKind::all_reduce, bytes / 4, 2);
-      take(sum, 3 * (sum.bytes_read + sum.bytes_written));
-    }
-    runs.push_back({&builder.trace, 2, static_cast<int>(runs.size())});
-  }
-  const RankCoefficients beside = share_cores(alone, 2, runs, TwoCores().machine);
-  EXPECT_NEAR(beside.ops[kOpKind<Gemm>][kType].per_unit, 1e-12, 1e-15);
-  EXPECT_NEAR(beside.collectives[0][kType].per_byte, 3e-9, 1e-12);
-  EXPECT_NEAR(beside.collectives[0][kType].fixed, 0, 1e-9);
-}
-
 TEST(SharedCores, WithoutRunsTheCoresAreSharedOutEqually) {
   RankCoefficients two;
   two.ranks = 2;
