@@ -87,7 +87,7 @@ void start_from_bias(const Gemm& op, const ExecContext& context) {
 }
 
 // Faster than the fp32 matmul primitive for x W, where that loses half its speed if the rows of b
-// lie a multiple of a page apart. For x W^T that is faster: on two cores of a Zen 5 1.3 times over
+// lie a multiple of a page apart. For x W^T that is faster: on two cores of a Zen 4 1.3 times over
 // the shapes of the catalogue, up to three times where W's rows lie a multiple of 2 KiB apart.
 void run_sgemm(const Gemm& op, const ExecContext& context) {
   if (!op.bias.empty()) start_from_bias(op, context);

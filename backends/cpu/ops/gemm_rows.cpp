@@ -42,7 +42,7 @@ inline float sum_of(Vector<float> values) {
 }
 
 // dots[r] = a[r] . b over k elements. One row of b at a time, so that a thread reads its part of
-// the matrix from front to end: with several rows side by side a Zen 5 reads 16-bit weights at two
+// the matrix from front to end: with several rows side by side a Zen 4 reads 16-bit weights at two
 // thirds of that rate.
 template <int rows, class T>
 void dot_products(const T* a, std::int64_t a_stride, const T* b, std::int64_t k, float* dots) {
