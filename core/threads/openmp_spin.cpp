@@ -5,10 +5,18 @@
 #include <cstdlib>
 
 namespace zl {
+namespace {
+
+bool is_said(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
 
 bool set_openmp_spin() {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return false;
-  return std::getenv("GOMP_SPINCOUNT") == nullptr && setenv("GOMP_SPINCOUNT", kSpinCount, 1) == 0;
+  if (is_said("OMP_WAIT_POLICY") || is_said("GOMP_SPINCOUNT")) return false;
+  return setenv("GOMP_SPINCOUNT", kSpinCount, 1) == 0;
 }
 
 void limit_openmp_spin(char** argv) {

@@ -4,8 +4,8 @@
 
 namespace zl {
 
-// Whether the environment leaves it to the library: neither OMP_WAIT_POLICY nor GOMP_SPINCOUNT is
-// set. Then it is set to kSpinCount.
+// Whether the environment leaves it to the library: OMP_WAIT_POLICY and GOMP_SPINCOUNT are not set,
+// or empty. Then it is set to kSpinCount.
 //
 // GNU's library has threads spin for milliseconds between two loops. Where another program wants
 // the core, the loop that comes next waits until the scheduler takes it from the one that spins.

@@ -48,5 +48,15 @@ TEST_F(OpenmpSpin, IsTheUsersWhereTheUserSaysSo) {
   EXPECT_EQ(variable("GOMP_SPINCOUNT"), "7");
 }
 
+TEST_F(OpenmpSpin, IsLimitedWhereAVariableIsEmpty) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    setenv(name, "", 1);
+    EXPECT_TRUE(set_openmp_spin()) << name;
+    EXPECT_EQ(variable("GOMP_SPINCOUNT"), kSpinCount) << name;
+    unsetenv("GOMP_SPINCOUNT");
+    unsetenv("OMP_WAIT_POLICY");
+  }
+}
+
 }  // namespace
 }  // namespace zl
