@@ -115,6 +115,7 @@ sim::PlanSpace likely_part(sim::PlanSpace space) {
   prefer(space.recompute, [](const RecomputeConfig& config) {
     const bool selects = config.mode == RecomputeMode::selective;
     return config.mode == RecomputeMode::none || config.mode == RecomputeMode::full ||
+           config.mode == RecomputeMode::automatic ||
            (selects && config.attention && config.activation);
   });
   return space;

@@ -29,8 +29,9 @@ struct PlanRequest {
   PlanGoal goal = PlanGoal::throughput;
   std::size_t top = 10;
   PlanLimits limits;
-  bool explains = true;      // what is missing where nothing fits
-  bool any_will_do = false;  // whether something fits is all that is asked
+  bool explains = true;             // what is missing where nothing fits
+  bool any_will_do = false;         // whether something fits is all that is asked
+  std::size_t judged_at_once = 64;  // between two looks at the bounds; the plans are the same
 };
 
 // The scenario of a plan: the catalogue's plain ZeRO stages, with and without their offload.

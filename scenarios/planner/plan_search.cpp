@@ -13,9 +13,9 @@
 namespace zl {
 namespace {
 
-// How many candidates are judged between two looks at the bounds, and recorded between two looks
-// at what is still to come: the same for any number of cores.
-constexpr std::size_t kJudgedAtOnce = 64, kRecordedAtOnce = 2;
+// How many candidates are recorded between two looks at what is still to come: the same for any
+// number of cores.
+constexpr std::size_t kRecordedAtOnce = 2;
 // What a bound may be too high by, of micro-batches that it does not follow one by one.
 constexpr double kBoundError = 0.01;
 // What closed forms may be off by from one to the next, beyond what those recorded are.
@@ -98,21 +98,41 @@ std::uint64_t PlanSearch::number_of_twin(const sim::PlanPoint& point) const {
   return space_.index(twin);
 }
 
+// With the optimizer's state sharded, on the device.
+bool PlanSearch::is_twin(const sim::PlanPoint& point) const {
+  const Strategy& state = space_.states[point.state];
+  return state.zero.stage == 1 && !state.offload.any();
+}
+
+bool PlanSearch::may_have_twin(const sim::PlanPoint& point) const {
+  if (request_.goal == PlanGoal::memory || space_.pipeline[point.pipeline] == 1) return false;
+  const Strategy& state = space_.states[point.state];
+  return state.zero.stage >= 2 || state.offload.any();
+}
+
 // Sharding more than the optimizer's state costs a pipeline collectives for every micro-batch, and
 // leaving the device copies: where the same plan fits without, it is faster.
 bool PlanSearch::has_better_twin(const sim::PlanPoint& point) const {
-  if (request_.goal == PlanGoal::memory || space_.pipeline[point.pipeline] == 1) return false;
-  const Strategy& state = space_.states[point.state];
-  if (state.zero.stage < 2 && !state.offload.any()) return false;
-  return fitting_twins_.contains(number_of_twin(point));
+  return may_have_twin(point) && fitting_twins_.contains(number_of_twin(point));
 }
 
-// The next ones in the order of their bounds, beginning with `begin`, which goes on.
+// The next ones in the order of their bounds, beginning with `begin`, which goes on. One whose twin
+// is among them waits for what is found of that.
 std::vector<PlanCandidate> PlanSearch::next_to_judge(std::size_t& begin) {
   std::vector<PlanCandidate> some;
-  for (; begin < candidates_.all.size() && some.size() < kJudgedAtOnce; ++begin) {
-    const PlanCandidate& each = candidates_.all[begin];
-    if (!has_better_twin(each.point)) some.push_back(each);
+  std::unordered_set<std::uint64_t> twins;
+  const auto take = [&](const PlanCandidate& each) {
+    if (has_better_twin(each.point)) return;
+    if (may_have_twin(each.point) && twins.contains(number_of_twin(each.point))) {
+      waiting_.push_back(each);
+      return;
+    }
+    if (is_twin(each.point)) twins.insert(number_of_twin(each.point));
+    some.push_back(each);
+  };
+  for (const PlanCandidate& each : std::exchange(waiting_, {})) take(each);
+  for (; begin < candidates_.all.size() && some.size() < request_.judged_at_once; ++begin) {
+    take(candidates_.all[begin]);
   }
   return still_good(some);
 }
@@ -138,8 +158,7 @@ void PlanSearch::keep(const Judged& judged) {
   ++plans_.counts.judged;
   if (!judged.candidate.by_software && !fits(judged.form, budget_)) return;
   ++plans_.counts.fitting;
-  const Strategy& state = space_.states[judged.candidate.point.state];
-  if (state.zero.stage == 1 && !state.offload.any() && judged.form.is_exact) {
+  if (is_twin(judged.candidate.point) && judged.form.is_exact) {
     fitting_twins_.insert(number_of_twin(judged.candidate.point));
   }
   kept_.push_back(judged);
@@ -148,10 +167,12 @@ void PlanSearch::keep(const Judged& judged) {
 // Until no bound is below the last of the best.
 void PlanSearch::judge_all() {
   const std::vector<PlanCandidate>& all = candidates_.all;
-  for (std::size_t begin = 0; begin < all.size() && !is_cancelled();) {
+  std::size_t begin = 0;
+  while ((begin < all.size() || !waiting_.empty()) && !is_cancelled()) {
     const bool enough = kept_.size() >= wanted();
     if (enough && request_.any_will_do) break;
-    if (enough && goal_value(request_.goal, all[begin].least) > worst_kept()) break;
+    const sim::PlanBound& least = waiting_.empty() ? all[begin].least : waiting_.front().least;
+    if (enough && goal_value(request_.goal, least) > worst_kept()) break;
     for (const Judged& each : judge(next_to_judge(begin))) keep(each);
     keep_best(request_.goal, std::max(kMostRecorded / 2, wanted()), kept_);
     report(static_cast<std::int64_t>(begin), all.size(), "judged");

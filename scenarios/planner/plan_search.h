@@ -36,6 +36,8 @@ class PlanSearch {
   std::optional<Judged> judge_one(FittingCandidate each) const;
   bool is_automatic(const PlanCandidate& each) const;
   std::uint64_t number_of_twin(const sim::PlanPoint& point) const;
+  bool is_twin(const sim::PlanPoint& point) const;
+  bool may_have_twin(const sim::PlanPoint& point) const;
   bool has_better_twin(const sim::PlanPoint& point) const;
   std::vector<PlanCandidate> next_to_judge(std::size_t& begin);
   std::vector<PlanCandidate> still_good(const std::vector<PlanCandidate>& some);
@@ -59,6 +61,7 @@ class PlanSearch {
   PlanBounder bounder_;
   const PlanMemory memory_;
   PlanCandidates candidates_;
+  std::vector<PlanCandidate> waiting_;               // for what is found of their twins
   std::vector<Judged> kept_;                         // the best by their closed forms
   std::unordered_set<std::uint64_t> fitting_twins_;  // that fit with the optimizer's state sharded
   Plans plans_;
