@@ -29,14 +29,16 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
   return all;
 }
 
-std::vector<RecomputeConfig> recomputations() {
+std::vector<RecomputeConfig> recomputations(const std::string& software) {
   std::vector<RecomputeConfig> all(1);
   for (const auto& [attention, activation] :
        {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
     all.push_back(
         {.mode = RecomputeMode::selective, .attention = attention, .activation = activation});
   }
-  all.push_back({.mode = RecomputeMode::selective, .products = true});
+  if (recomputes_products(software)) {
+    all.push_back({.mode = RecomputeMode::selective, .products = true});
+  }
   all.push_back({.mode = RecomputeMode::full});
   all.push_back({.mode = RecomputeMode::every_k, .every = 2});
   return all;
@@ -145,7 +147,7 @@ sim::PlanSpace plan_space(const PlanRequest& request) {
       if (schedule != PipelineKind::one_f_one_b) space.schedules.push_back(schedule);
     }
   }
-  space.recompute = recomputations();
+  space.recompute = recomputations(scenario.run.software);
   space.recomputes_by_stage = recomputes_by_stage(scenario);
   // As few blocks as fit, which is no question where all memory is free.
   const bool has_budget = memory_budget(scenario, cluster) > 0;

@@ -46,6 +46,11 @@ std::optional<Abilities> abilities_of(const std::string& software) {
 
 }  // namespace
 
+bool recomputes_products(const std::string& software) {
+  const std::optional<Abilities> abilities = abilities_of(software);
+  return abilities && abilities->recompute == Abilities::Recompute::torchtitan;
+}
+
 // torchtitan does where it is told so; its stages are cut as without it.
 bool counts_ends(const std::string& software) {
   const std::optional<Abilities> abilities = abilities_of(software);

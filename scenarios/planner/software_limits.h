@@ -11,6 +11,10 @@
 
 namespace zl {
 
+// Whether it keeps attention alone of blocks that it recomputes, which is no axis of a search
+// otherwise: others' selective recomputation is close to it. Of an empty name: no.
+bool recomputes_products(const std::string& software);
+
 // Whether its pipelines may count embedding and head as a layer each. Of an empty name: yes.
 bool counts_ends(const std::string& software);
 

@@ -59,6 +59,8 @@ ENDINGS = {"deepspeed": ".json", "accelerate": ".yaml", "megatron": ".sh", "torc
 def written(zerolab, model, limits, software):
     command = [zerolab, "plan", model, "--cluster", f"{RANKS}xh100", "--global-batch", "64",
                "--sequence-length", "1024", "--top", "1", "--constrain", limits, "-o", software]
+    if "products" in limits:  # of torchtitan alone
+        command += ["--software", "torch-fsdp2"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: {done.stderr[-600:]}")
