@@ -147,7 +147,7 @@ std::vector<Case> cases_of(Tag<Axpy>) {
 std::vector<Case> cases_of(Tag<CopyColumns>) {
   const auto make = [](Workspace& w, DType dtype) -> Op {
     const std::int64_t rows = w.pick({1, 3, 70}), width = w.pick({1, 7, 64});
-    const std::int64_t before = w.pick({0, 5}), behind = w.pick({0, 9});
+    const std::int64_t before = w.pick({0, 5, 8}), behind = w.pick({0, 8, 9});
     return CopyColumns{{w.normal(dtype, {rows, before + width + behind}), before, width},
                        {w.normal(dtype, {rows, behind + width + before}), behind, width}};
   };

@@ -68,12 +68,36 @@ class ByCudnn {
       std::make_shared<cuda::CudnnAttention>(cuda::AttentionKernels::cudnn);
 };
 
-// A backward whose forward one of the two has run before it, over the reference's results.
+// Memory of the GPU like a tensor's, not its values.
+class Likeness {
+ public:
+  explicit Likeness(const TensorView& of) : view_(of) {
+    void* data = nullptr;
+    if (cudaMalloc(&data, static_cast<std::size_t>(of.bytes())) != cudaSuccess) {
+      throw Error(ErrorCode::failed, "no room for a tensor on the GPU");
+    }
+    view_.data = static_cast<std::byte*>(data);
+  }
+  ~Likeness() { cudaFree(view_.data); }
+  Likeness(const Likeness&) = delete;
+  Likeness& operator=(const Likeness&) = delete;
+
+  const TensorView& view() const { return view_; }
+
+ private:
+  TensorView view_;
+};
+
+// A backward over what the forward of one of the two leaves, not over the reference's results,
+// which it may only read.
 RunOp after_forward(RunOp forward, RunOp backward) {
   return [=](const Op& op) {
-    const auto& b = std::get<AttentionBackward>(op);
+    auto b = std::get<AttentionBackward>(op);
+    const Likeness out(b.out), lse(b.lse);
+    b.out = out.view(), b.lse = lse.view();
     forward(AttentionForward{b.qkv, b.out, b.lse, b.shape, b.scale, b.dropout});
-    backward(op);
+    backward(b);
+    ASSERT_EQ(cudaStreamSynchronize(lent_device().context(StreamId::compute).stream), cudaSuccess);
   };
 }
 

@@ -1,4 +1,4 @@
-// Fill, scaled copy, dropout and random initialisation, in runs of eight elements.
+// Fill, scaled copy, dropout, columns and random initialisation, in runs of eight elements.
 #include <math.h>
 
 #include <numbers>
@@ -46,9 +46,9 @@ struct AxpyBody {
     load_run(x + first, length, packed_x, values);
     if (accumulate) load_run(y + first, length, packed_y, before);
     const A scale = factor == nullptr ? alpha : static_cast<A>(*factor);
+    // One rounding, or the compiler's choice would differ from path to path.
     for (int i = 0; i < kRun; ++i) {
-      values[i] = scale * values[i];
-      if (accumulate) values[i] = before[i] + values[i];
+      values[i] = accumulate ? ::fma(scale, values[i], before[i]) : scale * values[i];
     }
     store_run(y + first, length, packed_y, values);
   }
@@ -97,14 +97,29 @@ struct ColumnsBody {
   const T* x;
   T* y;
   std::int64_t width, x_stride, y_stride;
+  bool whole_runs;  // in one row, and aligned in both
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
+    if (whole_runs) {
+      const std::int64_t row = first / width, column = first % width;
+#pragma unroll
+      for (int i = 0; i < kRun; i += kPack<T>) {
+        store_packed(y + row * y_stride + column + i, load_packed(x + row * x_stride + column + i));
+      }
+      return;
+    }
     for (std::int64_t i = first; i < first + length; ++i) {
       const std::int64_t row = i / width, column = i % width;
       y[row * y_stride + column] = x[row * x_stride + column];
     }
   }
 };
+
+bool has_whole_runs(const CopyColumns& op) {
+  const auto whole = [](std::int64_t width) { return width % kRun == 0; };
+  return aligned_16(op.x.data(), op.y.data()) && whole(op.x.width) && whole(op.x.stride()) &&
+         whole(op.y.stride());
+}
 
 }  // namespace
 
@@ -156,7 +171,7 @@ void execute(const CopyColumns& op, const ExecContext& context) {
     launch_runs(
         context, op.x.matrix.rows() * op.x.width,
         ColumnsBody<T>{reinterpret_cast<const T*>(op.x.data()), reinterpret_cast<T*>(op.y.data()),
-                       op.x.width, op.x.stride(), op.y.stride()});
+                       op.x.width, op.x.stride(), op.y.stride(), has_whole_runs(op)});
   });
 }
 

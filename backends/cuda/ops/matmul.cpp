@@ -1,6 +1,7 @@
 // Matrix products through cuBLASLt.
 #include <cuda_runtime_api.h>
 
+#include "backends/cuda/aligned_parts.h"
 #include "backends/cuda/blas.h"
 #include "backends/cuda/error.h"
 #include "backends/cuda/ops/add_bias.h"
@@ -18,10 +19,12 @@ void execute(const Gemm& op, const ExecContext& context) {
     if (!op.bias.empty()) add_bias(op.c, op.bias, context);
     return;
   }
-  const Product product = product_of(op);
-  static_cast<Blas*>(context.blas)
-      ->run(product, context.stream, context.workspace, context.workspace_bytes);
-  if (!op.bias.empty() && !product.adds_bias()) add_bias(op.c, op.bias, context);
+  for (const Gemm& part : aligned_parts(op)) {
+    const Product product = product_of(part);
+    static_cast<Blas*>(context.blas)
+        ->run(product, context.stream, context.workspace, context.workspace_bytes);
+    if (!part.bias.empty() && !product.adds_bias()) add_bias(part.c, part.bias, context);
+  }
 }
 
 }  // namespace zl::cuda

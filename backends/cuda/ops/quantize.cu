@@ -1,4 +1,4 @@
-// Eight-bit blocks: a warp takes a block to quantize; sums and copies back are element-wise.
+// Eight-bit blocks: a warp takes a block to quantize; sums and copies back go in runs.
 #include <float.h>
 #include <math.h>
 
@@ -47,18 +47,37 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+using Values = Packed<signed char, kRun>;
+
+// Whether the elements of a run are neighbours in one block, and can be read at once.
+bool has_whole_runs(const TensorView& q, std::int64_t block) {
+  return reinterpret_cast<std::uintptr_t>(q.data) % kRun == 0 && q.columns() % kRun == 0 &&
+         block % kRun == 0;
+}
+
 template <class Y>
 struct DequantizeBody {
   const signed char* q;
   const float* scales;
   Y* y;
   std::int64_t columns, block, blocks;
+  bool whole_runs, packed_y;
 
+  __device__ __forceinline__ float scale_of(std::int64_t i) const {
+    return scales[i / columns * blocks + i % columns / block];
+  }
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    for (std::int64_t i = first; i < first + length; ++i) {
-      const float scale = scales[i / columns * blocks + i % columns / block];
-      y[i] = store_value<Y>(static_cast<float>(q[i]) * scale);
+    float values[kRun];
+    if (whole_runs) {
+      const float scale = scale_of(first);
+      const Values run = load_some<kRun>(q + first);
+      for (int i = 0; i < kRun; ++i) values[i] = static_cast<float>(run.at[i]) * scale;
+    } else {
+      for (int i = 0; i < kRun; ++i) {
+        values[i] = i < length ? static_cast<float>(q[first + i]) * scale_of(first + i) : 0;
+      }
     }
+    store_run(y + first, length, packed_y, values);
   }
 };
 
@@ -69,18 +88,33 @@ struct SumBody {
   Y* out;
   std::int64_t rows, columns, block, blocks;
   float factor;
-  bool accumulate;
+  bool accumulate, whole_runs, packed;
 
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    for (std::int64_t i = first; i < first + length; ++i) {
-      float sum = 0;
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const float value = static_cast<float>(q[row * columns + i]);
-        sum = add_rounded(sum, value * scales[row * blocks + i / block]);
+    float sums[kRun] = {}, before[kRun] = {};
+    for (std::int64_t row = 0; row < rows; ++row) add_row(row, first, length, sums);
+    if (accumulate) load_run(out + first, length, packed, before);
+    for (int i = 0; i < kRun; ++i) {
+      sums[i] *= factor;
+      if (accumulate) sums[i] = add_rounded(before[i], sums[i]);
+    }
+    store_run(out + first, length, packed, sums);
+  }
+
+  __device__ __forceinline__ void add_row(std::int64_t row, std::int64_t first, std::int64_t length,
+                                          float (&sums)[kRun]) const {
+    const signed char* source = q + row * columns + first;
+    if (whole_runs) {
+      const float scale = scales[row * blocks + first / block];
+      const Values run = load_some<kRun>(source);
+      for (int i = 0; i < kRun; ++i) {
+        sums[i] = add_rounded(sums[i], static_cast<float>(run.at[i]) * scale);
       }
-      sum *= factor;
-      if (accumulate) sum = add_rounded(static_cast<float>(load_value(out[i])), sum);
-      out[i] = store_value<Y>(sum);
+      return;
+    }
+    for (int i = 0; i < length; ++i) {
+      const float scale = scales[row * blocks + (first + i) / block];
+      sums[i] = add_rounded(sums[i], static_cast<float>(source[i]) * scale);
     }
   }
 
@@ -124,17 +158,18 @@ void execute(const BlockDequantize& op, const ExecContext& context) {
     using Y = decltype(type);
     launch_runs(context, op.q.count(),
                 DequantizeBody<Y>{op.q.as<signed char>(), op.scales.as<float>(), op.y.as<Y>(),
-                                  op.q.columns(), op.block, op.scales.columns()});
+                                  op.q.columns(), op.block, op.scales.columns(),
+                                  has_whole_runs(op.q, op.block), aligned_16(op.y.data)});
   });
 }
 
 void execute(const BlockSum& op, const ExecContext& context) {
   with_narrow_type(op.out.dtype, op.kName, [&](auto type) {
     using Y = decltype(type);
-    launch_runs(
-        context, op.q.columns(),
-        SumBody<Y>{op.q.as<signed char>(), op.scales.as<float>(), op.out.as<Y>(), op.q.rows(),
-                   op.q.columns(), op.block, op.scales.columns(), op.factor, op.accumulate});
+    launch_runs(context, op.q.columns(),
+                SumBody<Y>{op.q.as<signed char>(), op.scales.as<float>(), op.out.as<Y>(),
+                           op.q.rows(), op.q.columns(), op.block, op.scales.columns(), op.factor,
+                           op.accumulate, has_whole_runs(op.q, op.block), aligned_16(op.out.data)});
   });
 }
 

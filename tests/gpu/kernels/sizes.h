@@ -49,7 +49,7 @@ inline const Sizes kFull{
     32 << 20,
     1 << 30,
     8192,
-    640,
+    2624,
     50257};
 // Where nothing is measured.
 inline const Sizes kTiny{
