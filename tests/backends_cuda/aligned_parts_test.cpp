@@ -83,16 +83,35 @@ TEST(AlignedParts, TheGradientOfTheInputIsCutInTermsAndTheFewComeFirst) {
   }
 }
 
-TEST(AlignedParts, WhatIsFastAsItIsStaysWhole) {
-  expect_alone(logits(50304));
-  expect_alone(logits(5));                   // nothing is left of it
-  expect_alone(logits(kVocab, DType::f32));  // its kernels ask for no such width
+TEST(AlignedParts, TheGradientOfTheWeightsIsCutInRows) {
   Gemm weights = {.a = matrix(0x100000, kTokens, kRow),
                   .b = matrix(0x200000, kTokens, kHidden),
                   .c = matrix(0x300000, kVocab, kHidden, DType::f32),
                   .trans_a = true,
                   .padded = true};
-  expect_alone(weights);
+  weights.accumulate = true;
+  const std::vector<Gemm> parts = aligned_parts(weights);
+  ASSERT_EQ(parts.size(), 2u);
+  const Gemm &rest = parts[0], &wide = parts[1];
+  rest.validate(), wide.validate();
+  EXPECT_EQ(wide.m(), kWhole);
+  EXPECT_EQ(wide.a.data, address(0x100000));
+  EXPECT_EQ(wide.c.data, address(0x300000));
+  EXPECT_EQ(rest.m(), 1);
+  EXPECT_EQ(rest.a.data, address(0x100000 + 2 * kWhole));
+  EXPECT_EQ(rest.c.data, address(0x300000 + 4 * kWhole * kHidden));
+  for (const Gemm& part : parts) {
+    EXPECT_EQ(part.b.data, address(0x200000));
+    EXPECT_EQ(part.a.columns(), kRow);
+    EXPECT_EQ(part.k(), kTokens);
+    EXPECT_TRUE(part.accumulate);
+  }
+}
+
+TEST(AlignedParts, WhatIsFastAsItIsStaysWhole) {
+  expect_alone(logits(50304));
+  expect_alone(logits(5));                   // nothing is left of it
+  expect_alone(logits(kVocab, DType::f32));  // its kernels ask for no such width
   Gemm dense = logits();
   dense.c.shape = Shape{kTokens, kVocab};
   dense.padded = false;

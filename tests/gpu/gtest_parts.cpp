@@ -1,6 +1,7 @@
 // The parts that are GoogleTest suites: their verdicts become the part's JSON.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -30,7 +31,10 @@ class Listener : public testing::EmptyTestEventListener {
 
  private:
   void OnTestPartResult(const testing::TestPartResult& part) override {
-    if (part.failed() && first_.empty()) first_ = part.summary();
+    if (!part.failed() || !first_.empty()) return;
+    first_ = part.summary();
+    first_.resize(
+        std::min(first_.size(), first_.find("\nGoogle Test trace:")));  // paths of a build
   }
   void OnTestEnd(const testing::TestInfo& test) override {
     const std::string name = std::string(test.test_suite_name()) + "." + test.name();
