@@ -1,8 +1,9 @@
 // A step of attention, forward and backward, over layouts of blocks beside dense causal attention
-// of the same length, one after the other: its time over density x the dense time (1: a block costs
-// what it costs in dense attention), of both directions and of each, and the speed-up; in the same
-// parts, the time of moving once what it has to. And a step of a sequence ten times as long beside
-// a dense one. Rows of every result are compared with a masked softmax over all keys first.
+// of the same length, two steps of each in turn: the time of the second over density x that of the
+// second dense one (1: a block costs what it costs in dense attention), of both directions and of
+// each, and the speed-up; that of the first over the first; in the same parts, the time of moving
+// once what it has to. And a step of a sequence ten times as long beside a dense one. Rows of every
+// result are compared with a masked softmax over all keys first.
 // OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
 #include <limits>
 #include <span>
@@ -106,19 +107,23 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
   const auto run = [=](benchmark::State& state) {
     SparseProblem p({1, sequence, 4, 4, 64}, config, type);
     if (!p.is_right()) return state.SkipWithError("wrong attention");
-    std::vector<Seconds> sparse, dense;
+    std::vector<Seconds> sparse, dense, first_sparse, first_dense;
     std::vector<double> traffic;
     for (auto _ : state) {
-      p.step(p.mask());  // as the layer before: the first after dense ones starts slowly
-      sparse.push_back(p.step(p.mask()));
+      first_sparse.push_back(p.step(p.mask()));  // over what the other kind left behind
+      sparse.push_back(p.step(p.mask()));        // as in a stack of layers
+      first_dense.push_back(p.step({}));
       dense.push_back(p.step({}));
       traffic.push_back(p.traffic());
       state.SetIterationTime(sparse.back().both());
     }
     const auto share = [&](Part part) { return median_of(sparse, part) / median_of(dense, part); };
+    const double first =
+        median_of(first_sparse, &Seconds::both) / median_of(first_dense, &Seconds::both);
     state.counters["density"] = p.density();
     state.counters["speedup"] = 1 / share(&Seconds::both);
     state.counters["over_density"] = share(&Seconds::both) / p.density();
+    state.counters["first_over_density"] = first / p.density();
     state.counters["traffic_over_density"] =
         zl::bench::median(traffic) / median_of(dense, &Seconds::both) / p.density();
     state.counters["forward_over_density"] = share(&Seconds::of_forward) / p.density();
