@@ -178,7 +178,7 @@ void print_basis(const GenerationRun& run, const GenerationRequest& request) {
 
 int predict(const GenerateOptions& options, const Speaker& speaker,
             const GenerationRequest& request) {
-  sim::ClusterSpec cluster = load_cluster(speaker.scenario.cluster);
+  sim::ClusterSpec cluster = scenario_hardware(speaker.scenario);
   if (cluster.compute_is_host) {  // as many ranks as there are to be
     cluster = sim::with_devices(std::move(cluster), request.ranks);
   } else if (request.ranks > cluster.devices) {

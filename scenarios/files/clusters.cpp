@@ -128,14 +128,13 @@ sim::Software load_software(const std::string& name_or_path) {
   return *known.find_or(name_or_path, parse);  // copied behind its lock
 }
 
-namespace {
-
-// Without ranks and software.
-sim::ClusterSpec hardware(const Scenario& scenario) {
+sim::ClusterSpec scenario_hardware(const Scenario& scenario) {
   return scenario.cluster_json.empty()
              ? load_cluster(scenario.cluster)
              : sim::parse_cluster(scenario.cluster_json, scenario.cluster);
 }
+
+namespace {
 
 std::string software_on(const sim::ClusterSpec& cluster, const std::string& said) {
   const bool of_a_data_sheet = !cluster.calibration && !cluster.compute_is_host;
@@ -146,7 +145,7 @@ std::string software_on(const sim::ClusterSpec& cluster, const std::string& said
 }  // namespace
 
 std::string scenario_software(const Scenario& scenario) {
-  return software_on(hardware(scenario), scenario.run.software);
+  return software_on(scenario_hardware(scenario), scenario.run.software);
 }
 
 bool recomputes_by_stage(const Scenario& scenario) {
@@ -156,7 +155,7 @@ bool recomputes_by_stage(const Scenario& scenario) {
 
 sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
   sim::ClusterSpec cluster =
-      sim::with_devices(hardware(scenario), static_cast<int>(scenario.run.ranks));
+      sim::with_devices(scenario_hardware(scenario), static_cast<int>(scenario.run.ranks));
   const std::string software = software_on(cluster, scenario.run.software);
   if (!software.empty()) {
     cluster = sim::with_software(std::move(cluster), load_software(software));

@@ -27,6 +27,8 @@ std::string scenario_software(const Scenario& scenario);
 // recomputes: one whose profile does not say what it can do, or none.
 bool recomputes_by_stage(const Scenario& scenario);
 
+// The cluster that a scenario names or gives, with as many devices as that says and no software.
+sim::ClusterSpec scenario_hardware(const Scenario& scenario);
 // The cluster that a scenario's simulated runs are priced on, under its software.
 sim::ClusterSpec scenario_cluster(const Scenario& scenario);
 

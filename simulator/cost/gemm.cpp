@@ -25,7 +25,8 @@ double gemm_seconds(std::int64_t m, std::int64_t n, std::int64_t k, const Comput
   const double speed = rate.peak * rate.efficiency;
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
   const auto depth = static_cast<double>(k);
-  if (multiprocessors == 0) return 2 * rows * columns * depth / speed;
+  const bool is_vector = m == 1 || n == 1;  // read through once, by kernels without tiles
+  if (multiprocessors == 0 || is_vector) return 2 * rows * columns * depth / speed;
   const double half = form.half_tile;
   const std::array share{1.0, half, half * half, half * half * half};
   double best = 0;

@@ -18,7 +18,7 @@ struct GemmForm {
 };
 
 // The fastest of six tile sizes, and of parts of k that multiprocessors without a tile compute;
-// multiprocessors = 0: the rate alone.
+// multiprocessors = 0, or a vector times a matrix: the rate alone.
 double gemm_seconds(std::int64_t m, std::int64_t n, std::int64_t k, const ComputeRate& rate,
                     int multiprocessors, const GemmForm& form = {});
 

@@ -229,6 +229,22 @@ TEST(Generate, APredictionGoesOnBehindRotaryPositions) {
   EXPECT_NE(said("gpt2-tiny", "65", 3).find("prompt: its 65 tokens"), std::string::npos);
 }
 
+TEST(Generate, APredictionIsForTheClusterOfAFileToo) {
+  const Home home;
+  const auto predicted = [&](const std::string& cluster) {
+    const Output output =
+        zerolab(home, {"generate", "--model", "llama-tiny", "--cluster", cluster, "--prompt-tokens",
+                       "8", "--max-tokens", "4", "-o", "json"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    nlohmann::json run = nlohmann::json::parse(output.out, nullptr, false);
+    run["cluster"] = nullptr;
+    return run;
+  };
+  const std::string h100 =
+      read_file(std::string(ZL_SOURCE_DIR) + "/scenarios/catalog/clusters/h100.json");
+  EXPECT_EQ(predicted(home.file("mine.json", h100)), predicted("h100"));
+}
+
 // What rope_scaling stretches positions to is what a prompt has.
 TEST(Generate, ScaledPositionsTakeLongerPrompts) {
   const Home home;

@@ -51,6 +51,16 @@ TEST(Gemm, WithoutMultiprocessorsOnlyTheRateCounts) {
   EXPECT_DOUBLE_EQ(gemm_seconds(10, 20, 30, {1e6, 0.5}, 0), 2.0 * 10 * 20 * 30 / 5e5);
 }
 
+// As measured on an H200 in fp32: a product with one row takes what reading the matrix takes; a tile
+// of 64 rows, one of which is used, would take ten times as long.
+TEST(Gemm, AVectorTimesAMatrixFillsNoTile) {
+  const ComputeRate rate{6.7e13, 0.9};
+  const double alone = 2.0 * 576 * 1536 / (rate.peak * rate.efficiency);
+  EXPECT_DOUBLE_EQ(gemm_seconds(1, 1536, 576, rate, 132), alone);
+  EXPECT_DOUBLE_EQ(gemm_seconds(1536, 1, 576, rate, 132), alone);
+  EXPECT_GT(gemm_seconds(2, 1536, 576, rate, 132), 10 * alone);
+}
+
 TEST(Gemm, OneFullWaveByHand) {
   // 8 x 16 tiles of 256 x 128 on 128 multiprocessors: one wave at the full rate, k + 170 deep.
   const double exact = 2.0 * 2048 * 2048 * (1000 + 170) / 1e14;
