@@ -158,7 +158,7 @@ std::vector<Case> cases_of(Tag<LogitStatistics>) {
 std::vector<Case> cases_of(Tag<Sum>) {
   const auto make = [](bool accumulate, DType out) {
     return [=](Workspace& w, DType dtype) -> Op {
-      const std::int64_t count = w.pick({1, 3, 17, 1000});
+      const std::int64_t count = w.pick({1, 3, 17, 1000, 9001});
       return Sum{w.positive(dtype, {count}), w.positive(out, {1}), w.uniform(-2, 2), accumulate};
     };
   };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numbers>
 #include <string>
 
 #include "core/base/dtype.h"
@@ -209,6 +210,10 @@ inline void __syncwarp() { zl::cuda::host::exchange(nullptr, 0); }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+inline void sincospi(double x, double* sine, double* cosine) {
+  *sine = sin(std::numbers::pi * x);
+  *cosine = cos(std::numbers::pi * x);
+}
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -2,6 +2,8 @@
 // Ownership: nothing. Threads: device code.
 #pragma once
 
+#include <math.h>
+
 #include "backends/cuda/kernel/runs.h"
 #include "core/ops/dropout_spec.h"
 
@@ -27,10 +29,14 @@ __device__ __forceinline__ void random_run(const RngKey& key, std::uint64_t inde
       if (i + 4 < kCount || skip != 0) next = philox(key.seed, index / 4 + i / 4 + 1, high);
       std::uint32_t window[7] = {four.word[0], four.word[1], four.word[2], four.word[3],
                                  next.word[0], next.word[1], next.word[2]};
+      if (skip != 0) {
 #pragma unroll
-      for (int j = 0; j < 6; ++j) window[j] = skip % 2 != 0 ? window[j + 1] : window[j];
+        for (int j = 0; j < 6; ++j) window[j] = skip % 2 != 0 ? window[j + 1] : window[j];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) words[i + j] = skip >= 2 ? window[j + 2] : window[j];
+        for (int j = 0; j < 4; ++j) window[j] = skip >= 2 ? window[j + 2] : window[j];
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) words[i + j] = window[j];
       four = next;
     }
   }
@@ -44,10 +50,11 @@ __device__ __forceinline__ void apply_dropout(const DropoutSpec& spec, std::int6
   std::uint32_t words[kCount];
   random_run(spec.key, spec.base + static_cast<std::uint64_t>(index), words);
   const A scale = A{1} / (A{1} - static_cast<A>(spec.p));
+  // uniform < p in whole numbers: both sides times 2^24, which is exact, and of the whole word.
+  const auto last_dropped = (static_cast<std::uint32_t>(::ceilf(spec.p * 0x1p24f)) << 8) - 1;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24f;
-    values[i] = uniform >= spec.p ? values[i] * scale : A{0};
+    values[i] = words[i] > last_dropped ? values[i] * scale : A{0};
   }
 }
 

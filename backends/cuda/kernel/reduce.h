@@ -19,13 +19,17 @@ struct MaxOf {
   }
 };
 
-// Every lane gets the result.
+// Over each group of `lanes` neighbours, a power of two; every lane gets the result of its group.
 template <class T, class Combine>
-__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
-  for (int offset = 16; offset > 0; offset /= 2) {
+__device__ __forceinline__ T lanes_reduce(T value, int lanes, Combine combine) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2) {
     value = combine(value, shuffle_xor(value, offset));
   }
   return value;
+}
+template <class T, class Combine>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+  return lanes_reduce(value, 32, combine);
 }
 
 // Every thread gets the result. `scratch`: shared memory of 32 elements, reused after the call (the

@@ -63,15 +63,17 @@ __global__ void __launch_bounds__(256) each_run(std::int64_t count, Body body) {
   }
 }
 
-// Calls body(first, length) for the runs of [0, count). Registers leave room for four to eight
-// blocks a multiprocessor: of so many more, a last wave that is not full is a small part.
+// Calls body(first, length) for the runs of [0, count), of each of `rows`: blockIdx.y. Registers
+// leave room for four to eight blocks a multiprocessor: of so many more, a last wave that is not
+// full is a small part.
 template <int kCount = kRun, class Body>
-void launch_runs(const ExecContext& context, std::int64_t count, const Body& body) {
+void launch_runs(const ExecContext& context, std::int64_t count, const Body& body,
+                 std::int64_t rows = 1) {
   constexpr int kThreads = 256, kBlocksPerMultiprocessor = 32;
-  if (count <= 0) return;
+  if (count <= 0 || rows <= 0) return;
   const std::int64_t most = std::int64_t{kBlocksPerMultiprocessor} * context.multiprocessors;
   const std::int64_t blocks = std::min(blocks_for(count, kThreads * kCount), most);
-  launch(context.stream, {blocks, 1, kThreads, 0}, each_run<kCount, Body>, count, body);
+  launch(context.stream, {blocks, rows, kThreads, 0}, each_run<kCount, Body>, count, body);
 }
 
 }  // namespace zl::cuda

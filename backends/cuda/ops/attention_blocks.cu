@@ -25,13 +25,13 @@ struct BlockForwardArguments {
 // Scores that do not count become minus infinity.
 template <class Tiles, class Scores>
 __device__ __forceinline__ void hide_unseen(const Tiles& tiles,
-                                            const GatheredColumns<Tiles, false>& columns, int row,
-                                            Scores& scores) {
+                                            const GatheredMask<Tiles, false>& mask,
+                                            const GatheredTile<Tiles>& tile, Scores& scores) {
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) {
 #pragma unroll
     for (int c = 0; c < Scores::kOwn; ++c) {
-      if (!columns.sees(row + tiles.row(r), tiles.column(c))) {
+      if (!mask.sees(tiles, tile, r, c)) {
         scores.at(r, c) = static_cast<typename Tiles::Arithmetic>(-INFINITY);
       }
     }
@@ -40,7 +40,7 @@ __device__ __forceinline__ void hide_unseen(const Tiles& tiles,
 
 template <class Tiles, class Scores>
 __device__ __forceinline__ void drop_gathered(const Tiles& tiles, const DropoutSpec& spec,
-                                              const GatheredColumns<Tiles, false>& columns,
+                                              const GatheredTile<Tiles>& tile,
                                               std::int64_t first_row, int keys, Scores& scores) {
   DropoutFactors<typename Tiles::Arithmetic> factors(spec);
 #pragma unroll
@@ -48,21 +48,25 @@ __device__ __forceinline__ void drop_gathered(const Tiles& tiles, const DropoutS
     const std::int64_t line = (first_row + tiles.row(r)) * keys;
 #pragma unroll
     for (int c = 0; c < Scores::kOwn; ++c) {
-      scores.at(r, c) *= factors.at(line + columns.position(tiles.column(c)));
+      scores.at(r, c) *= factors.at(line + tile.position(tiles, c));
     }
   }
 }
 
+// As many as registers last.
+template <class Tiles, bool kDropout>
+inline constexpr int kResidentBlocks = Tiles::kBlocksPerMultiprocessor +
+                                       (Tiles::kWidth == 64 && !kDropout ? 1 : 0);
+
 // One block: kTileRows queries of one head.
-template <class Tiles>
-__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
+template <class Tiles, bool kDropout>
+__global__ void __launch_bounds__(Tiles::kThreads, (kResidentBlocks<Tiles, kDropout>))
     attend_blocks(BlockForwardArguments<Tiles> a) {
   using A = typename Tiles::Arithmetic;
-  using Gathered = GatheredColumns<Tiles, false>;
-  auto* queries = dynamic_shared<typename Tiles::Stored>();
-  auto* keys = queries + Tiles::kRowTile;
-  auto* values = keys + Tiles::kColumnTile;
-  auto* scratch = reinterpret_cast<std::byte*>(values + Tiles::kColumnTile);
+  using Stored = typename Tiles::Stored;
+  auto* queries = dynamic_shared<Stored>();
+  auto* columns = queries + Tiles::kRowTile;  // [kStages][2] tiles: keys, values
+  auto* scratch = reinterpret_cast<std::byte*>(columns + 2 * Tiles::kStages * Tiles::kColumnTile);
   const Tiles tiles(scratch);
   const TileOrder::Place place = a.order.locate(blockIdx.x);
   const std::int64_t plane = place.plane, batch = plane / a.layout.heads;
@@ -70,34 +74,52 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const int query = (static_cast<int>(a.order.tiles) - 1 - place.rank) * Tiles::kTileRows;
   const auto key_rows = a.layout.key(a.k, batch, head / a.layout.group);
   const auto value_rows = a.layout.value_of_key(key_rows, a.value_distance);
-  const Gathered columns(a.blocks, head, query, a.layout.keys, a.blocks.limit(a.layout, batch),
-                         scratch + Tiles::kScratchBytes);
+  const GatheredMask<Tiles, false> mask(a.blocks, query, a.blocks.limit(a.layout, batch));
+  GatheredColumns<Tiles, false> gathered(a.blocks, query, head, head + 1,
+                                         scratch + Tiles::kScratchBytes);
+  const auto fetch = [&](const GatheredTile<Tiles>& tile, int stage) {
+    Stored* to = columns + 2 * stage * Tiles::kColumnTile;
+    tile.copy(tiles, to, key_rows);
+    tile.copy(tiles, to + Tiles::kColumnTile, value_rows);
+    tiles.commit();
+  };
 
   tiles.template copy<Tiles::kTileRows>(queries, a.layout.query(a.q, batch, head), query);
-  tiles.commit();
+  __syncthreads();
+  fetch(gathered.tile(), gathered.stage());
   tiles.wait();
   __syncthreads();
   const typename Tiles::RowOperand left = tiles.rows(queries);
   RunningSoftmax<Tiles> softmax;
   typename Tiles::template Values<Tiles::kWidth> sums;
-  for (int piece = 0; piece < columns.pieces(); piece += Gathered::kSlots) {
-    columns.fill(piece);
-    columns.copy(tiles, keys, key_rows, piece);
-    columns.copy(tiles, values, value_rows, piece);
-    tiles.commit();
-    tiles.wait();
-    __syncthreads();
+  const auto work = [&](const GatheredTile<Tiles>& tile, bool masked, const auto& meets) {
+    const Stored* keys = columns + 2 * gathered.stage() * Tiles::kColumnTile;
     typename Tiles::template Values<Tiles::kTileColumns> scores;
-    tiles.multiply(left, keys, a.layout.head_size, scores);
-    hide_unseen(tiles, columns, query, scores);
+    tiles.multiply(left, keys, a.layout.head_size, scores, meets);
+    if (masked) hide_unseen(tiles, mask, tile, scores);
     softmax.update(a.scale * kLog2E<A>, scores, sums);
-    if (a.dropout.p > 0) {
-      drop_gathered(tiles, a.dropout, columns,
+    if (kDropout && a.dropout.p > 0) {
+      drop_gathered(tiles, a.dropout, tile,
                     a.layout.global_plane(plane) * a.layout.sequence + query, a.layout.keys,
                     scores);
     }
-    tiles.accumulate(scores, values, sums,
-                     [&](int row, int column) { return columns.meets(query + row, column); });
+    tiles.accumulate(scores, keys + Tiles::kColumnTile, sums, meets);
+  };
+  while (!gathered.at_end()) {
+    if (Tiles::kStages == 2 && !gathered.at_last()) fetch(gathered.next(), gathered.next_stage());
+    const int word = gathered.bring();
+    const GatheredTile<Tiles> tile = gathered.tile();
+    const Meeting meeting = mask.meeting(tiles, tile);
+    if (meeting == Meeting::all) work(tile, false, EveryRow{});
+    if (meeting == Meeting::some) {
+      work(tile, true, [&](int row, int column) { return mask.meets(tile, row, column); });
+    }
+    if (Tiles::kStages == 1) {
+      __syncthreads();
+      if (!gathered.at_last()) fetch(gathered.next(), 0);
+    }
+    gathered.step(word);
+    tiles.wait();
     __syncthreads();
   }
 
@@ -114,7 +136,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   tiles.store(sums, factor, queries, a.layout.query(a.out, batch, head), query);
 }
 
-template <class Tiles>
+template <class Tiles, bool kDropout>
 void run_blocks(const AttentionForward& op, const ExecContext& context) {
   using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
@@ -122,9 +144,9 @@ void run_blocks(const AttentionForward& op, const ExecContext& context) {
   const std::int64_t planes = shape.batch * shape.heads;
   const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype()));
   const TileOrder order(planes, tiles, 2 * shape.key_count() * shape.head_size * element);
-  constexpr auto kShared =
-      (Tiles::kRowTile + 2 * Tiles::kColumnTile) * std::int64_t{sizeof(typename Tiles::Stored)} +
-      Tiles::kScratchBytes + GatheredColumns<Tiles, false>::kSharedBytes;
+  constexpr auto kShared = (Tiles::kRowTile + 2 * Tiles::kStages * Tiles::kColumnTile) *
+                               std::int64_t{sizeof(typename Tiles::Stored)} +
+                           Tiles::kScratchBytes + GatheredColumns<Tiles, false>::kSharedBytes;
   static_assert(kShared <= 99 * 1024);
   const BlockForwardArguments<Tiles> arguments{read_columns<Tiles>(op.qkv.q),
                                                read_columns<Tiles>(op.qkv.k),
@@ -136,8 +158,15 @@ void run_blocks(const AttentionForward& op, const ExecContext& context) {
                                                static_cast<A>(op.scale),
                                                op.dropout,
                                                BlockWords<false>(op.mask, shape)};
-  launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared}, attend_blocks<Tiles>,
-         arguments);
+  launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared},
+         attend_blocks<Tiles, kDropout>, arguments);
+}
+
+template <class T, bool kDropout>
+void run_fast(const AttentionForward& op, const ExecContext& context) {
+  if (op.shape.head_size <= 64)
+    return run_blocks<MmaTiles<T, 64, 1, 64, true>, kDropout>(op, context);
+  run_blocks<MmaTiles<T, 128, 1, 64>, kDropout>(op, context);
 }
 
 }  // namespace
@@ -147,12 +176,12 @@ void attend_to_blocks(const AttentionForward& op, const ExecContext& context) {
     using T = decltype(type);
     if constexpr (sizeof(T) == 2) {
       if (fits_mma<T>(op.shape, op.qkv.q, op.qkv.k, op.qkv.v, all_columns(op.out))) {
-        return op.shape.head_size <= 64 ? run_blocks<MmaTiles<T, 64, 1, 64, true>>(op, context)
-                                        : run_blocks<MmaTiles<T, 128, 1, 64>>(op, context);
+        return op.dropout.p > 0 ? run_fast<T, true>(op, context) : run_fast<T, false>(op, context);
       }
     }
-    with_fma_tiles(op.qkv.dtype(), op.shape.head_size,
-                   [&](auto tiles) { run_blocks<typename decltype(tiles)::type>(op, context); });
+    with_fma_tiles(op.qkv.dtype(), op.shape.head_size, [&](auto tiles) {
+      run_blocks<typename decltype(tiles)::type, true>(op, context);
+    });
   });
 }
 

@@ -1,8 +1,9 @@
 // Attention over a layout of blocks: how its kernels find the columns of the score matrix that
 // their rows meet. A block of threads owns up to 64 rows (queries, or keys for the gradients of
 // keys) and gathers the granules of columns that one of these rows sees into whole tiles, so that
-// work and traffic are those of the blocks that exist. A product leaves out the granules that a row
-// does not meet, though another row of its tile does: they may hold what is no number. Ownership:
+// work and traffic are those of the blocks that exist. The next tile arrives while one is worked
+// on; one that all rows see whole needs no mask. A product leaves out the granules that a row does
+// not meet, though another row of its tile does: they may hold what is no number. Ownership:
 // nothing. Threads: device code and its launchers.
 #pragma once
 
@@ -41,69 +42,158 @@ struct BlockWords {
   }
 };
 
-// The columns that rows [row, row + kTileRows) of a head meet, kSlots pieces at a time.
-template <class Tiles, bool kKeys>
-class GatheredColumns {
+// A tile of columns: kSlots pieces of neighbours, ascending, from anywhere.
+template <class Tiles>
+struct GatheredTile {
   static constexpr int kColumns = Tiles::kTileColumns, kWhole = BlockTable::kGranule;
-
- public:
   static constexpr int kPiece = kColumns < kWhole ? kColumns : kWhole;
   static constexpr int kSlots = kColumns / kPiece, kPieces = kWhole / kPiece;  // of an entry
-  static constexpr std::int64_t kSharedBytes = 2 * kColumns * sizeof(int);
+  static constexpr int kBits = 1 << BlockTable::kBits;
+  static constexpr int kNone = (1 << 29) / kPiece * kBits;  // lies past all columns, met by no row
 
-  // shared: kSharedBytes of the block. end: a position past all columns.
-  __device__ GatheredColumns(const BlockWords<kKeys>& blocks, int head, int row, int end, int limit,
-                             std::byte* shared)
-      : entries_(blocks.words + blocks.tile(head, row)[0]),
-        pieces_((blocks.tile(head, row)[1] - blocks.tile(head, row)[0]) * kPieces),
-        tile_(row / static_cast<int>(BlockTable::kTile) * static_cast<int>(BlockTable::kTile)),
-        end_(end),
-        limit_(limit),
-        causal_(blocks.causal),
-        position_(reinterpret_cast<int*>(shared)),
-        bits_(position_ + kColumns) {}
+  const int* words;  // of the slots: what to multiply by kPiece for the first column, and the bits
 
-  __device__ __forceinline__ int pieces() const { return pieces_; }
-  // The position of a piece's first column.
-  __device__ __forceinline__ int first(int piece) const {
-    if (piece >= pieces_) return end_;
-    return BlockTable::granule(entries_[piece / kPieces]) * kWhole + piece % kPieces * kPiece;
+  __device__ __forceinline__ int first(int slot) const { return words[slot] / kBits * kPiece; }
+  __device__ __forceinline__ int bits(int slot) const { return words[slot] % kBits; }
+  __device__ __forceinline__ int position(int column) const {
+    return first(column / kPiece) + column % kPiece;
   }
-  // Writes down the columns of a tile that begins with `piece`, for the calls below.
-  __device__ __forceinline__ void fill(int piece) const {
-    for (int c = static_cast<int>(threadIdx.x); c < kColumns; c += Tiles::kThreads) {
-      const int own = piece + c / kPiece;
-      position_[c] = own < pieces_ ? first(own) + c % kPiece : end_;
-      bits_[c] = own < pieces_ ? BlockTable::bits(entries_[own / kPieces]) : 0;
-    }
+  // Of at(., c) of a matrix of tiles: its slot is known to the compiler.
+  static constexpr int slot(int c) { return Tiles::column_base(c) / kPiece; }
+  __device__ __forceinline__ int position(const Tiles& tiles, int c) const {
+    return first(slot(c)) + tiles.column(c) - slot(c) * kPiece;
   }
-  __device__ __forceinline__ int position(int column) const { return position_[column]; }
-  // row: its position.
-  __device__ __forceinline__ bool sees(int row, int column) const {
-    const int other = position_[column];
-    const int query = kKeys ? other : row, key = kKeys ? row : other;
-    return meets(row, column) && key < limit_ && (!causal_ || key <= query);
-  }
-  // Whether the granules of a row, by its position, and of a column meet.
-  __device__ __forceinline__ bool meets(int row, int column) const {
-    return (bits_[column] >> ((row - tile_) / kWhole) & 1) != 0;
-  }
-  // Rows of a head into a tile of columns.
+  // Rows of a head into a tile of shared memory.
   template <class Source>
   __device__ __forceinline__ void copy(const Tiles& tiles, typename Tiles::Stored* tile,
-                                       const HeadRows<Source>& from, int piece) const {
+                                       const HeadRows<Source>& from) const {
     constexpr std::int64_t kLine = Tiles::kColumnTile / kColumns;
 #pragma unroll
-    for (int slot = 0; slot < kSlots; ++slot) {
-      tiles.template copy<kPiece>(tile + slot * kPiece * kLine, from, first(piece + slot));
+    for (int s = 0; s < kSlots; ++s) {
+      tiles.template copy<kPiece>(tile + s * kPiece * kLine, from, first(s));
     }
+  }
+};
+
+// What the rows of one warp (MmaTiles) or block (FmaTiles) and a tile of columns have in common.
+enum class Meeting { none, some, all };
+
+// Which rows from `row` on, of a tile of the table, meet which columns.
+template <class Tiles, bool kKeys>
+struct GatheredMask {
+  using Tile = GatheredTile<Tiles>;
+  int row, limit;  // limit: keys from here on do not count
+  bool causal;
+
+  __device__ GatheredMask(const BlockWords<kKeys>& blocks, int row_first, int key_limit)
+      : row(row_first), limit(key_limit), causal(blocks.causal) {}
+
+  __device__ __forceinline__ Meeting meeting(const Tiles& tiles, const Tile& tile) const {
+    const int top = row + tiles.first_row(), bottom = row + tiles.last_row();
+    const int rows = (2 << granule(bottom)) - (1 << granule(top));
+    int any = 0, all = rows;
+#pragma unroll
+    for (int s = 0; s < Tile::kSlots; ++s) any |= tile.bits(s), all &= tile.bits(s);
+    if ((any & rows) == 0) return Meeting::none;
+    const int left = tile.first(0), right = tile.first(Tile::kSlots - 1) + Tile::kPiece - 1;
+    const int last_key = kKeys ? bottom : right, first_query = kKeys ? left : top;
+    const bool counts = last_key < limit && (!causal || last_key <= first_query);
+    return all == rows && counts ? Meeting::all : Meeting::some;
+  }
+  // Whether at(r, c) counts.
+  __device__ __forceinline__ bool sees(const Tiles& tiles, const Tile& tile, int r, int c) const {
+    const int own = row + tiles.row(r), other = tile.position(tiles, c);
+    const int query = kKeys ? other : own, key = kKeys ? own : other;
+    return (tile.bits(Tile::slot(c)) >> granule(own) & 1) != 0 && key < limit &&
+           (!causal || key <= query);
+  }
+  // Whether the granules of a row and of a column meet, by their places in their tiles.
+  __device__ __forceinline__ bool meets(const Tile& tile, int own, int column) const {
+    return (tile.bits(column / Tile::kPiece) >> granule(row + own) & 1) != 0;
   }
 
  private:
-  const std::int32_t* entries_;
-  int pieces_, tile_, end_, limit_;
-  bool causal_;
-  int *position_, *bits_;
+  // Of the table's tile.
+  static __device__ __forceinline__ int granule(int position) {
+    return position % static_cast<int>(BlockTable::kTile) / static_cast<int>(BlockTable::kGranule);
+  }
+};
+
+// The tiles of columns that rows from `row` on meet, head by head of [head, head_end). The words of
+// the tiles to come are brought while one is worked on, so that no copy waits for them.
+template <class Tiles, bool kKeys>
+class GatheredColumns {
+  static constexpr int kTurns = 4;
+
+ public:
+  using Tile = GatheredTile<Tiles>;
+  static constexpr std::int64_t kSharedBytes = kTurns * Tile::kSlots * sizeof(int);
+
+  // shared: kSharedBytes of the block. The first tiles can be read after a barrier.
+  __device__ GatheredColumns(const BlockWords<kKeys>& blocks, int row, int head, int head_end,
+                             std::byte* shared)
+      : blocks_(blocks), row_(row), head_end_(head_end), ring_(reinterpret_cast<int*>(shared)) {
+    enter(head);
+    heads_[0] = head_;
+    keep(0, bring());
+    heads_[1] = head_;
+    keep(1, bring());
+  }
+
+  __device__ __forceinline__ bool at_end() const { return heads_[0] >= head_end_; }
+  __device__ __forceinline__ bool at_last() const { return heads_[1] >= head_end_; }
+  __device__ __forceinline__ int head() const { return heads_[0]; }
+  __device__ __forceinline__ int next_head() const { return heads_[1]; }
+  __device__ __forceinline__ Tile tile() const { return {turn(0)}; }
+  __device__ __forceinline__ Tile next() const { return {turn(1)}; }
+  // Which of the shared tiles to use.
+  __device__ __forceinline__ int stage() const { return turn_ % Tiles::kStages; }
+  __device__ __forceinline__ int next_stage() const { return (turn_ + 1) % Tiles::kStages; }
+
+  // This thread's word of the tile after the next, for step().
+  __device__ __forceinline__ int bring() {
+    const int piece = piece_ + static_cast<int>(threadIdx.x);
+    int word = Tile::kNone;
+    if (static_cast<int>(threadIdx.x) < Tile::kSlots && piece < pieces_) {
+      const std::int32_t entry = entries_[piece / Tile::kPieces];
+      word = (BlockTable::granule(entry) * Tile::kPieces + piece % Tile::kPieces) * Tile::kBits +
+             BlockTable::bits(entry);
+    }
+    return word;
+  }
+  // To the next tile; a barrier must follow, and one must lie between step() and the work before.
+  __device__ __forceinline__ void step(int word) {
+    heads_[0] = heads_[1];
+    heads_[1] = head_;
+    keep(2, word);
+    ++turn_;
+  }
+
+ private:
+  __device__ __forceinline__ int* turn(int ahead) const {
+    return ring_ + (turn_ + ahead) % kTurns * Tile::kSlots;
+  }
+  __device__ __forceinline__ void keep(int ahead, int word) {
+    if (static_cast<int>(threadIdx.x) < Tile::kSlots) turn(ahead)[threadIdx.x] = word;
+    piece_ += Tile::kSlots;
+    if (piece_ >= pieces_) enter(head_ + 1);
+  }
+  // The first head from `head` on of which there are columns.
+  __device__ __forceinline__ void enter(int head) {
+    piece_ = pieces_ = 0;
+    for (head_ = head; head_ < head_end_; ++head_) {
+      const std::int32_t* start = blocks_.tile(head_, row_);
+      entries_ = blocks_.words + start[0];
+      pieces_ = (start[1] - start[0]) * Tile::kPieces;
+      if (pieces_ > 0) return;
+    }
+  }
+
+  const BlockWords<kKeys>& blocks_;
+  const std::int32_t* entries_ = nullptr;
+  int row_, head_end_, head_ = 0, piece_ = 0, pieces_ = 0, turn_ = 0;
+  int heads_[2] = {};  // of the tile, and of the next
+  int* ring_;
 };
 
 }  // namespace zl::cuda

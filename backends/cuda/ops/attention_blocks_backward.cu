@@ -23,53 +23,62 @@ struct BlockBackwardArguments {
 // lse and delta of the tile's queries, which are its columns (kKeys) or its rows.
 template <class Tiles, bool kKeys>
 inline constexpr int kQueriesOfTile = kKeys ? Tiles::kTileColumns : Tiles::kTileRows;
+template <class Tiles, bool kKeys>
+inline constexpr int kFiguresOfGathered =
+    2 * (kKeys ? Tiles::kStages : 1) * kQueriesOfTile<Tiles, kKeys>;
 
 // Scores become probabilities (the dropped ones, for dV), dscores gradients of the scores (over
-// scale). figures: [lse in units of log2][delta] of the tile's queries.
-template <class Tiles, bool kKeys, class Scores>
+// scale). figures: [lse in units of log2][delta] of the tile's queries. kMasked: some scores do not
+// count.
+template <bool kMasked, bool kDropout, class Tiles, bool kKeys, class Scores>
 __device__ __forceinline__ void differentiate_gathered(
     const Tiles& tiles, const BlockBackwardArguments<Tiles, kKeys>& a,
-    const GatheredColumns<Tiles, kKeys>& columns, std::int64_t plane, int row_first,
+    const GatheredMask<Tiles, kKeys>& mask, const GatheredTile<Tiles>& tile, std::int64_t plane,
     const typename Tiles::Arithmetic* figures, Scores& scores, Scores& dscores) {
   using A = typename Tiles::Arithmetic;
   const A slope = a.scale * kLog2E<A>;
-  const std::int64_t first_row = a.layout.global_plane(plane) * a.layout.sequence;
+  const std::int64_t first_row = kDropout ? a.layout.global_plane(plane) * a.layout.sequence : 0;
   DropoutFactors<A> factors(a.dropout);
 #pragma unroll
-  for (int r = 0; r < Tiles::kRows; ++r) {
-#pragma unroll
-    for (int c = 0; c < Scores::kOwn; ++c) {
-      const int row = row_first + tiles.row(r), column = tiles.column(c);
-      if (!columns.sees(row, column)) {
-        scores.at(r, c) = dscores.at(r, c) = A{0};
-        continue;
-      }
-      const int other = columns.position(column);
-      const int query = kKeys ? other : row, key = kKeys ? row : other;
-      const A* figure = figures + (kKeys ? column : tiles.row(r));
-      const A p = power_of_2(scores.at(r, c) * slope - figure[0]);
-      A kept = A{1};
-      if (a.dropout.p > 0) kept = factors.at((first_row + query) * a.layout.keys + key);
-      scores.at(r, c) = p * kept;
-      dscores.at(r, c) = p * (dscores.at(r, c) * kept - figure[kQueriesOfTile<Tiles, kKeys>]);
+  for (int i = 0; i < Tiles::kRows * Scores::kOwn; ++i) {  // query by query
+    const int r = kKeys ? i % Tiles::kRows : i / Scores::kOwn;
+    const int c = kKeys ? i / Tiles::kRows : i % Scores::kOwn;
+    if (kMasked && !mask.sees(tiles, tile, r, c)) {
+      scores.at(r, c) = dscores.at(r, c) = A{0};
+      continue;
     }
+    const A* figure = figures + (kKeys ? tiles.column(c) : tiles.row(r));
+    const A p = power_of_2(scores.at(r, c) * slope - figure[0]);
+    A kept = A{1};
+    if (kDropout && a.dropout.p > 0) {
+      const int row = mask.row + tiles.row(r), other = tile.position(tiles, c);
+      const int query = kKeys ? other : row, key = kKeys ? row : other;
+      kept = factors.at((first_row + query) * a.layout.keys + key);
+    }
+    scores.at(r, c) = p * kept;
+    dscores.at(r, c) = p * (dscores.at(r, c) * kept - figure[kQueriesOfTile<Tiles, kKeys>]);
   }
 }
 
+// As many as registers last.
+template <class Tiles, bool kKeys, bool kDropout>
+inline constexpr int kResidentBlocks = Tiles::kBlocksPerMultiprocessor +
+                                       (!kKeys && !kDropout ? 1 : 0);
+
 // kKeys: a block owns kTileRows keys of one kv head and runs over the queries of its group of
 // heads, head by head; else it owns queries of one head and runs over the keys.
-template <class Tiles, bool kKeys>
-__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocessor)
+template <class Tiles, bool kKeys, bool kDropout>
+__global__ void __launch_bounds__(Tiles::kThreads, (kResidentBlocks<Tiles, kKeys, kDropout>))
     attend_blocks_backward(BlockBackwardArguments<Tiles, kKeys> a) {
   using A = typename Tiles::Arithmetic;
-  using Gathered = GatheredColumns<Tiles, kKeys>;
-  constexpr int kQueries = kQueriesOfTile<Tiles, kKeys>;
-  auto* x1 = dynamic_shared<typename Tiles::Stored>();
+  using Stored = typename Tiles::Stored;
+  using Tile = GatheredTile<Tiles>;
+  constexpr int kStages = Tiles::kStages, kQueries = kQueriesOfTile<Tiles, kKeys>;
+  auto* x1 = dynamic_shared<Stored>();
   auto* x2 = x1 + Tiles::kRowTile;
-  auto* y1 = x2 + Tiles::kRowTile;
-  auto* y2 = y1 + Tiles::kColumnTile;
-  auto* figures = reinterpret_cast<A*>(y2 + Tiles::kColumnTile);
-  auto* scratch = reinterpret_cast<std::byte*>(figures + 2 * kQueries);
+  auto* y = x2 + Tiles::kRowTile;  // [kStages][2] tiles
+  auto* figures = reinterpret_cast<A*>(y + 2 * kStages * Tiles::kColumnTile);
+  auto* scratch = reinterpret_cast<std::byte*>(figures + kFiguresOfGathered<Tiles, kKeys>);
   const Tiles tiles(scratch);
 
   const HeadLayout& layout = a.layout;
@@ -79,62 +88,78 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   const int owner = static_cast<int>(place.plane % owners);
   const int kv_head = kKeys ? owner : owner / layout.group;
   const int head_first = kKeys ? owner * layout.group : owner;
-  const int head_end = head_first + (kKeys ? layout.group : 1);
   const int rank = kKeys ? place.rank : static_cast<int>(a.order.tiles) - 1 - place.rank;
-  const int row_first = rank * Tiles::kTileRows;
+  const int row_first = rank * Tiles::kTileRows, thread = static_cast<int>(threadIdx.x);
   const auto keys = layout.key(a.k, batch, kv_head);
   const auto values = layout.value_of_key(keys, a.value_distance);
-  const int limit = a.blocks.limit(layout, batch);
-  const auto fill_figures = [&](int head, const auto& query_of) {
-    const std::int64_t line = (batch * layout.heads + head) * layout.sequence;
-    for (int i = static_cast<int>(threadIdx.x); i < kQueries; i += Tiles::kThreads) {
-      const int query = query_of(i);
-      const bool inside = query < layout.sequence;
-      figures[i] = inside ? a.lse[line + query] * kLog2E<A> : A{0};
-      figures[kQueries + i] = inside ? a.delta[line + query] : A{0};
-    }
+  const GatheredMask<Tiles, kKeys> mask(a.blocks, row_first, a.blocks.limit(layout, batch));
+  GatheredColumns<Tiles, kKeys> gathered(a.blocks, row_first, head_first,
+                                         head_first + (kKeys ? layout.group : 1),
+                                         scratch + Tiles::kScratchBytes);
+
+  const auto fetch = [&](const Tile& tile, int head, int stage) {
+    Stored* to = y + 2 * stage * Tiles::kColumnTile;
+    tile.copy(tiles, to, kKeys ? layout.query(a.q, batch, head) : keys);
+    tile.copy(tiles, to + Tiles::kColumnTile, kKeys ? layout.query(a.dout, batch, head) : values);
+    tiles.commit();
+  };
+  // figures: [kStages][2][kQueries] of the streamed queries, or [2][kQueries] of the block's own.
+  const auto figure_at = [&](const Tile& tile, int head, int i) {
+    const int query = kKeys ? tile.position(i % kQueries) : row_first + i % kQueries;
+    if (query >= layout.sequence) return A{0};
+    const std::int64_t at = (batch * layout.heads + head) * layout.sequence + query;
+    return i < kQueries ? a.lse[at] * kLog2E<A> : a.delta[at];
   };
 
   tiles.template copy<Tiles::kTileRows>(x1, kKeys ? keys : layout.query(a.q, batch, head_first),
                                         row_first);
   tiles.template copy<Tiles::kTileRows>(
       x2, kKeys ? values : layout.query(a.dout, batch, head_first), row_first);
-  if (!kKeys) fill_figures(head_first, [&](int i) { return row_first + i; });
+  __syncthreads();
+  if (!gathered.at_end()) fetch(gathered.tile(), gathered.head(), gathered.stage());
+  for (int i = thread; i < 2 * kQueries && !gathered.at_end(); i += Tiles::kThreads) {
+    figures[i] = figure_at(gathered.tile(), gathered.head(), i);
+  }
   tiles.commit();
   tiles.wait();
   __syncthreads();
 
   const typename Tiles::RowOperand left1 = tiles.rows(x1), left2 = tiles.rows(x2);
   typename Tiles::template Values<Tiles::kWidth> sum1, sum2;  // sum2: kKeys only
-  for (int head = head_first; head < head_end; ++head) {
-    const auto rows1 = kKeys ? layout.query(a.q, batch, head) : keys;
-    const auto rows2 = kKeys ? layout.query(a.dout, batch, head) : values;
-    const Gathered columns(a.blocks, head, row_first, kKeys ? layout.sequence : layout.keys, limit,
-                           scratch + Tiles::kScratchBytes);
-    for (int piece = 0; piece < columns.pieces(); piece += Gathered::kSlots) {
-      columns.fill(piece);
-      if (kKeys) {
-        fill_figures(head, [&](int i) {
-          return columns.first(piece + i / Gathered::kPiece) + i % Gathered::kPiece;
-        });
-      }
-      columns.copy(tiles, y1, rows1, piece);
-      columns.copy(tiles, y2, rows2, piece);
-      tiles.commit();
-      tiles.wait();
-      __syncthreads();
-      typename Tiles::template Values<Tiles::kTileColumns> scores, dscores;
-      tiles.multiply(left1, y1, layout.head_size, scores);
-      tiles.multiply(left2, y2, layout.head_size, dscores);
-      differentiate_gathered(tiles, a, columns, batch * layout.heads + head, row_first, figures,
-                             scores, dscores);
-      const auto meets = [&](int row, int column) {
-        return columns.meets(row_first + row, column);
-      };
-      if constexpr (kKeys) tiles.accumulate(scores, y2, sum2, meets);
-      tiles.accumulate(dscores, y1, sum1, meets);
-      __syncthreads();
+  const auto work = [&](const Tile& tile, auto masked, const auto& meets) {
+    const Stored* y1 = y + 2 * gathered.stage() * Tiles::kColumnTile;
+    const Stored* y2 = y1 + Tiles::kColumnTile;
+    typename Tiles::template Values<Tiles::kTileColumns> scores, dscores;
+    tiles.multiply(left1, y1, layout.head_size, scores, meets);
+    tiles.multiply(left2, y2, layout.head_size, dscores, meets);
+    differentiate_gathered<decltype(masked)::value, kDropout>(
+        tiles, a, mask, tile, batch * layout.heads + gathered.head(),
+        figures + (kKeys ? gathered.stage() * 2 * kQueries : 0), scores, dscores);
+    if constexpr (kKeys) tiles.accumulate(scores, y2, sum2, meets);
+    tiles.accumulate(dscores, y1, sum1, meets);
+  };
+  static_assert(!kKeys || 2 * kQueries <= Tiles::kThreads);
+  while (!gathered.at_end()) {
+    const bool more = !gathered.at_last();
+    if (kStages == 2 && more) fetch(gathered.next(), gathered.next_head(), gathered.next_stage());
+    const int word = gathered.bring();
+    const bool brings = kKeys && more && thread < 2 * kQueries;
+    const A figure = brings ? figure_at(gathered.next(), gathered.next_head(), thread) : A{0};
+    const Tile tile = gathered.tile();
+    const Meeting meeting = mask.meeting(tiles, tile);
+    if (meeting == Meeting::all) work(tile, std::false_type{}, EveryRow{});
+    if (meeting == Meeting::some) {
+      work(tile, std::true_type{},
+           [&](int row, int column) { return mask.meets(tile, row, column); });
     }
+    if (kStages == 1) {
+      __syncthreads();
+      if (more) fetch(gathered.next(), gathered.next_head(), 0);
+    }
+    if (brings) figures[gathered.next_stage() * 2 * kQueries + thread] = figure;
+    gathered.step(word);
+    tiles.wait();
+    __syncthreads();
   }
 
   A factor[Tiles::kRows];
@@ -150,7 +175,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocksPerMultiprocess
   }
 }
 
-template <class Tiles, bool kKeys>
+template <class Tiles, bool kKeys, bool kDropout>
 void run_blocks_backward(const AttentionBackward& op, const ExecContext& context) {
   using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
@@ -159,10 +184,10 @@ void run_blocks_backward(const AttentionBackward& op, const ExecContext& context
   const std::int64_t streams = kKeys ? shape.heads / shape.kv_heads : 1;
   const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype()));
   const TileOrder order(planes, tiles, 2 * streams * shape.sequence * shape.head_size * element);
-  constexpr auto kShared =
-      2 * (Tiles::kRowTile + Tiles::kColumnTile) * std::int64_t{sizeof(typename Tiles::Stored)} +
-      2 * kQueriesOfTile<Tiles, kKeys> * std::int64_t{sizeof(A)} + Tiles::kScratchBytes +
-      GatheredColumns<Tiles, kKeys>::kSharedBytes;
+  constexpr auto kShared = 2 * (Tiles::kRowTile + Tiles::kStages * Tiles::kColumnTile) *
+                               std::int64_t{sizeof(typename Tiles::Stored)} +
+                           kFiguresOfGathered<Tiles, kKeys> * std::int64_t{sizeof(A)} +
+                           Tiles::kScratchBytes + GatheredColumns<Tiles, kKeys>::kSharedBytes;
   static_assert(kShared <= 99 * 1024);
   const BlockBackwardArguments<Tiles, kKeys> arguments{read_columns<Tiles>(all_columns(op.dout)),
                                                        read_columns<Tiles>(op.qkv.q),
@@ -179,13 +204,19 @@ void run_blocks_backward(const AttentionBackward& op, const ExecContext& context
                                                        op.dropout,
                                                        BlockWords<kKeys>(op.mask, shape)};
   launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared},
-         attend_blocks_backward<Tiles, kKeys>, arguments);
+         attend_blocks_backward<Tiles, kKeys, kDropout>, arguments);
 }
 
-template <class Tiles>
+template <class Tiles, bool kDropout>
 void run_both(const AttentionBackward& op, const ExecContext& context) {
-  run_blocks_backward<Tiles, true>(op, context);
-  run_blocks_backward<Tiles, false>(op, context);
+  run_blocks_backward<Tiles, true, kDropout>(op, context);
+  run_blocks_backward<Tiles, false, kDropout>(op, context);
+}
+
+template <class T, bool kDropout>
+void run_fast(const AttentionBackward& op, const ExecContext& context) {
+  if (op.shape.head_size <= 64) return run_both<MmaTiles<T, 64, 1, 64>, kDropout>(op, context);
+  run_both<MmaTiles<T, 128, 1, 32>, kDropout>(op, context);
 }
 
 }  // namespace
@@ -197,12 +228,12 @@ void backward_of_blocks(const AttentionBackward& op, const ExecContext& context)
       const auto& [q, k, v] = op.qkv;
       const auto& [dq, dk, dv] = op.dqkv;
       if (fits_mma<T>(op.shape, all_columns(op.dout), q, k, v, dq, dk, dv)) {
-        return op.shape.head_size <= 64 ? run_both<MmaTiles<T, 64, 1, 64>>(op, context)
-                                        : run_both<MmaTiles<T, 128, 1, 32>>(op, context);
+        return op.dropout.p > 0 ? run_fast<T, true>(op, context) : run_fast<T, false>(op, context);
       }
     }
-    with_fma_tiles(op.qkv.dtype(), op.shape.head_size,
-                   [&](auto tiles) { run_both<typename decltype(tiles)::type>(op, context); });
+    with_fma_tiles(op.qkv.dtype(), op.shape.head_size, [&](auto tiles) {
+      run_both<typename decltype(tiles)::type, true>(op, context);
+    });
   });
 }
 

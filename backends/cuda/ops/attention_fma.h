@@ -66,6 +66,7 @@ class FmaTiles {
 
   __device__ __forceinline__ int row(int r) const { return r * kSide + thread_ / kSide; }
   __device__ __forceinline__ int column(int c) const { return c * kSide + thread_ % kSide; }
+  static constexpr int column_base(int c) { return c * kSide; }
   __device__ __forceinline__ int first_row() const { return 0; }
   __device__ __forceinline__ int last_row() const { return kTile - 1; }
 
@@ -84,8 +85,9 @@ class FmaTiles {
   __device__ __forceinline__ RowOperand rows(const Stored* tile) const { return {tile}; }
 
   // c = x y^T over the first `depth` columns; the others are zero.
+  template <class Meets = EveryRow>
   __device__ __forceinline__ void multiply(const RowOperand& x, const Stored* y, int depth,
-                                           Values<kTileColumns>& c) const {
+                                           Values<kTileColumns>& c, const Meets& = {}) const {
 #pragma unroll 4
     for (int d = 0; d < depth; ++d) {
       Stored left[kRows], right[kRows];

@@ -69,6 +69,8 @@ class MmaTiles {
     return first_row_ + r / 2 * 16 + r % 2 * 8 + lane_ / 4;
   }
   __device__ __forceinline__ int column(int c) const { return c / 2 * 8 + lane_ % 4 * 2 + c % 2; }
+  // column(c) is one of the eight from here on.
+  static constexpr int column_base(int c) { return c / 2 * 8; }
   // Of the rows of this warp.
   __device__ __forceinline__ int first_row() const { return first_row_; }
   __device__ __forceinline__ int last_row() const { return first_row_ + 16 * kRowBlocks - 1; }
@@ -98,9 +100,11 @@ class MmaTiles {
     return x;
   }
 
-  // c = x y^T.
+  // c = x y^T, but for the 16 columns at a time that none of 16 rows meets: zero.
+  template <class Meets = EveryRow>
   __device__ __forceinline__ void multiply(const RowOperand& x, const T* y, int,
-                                           Values<kTileColumns>& c) const {
+                                           Values<kTileColumns>& c, const Meets& meets = {}) const {
+    static_assert(kRowBlocks == 1 || std::is_same_v<Meets, EveryRow>);
     const int crossed = recomputed(crossed_);
 #pragma unroll(kHoldRows ? kWidth / 16 : 2)
     for (int step = 0; step < kWidth / 16; ++step) {
@@ -108,6 +112,7 @@ class MmaTiles {
       left_operand(x, step, left);
 #pragma unroll
       for (int n = 0; n < kTileColumns / 16; ++n) {
+        if (!meets(first_row_, n * 16)) continue;
         std::uint32_t right[4];
         ldmatrix_x4(right, y + n * 16 * kWidth + (crossed ^ (step * 16)));
 #pragma unroll

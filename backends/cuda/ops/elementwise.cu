@@ -1,8 +1,6 @@
 // Fill, scaled copy, dropout, columns and random initialisation, in runs of eight elements.
 #include <math.h>
 
-#include <numbers>
-
 #include "backends/cuda/kernel/dropout.h"
 #include "core/ops/dropout_spec.h"
 #include "core/ops/elementwise.h"
@@ -70,25 +68,55 @@ struct DropoutBody {
 };
 
 // Box & Muller (1958): elements 2j and 2j + 1 of the global index share words 2j and 2j + 1.
-__device__ __forceinline__ double standard_normal(const RngKey& key, std::uint64_t index) {
-  const std::uint64_t even = index & ~std::uint64_t{1};
-  const double u = (static_cast<double>(random_bits(key, even)) + 1.0) * 0x1p-32;
-  const double angle =
-      2.0 * std::numbers::pi * 0x1p-32 * static_cast<double>(random_bits(key, even + 1));
-  const double radius = ::sqrt(-2.0 * ::log(u));
-  return radius * (index == even ? ::cos(angle) : ::sin(angle));
-}
+struct NormalPair {
+  double even, odd;
+
+  __device__ __forceinline__ NormalPair(std::uint32_t first, std::uint32_t second) {
+    const double u = (static_cast<double>(first) + 1.0) * 0x1p-32;
+    const double radius = ::sqrt(-2.0 * ::log(u));
+    ::sincospi(0x1p-31 * static_cast<double>(second), &odd, &even);
+    odd *= radius;
+    even *= radius;
+  }
+};
+
+constexpr int kNormals = 4;  // of a thread: Philox makes four words
 
 template <class T>
 struct NormalBody {
   T* x;
   RandomNormal op;
+  bool packed;
 
+  __device__ __forceinline__ std::uint64_t index(std::int64_t i) const {
+    return op.base + static_cast<std::uint64_t>(op.index(i));
+  }
   __device__ void operator()(std::int64_t first, std::int64_t length) const {
-    for (std::int64_t i = first; i < first + length; ++i) {
-      const auto index = static_cast<std::uint64_t>(op.index(i));
-      x[i] = store_value<T>(op.std * standard_normal(op.key, op.base + index));
+    const std::uint64_t start = index(first);
+    double values[kNormals];
+    // Whole pairs, unless the run goes on in another row or starts with half of one.
+    const bool in_row = index(first + length - 1) - start == static_cast<std::uint64_t>(length - 1);
+    if (in_row && start % 2 == 0) {
+      std::uint32_t words[kNormals];
+      random_run(op.key, start, words);
+#pragma unroll
+      for (int i = 0; i < kNormals; i += 2) {
+        const NormalPair pair(words[i], words[i + 1]);
+        values[i] = op.std * pair.even;
+        values[i + 1] = op.std * pair.odd;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kNormals; ++i) {
+        values[i] = i < length ? op.std * one(index(first + i)) : 0.0;
+      }
     }
+    store_run(x + first, length, packed, values);
+  }
+  __device__ __forceinline__ double one(std::uint64_t index) const {
+    const std::uint64_t even = index & ~std::uint64_t{1};
+    const NormalPair pair(random_bits(op.key, even), random_bits(op.key, even + 1));
+    return index == even ? pair.even : pair.odd;
   }
 };
 
@@ -161,7 +189,8 @@ void execute(const Dropout& op, const ExecContext& context) {
 void execute(const RandomNormal& op, const ExecContext& context) {
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    launch_runs(context, op.x.count(), NormalBody<T>{op.x.as<T>(), op});
+    launch_runs<kNormals>(context, op.x.count(),
+                          NormalBody<T>{op.x.as<T>(), op, aligned_16(op.x.data)});
   });
 }
 

@@ -1,4 +1,4 @@
-// The fused classifier, a block per row, and the sum of losses.
+// The fused classifier, a block per row.
 #include <math.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 namespace zl::cuda {
 namespace {
 
-constexpr int kSumThreads = 512;
 constexpr int kThreads = 768, kBlocks = 2;  // a multiprocessor's: their rows stay in its cache
 constexpr int kAhead = 2;                   // packs under way in a thread
 
@@ -193,21 +192,6 @@ void launch_rows(const TensorView& logits, const ExecContext& context, void (*ke
   launch(context.stream, {logits.rows(), 1, static_cast<int>(block), 0}, kernel, arguments);
 }
 
-template <class T, class O>
-__global__ void __launch_bounds__(kSumThreads)
-    sum_all(const T* x, std::int64_t count, double scale, bool accumulate, O* out) {
-  __shared__ double scratch[32];
-  double sum = 0;
-#pragma unroll 8
-  for (std::int64_t i = threadIdx.x; i < count; i += kSumThreads) {
-    sum += static_cast<double>(load_value(x[i]));
-  }
-  sum = scale * block_reduce(sum, scratch, AddOf{});
-  if (threadIdx.x != 0) return;
-  if (accumulate) sum += static_cast<double>(load_value(*out));
-  *out = store_value<O>(sum);
-}
-
 }  // namespace
 
 void execute(const CrossEntropy& op, const ExecContext& context) {
@@ -233,16 +217,6 @@ void execute(const LogitStatistics& op, const ExecContext& context) {
     Arguments<T> a = arguments_of<T>(op);
     a.statistics = op.statistics.as<Math<T>>();
     launch_rows(op.logits, context, inspect<T>, a);
-  });
-}
-
-// In a fixed order; not the CPU's, and in f64 the difference is far below an f32's last bit.
-void execute(const Sum& op, const ExecContext& context) {
-  with_two_types(op.x.dtype, op.out.dtype, op.kName, [&](auto x, auto out, auto) {
-    using T = decltype(x);
-    using O = decltype(out);
-    launch(context.stream, {1, 1, kSumThreads, 0}, sum_all<T, O>, op.x.as<T>(), op.x.count(),
-           op.scale, op.accumulate, op.out.as<O>());
   });
 }
 

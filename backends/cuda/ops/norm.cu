@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kTeamThreads, kDropout ? 1 : 2)
 
 // A block per row, which each thread reads again where it wrote it.
 template <class T>
-__global__ void __launch_bounds__(kLongRowThreads) normalise_long_row(Arguments<T> a) {
+__global__ void __launch_bounds__(kLongRowThreads, 2) normalise_long_row(Arguments<T> a) {
   using A = Math<T>;
   __shared__ A scratch[32];
   const std::int64_t r = blockIdx.x, start = r * a.columns;
