@@ -1,5 +1,6 @@
 #include "simulator/cost/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "simulator/cost/attention_curves.h"
@@ -16,6 +17,15 @@ struct Saturation {
 };
 constexpr Saturation kSaturation[] = {{56, 2.0}, {30, 0.6}};
 constexpr double kBlockRows = 128;
+
+// Of a layout of blocks the core's own kernels take care, not cuDNN, by instructions that reach a
+// part of Hopper's peak: efficiency = ceiling * head / (head + kHalfHead), through its rates at
+// head sizes 64 and 128 on an H200 (results/measured/h200/e-kernels.json, "zerolab's": .225 and
+// .299 of 989 TFLOP/s forward, .173 and .199 backward).
+struct OwnKernels {
+  double ceiling, half_head;
+};
+constexpr OwnKernels kOwnOnHopper[] = {{0.446, 63}, {0.235, 23}};
 
 // The (query, key) pairs that its FLOPs count: 4 of them forward, 10 backward, for each element of
 // a head.
@@ -72,7 +82,12 @@ double attention_seconds(const TraceEvent& event, AttentionPass pass, const Devi
       static_cast<double>(event.m) * std::ceil(static_cast<double>(event.n) / kBlockRows);
   const double heads_used = head / (head + saturation.half_head);
   const double filled = blocks / (blocks + saturation.idle * device.multiprocessors);
-  return event.flops / (peak * ceiling * heads_used * filled);
+  double efficiency = ceiling * heads_used;
+  if (kernel == AttentionKernel::core && sparse && device.generation == Generation::hopper) {
+    const OwnKernels& own = kOwnOnHopper[static_cast<std::size_t>(pass)];
+    efficiency = std::min(efficiency, own.ceiling * head / (head + own.half_head));
+  }
+  return event.flops / (peak * efficiency * filled);
 }
 
 }  // namespace zl::sim

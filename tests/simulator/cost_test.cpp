@@ -86,6 +86,29 @@ TEST(Gemm, TimeGrowsWithEveryDimension) {
   }
 }
 
+// Kernels on an H200, 989 TFLOP/s (results/measured/h200/e-kernels.json): 222 forward, 173
+// backward.
+TEST(Attention, OverBlocksRunsAtTheRateOfTheCoresOwnKernelsOnHopper) {
+  ClusterSpec cluster = plain_cluster();
+  DeviceSpec& device = cluster.device;
+  device.rates[static_cast<std::size_t>(DType::bf16)] = {989e12, 0.8};
+  device.multiprocessors = 132;
+  device.attention_forward = device.attention_backward = 0.7;
+  const auto rate = [&](std::uint8_t kind, std::int32_t purpose, Generation generation) {
+    device.generation = generation;
+    TraceEvent event = op(kind, 1e12, 0);
+    event.dtype = DType::bf16;
+    event.m = 1 << 20, event.n = 4096, event.k = 64;
+    event.purpose = static_cast<decltype(event.purpose)>(purpose);
+    return 1e12 / (static_cast<double>(op_time(event, cluster).picoseconds) * 1e-12);
+  };
+  const std::uint8_t forward = kOpKind<AttentionForward>, backward = kOpKind<AttentionBackward>;
+  EXPECT_NEAR(rate(forward, 1, Generation::hopper), 222e12, 3e12);
+  EXPECT_NEAR(rate(backward, 1, Generation::hopper), 173e12, 3e12);
+  EXPECT_GT(rate(forward, 0, Generation::hopper), 300e12);
+  EXPECT_EQ(rate(forward, 1, Generation::ampere), rate(forward, 0, Generation::ampere));
+}
+
 TEST(Attention, SmallHeadsAndFewBlocksAreSlower) {
   ClusterSpec cluster = plain_cluster();
   const auto time = [&](std::int64_t heads, std::int64_t head_size) {
