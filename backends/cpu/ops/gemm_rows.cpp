@@ -18,7 +18,7 @@ constexpr std::int64_t kStep = kSums * kWide;
 // page ends.
 constexpr std::int64_t kAhead = 4096;
 // A Zen 3, with its vectors of 32 bytes, generates in fp32 a tenth faster without asking; its bf16
-// is as much slower then. Wider ones ask for both types, as they were measured.
+// is as much slower then. On wider ones fp32 was not tried without.
 template <class T>
 constexpr bool kAsksAhead = sizeof(T) == 2 || kVectorBytes == 64;
 
