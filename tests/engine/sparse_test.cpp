@@ -241,6 +241,7 @@ std::vector<double> losses_of(const SparseAttentionConfig& config) {
   Strategy s = sparse(strategy(0), config);
   s.micro_batch = 16;
   s.optimizer.weight_decay = 0;
+  s.optimizer.lr = 3e-3;  // at 1e-2 some processors' roundings end on plateaus, .2 to .5
   ProgramOptions options = steps(180);
   options.sequence_length = FarRecall::kLength;
   std::vector<double> loss;
@@ -265,9 +266,9 @@ TEST(Sparse, FarBlocksLetTheModelLearnWhatAWindowCannot) {
   RecordProperty("bslongformer", std::to_string(longformer));
   RecordProperty("bigbird", std::to_string(random));
   EXPECT_GT(window, 0.95 * chance);
-  EXPECT_LT(longformer, 0.25 * chance);
-  EXPECT_LT(random, 0.4 * chance);
-  EXPECT_LT(longformer, 1.5 * dense);
+  EXPECT_LT(dense, 0.1 * chance);
+  EXPECT_LT(longformer, 0.1 * chance);
+  EXPECT_LT(random, 0.1 * chance);
 }
 
 }  // namespace
