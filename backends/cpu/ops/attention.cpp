@@ -118,7 +118,7 @@ class QueryTile {
 template <class T>
 void run_blocks(const AttentionForward& op, const ExecContext& context, std::int64_t tiles) {
   const std::int64_t heads = op.shape.heads;
-  const bool by_tile = held_bytes<T>(op.mask, op.shape, 2) <= kCacheBytes;
+  const bool by_tile = held_bytes<T>(op.mask, op.shape, 2) <= cache_bytes();
   const std::int64_t together = by_tile ? heads : 1;
   const std::int64_t tasks = op.shape.batch * heads * tiles / together;
   const auto first_of = [&](std::int64_t task) { return (tiles - 1 - task % tiles) * kTile; };

@@ -21,7 +21,7 @@ std::int64_t heads_together(const AttentionBackward& op, const ExecContext& cont
   for (std::int64_t heads = kMostHeads; heads > 1; --heads) {
     const bool even = shape.kv_heads % heads == 0 &&
                       shape.batch * shape.kv_heads / heads % std::max(context.threads, 1) == 0;
-    if (even && heads * held <= kCacheBytes) return heads;
+    if (even && heads * held <= cache_bytes()) return heads;
   }
   return 1;
 }

@@ -78,7 +78,7 @@ class BlockHeadGroup {
     ends_ = ends_of(entries_of(op_.mask, op_.shape, head, first));
     fresh_ = (1u << kGranules) - 1;
     rows_.begin(plane_, first);
-    const HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
+    HeadRows<T> dqueries(head_columns(op_.dqkv.q, head, width_), width_);
     const std::int64_t granules = std::min(kTile, op_.shape.sequence - first) / kGranule;
     unsigned loaded = 0;
     each_group(op_.mask, op_.shape, head, first, [&](const BlockGroup& group) {
@@ -115,7 +115,7 @@ class BlockHeadGroup {
   }
 
   // What granule r of queries sees of the group.
-  void add_queries(const BlockGroup& group, std::int64_t r, const HeadRows<T>& dqueries) {
+  void add_queries(const BlockGroup& group, std::int64_t r, HeadRows<T>& dqueries) {
     std::array<GranuleFactors<A>, kMostTogether> products;
     std::size_t count = 0;
     std::int64_t last = 0;

@@ -114,7 +114,7 @@ struct GranuleSums {
   A* waiting;  // [kGranule][padded]
   std::int64_t padded;
   bool adds, ends;  // whether some wait; whether none come later
-  const HeadRows<T>& rows;
+  HeadRows<T>& rows;
   std::int64_t first;  // of the rows
   const A* factors;    // [kGranule], of what is put there
 

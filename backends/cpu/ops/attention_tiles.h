@@ -18,7 +18,6 @@ namespace zl::cpu {
 
 inline constexpr std::int64_t kTile = 64;  // queries and keys per tile
 inline constexpr int kTileRows = kVectorBytes == 64 ? 8 : 4;
-inline constexpr std::int64_t kCacheBytes = std::int64_t{1} << 20;  // that are counted on
 template <class A>
 inline constexpr std::int64_t kTileColumns = 2 * kLanes<A>;  // granule of padded widths
 

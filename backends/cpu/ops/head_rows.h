@@ -1,7 +1,7 @@
 // One head's rows of a matrix, where attention over blocks puts what it has summed up, straight
 // from registers: stores that lie between products cost next to nothing, those of a whole tile at
 // once fill the processor's queue.
-// Ownership: refers to the matrix. Threads: different rows may be put at once.
+// Ownership: refers to the matrix. Threads: one; others may put different rows.
 #pragma once
 
 #include "backends/cpu/ops/attention_tiles.h"
@@ -13,6 +13,7 @@ class HeadRows {
  public:
   using A = Arithmetic<T>;
   using Pair = Vector<A>[2];  // kTileColumns
+  static constexpr std::int64_t kRowsAtOnce = 16;
 
   // Few blocks fill a matrix faster than memory takes it through the caches, which would read it
   // first: where they do not hold it, whole lines go past them; end_of_streams() is the caller's.
@@ -20,19 +21,21 @@ class HeadRows {
       : first_(head.matrix.as<T>() + head.first),
         row_width_(head.row_width),
         width_(width),
-        streams_(kTileColumns<A> * kSize % kLineBytes == 0 && head.matrix.bytes() > kCacheBytes &&
-                 width % kTileColumns<A> == 0 &&
-                 reinterpret_cast<std::uintptr_t>(first_) % kVectorBytes == 0 &&
-                 row_width_ * kSize % kVectorBytes == 0) {}
+        streams_(kPairBytes * kPairs % kLineBytes == 0 && 2 * head.matrix.bytes() > cache_bytes() &&
+                 width % (kTileColumns<A> * kPairs) == 0 &&
+                 reinterpret_cast<std::uintptr_t>(first_) % kAlignment == 0 &&
+                 row_width_ * kSize % kAlignment == 0) {}
 
-  // Columns [column, column + kTileColumns) of a row, those that it has, = factor * values.
+  // Columns [column, column + kTileColumns) of a row, those that it has, = factor * values. A row's
+  // columns come in ascending order, and those of at most kRowsAtOnce rows that follow each other
+  // in turn.
   [[gnu::always_inline]] void put(std::int64_t row, std::int64_t column, A factor,
-                                  const Pair& values) const {
+                                  const Pair& values) {
     T* to = first_ + row * row_width_ + column;
     Part parts[kParts];
     narrow_all({factor * values[0], factor * values[1]}, parts);
     if (streams_) {
-      for (std::int64_t i = 0; i < kParts; ++i) stream_vector(to + i * kElements, &parts[i]);
+      stream(row, column, to, parts);
     } else if (column + kTileColumns<A> <= width_) {
       std::memcpy(to, parts, sizeof(parts));
     } else if (column < width_) {
@@ -41,14 +44,14 @@ class HeadRows {
   }
 
   // Rows [row, row + count) = those of tile[count][padded].
-  void put_rows(std::int64_t row, std::int64_t count, std::int64_t padded, const A* tile) const {
+  void put_rows(std::int64_t row, std::int64_t count, std::int64_t padded, const A* tile) {
     for (std::int64_t r = 0; r < count; ++r, tile += padded) {
       for (std::int64_t d = 0; d < padded; d += kTileColumns<A>) {
         put(row + r, d, A{1}, {load_vector(tile + d), load_vector(tile + d + kLanes<A>)});
       }
     }
   }
-  void put_zeros(std::int64_t row, std::int64_t count) const {
+  void put_zeros(std::int64_t row, std::int64_t count) {
     for (std::int64_t r = 0; r < count; ++r) {
       for (std::int64_t d = 0; d < width_; d += kTileColumns<A>) put(row + r, d, A{0}, {});
     }
@@ -60,6 +63,25 @@ class HeadRows {
   // A pair in memory's type.
   using Part = Vector<std::conditional_t<std::is_same_v<T, A>, A, std::uint16_t>>;
   static constexpr std::int64_t kParts = kTileColumns<A> / kElements;
+  static constexpr std::int64_t kPairBytes = kTileColumns<A> * kSize;
+  // That are streamed together: memory takes whole lines.
+  static constexpr std::int64_t kPairs = 2 * kPairBytes == kLineBytes ? 2 : 1;
+  static constexpr std::int64_t kAlignment = kPairs == 1 ? kVectorBytes : kLineBytes;
+
+  [[gnu::always_inline]] void stream(std::int64_t row, std::int64_t column, T* to,
+                                     const Part* parts) {
+    if constexpr (kPairs == 2) {
+      Part* begin = begins_[row % kRowsAtOnce];
+      if (column / kTileColumns<A> % 2 == 0) {
+        std::memcpy(begin, parts, kPairBytes);
+        return;
+      }
+      for (std::int64_t i = 0; i < kParts; ++i) {
+        stream_vector(to - kTileColumns<A> + i * kElements, &begin[i]);
+      }
+    }
+    for (std::int64_t i = 0; i < kParts; ++i) stream_vector(to + i * kElements, &parts[i]);
+  }
 
   [[gnu::always_inline]] static void narrow_all(const Pair& values, Part* parts) {
     if constexpr (std::is_same_v<T, A>) {
@@ -78,6 +100,7 @@ class HeadRows {
   T* first_;
   std::int64_t row_width_, width_;
   bool streams_;
+  Part begins_[kPairs == 2 ? kRowsAtOnce : 1][kParts];  // of lines
 };
 
 }  // namespace zl::cpu

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +21,12 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 inline constexpr std::int64_t kLineBytes = 64;  // of the cache
 inline constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+// Of a thread's own cache that are counted on: those of its second level, up to 1 MiB.
+inline std::int64_t cache_bytes() {
+  static const auto bytes = static_cast<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE));
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  return bytes > 0 ? std::min(bytes, kMost) : kMost;
+}
 
 // Grow-only array aligned to a cache line, in huge pages where it fills some and the system grants
 // them; keep one per thread so that ops need no allocation.
