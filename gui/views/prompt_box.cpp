@@ -60,6 +60,7 @@ PromptBox::PromptBox(QWidget* parent) : QWidget(parent), prompter_(new Prompter(
     text_->moveCursor(QTextCursor::End);
     text_->insertPlainText(more);
     text_->ensureCursorVisible();
+    state_->setText(tr("Writing…"));
   });
   connect(prompter_, &Prompter::finished, this, &PromptBox::end);
 }

@@ -5,6 +5,8 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSpinBox>
+#include <set>
+#include <string>
 
 #include "gui/models/table_model.h"
 #include "gui/plot/line_plot.h"
@@ -69,8 +71,13 @@ TEST(Journey, AModelIsValidatedWhileItTrainsThenSavedAndTried) {
   EXPECT_EQ(box.model()->text(), desk.folder.filePath("model"));
   box.length()->setValue(5);
   box.prompt()->setText("to be");
+  std::set<std::string> states;
+  QObject::connect(&box.prompter(), &Prompter::said, &box,
+                   [&] { states.insert(box.state().toStdString()); });
   QTest::mouseClick(box.go(), Qt::LeftButton);
+  EXPECT_EQ(box.state(), "Reading the weights…");
   ASSERT_TRUE(test::eventually([&] { return !box.prompter().running(); }));
+  EXPECT_EQ(states, std::set<std::string>{"Writing…"});
   EXPECT_TRUE(box.state().startsWith("5 tokens, ")) << box.state().toStdString();
   EXPECT_TRUE(box.text().startsWith("to be"));
   EXPECT_GT(box.text().size(), 5);
