@@ -4,8 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <type_traits>
 
 #include "backends/cpu/ops/element.h"
@@ -71,23 +69,6 @@ struct TileMask {
     return std::clamp<std::int64_t>(k + below + 1, first(k, lanes), lanes);
   }
 };
-
-// As many elements as a vector has lanes.
-template <class A, class T>
-[[gnu::always_inline]] inline Vector<A> load_widened(const T* from) {
-  if constexpr (std::is_same_v<T, A>) {
-    return load_vector(from);
-  } else if constexpr (std::is_same_v<T, bfloat16>) {
-    typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
-    Halves halves;
-    std::memcpy(&halves, from, sizeof(halves));
-    return std::bit_cast<Vector<A>>(__builtin_convertvector(halves, Vector<std::uint32_t>) << 16);
-  } else {
-    A values[kLanes<A>];
-    for (int i = 0; i < kLanes<A>; ++i) values[i] = widen<A>(from[i]);
-    return load_vector(values);
-  }
-}
 
 // The factor of what stays as it is.
 struct Unscaled {};

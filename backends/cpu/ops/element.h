@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "backends/cpu/ops/vector.h"
 #include "core/base/error.h"
 #include "core/base/tensor.h"
 
@@ -32,6 +35,23 @@ inline T narrow(A value) {
     return static_cast<double>(value);
   } else {
     return from_float<T>(static_cast<float>(value));
+  }
+}
+
+// As many elements as a vector has lanes.
+template <class A, class T>
+[[gnu::always_inline]] inline Vector<A> load_widened(const T* from) {
+  if constexpr (std::is_same_v<T, A>) {
+    return load_vector(from);
+  } else if constexpr (std::is_same_v<T, bfloat16>) {  // the upper half of fp32
+    typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    return std::bit_cast<Vector<A>>(__builtin_convertvector(halves, Vector<std::uint32_t>) << 16);
+  } else {
+    A values[kLanes<A>];
+    for (int i = 0; i < kLanes<A>; ++i) values[i] = widen<A>(from[i]);
+    return load_vector(values);
   }
 }
 
@@ -106,14 +126,14 @@ void with_arithmetic(const char* op, F&& fn, const Views&... views) {
 // on alignment or vector width.
 template <class A, class F>
 inline A lane_sum(std::int64_t count, F&& f) {
-  constexpr std::int64_t kLanes = 32;
-  A lanes[kLanes] = {};
+  constexpr std::int64_t kTogether = 32;
+  A lanes[kTogether] = {};
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
+  for (; i + kTogether <= count; i += kTogether) {
+    for (std::int64_t lane = 0; lane < kTogether; ++lane) lanes[lane] += f(i + lane);
   }
   for (std::int64_t lane = 0; i + lane < count; ++lane) lanes[lane] += f(i + lane);
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+  for (std::int64_t half = kTogether / 2; half > 0; half /= 2) {
     for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   }
   return lanes[0];

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
+#include "backends/cpu/ops/element.h"
 #include "backends/cpu/ops/parallel.h"
-#include "backends/cpu/ops/vector.h"
-#include "core/base/dtype.h"
 
 namespace zl::cpu {
 namespace {
@@ -21,20 +19,6 @@ constexpr std::int64_t kAhead = 4096;
 // is as much slower then. On wider ones fp32 was not tried without.
 template <class T>
 constexpr bool kAsksAhead = sizeof(T) == 2 || kVectorBytes == 64;
-
-inline Vector<float> load_wide(const float* from) { return load_vector<float>(from); }
-
-// bf16 is the upper half of fp32.
-inline Vector<float> load_wide(const bfloat16* from) {
-  typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
-  typedef std::uint32_t Words __attribute__((vector_size(kVectorBytes)));
-  Halves halves;
-  std::memcpy(&halves, from, sizeof halves);
-  const Words words = __builtin_convertvector(halves, Words) << 16;
-  Vector<float> values;
-  std::memcpy(&values, &words, sizeof values);
-  return values;
-}
 
 inline float sum_of(Vector<float> values) {
   float lanes[kWide];
@@ -52,9 +36,9 @@ template <int rows, class T>
 void dot_products(const T* a, std::int64_t a_stride, const T* b, std::int64_t k, float* dots) {
   Vector<float> sums[rows][kSums] = {};
   const auto add = [&](std::int64_t at, int sum) {
-    const Vector<float> of_b = load_wide(b + at);
+    const Vector<float> of_b = load_widened<float>(b + at);
     for (int r = 0; r < rows; ++r) {
-      sums[r][sum] = multiply_add(load_wide(a + r * a_stride + at), of_b, sums[r][sum]);
+      sums[r][sum] = multiply_add(load_widened<float>(a + r * a_stride + at), of_b, sums[r][sum]);
     }
   };
   std::int64_t i = 0;
