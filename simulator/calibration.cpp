@@ -187,7 +187,7 @@ double spread_within(const std::map<int, std::vector<double>>& groups) {
 
 // Of each run, priced with what the other runs with as many ranks gave.
 HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
-                              const Calibration& everything) {
+                              const Calibration& everything, const OnLeftOut& on_left_out) {
   Traces runs = without_files(one_per_run(traces));
   if (runs.empty()) runs = one_per_run(traces);
   double sum = 0;
@@ -201,6 +201,7 @@ HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
     cluster.calibration =
         others.empty() ? everything : refitted(everything, left_out.ranks, others, machine);
     const double error = step_error(left_out, cluster);
+    if (on_left_out) on_left_out(left_out.run, error);
     sum += error * error;
     logarithms[left_out.ranks].push_back(std::log1p(error));
   }
@@ -226,7 +227,8 @@ double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
   return median(step_seconds(*measured.trace)) / predicted - 1;
 }
 
-Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine) {
+Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine,
+                const OnLeftOut& on_left_out) {
   Traces usable = traces;
   std::erase_if(usable, [](const auto& measured) { return step_seconds(*measured.trace).empty(); });
   if (usable.empty()) {
@@ -235,7 +237,7 @@ Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& mac
   }
   Calibration calibration = fit_lines(usable, machine);
   calibration.runs = static_cast<int>(one_per_run(usable).size());
-  const HeldOutErrors errors = held_out_errors(usable, machine, calibration);
+  const HeldOutErrors errors = held_out_errors(usable, machine, calibration, on_left_out);
   calibration.step_error = errors.step;
   calibration.own_error = errors.own;
   return calibration;

@@ -2,6 +2,7 @@
 // Ownership: refers to the traces while it runs. Threads: pure function.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "simulator/cluster/cluster_spec.h"
@@ -9,14 +10,17 @@
 
 namespace zl::sim {
 
+using OnLeftOut = std::function<void(int run, double error)>;
+
 // `machine` says how streams behave (compute_is_host, shared_cores); its own calibration is not
 // used. Per number of ranks: one line per op kind and type (on the host and on a device apart,
 // where they are two; products of forward passes apart), per collective and type and per route,
 // host gaps; of ranks that outnumber the cores see shared_cores.h. Then the overlap loss that best
 // explains the steps of runs whose streams overlapped, and the step error of each run priced with
 // what the others gave (with one run: of that run itself). Throws Error{invalid} when no trace has
-// two timed steps.
-Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine);
+// two timed steps. on_left_out: of each of those runs, its error as step_error().
+Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine,
+                const OnLeftOut& on_left_out = {});
 
 // Seconds of a step after the first, on average.
 double predicted_step(const Trace& trace, const ClusterSpec& cluster);

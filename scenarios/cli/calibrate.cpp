@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <ranges>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -82,9 +84,30 @@ Table rates_table(const sim::Calibration& calibration) {
   return table;
 }
 
-std::string summary(const sim::Calibration& calibration, Format format) {
+struct LeftOutRun {
+  std::string what;
+  double error;
+};
+
+// Those that the others predict worst.
+Table worst_table(std::vector<LeftOutRun> runs) {
+  constexpr std::size_t kShown = 5;
+  std::ranges::stable_sort(runs, std::ranges::greater{},
+                           [](const LeftOutRun& run) { return std::abs(std::log1p(run.error)); });
+  Table table{{{"left out", Align::left},
+               {"predicted over measured, less 1", Align::right, Unit::fraction}},
+              {}};
+  for (const LeftOutRun& run : runs | std::views::take(kShown)) {
+    table.rows.push_back({run.what, 1 / (1 + run.error) - 1});
+  }
+  return table;
+}
+
+std::string summary(const sim::Calibration& calibration, const std::vector<LeftOutRun>& left_out,
+                    Format format) {
   std::string text = render(rates_table(calibration), format);
   if (format == Format::csv) return text;
+  text += "\n" + render(worst_table(left_out), format);
   for (const sim::RankCoefficients& fitted : calibration.by_ranks) {
     text += fmt::format("\n{} ranks: host time {} per op, {} per step", fitted.ranks,
                         readable(fitted.seconds_per_event, Unit::seconds),
@@ -182,6 +205,10 @@ int calibrate(const CalibrateOptions& options) {
     log_info(fmt::format("[{}/{}] {}", done + 1, total, what));
     bar->update(done, what);
   };
+  std::vector<LeftOutRun> left_out;
+  measure.left_out = [&](const std::string& what, double error) {
+    left_out.push_back({what, error});
+  };
   const sim::ClusterSpec cluster = calibrate_machine(measure);
   bar.reset();
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -189,7 +216,7 @@ int calibrate(const CalibrateOptions& options) {
   write_file(path, sim::cluster_json(cluster));
   log_info("wrote " + path);
   print(format == Format::json ? sim::cluster_json(cluster) + "\n"
-                               : summary(cluster.calibration.value(), format));
+                               : summary(cluster.calibration.value(), left_out, format));
   return 0;
 }
 

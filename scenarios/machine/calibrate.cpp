@@ -173,6 +173,11 @@ struct Job {
   Style style;
 };
 
+std::string words_of(const Job& job) {
+  return std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
+         training_model(job.shape).name + ", " + job.style.name;
+}
+
 // Where files are measured: "" for nowhere.
 std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
   if (!options.nvme_path.empty() || on_gpu) return options.nvme_path;
@@ -267,9 +272,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   for (int i = 0; i < count; ++i) {
     const Job& job = jobs[i];
     if (options.progress) {
-      options.progress(std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
-                           training_model(job.shape).name + ", " + job.style.name,
-                       i, count);
+      options.progress(words_of(job), i, count);
     }
     train(runner, options, folder, job, i, measured);
     if (on_gpu && job.style.onebit && job.ranks == 1) {
@@ -277,7 +280,9 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
     }
   }
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
-  machine.calibration = sim::fit(measured.runs, machine);
+  machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
+    if (options.left_out) options.left_out(words_of(jobs[run]), error);
+  });
   machine.host_memory = machine_memory();
   write_gemm_peaks(runner, options.backend, on_gpu, plan, machine);
   return machine;

@@ -21,6 +21,8 @@ struct CalibrationOptions {
   bool tiny = false;      // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are.
   std::function<void(const std::string& what, int done, int total)> progress;
+  // Called after the last: how much longer than predicted by the other runs each took, less one.
+  std::function<void(const std::string& what, double error)> left_out;
 };
 
 // The fitted cluster. The models trained are not those of the catalogue. Does not write anything:

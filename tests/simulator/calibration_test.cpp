@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <deque>
+#include <map>
 #include <random>
 
 #include "core/base/error.h"
@@ -105,6 +106,21 @@ TEST(Calibration, RecoversKnownCoefficientsUnderNoise) {
   EXPECT_LT(fitted.step_error, 0.03);
   EXPECT_GT(fitted.own_error, 0);
   EXPECT_LE(fitted.own_error, 1.1 * fitted.step_error) << "what is shared is left out";
+}
+
+TEST(Calibration, NamesTheErrorOfEachRunThatIsLeftOut) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 4; ++i) runs.push_back(machine.run(10 + i, 0.5 + 0.3 * i, false, 0.05));
+  std::map<int, double> errors;
+  const Calibration fitted =
+      fit(runs, machine.cluster, [&](int run, double error) { errors[run] = error; });
+  ASSERT_EQ(errors.size(), 4u);
+  double sum = 0;
+  for (const auto& [run, error] : errors) sum += error * error;
+  EXPECT_EQ(errors.begin()->first, 10);
+  EXPECT_NEAR(fitted.step_error, std::sqrt(sum / 4), 1e-12);
+  EXPECT_GT(fitted.step_error, 0);
 }
 
 TEST(Calibration, FindsTheOverlapLoss) {
