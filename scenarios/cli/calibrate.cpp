@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
-#include <ranges>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -97,7 +97,8 @@ Table worst_table(std::vector<LeftOutRun> runs) {
   Table table{{{"left out", Align::left},
                {"predicted over measured, less 1", Align::right, Unit::fraction}},
               {}};
-  for (const LeftOutRun& run : runs | std::views::take(kShown)) {
+  runs.resize(std::min(runs.size(), kShown));
+  for (const LeftOutRun& run : runs) {
     table.rows.push_back({run.what, 1 / (1 + run.error) - 1});
   }
   return table;
