@@ -5,7 +5,8 @@
 // where a neighbour on the same core comes and goes and takes more from one kind than from the
 // other; in the same parts, the time of moving once what it has to. And a step of a sequence ten
 // times as long beside a dense one. Rows of every result are compared with a masked softmax over
-// all keys first. OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=sparse_attention
+// all keys first. Run it as: OMP_WAIT_POLICY=passive zerolab_bench
+// --benchmark_filter=sparse_attention
 #include <algorithm>
 #include <limits>
 #include <span>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cpu/ops/attention_tiles.h"
+#include "core/ops/block_table.h"
 
 namespace zl::cpu {
 
@@ -13,7 +14,7 @@ class HeadRows {
  public:
   using A = Arithmetic<T>;
   using Pair = Vector<A>[2];  // kTileColumns
-  static constexpr std::int64_t kRowsAtOnce = 16;
+  static constexpr std::int64_t kRowsAtOnce = BlockTable::kGranule;
 
   // Few blocks fill a matrix faster than memory takes it through the caches, which would read it
   // first: where they do not hold it, whole lines go past them; end_of_streams() is the caller's.
