@@ -60,6 +60,7 @@ MeshPanel::MeshPanel(Session& session, QWidget* parent) : QGroupBox(parent), ses
   }
   connect(&session, &Session::document_changed, this, &MeshPanel::show_mesh);
   connect(&session, &Session::selection_changed, this, &MeshPanel::choose_strategy);
+  connect(&session, &Session::filter_changed, this, &MeshPanel::choose_strategy);
   connect(&session, &Session::failed, this, &MeshPanel::show_error);
   connect(&session, &Session::study_changed, this, [this] {
     show_error({});
@@ -109,7 +110,10 @@ void MeshPanel::choose_strategy() {
     const QString name = QString::fromStdString(current->name());
     const bool known =
         entry_of(*session_.study(), session_.document(), strategy_.toStdString()) >= 0;
-    if (strategy_.isEmpty() || !known || !session_.selection().isEmpty()) strategy_ = name;
+    const bool hidden = session_.hidden().contains(strategy_);
+    if (strategy_.isEmpty() || !known || hidden || !session_.selection().isEmpty()) {
+      strategy_ = name;
+    }
   }
   show_mesh();
 }

@@ -37,8 +37,8 @@ StrategyView::StrategyView(Session& session, QWidget* parent)
   view_->setSelectionMode(QAbstractItemView::ExtendedSelection);
   view_->setContextMenuPolicy(Qt::CustomContextMenu);
   layout->setSpacing(0);
-  layout->addWidget(make_filter_line());
   layout->addWidget(view_);
+  layout->addWidget(make_filter_line());  // below: rows that move are missed by the next click
   auto* escape = new QShortcut(QKeySequence(Qt::Key_Escape), this);
   escape->setContext(Qt::WidgetWithChildrenShortcut);
   connect(escape, &QShortcut::activated, this, &StrategyView::show_all);

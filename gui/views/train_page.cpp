@@ -30,9 +30,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   layout->addLayout(make_bar());
   files_ = new TrainFiles(session);
   layout->addWidget(files_);
-  state_ =
-      new QLabel(tr("Runs the scenario for real, on this machine, and stores each result. "
-                    "Without a selection: all strategies that are ticked."));
+  state_ = new QLabel(hint());
   state_->setWordWrap(true);
   layout->addWidget(state_);
   losses_ = new LinePlot(tr("Training"));
@@ -56,7 +54,7 @@ TrainPage::TrainPage(Session& session, const std::filesystem::path& database, QW
   connect(controller_, &RunController::finished, this, &TrainPage::end);
   for (const auto signal :
        {&Session::study_changed, &Session::filter_changed, &Session::selection_changed}) {
-    connect(&session, signal, this, &TrainPage::name_start);
+    connect(&session, signal, this, &TrainPage::follow_session);
   }
 }
 
@@ -86,6 +84,12 @@ QWidget* TrainPage::make_lower_tabs() {
   tabs->addTab(make_table_view(table_, tr("Progress of the runs"), this), tr("Progress"));
   tabs->addTab(prompt_box_, tr("Try the model"));
   return tabs;
+}
+
+QString TrainPage::hint() {
+  return tr(
+      "Runs the scenario for real, on this machine, and stores each result. "
+      "Without a selection: all strategies that are ticked.");
 }
 
 QString TrainPage::state() const { return state_->text(); }
@@ -138,6 +142,13 @@ std::vector<std::string> TrainPage::chosen() const {
   return selected.empty() ? all : selected;
 }
 
+void TrainPage::follow_session() {
+  name_start();
+  if (!refused_ || !session_.error().isEmpty()) return;
+  refused_ = false;
+  state_->setText(hint());
+}
+
 void TrainPage::name_start() {
   const std::vector<std::string> names = chosen();
   const bool one = names.size() == 1;
@@ -148,6 +159,7 @@ void TrainPage::name_start() {
 void TrainPage::start() {
   const auto study = session_.study();
   if (!session_.error().isEmpty()) {
+    refused_ = true;
     return state_->setText(tr("Not started, the scenario is wrong: %1").arg(session_.error()));
   }
   if (!study || session_.evaluating()) return;
@@ -170,12 +182,13 @@ void TrainPage::cancel() {
 
 void TrainPage::begin(const QStringList& strategies, qint64 steps) {
   progress_.begin(strategies, steps);
+  refused_ = false;
   start_->setEnabled(false);
   cancel_->setEnabled(true);
-  const int count = static_cast<int>(strategies.size());
-  state_->setText(controller_->is_real()
-                      ? tr("Training %1 strategies for %2 steps each").arg(count).arg(steps)
-                      : tr("Simulating %1 strategies").arg(count));
+  const QString what =
+      strategies.size() == 1 ? strategies.front() : tr("%1 strategies").arg(strategies.size());
+  state_->setText(controller_->is_real() ? tr("Training %1: %2 steps").arg(what).arg(steps)
+                                         : tr("Simulating %1").arg(what));
   show_progress();
 }
 

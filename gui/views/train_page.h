@@ -50,6 +50,8 @@ class TrainPage : public QWidget {
   QHBoxLayout* make_bar();
   QWidget* make_lower_tabs();
   std::vector<std::string> chosen() const;
+  static QString hint();
+  void follow_session();
   void name_start();
   void begin(const QStringList& strategies, qint64 steps);
   void begin_strategy(int index);
@@ -66,6 +68,7 @@ class TrainPage : public QWidget {
   QPushButton* start_ = nullptr;
   QPushButton* cancel_ = nullptr;
   QLabel* state_ = nullptr;
+  bool refused_ = false;  // state_ says what is wrong with the scenario
   QComboBox* curve_ = nullptr;
   TrainFiles* files_ = nullptr;
   PromptBox* prompt_box_ = nullptr;

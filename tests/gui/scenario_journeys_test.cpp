@@ -118,12 +118,14 @@ TEST(ScenarioJourney, EveryBadFieldIsMarkedNothingMovesAndTheChartsAreDimmed) {
   window.training().start();
   EXPECT_FALSE(window.training().controller().running())
       << "not a run of what the form does not say";
+  EXPECT_TRUE(window.training().state().startsWith("Not started"));
   desk.session.undo().undo();
   desk.session.undo().undo();
   desk.session.undo().undo();
   desk.session.wait();
   EXPECT_TRUE(dock.error_at("model").isEmpty());
   EXPECT_EQ(window.notices().problem_text(), QString());
+  EXPECT_FALSE(window.training().state().contains("wrong")) << "it no longer is";
   EXPECT_FALSE(plot->stale());
 }
 

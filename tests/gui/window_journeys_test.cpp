@@ -18,6 +18,7 @@
 #include "gui/plot/bar_plot.h"
 #include "gui/plot/line_plot.h"
 #include "gui/views/chart_page.h"
+#include "gui/views/mesh_panel.h"
 #include "gui/views/notice_bar.h"
 #include "gui/views/pages.h"
 #include "gui/views/strategy_view.h"
@@ -65,6 +66,24 @@ TEST(WindowJourney, AClickHighlightsATickFiltersAndEscapeShowsAllAgain) {
   EXPECT_EQ(bars(desk.window, "memory").rows.size(), 4u);
   QTest::keyClick(&desk.window, Qt::Key_Escape);
   EXPECT_EQ(bars(desk.window, "memory").rows.size(), 5u);
+}
+
+TEST(WindowJourney, TicksInARowMeetTheBoxesWhereTheyWereSeen) {
+  test::Desk desk(test::llama_on_a_node());
+  StrategyView& table = desk.window.strategies();
+  QWidget* rows = table.table()->viewport();
+  std::vector<QPoint> seen;
+  for (const char* strategy : {"zero-0", "zero-1", "zero-3"}) {
+    const QRect area = table.table()->visualRect(cell(table, strategy));
+    seen.push_back(rows->mapToGlobal(QPoint(area.left() + 9, area.center().y())));
+  }
+  for (const QPoint& at : seen) {
+    QTest::mouseClick(rows, Qt::LeftButton, {}, rows->mapFromGlobal(at));
+    QCoreApplication::processEvents();  // what comes and goes is laid out
+  }
+  EXPECT_EQ(desk.session.hidden(), (QStringList{"zero-0", "zero-1", "zero-3"}));
+  const MeshPanel& mesh = test::form(desk.window).mesh();
+  EXPECT_FALSE(desk.session.hidden().contains(mesh.strategy())) << "nothing else shows that one";
 }
 
 QStringList order(StrategyView& view) {
