@@ -38,6 +38,7 @@
 #include "gui/views/strategy_view.h"
 #include "gui/views/sweep_page.h"
 #include "gui/views/trace_views.h"
+#include "gui/views/train_files.h"
 #include "gui/views/train_page.h"
 #include "scenarios/files/defaults.h"
 
@@ -102,6 +103,8 @@ void MainWindow::follow_session() {
   connect(&session_, &Session::study_changed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::failed, this, &MainWindow::dim_stale);
   connect(&session_, &Session::document_changed, this, &MainWindow::follow_files);
+  connect(training_->files(), &TrainFiles::model_chosen, this,
+          [this](const QString& folder) { form_->choose("model", folder); });
   const auto sweep = [this](const QString& key, const QString& list) {
     show_view("sweep");
     sweep_->ask(key, list);

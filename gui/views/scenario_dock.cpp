@@ -18,6 +18,7 @@
 #include "gui/views/mesh_panel.h"
 #include "gui/views/sweep_page.h"
 #include "scenarios/files/catalog.h"
+#include "scenarios/files/model_folder.h"
 #include "simulator/json/reading.h"
 
 namespace zl::gui {
@@ -158,7 +159,8 @@ void ScenarioDock::add_strategies(QFormLayout* form) {
 Document ScenarioDock::with_defaults(Document next, const QString& key) const {
   QStringList stale;
   if (key == "cluster") stale = {"run.ranks", "run.micro_batch", "run.device_memory"};
-  if (key == "model") stale = {"run.micro_batch", "run.sequence_length"};
+  if (key == "model") stale = {"run.micro_batch", "run.sequence_length", "run.weights"};
+  if (key == "model" && has_tokenizer(next.get("model"))) stale << "run.tokenizer";
   for (const QString& each : stale) {
     if (!typed_.contains(each)) next = next.with(each.toStdString(), "");
   }
@@ -176,15 +178,18 @@ void ScenarioDock::commit(const Field& field) {
     Q_EMIT list_typed(field.key, value);
     return;
   }
+  choose(field.key, value);
+}
+
+void ScenarioDock::choose(const QString& key, const QString& value) {
   if (value.isEmpty()) {
-    typed_.remove(field.key);
+    typed_.remove(key);
   } else {
-    typed_.insert(field.key);
+    typed_.insert(key);
   }
-  const Document next = session_.document().with(field.key.toStdString(), value.toStdString());
-  const QString what =
-      value.isEmpty() ? tr("Reset %1").arg(field.key) : tr("%1 = %2").arg(field.key, value);
-  session_.edit(with_defaults(next, field.key), what);
+  const Document next = session_.document().with(key.toStdString(), value.toStdString());
+  const QString what = value.isEmpty() ? tr("Reset %1").arg(key) : tr("%1 = %2").arg(key, value);
+  session_.edit(with_defaults(next, key), what);
 }
 
 void ScenarioDock::commit_strategies() {

@@ -31,6 +31,8 @@ class ScenarioDock : public QWidget {
   QString error_at(const QString& key) const;
   const std::vector<Problem>& problems() const { return problems_; }
   QWidget* field(const QString& key) const;
+  // As if it were typed into the key's field.
+  void choose(const QString& key, const QString& value);
   MeshPanel& mesh() const { return *mesh_; }
   // "8 of 64 GPUs used" and the batch of all ranks, as they stand in the form.
   QString ranks_note() const;

@@ -90,7 +90,7 @@ QHBoxLayout* TrainFiles::make_checkpoint_bar() {
 }
 
 void TrainFiles::use_model(const QString& folder) {
-  if (!folder.isEmpty()) session_.edit_key("model", folder);
+  if (!folder.isEmpty()) Q_EMIT model_chosen(folder);
 }
 
 void TrainFiles::use_data(const QString& file) {

@@ -29,6 +29,9 @@ class TrainFiles : public QWidget {
   void set_checkpoint(const QString& folder, std::int64_t every, bool resume);
   KeptFiles kept() const;
 
+ Q_SIGNALS:
+  void model_chosen(const QString& folder);
+
  private:
   QHBoxLayout* make_material_bar();
   QHBoxLayout* make_models_bar();

@@ -38,16 +38,17 @@ std::string model_folder(const Json& value, const fs::path& folder) {
   return {};
 }
 
-// A model that is a folder brings its weights and its tokenizer, unless others are named.
-void take_model_folder(const Json& run, const std::string& folder, RunSettings& out) {
+// A model that is a folder brings its weights and its tokenizer, unless others are named for it:
+// the tokenizer of a file is for that file's model.
+void take_model_folder(const Json& run, const ScenarioOverrides& overrides,
+                       const std::string& folder, RunSettings& out) {
   if (out.weights == "random") {
     out.weights.clear();
   } else if (out.weights.empty() && !folder.empty() && has_weights(folder)) {
     out.weights = folder;
   }
-  if (!folder.empty() && !run.contains("tokenizer") && has_tokenizer(folder)) {
-    out.tokenizer = folder;
-  }
+  const bool named = run.contains("tokenizer") && (!overrides.model || overrides.tokenizer);
+  if (!folder.empty() && !named && has_tokenizer(folder)) out.tokenizer = folder;
 }
 
 ModelConfig resolve_model(const Json& value, const fs::path& folder) {
@@ -196,7 +197,7 @@ Scenario resolve_scenario(Json document, const std::string& name,
   out.model = for_task(std::move(out.model), out.run);
   if (!overrides.data) out.run.data = located(out.run.data, folder);
   if (!overrides.eval_data) out.run.eval_data = located(out.run.eval_data, folder);
-  take_model_folder(document["run"], model_folder(document["model"], folder), out.run);
+  take_model_folder(document["run"], overrides, model_folder(document["model"], folder), out.run);
   if (!overrides.software && !catalog_has("software", out.run.software)) {
     out.run.software = located(out.run.software, folder);
   }

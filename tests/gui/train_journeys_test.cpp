@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSpinBox>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -81,6 +82,29 @@ TEST(Journey, AModelIsValidatedWhileItTrainsThenSavedAndTried) {
   EXPECT_TRUE(box.state().startsWith("5 tokens, ")) << box.state().toStdString();
   EXPECT_TRUE(box.text().startsWith("to be"));
   EXPECT_GT(box.text().size(), 5);
+}
+
+// The demo's own model reads bytes: another that trains on them forgets its language.
+TEST(TrainJourney, AModelFolderIsReadWithItsOwnTokenizer) {
+  test::Desk desk(Document::open("demo"));
+  const std::string model = desk.path("model");
+  std::filesystem::create_directory(model);
+  test::write_file(model + "/tokenizer.json", "{}");
+  test::write_file(model + "/config.json",
+                   R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 64,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300,
+      "max_position_embeddings": 64})");
+  desk.window.training().files()->use_model(QString::fromStdString(model));
+  desk.session.wait();
+  ASSERT_TRUE(desk.session.error().isEmpty()) << desk.session.error().toStdString();
+  const Scenario& chosen = desk.session.study()->scenario;
+  EXPECT_EQ(chosen.model.vocab, 300);
+  EXPECT_EQ(chosen.run.tokenizer, model);
+  EXPECT_EQ(desk.session.study()->strategies[0].imported.strategy.micro_batch, 1)
+      << "as from the form: not the demo's 2";
+  desk.session.undo().undo();
+  desk.session.wait();
+  EXPECT_EQ(desk.session.document(), Document::open("demo")) << "one step";
 }
 
 TEST(Journey, TryingWhatIsNoModelSaysWhy) {

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "tests/scenarios/loading.h"
 #include "tests/scenarios/message.h"
+#include "tests/temp_folder.h"
 
 namespace zl {
 namespace {
@@ -30,6 +34,24 @@ TEST(Scenario, ReadsAFile) {
   ASSERT_EQ(scenario.strategies.size(), 1u);
   EXPECT_EQ(scenario.strategies[0].strategy.zero.stage, 2);
   EXPECT_EQ(scenario.strategies[0].strategy.zero.reduce_bucket_size, 64 * 64);
+}
+
+// Bytes are what the demo's own model reads; another that trains on them forgets its language.
+TEST(Scenario, AnotherModelThanTheFilesReadsWithItsOwnTokenizer) {
+  const test::TempFolder folder;
+  const std::string model = (folder / "model").string();
+  std::filesystem::create_directory(model);
+  std::ofstream(folder / "model" / "config.json")
+      << R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 64,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300,
+      "max_position_embeddings": 64})";
+  ScenarioOverrides overrides;
+  overrides.model = model;
+  EXPECT_EQ(load_scenario("demo", overrides).run.tokenizer, "byte") << "it has none";
+  std::ofstream(folder / "model" / "tokenizer.json") << "{}";
+  EXPECT_EQ(load_scenario("demo", overrides).run.tokenizer, model);
+  overrides.tokenizer = "byte";
+  EXPECT_EQ(load_scenario("demo", overrides).run.tokenizer, "byte") << "asked for";
 }
 
 TEST(Scenario, Demo) {
