@@ -39,16 +39,18 @@ std::string model_folder(const Json& value, const fs::path& folder) {
 }
 
 // A model that is a folder brings its weights and its tokenizer, unless others are named for it:
-// the tokenizer of a file is for that file's model.
+// what a file names is for that file's model.
 void take_model_folder(const Json& run, const ScenarioOverrides& overrides,
                        const std::string& folder, RunSettings& out) {
+  const bool of_file = !overrides.model;
+  const bool are_named = !out.weights.empty() && (of_file || overrides.weights);
   if (out.weights == "random") {
     out.weights.clear();
-  } else if (out.weights.empty() && !folder.empty() && has_weights(folder)) {
+  } else if (!are_named && !folder.empty() && has_weights(folder)) {
     out.weights = folder;
   }
-  const bool named = run.contains("tokenizer") && (!overrides.model || overrides.tokenizer);
-  if (!folder.empty() && !named && has_tokenizer(folder)) out.tokenizer = folder;
+  const bool is_named = run.contains("tokenizer") && (of_file || overrides.tokenizer);
+  if (!is_named && !folder.empty() && has_tokenizer(folder)) out.tokenizer = folder;
 }
 
 ModelConfig resolve_model(const Json& value, const fs::path& folder) {

@@ -52,6 +52,12 @@ TEST(Scenario, AnotherModelThanTheFilesReadsWithItsOwnTokenizer) {
   EXPECT_EQ(load_scenario("demo", overrides).run.tokenizer, model);
   overrides.tokenizer = "byte";
   EXPECT_EQ(load_scenario("demo", overrides).run.tokenizer, "byte") << "asked for";
+  std::ofstream(folder / "model" / "model.safetensors") << "weights";
+  const std::string others = R"({"model": "gpt2-tiny", "run": {"weights": "others.safetensors"}})";
+  EXPECT_EQ(load_text(others).run.weights, "others.safetensors");
+  EXPECT_EQ(load_text(others, overrides).run.weights, model) << "and starts from its own weights";
+  overrides.weights = "asked.safetensors";
+  EXPECT_EQ(load_text(others, overrides).run.weights, "asked.safetensors");
 }
 
 TEST(Scenario, Demo) {
