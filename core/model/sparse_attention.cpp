@@ -42,8 +42,7 @@ const SparseAttention::Layer& SparseAttention::at(std::int64_t layer) const {
 
 AttentionMask SparseAttention::mask(std::int64_t layer, const TensorView& lengths) const {
   const Layer& own = at(layer);
-  const std::int64_t pairs = own.table.pairs * (own.table.layouts == 1 ? heads_ : 1);
-  return AttentionMask::sparse(own.words, own.table.layouts, pairs, causal_, lengths);
+  return AttentionMask::sparse(own.words, own.table, heads_, causal_, lengths);
 }
 
 }  // namespace zl

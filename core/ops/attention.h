@@ -122,7 +122,7 @@ inline void require_attention(const AttentionShape& s, const AttentionMask& mask
           op, "blocks are of a sequence with itself, whole granules of 16 positions");
   require(mask.layouts == 1 || mask.layouts == s.heads, op, "one layout of blocks, or one a head");
   require(mask.blocks.dtype == DType::i32 &&
-              mask.blocks.count() >= BlockTable::header(mask.layouts, s.sequence),
+              mask.blocks.count() >= BlockTable::header(mask.layouts, s.sequence, mask.parts),
           op, "blocks is i32 and as long as its header says");
 }
 

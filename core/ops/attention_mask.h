@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/tensor.h"
+#include "core/ops/block_table.h"
 #include "core/ops/kinds.h"
 
 namespace zl {
@@ -30,6 +31,7 @@ struct AttentionMask {
   // the (query, key) pairs that they let see, over all these heads.
   TensorView blocks = {};
   std::int64_t layouts = 0, block_pairs = 0;
+  TileParts parts = {};  // of the table
 
   static AttentionMask causal() { return {}; }
   static AttentionMask full() { return {AttentionMaskKind::full}; }
@@ -37,15 +39,16 @@ struct AttentionMask {
   static AttentionMask padded(const TensorView& lengths) {
     return {AttentionMaskKind::lengths, 0, lengths};
   }
-  static AttentionMask sparse(const TensorView& blocks, std::int64_t layouts,
-                              std::int64_t block_pairs, bool causal,
-                              const TensorView& lengths = {}) {
+  // words: the table's, where the op's device has them; heads: the op's.
+  static AttentionMask sparse(const TensorView& words, const BlockTable& table, std::int64_t heads,
+                              bool causal, const TensorView& lengths = {}) {
     return {causal ? AttentionMaskKind::causal_blocks : AttentionMaskKind::blocks,
             0,
             lengths,
-            blocks,
-            layouts,
-            block_pairs};
+            words,
+            table.layouts,
+            table.pairs * (table.layouts == 1 ? heads : 1),
+            table.parts};
   }
 
   // Whether the keys that a query sees end with its own.

@@ -67,6 +67,39 @@ Entries entries_of(const BlockLayout& layout, bool causal) {
   return all;
 }
 
+// Of the tiles that have more entries than a part.
+std::int64_t parts_of(const std::vector<std::vector<std::int32_t>>& tiles, std::int64_t most) {
+  std::int64_t parts = 0;
+  for (const auto& tile : tiles) {
+    const auto entries = static_cast<std::int64_t>(tile.size());
+    if (entries > most) parts += (entries + most - 1) / most;
+  }
+  return parts;
+}
+
+// The entries of a layout's tiles behind the others; where they begin, from word `start` on; the
+// parts from word `part` on.
+void append(BlockTable& table, const std::vector<std::vector<std::int32_t>>& tiles,
+            std::int64_t start, std::int64_t part) {
+  std::vector<std::int32_t>& words = table.words;
+  const auto write = [&](std::int64_t& at, std::size_t value) {
+    words[static_cast<std::size_t>(at++)] = static_cast<std::int32_t>(value);
+  };
+  const auto most = static_cast<std::size_t>(table.parts.most);
+  for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
+    const std::size_t first = words.size();
+    write(start, first);
+    words.insert(words.end(), tiles[tile].begin(), tiles[tile].end());
+    ZL_CHECK(words.size() <= std::numeric_limits<std::int32_t>::max(),
+             "a table of blocks has at most 2^31 entries");
+    if (tiles[tile].size() <= most) continue;
+    for (std::size_t begin = first; begin < words.size(); begin += most) {
+      write(part, tile), write(part, begin), write(part, std::min(begin + most, words.size()));
+    }
+  }
+  write(start, words.size());
+}
+
 }  // namespace
 
 std::int64_t BlockLayout::active() const {
@@ -75,31 +108,33 @@ std::int64_t BlockLayout::active() const {
   return sum;
 }
 
-BlockTable block_table(std::span<const BlockLayout> layouts, bool causal) {
+BlockTable block_table(std::span<const BlockLayout> layouts, bool causal, std::int64_t most) {
   ZL_CHECK(!layouts.empty(), "a table of blocks has a layout");
   const std::int64_t sequence = layouts.front().sequence();
-  const std::int64_t starts = BlockTable::tiles(sequence) + 1;
+  std::vector<Entries> entries;
   BlockTable table;
   table.layouts = static_cast<std::int64_t>(layouts.size());
-  table.words.resize(static_cast<std::size_t>(BlockTable::header(table.layouts, sequence)));
-  const auto append = [&](std::int64_t first, const std::vector<std::vector<std::int32_t>>& tiles) {
-    for (std::size_t tile = 0; tile <= tiles.size(); ++tile) {
-      ZL_CHECK(table.words.size() <= std::numeric_limits<std::int32_t>::max(),
-               "a table of blocks has at most 2^31 entries");
-      table.words[static_cast<std::size_t>(first) + tile] =
-          static_cast<std::int32_t>(table.words.size());
-      if (tile == tiles.size()) break;
-      table.words.insert(table.words.end(), tiles[tile].begin(), tiles[tile].end());
-    }
-  };
-  for (std::int64_t i = 0; i < table.layouts; ++i) {
-    const BlockLayout& layout = layouts[static_cast<std::size_t>(i)];
+  table.parts.most = most == 0 ? BlockTable::entries_of_part(sequence) : most;
+  for (const BlockLayout& layout : layouts) {
     ZL_CHECK(layout.sequence() == sequence && layout.block % BlockTable::kGranule == 0,
              "layouts of one table are of one sequence, blocks of whole granules");
-    const Entries entries = entries_of(layout, causal);
-    append(i * starts, entries.queries);
-    append((table.layouts + i) * starts, entries.keys);
-    table.pairs += entries.pairs;
+    entries.push_back(entries_of(layout, causal));
+    table.pairs += entries.back().pairs;
+    table.parts.queries =
+        std::max(table.parts.queries, parts_of(entries.back().queries, table.parts.most));
+    table.parts.keys = std::max(table.parts.keys, parts_of(entries.back().keys, table.parts.most));
+  }
+  table.words.resize(
+      static_cast<std::size_t>(BlockTable::header(table.layouts, sequence, table.parts)), -1);
+  const std::int64_t starts = BlockTable::tiles(sequence) + 1;
+  const std::int64_t query_parts = BlockTable::query_parts(table.layouts, sequence);
+  const std::int64_t key_parts = BlockTable::key_parts(table.layouts, sequence, table.parts);
+  for (std::int64_t i = 0; i < table.layouts; ++i) {
+    const Entries& own = entries[static_cast<std::size_t>(i)];
+    append(table, own.queries, i * starts,
+           query_parts + i * BlockTable::kPart * table.parts.queries);
+    append(table, own.keys, (table.layouts + i) * starts,
+           key_parts + i * BlockTable::kPart * table.parts.keys);
   }
   return table;
 }

@@ -60,7 +60,7 @@ struct SparseProblem : zl::bench::AttentionProblem {
   AttentionMask mask() {
     const TensorView words{reinterpret_cast<std::byte*>(table.words.data()), DType::i32,
                            Shape{static_cast<std::int64_t>(table.words.size())}};
-    return AttentionMask::sparse(words, 1, table.pairs * shape.heads, true);
+    return AttentionMask::sparse(words, table, shape.heads, true);
   }
   // Blocks that exist, of those of the causal triangle.
   double density() const {

@@ -38,9 +38,8 @@ inline BlockLayout dense_layout(std::int64_t block, std::int64_t blocks) {
 inline AttentionMask mask_of_blocks(Workspace& w, const AttentionShape& shape,
                                     const std::vector<BlockLayout>& layouts, bool causal,
                                     const TensorView& lengths = {}) {
-  const BlockTable table = block_table(layouts, causal);
-  const std::int64_t pairs = table.pairs * (table.layouts == 1 ? shape.heads : 1);
-  return AttentionMask::sparse(w.numbers(table.words), table.layouts, pairs, causal, lengths);
+  const BlockTable table = block_table(layouts, causal, w.pick({0, 1, 3, 5}));  // 0: nothing is cut
+  return AttentionMask::sparse(w.numbers(table.words), table, shape.heads, causal, lengths);
 }
 
 // A layout for the shape's sequence, a multiple of 16: of any blocks that divide it.

@@ -218,6 +218,53 @@ TEST(BlockTable, HasTheGranulesOfTheLayoutFromBothSides) {
   }
 }
 
+// Tiles with more entries than a part are cut, from first to last, the others are not.
+TEST(BlockTable, CutsTheTilesThatManyMeet) {
+  constexpr std::int64_t kMost = 3, kBlocks = 12, kBlock = 32;
+  SparseAttentionConfig config = bigbird(true, 2);
+  config.block = kBlock;
+  config.different_layout_per_head = true;
+  const BlockTable table = block_table(build(config, kBlocks, {.heads = 2}), false, kMost);
+  const std::int64_t sequence = kBlock * kBlocks, tiles = BlockTable::tiles(sequence);
+  const auto word = [&](std::int64_t i) { return table.words[static_cast<std::size_t>(i)]; };
+  for (const bool keys : {false, true}) {
+    const std::int64_t parts = keys ? table.parts.keys : table.parts.queries;
+    std::int64_t at = keys ? BlockTable::key_parts(2, sequence, table.parts)
+                           : BlockTable::query_parts(2, sequence);
+    bool pads = false;
+    for (std::int64_t layout = 0; layout < 2; ++layout) {
+      const std::int64_t last = at + BlockTable::kPart * parts;
+      for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::int64_t start = ((keys ? 2 : 0) + layout) * (tiles + 1) + tile;
+        std::int64_t begin = word(start);
+        const std::int64_t end = word(start + 1);
+        if (end - begin <= kMost) continue;
+        for (; begin < end; at += BlockTable::kPart, begin += kMost) {
+          ASSERT_LT(at, last);
+          EXPECT_EQ(word(at), tile);
+          EXPECT_EQ(word(at + 1), begin);
+          EXPECT_EQ(word(at + 2), std::min(begin + kMost, end));
+        }
+      }
+      for (; at < last; at += BlockTable::kPart, pads = true) EXPECT_EQ(word(at), -1);
+    }
+    EXPECT_GT(parts, 0);
+    EXPECT_TRUE(pads) << "the layouts have as many parts: nothing is padded";
+  }
+}
+
+// A 16th of a long sequence; a short one is not cut.
+TEST(BlockTable, CutsAGlobalBlockOfLongSequencesInto16) {
+  SparseAttentionConfig config = bigbird(false, 1);
+  config.block = 64;
+  const auto parts = [&](std::int64_t sequence) {
+    return block_table(build(config, sequence / 64), true).parts;
+  };
+  EXPECT_EQ(parts(1024), (TileParts{64, 0, 0}));
+  EXPECT_EQ(parts(16384), (TileParts{64, 0, 16}));
+  EXPECT_EQ(parts(65536), (TileParts{256, 0, 16}));
+}
+
 // Bytes grow with the blocks, not with the square of the length.
 TEST(BlockTable, IsAsLongAsTheBlocksThatExist) {
   SparseAttentionConfig config = config_of(SparseMode::local_sliding, false);

@@ -111,7 +111,7 @@ TEST(SparseAttentionGolden, EveryLayoutGivesItsSums) {
     std::vector<float> out(128 * kWidth), lse(256), delta(256), dqkv(qkv.size());
     const auto words = static_cast<std::int64_t>(table.words.size());
     const AttentionMask mask = AttentionMask::sparse(
-        view_of(table.words, DType::i32, {words}), 1, 2 * table.pairs, !one.config.bidirectional,
+        view_of(table.words, DType::i32, {words}), table, 2, !one.config.bidirectional,
         one.length == 128 ? TensorView{} : view_of(lengths, DType::i32, {1}));
     const AttentionForward forward{.qkv = packed_qkv(view_of(qkv, DType::f32, {128, 48}), kShape),
                                    .out = view_of(out, DType::f32, {128, kWidth}),

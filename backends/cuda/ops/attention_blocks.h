@@ -3,8 +3,9 @@
 // keys) and gathers the granules of columns that one of these rows sees into whole tiles, so that
 // work and traffic are those of the blocks that exist. The next tile arrives while one is worked
 // on; one that all rows see whole needs no mask. A product leaves out the granules that a row does
-// not meet, though another row of its tile does: they may hold what is no number. Ownership:
-// nothing. Threads: device code and its launchers.
+// not meet, though another row of its tile does: they may hold what is no number. Rows that very
+// many granules meet are the work of several blocks of threads, one for each part of BlockTable.
+// Ownership: nothing. Threads: device code and its launchers.
 #pragma once
 
 #include "backends/cuda/ops/attention_tiles.h"
@@ -23,6 +24,7 @@ struct BlockWords {
   const std::int32_t* words;
   const std::int32_t* lengths;  // of each sequence's keys; null: all count
   int layouts, starts;          // starts: of a layout
+  int most, parts, first_part;  // TileParts; first_part: a word
   bool causal;
 
   BlockWords(const AttentionMask& mask, const AttentionShape& shape)
@@ -30,6 +32,11 @@ struct BlockWords {
         lengths(mask.lengths.empty() ? nullptr : mask.lengths.as<const std::int32_t>()),
         layouts(static_cast<int>(mask.layouts)),
         starts(static_cast<int>(BlockTable::tiles(shape.sequence)) + 1),
+        most(static_cast<int>(mask.parts.most)),
+        parts(static_cast<int>(kKeys ? mask.parts.keys : mask.parts.queries)),
+        first_part(
+            static_cast<int>(kKeys ? BlockTable::key_parts(mask.layouts, shape.sequence, mask.parts)
+                                   : BlockTable::query_parts(mask.layouts, shape.sequence))),
         causal(mask.is_causal()) {}
 
   // Where the entries of the tile that row `row` lies in begin; the next word: where they end.
@@ -37,9 +44,42 @@ struct BlockWords {
     const int layout = (kKeys ? layouts : 0) + (layouts == 1 ? 0 : head);
     return words + std::int64_t{layout} * starts + row / static_cast<int>(BlockTable::kTile);
   }
+  // [tile, begin, end] of the head's parts.
+  __device__ __forceinline__ const std::int32_t* part(int head, int i) const {
+    const int own = (layouts == 1 ? 0 : head) * parts + i;
+    return words + first_part + std::int64_t{own} * BlockTable::kPart;
+  }
   __device__ __forceinline__ int limit(const HeadLayout& layout, std::int64_t batch) const {
     return lengths == nullptr ? layout.keys : max(0, min(layout.keys, lengths[batch]));
   }
+};
+
+// Which rows of a plane the block at place `rank` owns, and which of their entries: the parts of
+// cut tiles come first, then all tiles; those that were cut, and parts that are none, own nothing.
+// cuts: whether tiles are cut at all.
+template <class Tiles, bool kKeys>
+struct BlockShare {
+  static constexpr int kOwners = static_cast<int>(BlockTable::kTile) / Tiles::kTileRows;
+
+  int row = 0, part = -1;              // part: -1 for a whole tile
+  const std::int32_t* span = nullptr;  // the part's [begin, end); null: the tile's
+
+  __device__ BlockShare(const BlockWords<kKeys>& blocks, int head, int rank, int tiles, bool cuts) {
+    const int cut = cuts ? blocks.parts * kOwners : 0;
+    if (rank < cut) {
+      part = rank / kOwners;
+      span = blocks.part(head, part);
+      row = (span[0] * kOwners + rank % kOwners) * Tiles::kTileRows;
+      ++span;
+      return;
+    }
+    const int tile = kKeys ? rank - cut : tiles - 1 - (rank - cut);
+    row = tile * Tiles::kTileRows;
+    if (!cuts) return;
+    const std::int32_t* start = blocks.tile(head, row);
+    if (start[1] - start[0] > blocks.most) row = -1;
+  }
+  __device__ __forceinline__ bool is_empty() const { return row < 0; }
 };
 
 // A tile of columns: kSlots pieces of neighbours, ascending, from anywhere.
@@ -130,9 +170,14 @@ class GatheredColumns {
   static constexpr std::int64_t kSharedBytes = kTurns * Tile::kSlots * sizeof(int);
 
   // shared: kSharedBytes of the block. The first tiles can be read after a barrier.
+  // span: where the entries begin and end if they are a part of the tile's.
   __device__ GatheredColumns(const BlockWords<kKeys>& blocks, int row, int head, int head_end,
-                             std::byte* shared)
-      : blocks_(blocks), row_(row), head_end_(head_end), ring_(reinterpret_cast<int*>(shared)) {
+                             std::byte* shared, const std::int32_t* span = nullptr)
+      : blocks_(blocks),
+        span_(span),
+        row_(row),
+        head_end_(head_end),
+        ring_(reinterpret_cast<int*>(shared)) {
     enter(head);
     heads_[0] = head_;
     keep(0, bring());
@@ -182,7 +227,7 @@ class GatheredColumns {
   __device__ __forceinline__ void enter(int head) {
     piece_ = pieces_ = 0;
     for (head_ = head; head_ < head_end_; ++head_) {
-      const std::int32_t* start = blocks_.tile(head_, row_);
+      const std::int32_t* start = span_ != nullptr ? span_ : blocks_.tile(head_, row_);
       entries_ = blocks_.words + start[0];
       pieces_ = (start[1] - start[0]) * Tile::kPieces;
       if (pieces_ > 0) return;
@@ -190,7 +235,7 @@ class GatheredColumns {
   }
 
   const BlockWords<kKeys>& blocks_;
-  const std::int32_t* entries_ = nullptr;
+  const std::int32_t *span_, *entries_ = nullptr;
   int row_, head_end_, head_ = 0, piece_ = 0, pieces_ = 0, turn_ = 0;
   int heads_[2] = {};  // of the tile, and of the next
   int* ring_;

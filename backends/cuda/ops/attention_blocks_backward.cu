@@ -1,5 +1,7 @@
 // Attention backward over a layout of blocks, as attention_backward.cu: one kernel whose blocks own
-// keys writes dK and dV, one whose blocks own queries writes dQ, and no sum is shared.
+// keys writes dK and dV, one whose blocks own queries writes dQ. Only the sums of a tile that was
+// cut are shared: each part's lies in the workspace, and a last kernel adds them in the parts'
+// order.
 #include "backends/cuda/ops/attention_blocks.h"
 #include "backends/cuda/ops/attention_fma.h"
 #include "backends/cuda/ops/attention_mma.h"
@@ -18,7 +20,21 @@ struct BlockBackwardArguments {
   typename Tiles::Arithmetic scale;
   DropoutSpec dropout;
   BlockWords<kKeys> blocks;
+  typename Tiles::Arithmetic*
+      sums;  // of parts [plane][part][sum][row][head_size]; null: no tile is cut
 };
+
+inline constexpr int kSumThreads = 256;
+// Sums of rows: of dK and of dV, or of dQ.
+template <bool kKeys>
+inline constexpr int kSums = kKeys ? 2 : 1;
+
+template <class Tiles, bool kKeys>
+__device__ __forceinline__ typename Tiles::Arithmetic* sum_of_part(
+    const BlockBackwardArguments<Tiles, kKeys>& a, std::int64_t plane, int part, int sum) {
+  const std::int64_t at = (plane * a.blocks.parts + part) * kSums<kKeys> + sum;
+  return a.sums + at * BlockTable::kTile * a.layout.head_size;
+}
 
 // lse and delta of the tile's queries, which are its columns (kKeys) or its rows.
 template <class Tiles, bool kKeys>
@@ -88,14 +104,17 @@ __global__ void __launch_bounds__(Tiles::kThreads, (kResidentBlocks<Tiles, kKeys
   const int owner = static_cast<int>(place.plane % owners);
   const int kv_head = kKeys ? owner : owner / layout.group;
   const int head_first = kKeys ? owner * layout.group : owner;
-  const int rank = kKeys ? place.rank : static_cast<int>(a.order.tiles) - 1 - place.rank;
-  const int row_first = rank * Tiles::kTileRows, thread = static_cast<int>(threadIdx.x);
+  const int row_tiles = (layout.sequence + Tiles::kTileRows - 1) / Tiles::kTileRows;
+  const BlockShare<Tiles, kKeys> share(a.blocks, head_first, place.rank, row_tiles,
+                                       a.sums != nullptr);
+  if (share.is_empty()) return;
+  const int row_first = share.row, thread = static_cast<int>(threadIdx.x);
   const auto keys = layout.key(a.k, batch, kv_head);
   const auto values = layout.value_of_key(keys, a.value_distance);
   const GatheredMask<Tiles, kKeys> mask(a.blocks, row_first, a.blocks.limit(layout, batch));
   GatheredColumns<Tiles, kKeys> gathered(a.blocks, row_first, head_first,
                                          head_first + (kKeys ? layout.group : 1),
-                                         scratch + Tiles::kScratchBytes);
+                                         scratch + Tiles::kScratchBytes, share.span);
 
   const auto fetch = [&](const Tile& tile, int head, int stage) {
     Stored* to = y + 2 * stage * Tiles::kColumnTile;
@@ -162,6 +181,21 @@ __global__ void __launch_bounds__(Tiles::kThreads, (kResidentBlocks<Tiles, kKeys
     __syncthreads();
   }
 
+  if (share.part >= 0) {
+    const int line = row_first % static_cast<int>(BlockTable::kTile);
+    const auto keep = [&](int sum, auto& own) {
+      A* to = sum_of_part(a, place.plane, share.part, sum) + line * layout.head_size;
+#pragma unroll
+      for (int i = 0; i < Tiles::kRows * own.kOwn; ++i) {
+        const int r = i / own.kOwn, c = i % own.kOwn;
+        if (tiles.column(c) >= layout.head_size) continue;
+        to[tiles.row(r) * layout.head_size + tiles.column(c)] = own.at(r, c);
+      }
+    };
+    keep(0, sum1);
+    if constexpr (kKeys) keep(1, sum2);
+    return;
+  }
   A factor[Tiles::kRows];
 #pragma unroll
   for (int r = 0; r < Tiles::kRows; ++r) factor[r] = a.scale;
@@ -175,15 +209,76 @@ __global__ void __launch_bounds__(Tiles::kThreads, (kResidentBlocks<Tiles, kKeys
   }
 }
 
+__device__ __forceinline__ void store_sum(const AnyFloats& to, int i, float x) { to.store(i, x); }
+template <class T, class A>
+__device__ __forceinline__ void store_sum(T* to, int i, A x) {
+  to[i] = store_value<T>(x);
+}
+
+// One block: a part's share of the rows of the tile that it is of.
+template <class Tiles, bool kKeys>
+__global__ void __launch_bounds__(kSumThreads) add_parts(BlockBackwardArguments<Tiles, kKeys> a) {
+  using A = typename Tiles::Arithmetic;
+  const HeadLayout& layout = a.layout;
+  const int owners = kKeys ? layout.kv_heads : layout.heads, parts = a.blocks.parts;
+  const std::int64_t plane = blockIdx.x / parts;
+  const int own = static_cast<int>(blockIdx.x % parts), head = static_cast<int>(plane % owners);
+  const auto tile_of = [&](int part) {
+    return a.blocks.part(kKeys ? head * layout.group : head, part)[0];
+  };
+  const int tile = tile_of(own);
+  if (tile < 0) return;
+  int first = own, end = own + 1;
+  while (first > 0 && tile_of(first - 1) == tile) --first;
+  while (end < parts && tile_of(end) == tile) ++end;
+  const auto add = [&](int sum, A scale, const auto& to) {
+    const int row_first = tile * static_cast<int>(BlockTable::kTile);
+    const int elements = min(static_cast<int>(BlockTable::kTile), to.count - row_first) * to.width;
+    const int step = (end - first) * kSumThreads;
+    for (int i = (own - first) * kSumThreads + static_cast<int>(threadIdx.x); i < elements;
+         i += step) {
+      A total = 0;
+      for (int part = first; part < end; ++part) total += sum_of_part(a, plane, part, sum)[i];
+      store_sum(to.at(row_first + i / to.width), i % to.width, scale * total);
+    }
+  };
+  const std::int64_t batch = plane / owners;
+  if constexpr (kKeys) {
+    add(0, a.scale, layout.key(a.dk, batch, head));
+    add(1, A{1}, layout.key(a.dv, batch, head));
+  } else {
+    add(0, a.scale, layout.query(a.dq, batch, head));
+  }
+}
+
+// Room for the sums of parts; null: none is cut, or not for this op: a part is of one layout, which
+// the heads of a kv head need not share, and the sums may not fit.
+template <class Tiles, bool kKeys>
+typename Tiles::Arithmetic* room_for_sums(const AttentionBackward& op, const ExecContext& context,
+                                          std::int64_t planes) {
+  using A = typename Tiles::Arithmetic;
+  const AttentionShape& shape = op.shape;
+  const std::int64_t parts = kKeys ? op.mask.parts.keys : op.mask.parts.queries;
+  const bool shares_layout = !kKeys || op.mask.layouts == 1 || shape.heads == shape.kv_heads;
+  const std::int64_t bytes = planes * parts * kSums<kKeys> * BlockTable::kTile * shape.head_size *
+                             static_cast<std::int64_t>(sizeof(A));
+  const bool fits = bytes <= context.workspace_bytes;
+  return parts > 0 && shares_layout && fits ? reinterpret_cast<A*>(context.workspace) : nullptr;
+}
+
 template <class Tiles, bool kKeys, bool kDropout>
 void run_blocks_backward(const AttentionBackward& op, const ExecContext& context) {
   using A = typename Tiles::Arithmetic;
   const AttentionShape& shape = op.shape;
-  const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
   const std::int64_t planes = shape.batch * (kKeys ? shape.kv_heads : shape.heads);
+  A* sums = room_for_sums<Tiles, kKeys>(op, context, planes);
+  const BlockWords<kKeys> blocks(op.mask, shape);
+  const std::int64_t tiles = blocks_for(shape.sequence, Tiles::kTileRows);
+  const std::int64_t shares =
+      tiles + (sums == nullptr ? 0 : blocks.parts * BlockShare<Tiles, kKeys>::kOwners);
   const std::int64_t streams = kKeys ? shape.heads / shape.kv_heads : 1;
   const auto element = static_cast<std::int64_t>(size_of(op.qkv.dtype()));
-  const TileOrder order(planes, tiles, 2 * streams * shape.sequence * shape.head_size * element);
+  const TileOrder order(planes, shares, 2 * streams * shape.sequence * shape.head_size * element);
   constexpr auto kShared = 2 * (Tiles::kRowTile + Tiles::kStages * Tiles::kColumnTile) *
                                std::int64_t{sizeof(typename Tiles::Stored)} +
                            kFiguresOfGathered<Tiles, kKeys> * std::int64_t{sizeof(A)} +
@@ -202,9 +297,13 @@ void run_blocks_backward(const AttentionBackward& op, const ExecContext& context
                                                        order,
                                                        static_cast<A>(op.scale),
                                                        op.dropout,
-                                                       BlockWords<kKeys>(op.mask, shape)};
-  launch(context.stream, {planes * tiles, 1, Tiles::kThreads, kShared},
+                                                       blocks,
+                                                       sums};
+  launch(context.stream, {planes * shares, 1, Tiles::kThreads, kShared},
          attend_blocks_backward<Tiles, kKeys, kDropout>, arguments);
+  if (sums == nullptr) return;
+  launch(context.stream, {planes * blocks.parts, 1, kSumThreads, 0}, add_parts<Tiles, kKeys>,
+         arguments);
 }
 
 template <class Tiles, bool kDropout>
