@@ -34,15 +34,16 @@ inline BlockLayout dense_layout(std::int64_t block, std::int64_t blocks) {
   return layout;
 }
 
-// Of all heads of the shape, or one layout for each.
+// Of all heads of the shape, or one layout for each. most: as block_table's.
 inline AttentionMask mask_of_blocks(Workspace& w, const AttentionShape& shape,
                                     const std::vector<BlockLayout>& layouts, bool causal,
-                                    const TensorView& lengths = {}) {
-  const BlockTable table = block_table(layouts, causal, w.pick({0, 1, 3, 5}));  // 0: nothing is cut
+                                    const TensorView& lengths = {}, std::int64_t most = 0) {
+  const BlockTable table = block_table(layouts, causal, most);
   return AttentionMask::sparse(w.numbers(table.words), table, shape.heads, causal, lengths);
 }
 
-// A layout for the shape's sequence, a multiple of 16: of any blocks that divide it.
+// A layout for the shape's sequence, a multiple of 16: of any blocks that divide it, its tiles
+// whole or cut into parts.
 inline AttentionMask random_blocks(Workspace& w, const AttentionShape& shape, bool causal,
                                    const TensorView& lengths = {}) {
   std::int64_t block = 16;
@@ -53,7 +54,7 @@ inline AttentionMask random_blocks(Workspace& w, const AttentionShape& shape, bo
   for (std::int64_t left = w.coin() ? 1 : shape.heads; left > 0; --left) {
     layouts.push_back(random_layout(w, block, shape.sequence / block));
   }
-  return mask_of_blocks(w, shape, layouts, causal, lengths);
+  return mask_of_blocks(w, shape, layouts, causal, lengths, w.pick({0, 1, 3, 5}));
 }
 
 }  // namespace zl::test
