@@ -48,7 +48,8 @@ struct Overhead {
   double factor = 1, meeting_seconds = 0;
 };
 
-// Least squares of relative errors: a step takes factor * priced + meeting_seconds * meetings.
+// A step takes factor * priced + meeting_seconds * meetings. A run that other work of the machine
+// slowed down draws neither with it.
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
   std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {

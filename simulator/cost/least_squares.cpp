@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -163,15 +164,25 @@ LinearCost fit_line(std::span<const Sample> samples, Weigh by) {
 }
 
 Terms fit_ones(std::span<const Terms> rows) {
-  Vector lengths{};
+  constexpr int kRounds = 50;
+  constexpr double kLeastProduct = 0.1, kLeastError = 1e-4;  // smaller ones weigh no more
+  Vector lengths{}, x{};
   for (const Terms& row : rows) {
     for (int i = 0; i < kTerms; ++i) lengths[i] += row[i] * row[i];
   }
   for (double& length : lengths) length = length > 0 ? std::sqrt(length) : 1;
-  NormalEquations equations;
-  for (const Terms& row : rows) equations.add(row, lengths, 1, 1);
-  Vector x = solve_non_negative(equations, std::numeric_limits<double>::infinity());
-  for (int i = 0; i < kTerms; ++i) x[i] /= lengths[i];
+  std::vector<double> weights(rows.size(), 1);
+  for (int round = 0; round < kRounds; ++round) {
+    NormalEquations equations;
+    for (std::size_t r = 0; r < rows.size(); ++r) equations.add(rows[r], lengths, weights[r], 1);
+    x = solve_non_negative(equations, std::numeric_limits<double>::infinity());
+    for (int i = 0; i < kTerms; ++i) x[i] /= lengths[i];
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const double product = std::inner_product(x.begin(), x.end(), rows[r].begin(), 0.0);
+      const double p = std::max(kLeastProduct, product);
+      weights[r] = 1 / (p * std::max(kLeastError, std::abs(1 - p) / std::sqrt(p)));
+    }
+  }
   return x;
 }
 

@@ -29,7 +29,9 @@ LinearCost fit_line(std::span<const Sample> samples, Weigh by = Weigh::time);
 std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Weigh by = Weigh::time,
                                             double most_more_fixed = INFINITY);
 
-// x >= 0 that minimises the sum of (1 - row . x)^2; all 0 without rows.
+// x >= 0 that makes the products p = row . x ones: minimises the sum of |1 - p| / sqrt(p), to which
+// twice and half are as wrong and the few rows that are far off matter little. By least squares
+// that are weighted anew by the errors of the last (Schlossmacher 1973). All 0 without rows.
 using Terms = std::array<double, 3>;
 Terms fit_ones(std::span<const Terms> rows);
 

@@ -116,6 +116,20 @@ TEST(LeastSquares, FactorsThatMakeOnes) {
   EXPECT_EQ(fit_ones({}), Terms{});
 }
 
+// One row of six that is far off, in either direction, draws no factor with it.
+TEST(LeastSquares, AnOutlierMovesNoFactor) {
+  for (const double off : {0.4, 2.5}) {
+    std::vector<Terms> rows;
+    for (const double share : {0.05, 0.2, 0.35, 0.6, 0.8, 0.95}) {
+      rows.push_back({share / 1.2, (1 - share) / 0.7, 0});
+    }
+    for (double& term : rows[4]) term *= off;
+    const Terms found = fit_ones(rows);
+    EXPECT_NEAR(found[0], 1.2, 1e-3);
+    EXPECT_NEAR(found[1], 0.7, 1e-3);
+  }
+}
+
 TEST(LeastSquares, OneShapeAndParallelColumns) {
   const std::vector<Sample> one = {{.units = 1e6, .bytes = 1e3, .seconds = 4e-6, .count = 3}};
   EXPECT_NEAR(fit_line(one).seconds(1e6, 1e3), 4e-6, 1e-15);
