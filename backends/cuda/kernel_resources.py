@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 # Bytes that a thread may store to spill registers, by the kernel's name: first match counts.
-ALLOWED_SPILLS = [("attend_backward<", 20), ("", 0)]
+ALLOWED_SPILLS = [("attend_backward<", 20), ("attend_blocks_backward<", 12), ("", 0)]
 
 COMPILING = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

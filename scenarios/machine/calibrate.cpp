@@ -211,7 +211,7 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
           const auto add = [&](const Style& style) {
             jobs.push_back({ranks, precision, plan.shapes[i], style});
           };
-          if (pass > 0 && (plan.shapes[i].brief || outnumber)) continue;
+          if (pass > 0 && plan.shapes[i].brief) continue;
           if (plan.shapes[i].brief) {
             for (const Style& style : kBriefStyles) add(style);
             continue;
