@@ -31,8 +31,8 @@ class BlockHeadGroup {
         limit_(band_of(op.mask, op.shape, batch).limit),
         width_(op.shape.head_size),
         padded_(round_up(width_, kTileColumns<A>)),
-        gradients_(op, batch, kv_head, padded_),
-        rows_(op, padded_) {
+        rows_(op, padded_),
+        gradients_(op, batch, kv_head, padded_, rows_.factor()) {
     gradients_.use(own.reserve(gradients_.elements()));
     const std::int64_t of_rows = GranuleRows<T>::elements(width_, padded_);
     A* next = shared.reserve(of_rows + kTile * padded_ + 2 * kKeys * padded_ + 3 * kKeys * kTile);
@@ -220,8 +220,8 @@ class BlockHeadGroup {
     const Part part = is_diagonal(group.key(i), first) ? Part::depth_from_row : Part::all;
     multiply_granules<A>(std::span(of_values).first(count), kGranule, 1, rows_.dout_stride(),
                          padded_, part, ahead_, sums.values);
-    multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, padded_, padded_, part,
-                         ahead_, sums.keys);
+    multiply_granules<A>(std::span(of_keys).first(count), kGranule, 1, rows_.queries_stride(),
+                         padded_, part, ahead_, sums.keys);
   }
 
   // Whether no query after those of this tile and head sees the granule of keys. (Where every head
@@ -250,8 +250,8 @@ class BlockHeadGroup {
   std::int64_t batch_, kv_head_, row_;
   std::int64_t limit_;  // keys from it on are padding
   std::int64_t width_, padded_;
-  KeyGradients<T> gradients_;
   GranuleRows<T> rows_;
+  KeyGradients<T> gradients_;
   A* dqueries_;        // of the queries, [kTile][padded]
   A *keys_, *values_;  // of a group of blocks, [granule][key][padded]
   A *probabilities_, *dscores_, *kept_;

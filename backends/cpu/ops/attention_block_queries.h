@@ -53,14 +53,17 @@ class BlockQueries {
     static thread_local RowsAhead ahead;
     ahead_ = &ahead;
     look_ahead(next);
-    load_queries();
     softmax_.clear();
-    ends_ = ends_of(entries_of(op_.mask, op_.shape, head_, first_));
+    const std::span<const std::int32_t> entries = entries_of(op_.mask, op_.shape, head_, first_);
+    ends_ = ends_of(entries);
     fresh_ = (1u << kGranules) - 1;
     each_group(op_.mask, op_.shape, head_, first_, [&](const BlockGroup& group) {
+      at_once_ = group.count == std::ssize(entries);
       for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
+        if (group.entry == entries.data()) load_queries(r);
         load(group, r);
         add(group, r);
+        give_back(group, r);
       }
     });
     for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
@@ -102,21 +105,19 @@ class BlockQueries {
     ahead_->spread(pairs_of(now) * (fetches<A>(width_) + fetches<A>(padded_)));
   }
 
-  // As [granule][width][query].
-  void load_queries() {
-    const HeadColumns head = head_columns(op_.qkv.q, head_, width_);
-    for (std::int64_t r = 0; r < queries_ / kGranule; ++r) {
-      load_transposed<T>(head, row(r), width_, static_cast<A>(op_.scale),
-                         queries_t_ + r * kGranule * width_);
-    }
+  void load_queries(std::int64_t r) {
+    load_transposed<T>(head_columns(op_.qkv.q, head_, width_), row(r), width_,
+                       static_cast<A>(op_.scale), queries_t(r));
   }
+  // Of granule r, [width][query]; for one group those of one granule at a time.
+  A* queries_t(std::int64_t r) { return queries_t_ + (at_once_ ? 0 : r) * kGranule * width_; }
 
   // Keys and values that no granule of queries before r sees.
   void load(const BlockGroup& group, std::int64_t r) {
     for (std::int64_t i = 0; i < group.count; ++i) {
       if (!group.is_first(i, r)) continue;
-      const std::int64_t key = batch_ * op_.shape.sequence + group.key(i);
-      const std::int64_t at = i * kGranule * padded_;
+      places_.take(i);
+      const std::int64_t key = batch_ * op_.shape.sequence + group.key(i), at = place(i);
       load_rows<T>(head_columns(op_.qkv.k, kv_head_, width_), key, kGranule, width_, padded_,
                    Unscaled{}, keys_ + at);
       if (values_.first != nullptr) continue;
@@ -124,9 +125,16 @@ class BlockQueries {
                    Unscaled{}, copied_values_ + at);
     }
   }
+  // Those that none after r sees.
+  void give_back(const BlockGroup& group, std::int64_t r) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (group.is_last(i, r)) places_.give_back(i);
+    }
+  }
   // Of granule i of the group.
+  std::int64_t place(std::int64_t i) const { return places_.of(i) * kGranule * padded_; }
   const A* values(const BlockGroup& group, std::int64_t i) const {
-    if (values_.first == nullptr) return copied_values_ + i * kGranule * padded_;
+    if (values_.first == nullptr) return copied_values_ + place(i);
     return values_.at(batch_ * op_.shape.sequence + group.key(i));
   }
 
@@ -137,7 +145,7 @@ class BlockQueries {
       if (group.sees(i, r)) seen[count++] = i;
     }
     if (count == 0) return;
-    for (std::int64_t n = 0; n < count; ++n) score(group.key(seen[n]), seen[n], r, scores_of(n));
+    for (std::int64_t n = 0; n < count; ++n) score(group, seen[n], r, scores_of(n));
     A keep[kGranule], factors[kGranule];
     softmax_.add(scores_, kGranule, count * kGranule, r * kGranule, kGranule, keep);
     for (std::int64_t n = 0; n < count && op_.dropout.p > 0; ++n) {
@@ -170,13 +178,13 @@ class BlockQueries {
   std::int64_t query(std::int64_t r) const { return first_ + r * kGranule; }
   std::int64_t row(std::int64_t r) const { return batch_ * op_.shape.sequence + query(r); }
 
-  // Of granule r and the keys from `key` on, which lie in place i.
-  void score(std::int64_t key, std::int64_t i, std::int64_t r, A* scores) {
-    multiply_granule(keys_ + i * kGranule * padded_, padded_, queries_t_ + r * kGranule * width_,
-                     width_, *ahead_, [&](std::int64_t k, std::int64_t q, Vector<A> score) {
+  // Of granule r and granule i of the group.
+  void score(const BlockGroup& group, std::int64_t i, std::int64_t r, A* scores) {
+    multiply_granule(keys_ + place(i), padded_, queries_t(r), width_, *ahead_,
+                     [&](std::int64_t k, std::int64_t q, Vector<A> score) {
                        store_vector(scores + k * kGranule + q, score);
                      });
-    hide_unseen(key, query(r), op_.mask.is_causal(), limit_, kUnseen, scores);
+    hide_unseen(group.key(i), query(r), op_.mask.is_causal(), limit_, kUnseen, scores);
   }
 
   void drop(std::int64_t key, std::int64_t r, A* probabilities) {
@@ -192,6 +200,8 @@ class BlockQueries {
   std::int64_t limit_;    // keys from it on are padding
   HeadRows<T> rows_;      // of the output
   FactorRows<A> values_;  // where they lie, else in copied_values_
+  GranulePlaces places_;
+  bool at_once_ = false;  // whether all that the tile sees is one group
   std::array<const std::int32_t*, kGranules> ends_;
   unsigned fresh_ = 0;        // a bit for each granule of out_ that nobody has written
   A *queries_t_, *out_;       // out_: [query][padded]

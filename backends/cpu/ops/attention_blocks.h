@@ -40,6 +40,22 @@ struct BlockGroup {
   }
 };
 
+// Places for what is kept of granules of keys of a group, from the first granule of queries that
+// sees one to the last. Few are taken at once; the one freed last, which the nearest cache still
+// holds, is taken first.
+class GranulePlaces {
+ public:
+  GranulePlaces() {
+    for (std::int64_t i = 0; i < kMostTogether; ++i) free_[i] = kMostTogether - 1 - i;
+  }
+  void take(std::int64_t i) { of_[i] = free_[--left_]; }
+  void give_back(std::int64_t i) { free_[left_++] = of_[i]; }
+  std::int64_t of(std::int64_t i) const { return of_[i]; }
+
+ private:
+  std::int64_t free_[kMostTogether], of_[kMostTogether] = {}, left_ = kMostTogether;
+};
+
 // Whether entries begin with a tile of keys of which the tile of queries at `first` sees what it
 // sees of it in dense attention: that is a group of its own, so that a layout of all blocks has the
 // bits of dense attention.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <type_traits>
 
@@ -31,6 +32,12 @@ FactorRows<Arithmetic<T>> rows_in_place(const HeadColumns& head, std::int64_t wi
     if (width == padded) return {head.matrix.as<const T>() + head.first, head.row_width};
   }
   return {nullptr, padded};
+}
+
+// Whether a factor changes no bit of a sum that it is applied to late.
+inline bool is_power_of_two(double factor) {
+  int exponent = 0;
+  return std::frexp(factor, &exponent) == 0.5;
 }
 
 // Of RowsAhead::fetch() in the product of two granules, of `length` elements summed up or `length`
@@ -79,9 +86,9 @@ struct GranuleFactors {
   const A *left, *right;
 };
 
-// f(row, column, two vectors) for those of the sum over all of left[kGranule, kGranule]
-// right[kGranule, columns], whose rows are right_stride apart. part: on the diagonal lies the
-// left one of the last (depth_to_row) or of the first (depth_from_row).
+// f(row, column, sums of kTileRows x two vectors) for those of the sum over all of
+// left[kGranule, kGranule] right[kGranule, columns], whose rows are right_stride apart. part: on
+// the diagonal lies the left one of the last (depth_to_row) or of the first (depth_from_row).
 template <class A, class F>
 [[gnu::always_inline]] inline void multiply_granules(std::span<const GranuleFactors<A>> all,
                                                      std::int64_t row_stride, std::int64_t k_stride,
@@ -100,7 +107,7 @@ template <class A, class F>
         ahead.fetch();
         sums.add(left, all[n].right + from * right_stride + j, right_stride, to - from);
       }
-      sums.each_row([&](std::int64_t row, const Vector<A>(&values)[2]) { f(i + row, j, values); });
+      f(i, j, sums);
     }
   }
 }
@@ -119,12 +126,11 @@ struct GranuleSums {
   const A* factors;    // [kGranule], of what is put there
 
   [[gnu::always_inline]] void operator()(std::int64_t row, std::int64_t column,
-                                         const Vector<A> (&more)[2]) const {
+                                         TileSums<A, kTileRows, 2>& more) const {
     A* at = waiting + row * padded + column;
-    Vector<A> sums[2] = {more[0], more[1]};
-    if (adds) sums[0] = load_vector(at) + sums[0], sums[1] = load_vector(at + kLanes<A>) + sums[1];
-    if (ends) return rows.put(first + row, column, factors[row], sums);
-    store_vector(at, sums[0]), store_vector(at + kLanes<A>, sums[1]);
+    if (!ends) return more.store(at, padded, adds);
+    if (adds) more.add(at, padded);
+    rows.put(first + row, column, factors + row, more.sum);
   }
 };
 

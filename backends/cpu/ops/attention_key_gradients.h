@@ -15,13 +15,15 @@ class KeyGradients {
  public:
   using A = Arithmetic<T>;
 
+  // factor: of what is summed up for keys.
   KeyGradients(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_head,
-               std::int64_t padded)
+               std::int64_t padded, A factor)
       : keys_(head_columns(op.dqkv.k, kv_head, op.shape.head_size), op.shape.head_size),
         values_(head_columns(op.dqkv.v, kv_head, op.shape.head_size), op.shape.head_size),
         row_(batch * op.shape.sequence),
         padded_(padded),
         granules_(static_cast<std::size_t>(op.shape.sequence / kGranule)) {
+    std::fill(key_factors_, key_factors_ + kGranule, factor);
     std::fill(ones_, ones_ + kGranule, A{1});
   }
 
@@ -43,7 +45,7 @@ class KeyGradients {
       free_.push_back(waiting);  // it is read before the next one begins
     }
     const std::int64_t first = row_ + granule * kGranule;
-    return {{waiting, padded_, adds, ends, keys_, first, ones_},
+    return {{waiting, padded_, adds, ends, keys_, first, key_factors_},
             {waiting + kGranule * padded_, padded_, adds, ends, values_, first, ones_}};
   }
 
@@ -63,8 +65,8 @@ class KeyGradients {
       if (of.waiting == nullptr) {
         keys_.put_zeros(first, kGranule), values_.put_zeros(first, kGranule);
       } else {
-        keys_.put_rows(first, kGranule, padded_, of.waiting);
-        values_.put_rows(first, kGranule, padded_, of.waiting + kGranule * padded_);
+        keys_.put_rows(first, kGranule, padded_, key_factors_[0], of.waiting);
+        values_.put_rows(first, kGranule, padded_, A{1}, of.waiting + kGranule * padded_);
       }
     }
   }
@@ -87,7 +89,7 @@ class KeyGradients {
   std::vector<Granule> granules_;
   std::vector<A*> free_;
   A* unused_ = nullptr;
-  A ones_[kGranule];
+  A key_factors_[kGranule], ones_[kGranule];
 };
 
 }  // namespace zl::cpu

@@ -44,14 +44,15 @@ class RunningSoftmax {
   }
 
   // Of the queries [first, first + count) of head `plane`, lanes from `lane` on: their lse, and
-  // factors[count] of what was summed up.
+  // factors[count] of what was summed up, up to whole vectors.
   void end(const AttentionForward& op, std::int64_t plane, std::int64_t first, std::int64_t lane,
            std::int64_t count, A* factors) const {
     A* lse = op.lse.as<A>() + plane * op.shape.sequence + first;
-    for (std::int64_t q = 0; q < count; ++q) {
-      const A sum = sum_[lane + q];
-      factors[q] = sum > 0 ? A{1} / sum : A{0};
-      lse[q] = maximum_[lane + q] + std::log(sum);
+    for (std::int64_t q = 0; q < count; q += kLanes<A>) {
+      const Vector<A> sum = load_vector(sum_ + lane + q);
+      store_vector(factors + q, sum > A{0} ? A{1} / sum : Vector<A>{});
+      const Vector<A> each = load_vector(maximum_ + lane + q) + fast_log(sum);
+      std::memcpy(lse + q, &each, sizeof(A) * std::min<std::size_t>(kLanes<A>, count - q));
     }
   }
 
@@ -71,7 +72,6 @@ class RunningSoftmax {
     return larger(larger(larger(peaks[0], peaks[1]), larger(peaks[2], peaks[3])),
                   broadcast(std::numeric_limits<A>::lowest()));
   }
-  static Vector<A> larger(Vector<A> a, Vector<A> b) { return a > b ? a : b; }
 
   A maximum_[kTile], sum_[kTile];
 };

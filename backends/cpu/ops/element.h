@@ -44,10 +44,9 @@ template <class A, class T>
   if constexpr (std::is_same_v<T, A>) {
     return load_vector(from);
   } else if constexpr (std::is_same_v<T, bfloat16>) {  // the upper half of fp32
-    typedef std::uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
-    Halves halves;
+    HalfVector<std::uint16_t> halves;
     std::memcpy(&halves, from, sizeof(halves));
-    return std::bit_cast<Vector<A>>(__builtin_convertvector(halves, Vector<std::uint32_t>) << 16);
+    return std::bit_cast<Vector<A>>(zero_extended(halves) << 16);
   } else {
     A values[kLanes<A>];
     for (int i = 0; i < kLanes<A>; ++i) values[i] = widen<A>(from[i]);

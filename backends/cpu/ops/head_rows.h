@@ -27,34 +27,45 @@ class HeadRows {
                  reinterpret_cast<std::uintptr_t>(first_) % kAlignment == 0 &&
                  row_width_ * kSize % kAlignment == 0) {}
 
-  // Columns [column, column + kTileColumns) of a row, those that it has, = factor * values. A row's
-  // columns come in ascending order, and those of at most kRowsAtOnce rows that follow each other
-  // in turn.
-  [[gnu::always_inline]] void put(std::int64_t row, std::int64_t column, A factor,
-                                  const Pair& values) {
+  // Columns [column, column + kTileColumns) of Rows rows, those that they have, = factors[Rows] *
+  // values. A row's columns come in ascending order, and those of at most kRowsAtOnce rows that
+  // follow each other in turn.
+  template <int Rows>
+  [[gnu::always_inline]] void put(std::int64_t row, std::int64_t column, const A* factors,
+                                  const Pair (&values)[Rows]) {
     T* to = first_ + row * row_width_ + column;
-    Part parts[kParts];
-    narrow_all({factor * values[0], factor * values[1]}, parts);
+    const auto each = [&](const auto& take) {
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        const Vector<A> factor = broadcast(factors[r]);
+        Part parts[kParts];
+        narrow_all({factor * values[r][0], factor * values[r][1]}, parts);
+        take(r, to + r * row_width_, parts);
+      }
+    };
     if (streams_) {
-      stream(row, column, to, parts);
+      each([&](int r, T* at, const Part* parts) { stream(row + r, column, at, parts); });
     } else if (column + kTileColumns<A> <= width_) {
-      std::memcpy(to, parts, sizeof(parts));
+      each([&](int, T* at, const Part* parts) { std::memcpy(at, parts, kPairBytes); });
     } else if (column < width_) {
-      std::memcpy(to, parts, static_cast<std::size_t>((width_ - column) * kSize));
+      const auto bytes = static_cast<std::size_t>((width_ - column) * kSize);
+      each([&](int, T* at, const Part* parts) { std::memcpy(at, parts, bytes); });
     }
   }
 
-  // Rows [row, row + count) = those of tile[count][padded].
-  void put_rows(std::int64_t row, std::int64_t count, std::int64_t padded, const A* tile) {
+  // Rows [row, row + count) = factor * those of tile[count][padded].
+  void put_rows(std::int64_t row, std::int64_t count, std::int64_t padded, A factor,
+                const A* tile) {
     for (std::int64_t r = 0; r < count; ++r, tile += padded) {
       for (std::int64_t d = 0; d < padded; d += kTileColumns<A>) {
-        put(row + r, d, A{1}, {load_vector(tile + d), load_vector(tile + d + kLanes<A>)});
+        put<1>(row + r, d, &factor, {{load_vector(tile + d), load_vector(tile + d + kLanes<A>)}});
       }
     }
   }
   void put_zeros(std::int64_t row, std::int64_t count) {
+    const A zero{0};
     for (std::int64_t r = 0; r < count; ++r) {
-      for (std::int64_t d = 0; d < width_; d += kTileColumns<A>) put(row + r, d, A{0}, {});
+      for (std::int64_t d = 0; d < width_; d += kTileColumns<A>) put<1>(row + r, d, &zero, {});
     }
   }
 

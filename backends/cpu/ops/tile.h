@@ -83,6 +83,16 @@ struct TileSums {
       }
     }
   }
+  // += c[Rows, Vectors * lanes]
+  [[gnu::always_inline]] void add(const A* c, std::int64_t c_stride) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        sum[r][v] = load_vector(c + r * c_stride + v * kLanes<A>) + sum[r][v];
+      }
+    }
+  }
   // Calls f(row, its sums).
   template <class F>
   [[gnu::always_inline]] void each_row(const F& f) const {

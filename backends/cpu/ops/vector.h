@@ -31,6 +31,14 @@ using Vector = typename VectorOf<A>::type;
 template <class A>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
 
+// As many elements of half a size as a vector has.
+template <class A>
+struct HalfVectorOf {
+  typedef A type __attribute__((vector_size(kVectorBytes / 2)));
+};
+template <class A>
+using HalfVector = typename HalfVectorOf<A>::type;
+
 template <class A>
 inline Vector<A> load_vector(const A* source) {
   Vector<A> value;
@@ -86,6 +94,45 @@ inline Vector<double> multiply_add(Vector<double> a, Vector<double> b, Vector<do
 #endif
 }
 
+#if defined(__AVX512F__)
+// Of instructions whose unmasked form GCC 12 takes for a use of what is not initialised.
+inline constexpr __mmask16 kAllLanes = 0xffff;
+#endif
+
+// a > b ? a : b and a < b ? a : b: b where one of them is no number.
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return a > b ? a : b; }
+inline Vector<float> larger(Vector<float> a, Vector<float> b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(kAllLanes, a, b);
+#elif defined(__AVX__)
+  return _mm256_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+inline Vector<float> smaller(Vector<float> a, Vector<float> b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(kAllLanes, a, b);
+#elif defined(__AVX__)
+  return _mm256_min_ps(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
+// Each lane with zeros in front. (GCC 12 makes four shuffles of a conversion of vectors.)
+inline Vector<std::uint32_t> zero_extended(HalfVector<std::uint16_t> values) {
+#if defined(__AVX512F__)
+  return std::bit_cast<Vector<std::uint32_t>>(
+      _mm512_maskz_cvtepu16_epi32(kAllLanes, std::bit_cast<__m256i>(values)));
+#elif defined(__AVX2__)
+  return std::bit_cast<Vector<std::uint32_t>>(
+      _mm256_cvtepu16_epi32(std::bit_cast<__m128i>(values)));
+#else
+  return __builtin_convertvector(values, Vector<std::uint32_t>);
+#endif
+}
+
 template <std::size_t... I>
 inline Vector<std::uint16_t> high_halves(Vector<std::uint32_t> low, Vector<std::uint32_t> high,
                                          std::index_sequence<I...>) {
@@ -97,10 +144,10 @@ inline Vector<std::uint16_t> high_halves(Vector<std::uint32_t> low, Vector<std::
 inline Vector<std::uint16_t> to_bfloat16_bits(Vector<float> low, Vector<float> high) {
 #if defined(__AVX512BF16__)
   constexpr int kNaN = 0x81, kSubnormal = 0x20;  // which the instruction changes otherwise
-  const auto is_odd = [](Vector<float> value) {
+  const auto odd = [](Vector<float> value) {
     return _mm512_fpclass_ps_mask(value, kNaN | kSubnormal);
   };
-  if (__builtin_expect((is_odd(low) | is_odd(high)) == 0, 1)) {
+  if (__builtin_expect(_kortestz_mask16_u8(odd(low), odd(high)), 1)) {
     return std::bit_cast<Vector<std::uint16_t>>(_mm512_cvtne2ps_pbh(high, low));
   }
 #endif
