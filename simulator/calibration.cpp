@@ -46,7 +46,7 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
   entry.ranks = ranks;
   const std::vector<Sample> samples =
       samples_of(traces, {.host_apart = !machine.compute_is_host,
-                          .without_disturbed = !outnumber_cores(ranks, machine),
+                          .quiet = !outnumber_cores(ranks, machine),
                           .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype &&
@@ -105,8 +105,9 @@ struct HeldOutErrors {
 
 double square_error(const Traces& runs, const ClusterSpec& cluster) {
   double sum = 0;
-  for (const MeasuredTrace& measured : runs) {
-    const double error = step_error(measured, cluster);
+  for (const MeasuredTrace& run : runs) {
+    const double predicted = predicted_step(*run.trace, with_devices(cluster, run.ranks));
+    const double error = quiet_mean(step_seconds(*run.trace)) / predicted - 1;
     sum += error * error;
   }
   return sum;

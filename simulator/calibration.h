@@ -25,7 +25,7 @@ Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& mac
 // Seconds of a step after the first, on average.
 double predicted_step(const Trace& trace, const ClusterSpec& cluster);
 
-// Mean step time of a real run over the predicted one, minus 1; steps after the first.
+// Median step time of a real run over the predicted one, minus 1; steps after the first.
 double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster);
 
 }  // namespace zl::sim

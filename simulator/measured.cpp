@@ -61,7 +61,11 @@ struct Sum {
   double seconds = 0;
   std::int64_t count = 0;
 };
-using Shapes = std::map<Shape, std::vector<double>>;
+struct OfRun {
+  const Trace* trace;
+  std::vector<double> seconds;
+};
+using Shapes = std::map<Shape, std::vector<OfRun>>;  // by run
 
 // Of those that take not twenty times as long as the one in the middle.
 double undisturbed_mean(std::vector<double> values) {
@@ -77,7 +81,24 @@ double without_waiting(std::vector<double> values) {
 
 double typical(const std::vector<double>& values, EventType type, const Sampling& sampling) {
   if (type == EventType::collective && sampling.without_waiting) return without_waiting(values);
-  return sampling.without_disturbed ? undisturbed_mean(values) : mean(values);
+  return sampling.quiet ? undisturbed_mean(values) : mean(values);
+}
+
+// Seconds of one and how many they were.
+Sum typical(const std::vector<OfRun>& runs, EventType type, const Sampling& sampling) {
+  std::vector<Sum> sums;
+  for (const OfRun& run : runs) {
+    const auto count = static_cast<std::int64_t>(run.seconds.size());
+    sums.push_back({typical(run.seconds, type, sampling), count});
+  }
+  std::ranges::sort(sums, {}, &Sum::seconds);
+  if (sampling.quiet) sums.resize((sums.size() + 1) / 2);
+  Sum all;
+  for (const Sum& each : sums) {
+    all.seconds += each.seconds * static_cast<double>(each.count), all.count += each.count;
+  }
+  all.seconds /= static_cast<double>(all.count);
+  return all;
 }
 
 Shape shape_of(const TraceEvent& event) {
@@ -106,9 +127,8 @@ std::map<int, Timing> step_spans(const Trace& trace) {
   return spans;
 }
 
-// Those that took neither the most nor the least: the middle half of what follows the first step,
-// which warms up.
-std::set<int> typical_steps(const Trace& trace) {
+// See Sampling::quiet.
+std::set<int> typical_steps(const Trace& trace, bool quiet) {
   std::vector<std::pair<std::int64_t, int>> by_length;
   std::int64_t end = 0;
   for (const auto& [step, span] : step_spans(trace)) {
@@ -117,14 +137,14 @@ std::set<int> typical_steps(const Trace& trace) {
   }
   std::ranges::sort(by_length);
   std::set<int> steps;
-  const std::size_t left_out = (by_length.size() + 1) / 4;  // on either side
-  for (std::size_t i = left_out; i + left_out < by_length.size(); ++i) {
-    steps.insert(by_length[i].second);
-  }
+  const std::size_t all = by_length.size(), sides = (all + 1) / 4;
+  const std::size_t first = quiet ? 0 : sides, last = quiet ? (all + 3) / 4 : all - sides;
+  for (std::size_t i = first; i < last; ++i) steps.insert(by_length[i].second);
   return steps;
 }
 
 void add_event_gaps(const Trace& trace, Sum& gaps) {
+  const std::set<int> steps = typical_steps(trace, true);
   const TraceEvent* last = nullptr;  // on the compute stream, nothing waited for since
   std::int64_t issued = 0;
   std::size_t index = 0;
@@ -139,7 +159,8 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
     if (!is_timed(event)) continue;
     ++issued;
     if (event.stream != kCompute) continue;
-    if (last != nullptr && last->scope.step == event.scope.step) {
+    if (last != nullptr && last->scope.step == event.scope.step &&
+        steps.contains(event.scope.step)) {
       gaps.seconds += seconds(event.timing.start_ns - last->timing.end_ns);
       gaps.count += issued;
     }
@@ -154,17 +175,25 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+double quiet_mean(std::vector<double> values) {
+  std::ranges::sort(values);
+  values.resize((values.size() + 3) / 4);
+  return mean(values);
+}
+
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const std::set<int> steps = typical_steps(*measured.trace);
+    const std::set<int> steps = typical_steps(*measured.trace, sampling.quiet);
     for (const TraceEvent& event : measured.trace->events()) {
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        (*table)[kind_of(event, sampling.host_apart)][shape_of(event)].push_back(
-            seconds(event.timing.end_ns - event.timing.start_ns));
+        auto& runs = (*table)[kind_of(event, sampling.host_apart)][shape_of(event)];
+        if (runs.empty() || runs.back().trace != measured.trace)
+          runs.push_back({measured.trace, {}});
+        runs.back().seconds.push_back(seconds(event.timing.end_ns - event.timing.start_ns));
       }
     }
   }
@@ -172,9 +201,10 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
     const auto& [type, on_host, index, dtype, is_forward] = kind;
-    for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
+    for (const auto& [shape, runs] : undisturbed == alone.end() ? shapes : undisturbed->second) {
+      const Sum each = typical(runs, type, sampling);
       samples.push_back({type, on_host, is_forward, index, dtype, shape.first, shape.second,
-                         typical(times, type, sampling), static_cast<std::int64_t>(times.size())});
+                         each.seconds, each.count});
     }
   }
   return samples;

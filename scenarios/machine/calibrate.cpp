@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <thread>
 
 #include "core/base/error.h"
@@ -197,7 +199,8 @@ std::vector<int> measured_ranks(const CalibrationPlan& plan, const CalibrationOp
   return ranks;
 }
 
-// Whole passes, so that a machine whose speed drifts is sampled at several moments for every line.
+// Whole passes, so that a machine whose speed drifts is sampled at several moments; of the same
+// job in several the quickest counts.
 std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
                          bool in_files) {
   std::vector<std::string> precisions = options.precisions;
@@ -211,7 +214,6 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
           const auto add = [&](const Style& style) {
             jobs.push_back({ranks, precision, plan.shapes[i], style});
           };
-          if (pass > 0 && plan.shapes[i].brief) continue;
           if (plan.shapes[i].brief) {
             for (const Style& style : kBriefStyles) add(style);
             continue;
@@ -233,6 +235,26 @@ struct Measured {
 
   void add(const Trace& trace, int ranks, int run) {
     runs.push_back({&traces.emplace_back(trace), ranks, run});
+  }
+  // Of a quiet step; infinite for a run that has none.
+  double seconds(int run) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const sim::MeasuredTrace& each : runs) {
+      const std::vector<double> steps = sim::step_seconds(*each.trace);
+      if (each.run == run && !steps.empty()) least = std::min(least, sim::quiet_mean(steps));
+    }
+    return least;
+  }
+  // Keeps of the runs of the same job, which have the same words, the one that took least.
+  void keep_quickest(const std::vector<Job>& jobs) {
+    std::map<std::string, int> quickest;
+    for (int run = 0; run < static_cast<int>(jobs.size()); ++run) {
+      int& best = quickest.try_emplace(words_of(jobs[run]), run).first->second;
+      if (seconds(run) < seconds(best)) best = run;
+    }
+    std::erase_if(runs, [&](const sim::MeasuredTrace& each) {
+      return quickest.at(words_of(jobs[each.run])) != each.run;
+    });
   }
 };
 
@@ -279,6 +301,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
       time_compressed_ops(runner, options, job, i, measured);
     }
   }
+  measured.keep_quickest(jobs);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
     if (options.left_out) options.left_out(words_of(jobs[run]), error);
