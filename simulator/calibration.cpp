@@ -105,9 +105,8 @@ struct HeldOutErrors {
 
 double square_error(const Traces& runs, const ClusterSpec& cluster) {
   double sum = 0;
-  for (const MeasuredTrace& run : runs) {
-    const double predicted = predicted_step(*run.trace, with_devices(cluster, run.ranks));
-    const double error = quiet_mean(step_seconds(*run.trace)) / predicted - 1;
+  for (const MeasuredTrace& measured : runs) {
+    const double error = step_error(measured, cluster);
     sum += error * error;
   }
   return sum;

@@ -92,7 +92,8 @@ Sum typical(const std::vector<OfRun>& runs, EventType type, const Sampling& samp
     sums.push_back({typical(run.seconds, type, sampling), count});
   }
   std::ranges::sort(sums, {}, &Sum::seconds);
-  if (sampling.quiet) sums.resize((sums.size() + 1) / 2);
+  constexpr double kLong = 1e-3;
+  if (sampling.quiet && sums.front().seconds >= kLong) sums.resize((sums.size() + 1) / 2);
   Sum all;
   for (const Sum& each : sums) {
     all.seconds += each.seconds * static_cast<double>(each.count), all.count += each.count;
@@ -127,8 +128,9 @@ std::map<int, Timing> step_spans(const Trace& trace) {
   return spans;
 }
 
-// See Sampling::quiet.
-std::set<int> typical_steps(const Trace& trace, bool quiet) {
+// Those that took neither the most nor the least: the middle half of what follows the first step,
+// which warms up.
+std::set<int> typical_steps(const Trace& trace) {
   std::vector<std::pair<std::int64_t, int>> by_length;
   std::int64_t end = 0;
   for (const auto& [step, span] : step_spans(trace)) {
@@ -137,14 +139,14 @@ std::set<int> typical_steps(const Trace& trace, bool quiet) {
   }
   std::ranges::sort(by_length);
   std::set<int> steps;
-  const std::size_t all = by_length.size(), sides = (all + 1) / 4;
-  const std::size_t first = quiet ? 0 : sides, last = quiet ? (all + 3) / 4 : all - sides;
-  for (std::size_t i = first; i < last; ++i) steps.insert(by_length[i].second);
+  const std::size_t left_out = (by_length.size() + 1) / 4;  // on either side
+  for (std::size_t i = left_out; i + left_out < by_length.size(); ++i) {
+    steps.insert(by_length[i].second);
+  }
   return steps;
 }
 
 void add_event_gaps(const Trace& trace, Sum& gaps) {
-  const std::set<int> steps = typical_steps(trace, true);
   const TraceEvent* last = nullptr;  // on the compute stream, nothing waited for since
   std::int64_t issued = 0;
   std::size_t index = 0;
@@ -159,8 +161,7 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
     if (!is_timed(event)) continue;
     ++issued;
     if (event.stream != kCompute) continue;
-    if (last != nullptr && last->scope.step == event.scope.step &&
-        steps.contains(event.scope.step)) {
+    if (last != nullptr && last->scope.step == event.scope.step) {
       gaps.seconds += seconds(event.timing.start_ns - last->timing.end_ns);
       gaps.count += issued;
     }
@@ -175,17 +176,11 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-double quiet_mean(std::vector<double> values) {
-  std::ranges::sort(values);
-  values.resize((values.size() + 3) / 4);
-  return mean(values);
-}
-
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling) {
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const std::set<int> steps = typical_steps(*measured.trace, sampling.quiet);
+    const std::set<int> steps = typical_steps(*measured.trace);
     for (const TraceEvent& event : measured.trace->events()) {
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {

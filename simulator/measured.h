@@ -17,8 +17,6 @@ struct MeasuredTrace {
 };
 
 double mean(const std::vector<double>& values);  // of at least one
-// That of the quickest quarter, of which others who use the machine took least; of at least one.
-double quiet_mean(std::vector<double> values);
 
 // The time of the events of one kind and type that do the same amount of work.
 struct Sample {
@@ -39,19 +37,20 @@ struct HostGaps {
 
 struct Sampling {
   bool host_apart = false;  // the host's stream runs on other processors than the compute stream
-  // What others take who use the machine is left out: of a run's steps the quickest quarter counts,
-  // of that nothing that takes twenty times as long as usual, and of runs that do the same work the
-  // quicker half. Otherwise the steps that took neither the most nor the least, the middle half:
-  // ranks that share their cores disturb each other, and that is part of the work.
+  // What others take who use the machine is left out: what takes twenty times as long as usual, and
+  // of runs that do the same work, a millisecond of it or more, the slower half. (What shorter work
+  // takes longer at times are its threads, which wake up: that is its own.) Where ranks share their
+  // cores they disturb each other, and that is part of the work.
   bool quiet = false;
   // Of a shape of collectives the quickest quarter tells its own time: in the others this rank
   // waited for another's ops.
   bool without_waiting = false;
 };
 
-// Ops, collectives, copies and file transfers of typical steps after the first, which warms up.
-// Events that run beside another stream's are left out unless there are no others of their kind and
-// type. Sorted.
+// Ops, collectives, copies and file transfers of the typical steps: those that took neither the
+// most nor the least, the middle half of what follows the first step, which warms up. Events that
+// run beside another stream's are left out unless there are no others of their kind and type.
+// Sorted.
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling);
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);

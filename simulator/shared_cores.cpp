@@ -49,14 +49,11 @@ struct Overhead {
 };
 
 // A step takes factor * priced + meeting_seconds * meetings. A run that other work of the machine
-// slowed down draws neither with it. Ranks that outnumber the cores disturb each other, which is
-// part of the step.
+// slowed down draws neither with it.
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
-  const bool outnumber = cluster.devices > cluster.shared_cores;
   std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {
-    const std::vector<double> steps = step_seconds(*run.trace);
-    const double measured = outnumber ? median(steps) : quiet_mean(steps);
+    const double measured = median(step_seconds(*run.trace));
     rows.push_back({predicted_step(*run.trace, cluster) / measured,
                     meetings_per_step(*run.trace) / measured, 0});
   }

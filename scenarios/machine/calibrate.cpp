@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/machine_memory.h"
+#include "core/base/median.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/machine/time_ops.h"
 #include "scenarios/run/cuda_backend.h"
@@ -236,12 +237,12 @@ struct Measured {
   void add(const Trace& trace, int ranks, int run) {
     runs.push_back({&traces.emplace_back(trace), ranks, run});
   }
-  // Of a quiet step; infinite for a run that has none.
+  // Of a step in the middle; infinite for a run that has none.
   double seconds(int run) const {
     double least = std::numeric_limits<double>::infinity();
     for (const sim::MeasuredTrace& each : runs) {
       const std::vector<double> steps = sim::step_seconds(*each.trace);
-      if (each.run == run && !steps.empty()) least = std::min(least, sim::quiet_mean(steps));
+      if (each.run == run && !steps.empty()) least = std::min(least, median(steps));
     }
     return least;
   }

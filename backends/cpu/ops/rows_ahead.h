@@ -79,7 +79,7 @@ class RowsAhead {
   std::vector<Run> runs_;
   std::size_t run_ = 0;
   std::int64_t row_ = 0, lines_ = 0;
-  std::int64_t every_, wait_;  // calls from one that asks to the next
+  std::int64_t every_ = 1, wait_ = 1;  // calls from one that asks to the next
   const std::byte *at_ = nullptr, *end_ = nullptr;
 };
 
