@@ -44,10 +44,11 @@ void share_products(RankCoefficients& entry) {
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
-  const std::vector<Sample> samples =
-      samples_of(traces, {.host_apart = !machine.compute_is_host,
-                          .quiet = !outnumber_cores(ranks, machine),
-                          .without_waiting = waits_apart(ranks, machine)});
+  const std::vector<Sample> samples = samples_of(
+      traces, {.host_apart = !machine.compute_is_host,
+               .without_disturbed = !outnumber_cores(ranks, machine),
+               .quicker_runs = machine.compute_is_host && !outnumber_cores(ranks, machine),
+               .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype &&
            a.is_forward == b.is_forward;

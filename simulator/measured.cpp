@@ -81,7 +81,7 @@ double without_waiting(std::vector<double> values) {
 
 double typical(const std::vector<double>& values, EventType type, const Sampling& sampling) {
   if (type == EventType::collective && sampling.without_waiting) return without_waiting(values);
-  return sampling.quiet ? undisturbed_mean(values) : mean(values);
+  return sampling.without_disturbed ? undisturbed_mean(values) : mean(values);
 }
 
 // Seconds of one and how many they were.
@@ -93,7 +93,7 @@ Sum typical(const std::vector<OfRun>& runs, EventType type, const Sampling& samp
   }
   std::ranges::sort(sums, {}, &Sum::seconds);
   constexpr double kLong = 1e-3;
-  if (sampling.quiet && sums.front().seconds >= kLong) sums.resize((sums.size() + 1) / 2);
+  if (sampling.quicker_runs && sums.front().seconds >= kLong) sums.resize((sums.size() + 1) / 2);
   Sum all;
   for (const Sum& each : sums) {
     all.seconds += each.seconds * static_cast<double>(each.count), all.count += each.count;
@@ -186,8 +186,8 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
         auto& runs = (*table)[kind_of(event, sampling.host_apart)][shape_of(event)];
-        if (runs.empty() || runs.back().trace != measured.trace)
-          runs.push_back({measured.trace, {}});
+        const bool is_new = runs.empty() || runs.back().trace != measured.trace;
+        if (is_new) runs.push_back({measured.trace, {}});
         runs.back().seconds.push_back(seconds(event.timing.end_ns - event.timing.start_ns));
       }
     }

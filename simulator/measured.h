@@ -37,11 +37,13 @@ struct HostGaps {
 
 struct Sampling {
   bool host_apart = false;  // the host's stream runs on other processors than the compute stream
-  // What others take who use the machine is left out: what takes twenty times as long as usual, and
-  // of runs that do the same work, a millisecond of it or more, the slower half. (What shorter work
-  // takes longer at times are its threads, which wake up: that is its own.) Where ranks share their
-  // cores they disturb each other, and that is part of the work.
-  bool quiet = false;
+  // What takes twenty times as long as usual was disturbed by others and is left out; where ranks
+  // share their cores they disturb each other, and that is part of the work.
+  bool without_disturbed = false;
+  // Of runs that do the same work, a millisecond of it or more, the quicker half counts: who shares
+  // a core slows it down for minutes. (What shorter work takes longer at times are its threads,
+  // which wake up: that is its own.)
+  bool quicker_runs = false;
   // Of a shape of collectives the quickest quarter tells its own time: in the others this rank
   // waited for another's ops.
   bool without_waiting = false;

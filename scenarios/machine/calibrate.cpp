@@ -200,8 +200,7 @@ std::vector<int> measured_ranks(const CalibrationPlan& plan, const CalibrationOp
   return ranks;
 }
 
-// Whole passes, so that a machine whose speed drifts is sampled at several moments; of the same
-// job in several the quickest counts.
+// Whole passes, so that a machine whose speed drifts is sampled at several moments.
 std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
                          bool in_files) {
   std::vector<std::string> precisions = options.precisions;
@@ -246,7 +245,8 @@ struct Measured {
     }
     return least;
   }
-  // Keeps of the runs of the same job, which have the same words, the one that took least.
+  // Keeps of the runs of the same job, which have the same words, the one that took least: who
+  // shares a core slows it down.
   void keep_quickest(const std::vector<Job>& jobs) {
     std::map<std::string, int> quickest;
     for (int run = 0; run < static_cast<int>(jobs.size()); ++run) {
@@ -302,7 +302,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
       time_compressed_ops(runner, options, job, i, measured);
     }
   }
-  measured.keep_quickest(jobs);
+  if (!on_gpu) measured.keep_quickest(jobs);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
     if (options.left_out) options.left_out(words_of(jobs[run]), error);

@@ -255,7 +255,7 @@ TEST(Calibration, OnlyTypicalStepsTellPrices) {
 // A run that a neighbour slowed down from its first step to its last; of short work all runs count,
 // since threads that wake up are its own.
 TEST(Calibration, OfRunsThatDoTheSameLongWorkTheQuickerHalfTellsPrices) {
-  const auto seconds_of = [](std::int64_t unit) {
+  const auto seconds_of = [](std::int64_t unit, bool is_host) {
     std::deque<TraceBuilder> programs;
     std::vector<MeasuredTrace> runs;
     for (const std::int64_t length : {3 * unit, 2 * unit, 5 * unit, 2 * unit}) {
@@ -268,10 +268,13 @@ TEST(Calibration, OfRunsThatDoTheSameLongWorkTheQuickerHalfTellsPrices) {
       }
       runs.push_back({&builder.trace, 1, static_cast<int>(runs.size())});
     }
-    return fit(runs, plain_cluster()).by_ranks[0].ops[kOpKind<Axpy>][1].seconds(1e9, 0);
+    ClusterSpec cluster = plain_cluster();
+    cluster.compute_is_host = is_host;
+    return fit(runs, cluster).by_ranks[0].ops[kOpKind<Axpy>][1].seconds(1e9, 0);
   };
-  EXPECT_NEAR(seconds_of(1'000'000), 2e-3, 1e-9);
-  EXPECT_NEAR(seconds_of(1'000), 3e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(1'000'000, true), 2e-3, 1e-9);
+  EXPECT_NEAR(seconds_of(1'000, true), 3e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(1'000'000, false), 3e-3, 1e-9) << "nobody shares a GPU";
 }
 
 TEST(Calibration, RefusesTracesWithoutTwoSteps) {
