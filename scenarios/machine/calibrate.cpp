@@ -236,25 +236,18 @@ struct Measured {
   void add(const Trace& trace, int ranks, int run) {
     runs.push_back({&traces.emplace_back(trace), ranks, run});
   }
-  // Of a step in the middle; infinite for a run that has none.
-  double seconds(int run) const {
-    double least = std::numeric_limits<double>::infinity();
+  // Keeps of the runs of the same job, which have the same words, the one whose step in the middle
+  // took least: who shares a core slows it down.
+  void keep_quickest(const std::vector<Job>& jobs) {
+    std::map<std::string, std::pair<double, int>> quickest;  // seconds and run
     for (const sim::MeasuredTrace& each : runs) {
       const std::vector<double> steps = sim::step_seconds(*each.trace);
-      if (each.run == run && !steps.empty()) least = std::min(least, median(steps));
-    }
-    return least;
-  }
-  // Keeps of the runs of the same job, which have the same words, the one that took least: who
-  // shares a core slows it down.
-  void keep_quickest(const std::vector<Job>& jobs) {
-    std::map<std::string, int> quickest;
-    for (int run = 0; run < static_cast<int>(jobs.size()); ++run) {
-      int& best = quickest.try_emplace(words_of(jobs[run]), run).first->second;
-      if (seconds(run) < seconds(best)) best = run;
+      const double step = steps.empty() ? std::numeric_limits<double>::infinity() : median(steps);
+      auto& best = quickest.try_emplace(words_of(jobs[each.run]), step, each.run).first->second;
+      best = std::min(best, {step, each.run});
     }
     std::erase_if(runs, [&](const sim::MeasuredTrace& each) {
-      return quickest.at(words_of(jobs[each.run])) != each.run;
+      return quickest.at(words_of(jobs[each.run])).second != each.run;
     });
   }
 };
