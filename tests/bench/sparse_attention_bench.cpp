@@ -1,12 +1,12 @@
 // A step of attention, forward and backward, over layouts of blocks beside dense causal attention
 // of the same length, in turn: after one step of each kind over what the other left behind, as many
 // of the sparse kind as do the work of a dense one, so that a neighbour on the same core, who comes
-// and goes, finds both alike. The time of these over that of the dense step (1: a block costs what
-// it costs in dense attention), of both directions and of each, and the speed-up; that of the first
-// over density x the first; that of the quickest over density x the quickest; in the same parts,
-// the time of moving once what it has to. And a step of a sequence ten times as long beside a dense
-// one. Rows of every result are compared with a masked softmax over
-// all keys first. Run it as: OMP_WAIT_POLICY=passive zerolab_bench
+// and goes, finds both alike. The time of these over that of the dense step beside them (1: a block
+// costs what it costs in dense attention), of both directions and of each, and the speed-up; that
+// of the first over density x the first; that of the quickest over density x the quickest; in the
+// same parts, the time of moving once what it has to. Medians of paired ratios. And a step of a
+// sequence ten times as long beside a dense one. Rows of every result are compared with a masked
+// softmax over all keys first. Run it as: OMP_WAIT_POLICY=passive zerolab_bench
 // --benchmark_filter=sparse_attention
 #include <algorithm>
 #include <cmath>
@@ -112,6 +112,12 @@ std::vector<double> all_of(const std::vector<Seconds>& steps, Part part) {
 double median_of(const std::vector<Seconds>& steps, Part part) {
   return zl::bench::median(all_of(steps, part));
 }
+// Median of the first over the second, each pair measured in the same moments.
+double paired(const std::vector<double>& first, const std::vector<double>& second) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < first.size(); ++i) ratios.push_back(first[i] / second[i]);
+  return zl::bench::median(ratios);
+}
 double least_of(const std::vector<Seconds>& steps) {
   return std::ranges::min(all_of(steps, &Seconds::both));
 }
@@ -139,16 +145,16 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
       traffic.push_back(p.traffic());
       state.SetIterationTime(sparse.back().both());
     }
-    const auto share = [&](Part part) { return median_of(sparse, part) / median_of(dense, part); };
+    const auto share = [&](Part part) { return paired(all_of(sparse, part), all_of(dense, part)); };
     const double first =
-        median_of(first_sparse, &Seconds::both) / median_of(first_dense, &Seconds::both);
+        paired(all_of(first_sparse, &Seconds::both), all_of(first_dense, &Seconds::both));
     state.counters["density"] = p.density();
     state.counters["speedup"] = 1 / share(&Seconds::both);
     state.counters["over_density"] = share(&Seconds::both) / p.density();
     state.counters["first_over_density"] = first / p.density();
     state.counters["least_over_density"] = least_of(least_sparse) / least_of(dense) / p.density();
     state.counters["traffic_over_density"] =
-        zl::bench::median(traffic) / median_of(dense, &Seconds::both) / p.density();
+        paired(traffic, all_of(dense, &Seconds::both)) / p.density();
     state.counters["forward_over_density"] = share(&Seconds::of_forward) / p.density();
     state.counters["backward_over_density"] = share(&Seconds::of_backward) / p.density();
   };
