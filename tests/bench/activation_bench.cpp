@@ -1,7 +1,8 @@
-// GELU, forward and backward, beside the multiply-add peak of the same moments, over elements
-// that stay in the cache: what an element costs, which shows whether its function is still inlined
-// and vectorised (a call for each makes it six times slower). Some elements are verified first.
-// OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=activation
+// GELU, forward and backward (as training does it, too: in place of dy), beside the multiply-add
+// peak of the same moments, over elements that stay in the cache: what an element costs, which
+// shows whether its function is still inlined and vectorised (a call for each makes it six times
+// slower). Some elements are verified first. OMP_WAIT_POLICY=passive zerolab_bench
+// --benchmark_filter=activation
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -25,13 +26,17 @@ struct Activations {
   static constexpr std::int64_t kRows = 64, kColumns = 1024;
   Storage x{DType::f32, Shape{kRows, kColumns}}, y{DType::f32, x.view.shape};
   Storage dy{DType::f32, x.view.shape}, dx{DType::f32, x.view.shape};
+  Storage large{DType::f32, x.view.shape};  // of slope 1: what is changed in place stays as it is
   ActivationForward forward;
-  ActivationBackward backward;
+  ActivationBackward backward, in_place;
 
   explicit Activations(ActivationKind kind)
-      : forward{kind, x.view, y.view}, backward{kind, x.view, dy.view, dx.view} {
+      : forward{kind, x.view, y.view},
+        backward{kind, x.view, dy.view, dx.view},
+        in_place{kind, large.view, dy.view, dy.view} {
     cpu::execute(RandomNormal{x.view, 1.0, {1, 0, 0}, 0}, {1});
     cpu::execute(Fill{dy.view, 1.0}, {1});
+    cpu::execute(Fill{large.view, 30.0}, {1});
   }
   bool is_right() const {
     cpu::execute(forward, {1});
@@ -68,6 +73,8 @@ const int registered_activations = [] {
                                    std::pair{"gelu_erf", ActivationKind::gelu_erf}}) {
     add_direction(std::string("activation_forward/") + name, kind, &Activations::forward);
     add_direction(std::string("activation_backward/") + name, kind, &Activations::backward);
+    add_direction(std::string("activation_backward_in_place/") + name, kind,
+                  &Activations::in_place);
   }
   return 0;
 }();

@@ -137,10 +137,11 @@ void run_blocks(const AttentionForward& op, const ExecContext& context, std::int
 
 void execute(const AttentionForward& op, const ExecContext& context) {
   const std::int64_t tiles = (op.shape.sequence + kTile - 1) / kTile;
+  const ExecContext team = attention_team(context, op.cost().flops);
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
-    if (op.mask.has_blocks()) return run_blocks<T>(op, context, tiles);
-    parallel_tasks(context, op.shape.batch * op.shape.heads * tiles, [&](std::int64_t task) {
+    if (op.mask.has_blocks()) return run_blocks<T>(op, team, tiles);
+    parallel_tasks(team, op.shape.batch * op.shape.heads * tiles, [&](std::int64_t task) {
       const std::int64_t tile = tiles - 1 - task % tiles;  // long rows first
       QueryTile<T>(op, task / tiles, tile * kTile).run();
     });

@@ -89,12 +89,13 @@ void run_head(const AttentionBackward& op, std::int64_t batch, std::int64_t kv_h
 }  // namespace
 
 void execute(const AttentionBackward& op, const ExecContext& context) {
+  const ExecContext team = attention_team(context, op.cost().flops);
   with_float_type(op.qkv.dtype(), op.kName, [&](auto type) {
     using T = decltype(type);
     const bool has_blocks = op.mask.has_blocks();
-    const std::int64_t together = has_blocks ? heads_together<T>(op, context) : 1;
+    const std::int64_t together = has_blocks ? heads_together<T>(op, team) : 1;
     const std::int64_t parts = op.shape.kv_heads / together;
-    parallel_tasks(context, op.shape.batch * parts, [&](std::int64_t task) {
+    parallel_tasks(team, op.shape.batch * parts, [&](std::int64_t task) {
       const std::int64_t batch = task / parts, kv_head = task % parts * together;
       if (has_blocks) return run_block_heads<T>(op, batch, kv_head, together);
       run_head<T>(op, batch, kv_head);

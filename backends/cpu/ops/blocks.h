@@ -45,8 +45,6 @@ float gradient_scale(const Update& op) {
   return static_cast<float>(*op.factor.template as<const double>());
 }
 
-inline constexpr std::int64_t kGrain = 16 * kBlock;  // smallest range worth a thread
-
 // fn(first, length) over [0, count) in blocks of at most kBlock. fn must not throw.
 template <class F>
 void for_blocks(const ExecContext& context, std::int64_t count, F&& fn) {

@@ -110,8 +110,9 @@ void position_row(const EmbeddingBackward& op, std::int64_t position) {
 
 void execute(const EmbeddingForward& op, const ExecContext& context) {
   check_tokens(op.tokens, op.vocabulary(), op.kName);
+  const std::int64_t grain = rows_worth_a_thread(op.out.columns());
   with_float_type(op.out.dtype, op.kName, [&](auto type) {
-    parallel_for(context, op.out.rows(), 16, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(context, op.out.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) embed_row<decltype(type)>(op, row);
     });
   });
@@ -123,13 +124,15 @@ void execute(const EmbeddingBackward& op, const ExecContext& context) {
   const std::vector<std::uint64_t> order = rows_by_token(op.tokens);
   const auto run = [&](auto type) {
     using A = decltype(type);
-    parallel_for(context, op.dwte.columns(), 64, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t columns = std::max<std::int64_t>(64, rows_worth_a_thread(op.dout.rows(), 2));
+    parallel_for(context, op.dwte.columns(), columns, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t first = begin; first < end; first += kBlock) {
         scatter_columns<A>(op, order, first, std::min(kBlock, end - first));
       }
     });
     if (op.dwpe.empty()) return;
-    parallel_for(context, op.dwpe.rows(), 16, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t rows = rows_worth_a_thread(op.dwpe.columns());
+    parallel_for(context, op.dwpe.rows(), rows, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) position_row<A>(op, row);
     });
   };

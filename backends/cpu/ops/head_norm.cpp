@@ -77,7 +77,8 @@ void backward(const HeadNormBackward& op, const ExecContext& context) {
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
   std::vector<A> shares(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1) * 2 * size),
                         A{0});
-  parallel_for(context, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = rows_worth_a_thread(block_rows * op.shape.qkv_width(), 2);
+  parallel_for(context, blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<A> scratch(static_cast<std::size_t>(2 * size));
     for (std::int64_t row = begin * block_rows; row < std::min(rows, end * block_rows); ++row) {
       backward_row<T>(op, row, scratch.data(), scratch.data() + size,
@@ -96,7 +97,8 @@ void backward(const HeadNormBackward& op, const ExecContext& context) {
 void execute(const HeadNormForward& op, const ExecContext& context) {
   with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    parallel_for(context, op.shape.rows(), 8, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t grain = rows_worth_a_thread(op.shape.qkv_width(), 2);
+    parallel_for(context, op.shape.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       std::vector<Arithmetic<T>> scratch(static_cast<std::size_t>(op.shape.head_size));
       for (std::int64_t row = begin; row < end; ++row) {
         normalise_heads<T>(op, row, scratch.data());

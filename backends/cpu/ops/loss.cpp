@@ -141,16 +141,18 @@ void cross_entropy_row(const CrossEntropy& op, std::int64_t r) {
 }  // namespace
 
 void execute(const CrossEntropy& op, const ExecContext& context) {
+  const std::int64_t grain = rows_worth_a_thread(op.logits.columns());
   with_float_type(op.logits.dtype, op.kName, [&](auto type) {
-    parallel_for(context, op.logits.rows(), 4, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(context, op.logits.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) cross_entropy_row<decltype(type)>(op, r);
     });
   });
 }
 
 void execute(const LogitStatistics& op, const ExecContext& context) {
+  const std::int64_t grain = rows_worth_a_thread(op.logits.columns());
   with_float_type(op.logits.dtype, op.kName, [&](auto type) {
-    parallel_for(context, op.logits.rows(), 4, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(context, op.logits.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) statistics_row<decltype(type)>(op, r);
     });
   });

@@ -100,7 +100,8 @@ void backward(const NormBackward& op, const ExecContext& context) {
   const std::int64_t block_rows = std::max<std::int64_t>(16, (rows + 63) / 64);
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
   std::vector<A> partial(blocks * 2 * columns, A{0});
-  parallel_for(context, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = rows_worth_a_thread(block_rows * columns, 2);
+  parallel_for(context, blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     std::vector<A> scratch(2 * columns);
     for (std::int64_t block = begin; block < end; ++block) {
       A* dweight = partial.data() + block * 2 * columns;
@@ -127,7 +128,8 @@ void execute(const NormForward& op, const ExecContext& context) {
     using T = decltype(type);
     using A = Arithmetic<T>;
     const std::int64_t columns = op.x.columns();
-    parallel_for(context, op.x.rows(), 8, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t grain = rows_worth_a_thread(columns, 2);
+    parallel_for(context, op.x.rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       std::vector<A> scratch(2 * columns);
       for (std::int64_t r = begin; r < end; ++r) {
         normalise_row<T>(op, r, scratch.data(), scratch.data() + columns);

@@ -255,7 +255,7 @@ void execute(const AbsMax& op, const ExecContext& context) {
   float largest = op.accumulate ? finite_or_infinity(std::abs(static_cast<double>(*out))) : 0.0f;
   std::mutex mutex;
   with_float_type(op.x.dtype, op.kName, [&](auto type) {
-    parallel_for(context, op.x.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(context, op.x.count(), 8 * kGrain, [&](std::int64_t begin, std::int64_t end) {
       const float part = max_magnitude<decltype(type)>(op.x, begin, end);
       const std::lock_guard lock(mutex);
       largest = std::max(largest, part);

@@ -25,6 +25,20 @@ inline int team_size(const ExecContext& context, std::int64_t count, std::int64_
 #endif
 }
 
+// Elements of a simple loop that are worth a thread: handing work to one that is awake takes some
+// microseconds, waking it tens.
+inline constexpr std::int64_t kGrain = 1 << 14;
+
+// Rows of `columns` elements that are, where an element takes `times` the time of a simple one.
+inline std::int64_t rows_worth_a_thread(std::int64_t columns, std::int64_t times = 1) {
+  return std::max<std::int64_t>(1, kGrain / (std::max<std::int64_t>(columns, 1) * times));
+}
+
+// As many threads as `flops` of attention are worth.
+inline ExecContext attention_team(const ExecContext& context, double flops) {
+  return {team_size(context, static_cast<std::int64_t>(flops), 3 << 18)};
+}
+
 // fn(begin, end) over [0, count), cut into one contiguous range per thread. The cut depends only on
 // count, grain and the thread count. Runs inline, without a team, when one thread suffices.
 // fn must not throw.

@@ -16,7 +16,7 @@ template <class F>
 void for_quantized_blocks(const ExecContext& context, const TensorView& q, std::int64_t block,
                           F&& fn) {
   const std::int64_t columns = q.columns(), blocks = blocks_of(columns, block);
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / block);
+  const std::int64_t grain = rows_worth_a_thread(block);
   parallel_for(context, q.rows() * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first = i % blocks * block;

@@ -47,9 +47,11 @@ void rotate_row(const Rotation<Arithmetic<T>>& rotation, std::int64_t heads, std
 // One thread rotates a position in every sequence, so that its angles are computed once.
 void execute(const Rope& op, const ExecContext& context) {
   const AttentionShape& shape = op.shape;
+  const std::int64_t width = shape.batch * (shape.heads + shape.kv_heads) * shape.head_size;
+  const std::int64_t grain = rows_worth_a_thread(width, 2);
   with_float_type(op.qkv.dtype, op.kName, [&](auto type) {
     using T = decltype(type);
-    parallel_for(context, shape.sequence, 8, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(context, shape.sequence, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const Rotation<Arithmetic<T>> rotation(op, shape.first_position + i);
         for (std::int64_t b = 0; b < shape.batch; ++b) {
