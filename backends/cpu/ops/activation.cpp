@@ -79,8 +79,8 @@ void plain_forward(const ActivationForward& op, const ExecContext& context) {
 }
 
 // dx may be x or dy, element by element: no __restrict. Out of line, here and below: inlined in the
-// loop over blocks, GCC 12 at times forgets `ivdep` and takes one element at a time, five times as
-// slow.
+// loop over blocks, the loop of one thread was seen to take eight times as long an element, as a
+// loop without `ivdep` would.
 template <class Function, class T>
 [[gnu::noinline]] void plain_slopes(const T* x, const T* dy, T* dx, std::int64_t length) {
   using A = Arithmetic<T>;

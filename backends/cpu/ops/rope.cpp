@@ -10,8 +10,8 @@ namespace zl::cpu {
 namespace {
 
 // The angles' cosines and sines of positions that follow each other. Each turns those of the one
-// before, which takes a fiftieth of the time of new ones; those of every kTurns-th are new, so that
-// no error builds up and none depends on where a thread begins.
+// before, which is quicker than new ones; those of every kTurns-th are new, so that no error builds
+// up and none depends on where a thread begins.
 template <class A>
 class Rotation {
  public:
