@@ -113,10 +113,12 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
   return sum;
 }
 
-// Searches the overlap loss on a grid of twentieths.
+// Searches the overlap loss on a grid of twentieths. A rank alone says nothing of it.
 double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
   Traces overlapping = without_files(one_per_run(traces));
-  std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
+  std::erase_if(overlapping, [](const auto& measured) {
+    return measured.ranks == 1 || !has_overlap(*measured.trace);
+  });
   if (overlapping.empty()) return cluster.overlap_loss;
   double best = 0, smallest = INFINITY;
   for (int i = 0; i <= 20; ++i) {

@@ -78,8 +78,9 @@ void run_op(const Op& op, int threads) {
   std::visit([&](const auto& each) { execute(each, ExecContext{threads}); }, op);
 }
 
-Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory)
+Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory, bool alone)
     : threads_(threads),
+      alone_(alone),
       host_memory_(host_memory),
       on_failure_(std::move(on_failure)),
       workers_(on_failure_, limit_threads) {}
@@ -115,12 +116,11 @@ void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
 }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
-  if (stream == StreamId::compute) {
-    run_timed([&] { run_op(op, threads_); }, timing);
+  if (is_inline(stream)) {
+    run_timed([&] { run_op(op, threads_of(stream)); }, timing);
   } else {
-    const int threads = stream == StreamId::host ? threads_ : 1;
     workers_.enqueue(
-        stream, [op, threads] { run_op(op, threads); }, timing);
+        stream, [op, threads = threads_of(stream)] { run_op(op, threads); }, timing);
   }
 }
 
@@ -132,7 +132,7 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
 
 EventId Device::record(StreamId stream) {
   workers_.rethrow();
-  if (stream == StreamId::compute) return make_event(stream, ++compute_events_);
+  if (is_inline(stream)) return make_event(StreamId::compute, ++compute_events_);
   return make_event(stream, workers_.mark(stream));
 }
 
@@ -140,7 +140,7 @@ void Device::wait(StreamId stream, EventId event) {
   workers_.rethrow();
   const StreamId source = stream_of(event);
   if (source == StreamId::compute) return;
-  if (stream != StreamId::compute) return workers_.wait(stream, source, task_of(event));
+  if (!is_inline(stream)) return workers_.wait(stream, source, task_of(event));
   workers_.wait(source, task_of(event));
   workers_.rethrow();
 }
@@ -157,7 +157,7 @@ double Device::read(StreamId stream, ProbeKind, const TensorView& scalar) {
 }
 
 void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing) {
-  if (stream == StreamId::compute) {
+  if (is_inline(stream)) {
     run_timed(work, timing);
   } else {
     workers_.enqueue(stream, std::move(work), timing);

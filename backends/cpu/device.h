@@ -1,5 +1,5 @@
-// The CPU as a device: the compute stream runs on the rank's own thread, each other stream on a
-// thread that starts with its first task.
+// The CPU as a device: the compute stream runs on the rank's own thread, where there is one rank
+// the communication stream too, each other stream on a thread that starts with its first task.
 // Ownership: owns streams; slabs belong to whoever reserved them. Threads: as in core/device.
 #pragma once
 
@@ -19,8 +19,11 @@ class Device final : public zl::Device {
  public:
   // threads: OpenMP threads of ops on the compute stream. on_failure: called when a task on another
   // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
-  // for it. host_memory: DeviceProperties'.
-  explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0);
+  // for it. host_memory: DeviceProperties'. alone: no other rank, so collectives are copies;
+  // another thread would take the cores of the ops that it is to run beside, and wake up late: the
+  // communication stream is the compute stream.
+  explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0,
+                  bool alone = false);
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -41,19 +44,27 @@ class Device final : public zl::Device {
   void synchronize(StreamId stream) override;
   double read(StreamId stream, ProbeKind what, const TensorView& scalar) override;
 
-  // Any work on a stream: at once on the compute stream, later on the others.
+  // OpenMP threads of work on a stream.
+  int threads_of(StreamId stream) const {
+    return is_inline(stream) || stream == StreamId::host ? threads_ : 1;
+  }
+  // Any work on a stream: at once on the rank's own thread, later on the others.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
   // Waits for all work and returns the failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 
  private:
   void drain();
+  bool is_inline(StreamId stream) const {
+    return stream == StreamId::compute || (alone_ && stream == StreamId::communication);
+  }
 
   int threads_;
+  bool alone_;
   std::int64_t host_memory_;
   HostStream::OnFailure on_failure_;
   std::int64_t compute_events_ = 0;
-  HostStreams workers_;  // all but the compute stream
+  HostStreams workers_;  // all that are not inline
 };
 
 }  // namespace zl::cpu

@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/ops/parallel.h"
 #include "backends/cpu/reduce.h"
 
 namespace zl::cpu {
 namespace {
 
-std::int64_t copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes) {
-  if (destination != source && bytes > 0) std::memcpy(destination, source, bytes);
+std::int64_t copy_bytes(std::byte* destination, const std::byte* source, std::int64_t bytes,
+                        int threads) {
+  if (destination == source) return bytes;
+  parallel_for(ExecContext{threads}, bytes, 4 * kGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::memcpy(destination + begin, source + begin, end - begin);
+  });
   return bytes;
 }
 
@@ -47,15 +52,16 @@ std::int64_t all_reduce(const ThreadGroup::Calls& calls, int rank) {
 }  // namespace
 
 Share share_of(std::int64_t total, int rank, int ranks) {
-  constexpr std::int64_t kGrain = 64;
-  const std::int64_t grains = (total + kGrain - 1) / kGrain;
-  return {std::min(total, grains * rank / ranks * kGrain),
-          std::min(total, grains * (rank + 1) / ranks * kGrain)};
+  constexpr std::int64_t kLine = 64;
+  const std::int64_t lines = (total + kLine - 1) / kLine;
+  return {std::min(total, lines * rank / ranks * kLine),
+          std::min(total, lines * (rank + 1) / ranks * kLine)};
 }
 
-std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
+std::int64_t move_data(const ThreadGroup::Calls& calls, int rank, int threads) {
   const Call& mine = *calls[rank];
   const int ranks = static_cast<int>(calls.size());
+  if (ranks > 1) threads = 1;
   const bool copies = mine.kind == CollectiveKind::broadcast || ranks == 1;
   if (mine.kind == CollectiveKind::all_reduce && !copies) return all_reduce(calls, rank);
   std::vector<const std::byte*> sources(ranks);
@@ -65,7 +71,7 @@ std::int64_t move_data(const ThreadGroup::Calls& calls, int rank) {
     std::byte* destination = segment.destination.data;
     const auto source = [&](int from) { return (*calls[from]).segments[i].source.data; };
     const auto copy = [&](int from, std::byte* to, const std::byte* bytes, std::int64_t count) {
-      const std::int64_t copied = copy_bytes(to, bytes, count);
+      const std::int64_t copied = copy_bytes(to, bytes, count, threads);
       if (from != rank) moved += copied;
     };
     if (copies) {

@@ -13,7 +13,8 @@ struct Share {
 Share share_of(std::int64_t total, int rank, int ranks);
 
 // This rank's part; done for everybody when all ranks have returned. Returns the bytes that it has
-// read from or written to tensors of other ranks.
-std::int64_t move_data(const ThreadGroup::Calls& calls, int rank);
+// read from or written to tensors of other ranks. threads: of the caller's team, for the copies of
+// a rank alone.
+std::int64_t move_data(const ThreadGroup::Calls& calls, int rank, int threads = 1);
 
 }  // namespace zl::cpu

@@ -16,9 +16,10 @@ void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timi
   device_.enqueue(
       stream,
       [group = group_, moved = moved_, rank = rank_, bandwidth = link_bandwidth_, stream, bytes,
-       call = std::move(call)] {
+       threads = device_.threads_of(stream), call = std::move(call)] {
         group->run(rank, stream, call, [&](const ThreadGroup::Calls& calls) {
-          carry(bytes, bandwidth, [&] { moved->add(call.purpose, move_data(calls, rank)); });
+          carry(bytes, bandwidth,
+                [&] { moved->add(call.purpose, move_data(calls, rank, threads)); });
         });
       },
       timing);

@@ -30,7 +30,7 @@ class MpiWorld final : public World {
     {
       cpu::Device device(
           threads_, [&](const std::string& why) { notices.leave(why); },
-          processes().machine_memory / processes().local);
+          processes().machine_memory / processes().local, ranks() == 1);
       MpiCommunicator communicator(device, std::make_shared<ProcessGroup>(
                                                Group::world(), notices, timeout_, link_bandwidth_));
       try {

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "backends/cpu/device.h"
 #include "core/ops/elementwise.h"
@@ -76,6 +78,38 @@ TEST(DeviceStreams, DoubleBufferingNeedsNoHost) {
   device.synchronize(StreamId::copy_out);
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(sum, kRounds * (kRounds - 1) / 2);
+}
+
+// Its collectives are copies, which another thread would only delay.
+TEST(DeviceStreams, ARankAloneCommunicatesOnItsOwnThread) {
+  for (const int ranks : {1, 2}) {
+    const auto world = make_world({.ranks = ranks, .threads_per_rank = 1});
+    world->run([&](RankHandle rank) {
+      auto& device = dynamic_cast<Device&>(rank.device);
+      const std::thread::id own = std::this_thread::get_id();
+      std::thread::id sends, copies;
+      bool copied = false;
+      device.enqueue(
+          StreamId::copy_in,
+          [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            copies = std::this_thread::get_id();
+            copied = true;
+          },
+          nullptr);
+      device.wait(StreamId::communication, device.record(StreamId::copy_in));
+      device.enqueue(
+          StreamId::communication,
+          [&] {
+            EXPECT_TRUE(copied);
+            sends = std::this_thread::get_id();
+          },
+          nullptr);
+      device.wait(StreamId::compute, device.record(StreamId::communication));
+      EXPECT_EQ(sends == own, ranks == 1);
+      EXPECT_NE(copies, own);
+    });
+  }
 }
 
 TEST(DeviceStreams, OpsAndCopiesRunOnEveryStreamAndAreTimed) {

@@ -152,6 +152,29 @@ TEST(Timeline, SharedCoresGainNothingFromOverlap) {
   EXPECT_EQ(price(builder.trace, cluster).total, 9 * kMs);
 }
 
+// It has no thread that communicates, on however many cores and whatever other ranks lose.
+TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
+  ClusterSpec cluster = plain_cluster(1);
+  cluster.compute_is_host = true;
+  cluster.shared_cores = 6;
+  TraceBuilder builder;
+  builder.collective(kWire, CollectiveKind::all_gather, 1 << 20, 1);
+  builder.op(kMain, 3);
+  const auto alone = [&] { return price(builder.trace, cluster).total; };
+  const std::int64_t apart = alone();
+  EXPECT_GT(apart, 3 * kMs);
+  cluster.overlap_loss = 0.25;
+  EXPECT_EQ(alone(), apart);
+  RankCoefficients entry;
+  entry.ranks = 1;
+  entry.ops[kOpKind<Axpy>][1] = {1e-3, 0, 0, 0, 1};
+  entry.collectives[2][1] = {1e-3, 0, 0, 0, 1};
+  cluster.calibration = Calibration{{entry}, 0.25, 0, 1};
+  const std::int64_t calibrated = alone();
+  cluster.calibration->overlap_loss = 1;
+  EXPECT_EQ(alone(), calibrated);
+}
+
 TEST(Timeline, StepsAddUpAndSetupIsApart) {
   TraceBuilder builder;
   builder.scope = {.phase = Phase::init};
