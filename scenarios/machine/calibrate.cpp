@@ -77,7 +77,7 @@ struct Style {
   bool recompute = false, onebit = false;
   Tier tier = Tier::device;  // of weights and state
 };
-constexpr int kPasses = 2;
+constexpr int kPasses = 3;
 constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
 constexpr Style kBriefStyles[] = {{"zero-0", 0}, {"zero-3", 3}};
 constexpr Style kOnebit{"1-bit Adam", 0, false, true};

@@ -16,7 +16,7 @@ struct CalibrationOptions {
   std::string backend = "cpu";          // or cuda
   std::vector<int> ranks;               // numbers of ranks to measure; none: 1, 2, 4; on CUDA 1
   std::vector<std::string> precisions;  // none: fp32; on CUDA bf16
-  std::int64_t steps = 8;               // of each training run
+  std::int64_t steps = 6;               // of each training run
   std::string nvme_path;  // folder of the runs with files; none: the system's; on CUDA no files
   bool tiny = false;      // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are.
