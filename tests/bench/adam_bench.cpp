@@ -1,5 +1,6 @@
 // The fused AdamW step against the memory bandwidth of the same run: each iteration times the step
-// and, right after it, a probe with the same streams (three read and written, one read).
+// and, right after it, a probe with the same streams (three read and written, one read). And the
+// norm of the gradients before it.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -132,6 +133,40 @@ void adamw(benchmark::State& state, DType grad_type, DType copy_type, bool with_
   state.SetItemsProcessed(state.iterations() * problem.step.param.count());
 }
 
+// The sum of squares of gradients, in turn with their largest magnitude, which reads the same and
+// hardly computes. Arguments as above.
+void squared_sum(benchmark::State& state, DType type) {
+  const int threads = static_cast<int>(state.range(0));
+  const Storage gradients(type, state.range(1) << 20, 0.25), bound(DType::f32, 1, 0.25),
+      parts(DType::f64, 2, 0);
+  const std::int64_t count = gradients.view().count();
+  const SquaredSum sum{gradients.view(), bound.view(), parts.view(), count, false};
+  std::vector<double> rate, ratio;
+  for (auto _ : state) {
+    const double time = seconds([&] { cpu::execute(sum, {threads}); });
+    const double reading = seconds([&] {
+      cpu::execute(AbsMax{gradients.view(), bound.view(), false}, {threads});
+    });
+    state.SetIterationTime(time);
+    rate.push_back(static_cast<double>(gradients.view().bytes()) / time);
+    ratio.push_back(reading / time);
+  }
+  const auto* both = parts.view().as<const double>();
+  if (both[0] + both[1] != 0.0625 * static_cast<double>(count)) state.SkipWithError("wrong sum");
+  state.counters["GB/s"] = median(rate) * 1e-9;
+  state.counters["of_reading"] = median(ratio);
+  state.SetItemsProcessed(state.iterations() * count);
+}
+
+BENCHMARK_CAPTURE(squared_sum, f32, DType::f32)
+    ->Args({1, 128})
+    ->Args({2, 128})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(squared_sum, bf16, DType::bf16)
+    ->Args({2, 128})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(adamw, f32, DType::f32, DType::f32, false)
     ->Args({1, 32})
     ->Args({2, 32})

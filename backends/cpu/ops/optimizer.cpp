@@ -161,25 +161,30 @@ struct SplitSum {
   double coarse = 0, fine = 0;
 };
 
-template <class T>
+template <class A>
 SplitSum split_sum(const TensorView& x, const RoundingLevels& levels, std::int64_t begin,
                    std::int64_t end) {
-  constexpr std::int64_t kLanes = 16;
+  constexpr std::int64_t kLanes = Ahead::kFetch;
   double coarse[kLanes] = {}, fine[kLanes] = {};
   const double high = levels.coarse, low = levels.fine;
-  const T* source = x.as<const T>();
-  const auto add = [&](std::int64_t lane, std::int64_t i) {
-    const double value = widen<double>(source[i]);
+  const auto add = [&](std::int64_t lane, double value) {
     const double square = value * value;
     const double part = (square + high) - high;
     coarse[lane] += part;
     fine[lane] += ((square - part) + low) - low;
   };
-  std::int64_t i = begin;
-  for (; i + kLanes <= end; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) add(lane, i + lane);
+  for (std::int64_t first = begin; first < end; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, end - first);
+    A buffer[kBlock];
+    const A* values = load(x, first, count, buffer);
+    const Ahead ahead(x, first);
+    std::int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      ahead.fetch(i);
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) add(lane, values[i + lane]);
+    }
+    for (; i < count; ++i) add(0, values[i]);
   }
-  for (; i < end; ++i) add(0, i);
   SplitSum sum;
   for (std::int64_t lane = 0; lane < kLanes; ++lane) {
     sum.coarse += coarse[lane];
@@ -272,14 +277,15 @@ void execute(const SquaredSum& op, const ExecContext& context) {
   } else if (bound > 0) {
     const RoundingLevels levels = rounding_levels(bound, op.total_count);
     std::mutex mutex;
-    with_float_type(op.x.dtype, op.kName, [&](auto type) {
+    const auto add = [&](auto type) {
       parallel_for(context, op.x.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
         const SplitSum part = split_sum<decltype(type)>(op.x, levels, begin, end);
         const std::lock_guard lock(mutex);  // exact sums: the order of threads does not matter
         total.coarse += part.coarse;
         total.fine += part.fine;
       });
-    });
+    };
+    with_arithmetic(op.kName, add, op.x);
   }
   double* out = op.out.as<double>();
   out[0] = (op.accumulate ? out[0] : 0.0) + total.coarse;
