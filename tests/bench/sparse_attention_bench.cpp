@@ -160,7 +160,7 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
   };
   benchmark::RegisterBenchmark(full.c_str(), run)
       ->UseManualTime()
-      ->Iterations(std::max<std::int64_t>(3, 49152 / sequence))
+      ->Iterations(std::max<std::int64_t>(5, 49152 / sequence))
       ->Unit(benchmark::kMillisecond);
 }
 
