@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/median.h"
 #include "simulator/cost/least_squares.h"
+#include "simulator/cost/price.h"
 #include "simulator/shared_cores.h"
 #include "simulator/timeline.h"
 
@@ -113,13 +114,18 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
   return sum;
 }
 
-// Searches the overlap loss on a grid of twentieths. A rank alone says nothing of it.
+// Searches the overlap loss on a grid of twentieths. A rank alone on a processor says nothing of
+// it.
 double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
   Traces overlapping = without_files(one_per_run(traces));
-  std::erase_if(overlapping, [](const auto& measured) {
-    return measured.ranks == 1 || !has_overlap(*measured.trace);
+  std::erase_if(overlapping, [&](const auto& measured) {
+    const bool alone = cluster.shared_cores > 0 && measured.ranks == 1;
+    return alone || !has_overlap(*measured.trace);
   });
-  if (overlapping.empty()) return cluster.overlap_loss;
+  if (overlapping.empty()) {
+    cluster.calibration.reset();
+    return CostModel(cluster).overlap_loss();
+  }
   double best = 0, smallest = INFINITY;
   for (int i = 0; i <= 20; ++i) {
     cluster.calibration->overlap_loss = i / 20.0;

@@ -133,6 +133,19 @@ TEST(Calibration, FindsTheOverlapLoss) {
   EXPECT_LT(fitted.step_error, 0.02);
 }
 
+TEST(Calibration, ARankAloneTellsTheOverlapLossWhereItHasAStreamForIt) {
+  for (const int cores : {0, 2}) {  // a GPU; a processor, on which such a rank hides nothing
+    Machine machine;
+    machine.cluster.shared_cores = cores;
+    machine.cluster.devices = machine.cluster.calibration->by_ranks.front().ranks = 1;
+    std::vector<MeasuredTrace> runs;
+    for (int i = 0; i < 6; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, i >= 3, 0));
+    for (MeasuredTrace& each : runs) each.ranks = 1;
+    const Calibration fitted = fit(runs, machine.cluster);
+    EXPECT_NEAR(fitted.overlap_loss, cores == 0 ? 0.6 : 1, 0.051) << cores;
+  }
+}
+
 TEST(Calibration, PredictsARunItHasNotSeen) {
   Machine machine;
   std::vector<MeasuredTrace> runs;
