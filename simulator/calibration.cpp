@@ -114,20 +114,17 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
   return sum;
 }
 
-// Searches the overlap loss on a grid of twentieths. A rank alone on a processor says nothing of
-// it.
+// Searches the overlap loss on a grid of twentieths, from the greatest on: it is that where runs
+// say nothing of it, as those of a rank alone on a processor, which hides nothing.
 double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
   Traces overlapping = without_files(one_per_run(traces));
-  std::erase_if(overlapping, [&](const auto& measured) {
-    const bool alone = cluster.shared_cores > 0 && measured.ranks == 1;
-    return alone || !has_overlap(*measured.trace);
-  });
+  std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
   if (overlapping.empty()) {
     cluster.calibration.reset();
     return CostModel(cluster).overlap_loss();
   }
-  double best = 0, smallest = INFINITY;
-  for (int i = 0; i <= 20; ++i) {
+  double best = 1, smallest = INFINITY;
+  for (int i = 20; i >= 0; --i) {
     cluster.calibration->overlap_loss = i / 20.0;
     const double error = square_error(overlapping, cluster);
     if (error < smallest) {
