@@ -114,25 +114,24 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
   return sum;
 }
 
-// Searches the overlap loss on a grid of twentieths, from the greatest on: it is that where runs
-// say nothing of it, as those of a rank alone on a processor, which hides nothing.
+// Searches the overlap loss on a grid of twentieths. Where the runs say nothing of it, as those of
+// a rank alone on a processor, which communicates itself, it is the uncalibrated one.
 double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
   Traces overlapping = without_files(one_per_run(traces));
   std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
-  if (overlapping.empty()) {
-    cluster.calibration.reset();
-    return CostModel(cluster).overlap_loss();
-  }
-  double best = 1, smallest = INFINITY;
-  for (int i = 20; i >= 0; --i) {
+  double best = 0, smallest = INFINITY, greatest = 0;
+  for (int i = 0; i <= 20; ++i) {
     cluster.calibration->overlap_loss = i / 20.0;
     const double error = square_error(overlapping, cluster);
+    greatest = std::max(greatest, error);
     if (error < smallest) {
       smallest = error;
       best = i / 20.0;
     }
   }
-  return best;
+  if (smallest < greatest) return best;
+  cluster.calibration.reset();
+  return CostModel(cluster).overlap_loss();
 }
 
 // Of the most ranks that have cores of their own; null: there are none.

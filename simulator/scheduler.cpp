@@ -243,6 +243,7 @@ void Scheduler::end_work(const Issued& issued, EventTime time, const Price& pric
 std::int64_t Scheduler::finish_work(std::size_t stream, std::int64_t start,
                                     std::int64_t work) const {
   std::int64_t from = INT64_MAX, until = start;
+  double loss = 0;
   for (std::size_t other = 0; other < kStreams; ++other) {
     if (other == stream || streams_[other].busy_until <= start) continue;
     if (!cluster_.compute_is_host && !(on_multiprocessors(stream) && on_multiprocessors(other))) {
@@ -250,9 +251,11 @@ std::int64_t Scheduler::finish_work(std::size_t stream, std::int64_t start,
     }
     from = std::min(from, std::max(start, streams_[other].busy_from));
     until = std::max(until, streams_[other].busy_until);
+    loss = std::max(
+        loss, model_.overlap_loss(static_cast<StreamId>(stream), static_cast<StreamId>(other)));
   }
   if (until == start || start + work <= from) return start + work;
-  const double pace = 1 - model_.overlap_loss();
+  const double pace = 1 - loss;
   const std::int64_t left = work - (from - start);
   const auto done = static_cast<std::int64_t>(pace * static_cast<double>(until - from));
   if (left > done) return until + left - done;

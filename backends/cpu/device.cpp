@@ -78,9 +78,10 @@ void run_op(const Op& op, int threads) {
   std::visit([&](const auto& each) { execute(each, ExecContext{threads}); }, op);
 }
 
-Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory, bool alone)
+Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory,
+               bool communicates_itself)
     : threads_(threads),
-      alone_(alone),
+      communicates_itself_(communicates_itself),
       host_memory_(host_memory),
       on_failure_(std::move(on_failure)),
       workers_(on_failure_, limit_threads) {}
@@ -116,7 +117,7 @@ void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
 }
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
-  if (is_inline(stream)) {
+  if (is_at_once(stream)) {
     run_timed([&] { run_op(op, threads_of(stream)); }, timing);
   } else {
     workers_.enqueue(
@@ -132,7 +133,7 @@ void Device::copy(StreamId stream, std::byte* destination, const std::byte* sour
 
 EventId Device::record(StreamId stream) {
   workers_.rethrow();
-  if (is_inline(stream)) return make_event(StreamId::compute, ++compute_events_);
+  if (is_at_once(stream)) return make_event(StreamId::compute, ++compute_events_);
   return make_event(stream, workers_.mark(stream));
 }
 
@@ -140,9 +141,12 @@ void Device::wait(StreamId stream, EventId event) {
   workers_.rethrow();
   const StreamId source = stream_of(event);
   if (source == StreamId::compute) return;
-  if (!is_inline(stream)) return workers_.wait(stream, source, task_of(event));
-  workers_.wait(source, task_of(event));
-  workers_.rethrow();
+  if (stream == StreamId::compute) {
+    workers_.wait(source, task_of(event));
+    workers_.rethrow();
+  } else if (!is_at_once(stream) || !workers_.has_passed(source, task_of(event))) {
+    workers_.wait(stream, source, task_of(event));
+  }
 }
 
 void Device::synchronize(StreamId stream) {
@@ -157,11 +161,16 @@ double Device::read(StreamId stream, ProbeKind, const TensorView& scalar) {
 }
 
 void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing) {
-  if (is_inline(stream)) {
+  if (is_at_once(stream)) {
     run_timed(work, timing);
   } else {
     workers_.enqueue(stream, std::move(work), timing);
   }
+}
+
+void Device::enqueue_apart(StreamId stream, std::function<void()> work, Timing* timing) {
+  if (stream == StreamId::compute) return run_timed(work, timing);
+  workers_.enqueue(stream, std::move(work), timing);
 }
 
 void Device::drain() {

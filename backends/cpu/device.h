@@ -1,5 +1,5 @@
-// The CPU as a device: the compute stream runs on the rank's own thread, where there is one rank
-// the communication stream too, each other stream on a thread that starts with its first task.
+// The CPU as a device: the compute stream runs on the rank's own thread, each other stream on a
+// thread that starts with its first task.
 // Ownership: owns streams; slabs belong to whoever reserved them. Threads: as in core/device.
 #pragma once
 
@@ -19,11 +19,11 @@ class Device final : public zl::Device {
  public:
   // threads: OpenMP threads of ops on the compute stream. on_failure: called when a task on another
   // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
-  // for it. host_memory: DeviceProperties'. alone: no other rank, so collectives are copies;
-  // another thread would take the cores of the ops that it is to run beside, and wake up late: the
-  // communication stream is the compute stream.
+  // for it. host_memory: DeviceProperties'. communicates_itself: the rank's own thread does what it
+  // enqueues on the communication stream at once, unless something before it is under way, as a
+  // file that is read: where the cores are taken, another thread would only take turns with it.
   explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0,
-                  bool alone = false);
+                  bool communicates_itself = false);
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -46,25 +46,29 @@ class Device final : public zl::Device {
 
   // OpenMP threads of work on a stream.
   int threads_of(StreamId stream) const {
-    return is_inline(stream) || stream == StreamId::host ? threads_ : 1;
+    return is_at_once(stream) || stream == StreamId::host ? threads_ : 1;
   }
   // Any work on a stream: at once on the rank's own thread, later on the others.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
+  // Likewise, but at once on the compute stream only: for work that waits for what another rank
+  // enqueues after work of this one.
+  void enqueue_apart(StreamId stream, std::function<void()> work, Timing* timing);
   // Waits for all work and returns the failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 
  private:
   void drain();
-  bool is_inline(StreamId stream) const {
-    return stream == StreamId::compute || (alone_ && stream == StreamId::communication);
+  bool is_at_once(StreamId stream) const {
+    if (stream == StreamId::compute) return true;
+    return communicates_itself_ && stream == StreamId::communication && workers_.idle(stream);
   }
 
   int threads_;
-  bool alone_;
+  bool communicates_itself_;
   std::int64_t host_memory_;
   HostStream::OnFailure on_failure_;
   std::int64_t compute_events_ = 0;
-  HostStreams workers_;  // all that are not inline
+  HostStreams workers_;  // all but compute
 };
 
 }  // namespace zl::cpu

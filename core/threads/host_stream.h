@@ -47,6 +47,8 @@ class HostStream {
   // Number of the newest task; numbers count from 1.
   std::int64_t last() const { return enqueued_; }
   bool idle() const { return completed_ == enqueued_; }
+  // Whether the task with that number has run or was skipped.
+  bool has_run(std::int64_t task) const { return completed_ >= task; }
   // Blocks until the task with that number has run or was skipped. It has no deadline of its own:
   // tasks that wait for other ranks or for files have.
   void wait(std::int64_t task);

@@ -35,6 +35,16 @@ bool HostStreams::idle() const {
   return true;
 }
 
+bool HostStreams::idle(StreamId stream) const {
+  const auto& started = streams_.at(static_cast<std::size_t>(stream));
+  return !started || started->idle();
+}
+
+bool HostStreams::has_passed(StreamId source, std::int64_t mark) const {
+  const auto& started = streams_.at(static_cast<std::size_t>(source));
+  return started && started->has_run(mark);
+}
+
 void HostStreams::rethrow() {
   for (const auto& stream : streams_) {
     if (stream) stream->rethrow();

@@ -31,6 +31,9 @@ class HostStreams {
   void synchronize(StreamId stream);
   void synchronize();
   bool idle() const;
+  bool idle(StreamId stream) const;
+  // Whether `source` has passed its mark.
+  bool has_passed(StreamId source, std::int64_t mark) const;
   // Throws the first failure that nobody has been told of.
   void rethrow();
   // Waits for all tasks and returns the failures that nobody has been told of.

@@ -53,11 +53,11 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   node_share_ = 1.0 / std::min(cluster.devices, cluster.node_devices);
   const bool shared = cluster.shared_cores > 0;
   if (shared) share_ = 1.0 / cluster.devices;
-  // A rank alone communicates on its own thread; compute threads of all ranks may fill the cores,
-  // so that a busy second stream takes theirs.
-  const bool alone = shared && cluster.devices == 1;
+  const bool outnumber = cluster.devices > cluster.shared_cores && cluster.link_bandwidth <= 0;
+  communicates_itself_ = shared && (cluster.devices == 1 || outnumber);
+  // Compute threads of all ranks may fill the cores, so that a busy second stream takes theirs.
   const bool full = shared && 2 * cluster.devices > cluster.shared_cores;
-  overlap_loss_ = alone || full ? 1.0 : cluster.overlap_loss;
+  overlap_loss_ = full ? 1.0 : cluster.overlap_loss;
   if (!cluster.calibration) return;
   coefficients_ = &cluster.calibration->nearest(cluster.devices);
   if (shared) rank_ratio_ = static_cast<double>(cluster.devices) / coefficients_->ranks;
@@ -66,7 +66,14 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   issue_ = picoseconds(coefficients_->seconds_per_event);
   step_ = picoseconds(coefficients_->seconds_per_step);
   knows_links_ = coefficients_->ranks > 1 || cluster.devices == 1;
-  if (!alone) overlap_loss_ = cluster.calibration->overlap_loss;
+  overlap_loss_ = cluster.calibration->overlap_loss;
+}
+
+double CostModel::overlap_loss(StreamId a, StreamId b) const {
+  const auto is_own = [](StreamId each) {
+    return each == StreamId::compute || each == StreamId::communication;
+  };
+  return communicates_itself_ && is_own(a) && is_own(b) ? 1 : overlap_loss_;
 }
 
 std::int64_t CostModel::issue_picoseconds(const TraceEvent& event) const {

@@ -32,6 +32,8 @@ class CostModel {
   std::int64_t issue_picoseconds(const TraceEvent& event) const;
   std::int64_t step_picoseconds() const { return step_; }
   double overlap_loss() const { return overlap_loss_; }
+  // Of the later of two such streams: all where a rank's own thread communicates.
+  double overlap_loss(StreamId a, StreamId b) const;
 
  private:
   std::int64_t host_picoseconds(const TraceEvent& event) const;
@@ -56,6 +58,7 @@ class CostModel {
   double node_ratio_ = 1;  // likewise of what a node's ranks share: the host's work and its files
   std::int64_t issue_ = 0, step_ = 0;
   double overlap_loss_ = 0;
+  bool communicates_itself_ = false;
 };
 
 // One event alone, as CostModel(cluster).price(event).
