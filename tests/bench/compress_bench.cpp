@@ -3,7 +3,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -44,13 +43,6 @@ struct Problem {
   SignAverage average() const { return {packed.view, scales.view, sums.view, 0, kColumns}; }
 };
 
-template <class F>
-double wall_seconds(F&& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Signs + - - + - - ... of 0.75, -0.25, -0.25, with scale 0.5: remainders of 0.25.
 bool is_right(Problem& problem) {
   problem.refill();
@@ -80,46 +72,31 @@ void write(const TensorView& view, int threads) {
   for (std::int64_t i = 0; i < view.count(); ++i) x[i] = 0.5f;
 }
 
-template <class Work, class Probe>
-void paired(benchmark::State& state, std::int64_t bytes, Work&& work, Probe&& probe) {
-  std::vector<double> ratio, rate;
-  for (auto _ : state) {
-    const double time = wall_seconds(work), reference = wall_seconds(probe);
-    state.SetIterationTime(time);
-    ratio.push_back(reference / time);
-    rate.push_back(static_cast<double>(bytes) / time);
-  }
-  state.counters["GB/s"] = zl::bench::median(rate) * 1e-9;
-  state.counters["of_bandwidth"] = zl::bench::median(ratio);
+template <class Op, class Probe>
+void beside(benchmark::State& state, const Op& op, int threads, Probe&& probe) {
+  const std::int64_t bytes = op.cost().bytes_read + op.cost().bytes_written;
+  zl::bench::run_beside(
+      state, "of_bandwidth", bytes, [&] { cpu::execute(op, {threads}); }, bytes, probe);
 }
 
 void compress(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(0));
   Problem problem;
   if (!is_right(problem)) return state.SkipWithError("wrong signs or remainders");
-  const SignCompress op = problem.compress();
-  paired(
-      state, op.cost().bytes_read + op.cost().bytes_written, [&] { cpu::execute(op, {threads}); },
-      [&] { read_write(problem.x.view, threads); });
+  beside(state, problem.compress(), threads, [&] { read_write(problem.x.view, threads); });
 }
 
 void unpack(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(0));
   Problem problem;
   if (!is_right(problem)) return state.SkipWithError("wrong signs or remainders");
-  const SignUnpack op = problem.unpack();
-  paired(
-      state, op.cost().bytes_read + op.cost().bytes_written, [&] { cpu::execute(op, {threads}); },
-      [&] { write(problem.x.view, threads); });
+  beside(state, problem.unpack(), threads, [&] { write(problem.x.view, threads); });
 }
 
 void average(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(0));
   Problem problem;
-  const SignAverage op = problem.average();
-  paired(
-      state, op.cost().bytes_read + op.cost().bytes_written, [&] { cpu::execute(op, {threads}); },
-      [&] { read_write(problem.sums.view, threads); });
+  beside(state, problem.average(), threads, [&] { read_write(problem.sums.view, threads); });
 }
 
 BENCHMARK(compress)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);

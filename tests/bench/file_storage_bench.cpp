@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,10 +22,6 @@ namespace {
 using namespace zl;
 
 constexpr std::int64_t kObject = std::int64_t{256} << 20;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string disk_folder() {
   const char* folder = std::getenv("ZEROLAB_BENCH_FOLDER");
@@ -69,9 +64,9 @@ void file_tier(benchmark::State& state, bool write) {
   if (write) fio_rate(aio, true, direct);                                   // lays out its file
   std::vector<double> own, fio, ratio;
   for (auto _ : state) {
-    const double begin = seconds_now();
+    const double begin = bench::wall_seconds();
     write ? storage->write(object, {&part, 1}) : storage->read(object, {&part, 1});
-    const double seconds = seconds_now() - begin;
+    const double seconds = bench::wall_seconds() - begin;
     state.SetIterationTime(seconds);
     own.push_back(static_cast<double>(layout.transfer_bytes()) / seconds);
     fio.push_back(fio_rate(aio, write, direct));

@@ -2,7 +2,6 @@
 // proportions of Mistral's and random weights: with a sliding window, whose layers keep a ring of
 // what they see, and without, where every layer keeps and sees all.
 // OMP_WAIT_POLICY=passive zerolab_bench --benchmark_filter=decode
-#include <chrono>
 #include <cmath>
 #include <string>
 
@@ -27,10 +26,6 @@ ModelConfig small_mistral(std::int64_t window) {
   model.tied_embeddings = model.qkv_bias = model.out_bias = model.mlp_bias = false;
   model.sliding_window = window;
   return model;
-}
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::int32_t token_at(std::int64_t position, const ModelConfig& model) {
@@ -74,9 +69,9 @@ void decode(benchmark::State& state, std::int64_t window, std::int64_t length, i
       }
       const std::int32_t token = token_at(generator.length(0), model);
       const Generator::Extension next{0, {&token, 1}};
-      const double begin = now();
+      const double begin = zl::bench::wall_seconds();
       generator.extend({&next, 1});
-      seconds.push_back(now() - begin);
+      seconds.push_back(zl::bench::wall_seconds() - begin);
       state.SetIterationTime(seconds.back());
     }
     state.counters["tokens_per_second"] = 1 / zl::bench::median(seconds);

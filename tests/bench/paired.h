@@ -1,5 +1,5 @@
-// Timing an operation against the processor's multiply-add peak measured in the same moments.
-// Ownership: nothing. Threads: the probe opens its own OpenMP team.
+// Timing an operation against another, or against the processor's multiply-add peak, measured in
+// the same moments. Ownership: nothing. Threads: the probe opens its own OpenMP team.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -33,21 +33,38 @@ struct Storage {
   }
 };
 
+inline double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+inline double wall_seconds() { return seconds_of(CLOCK_MONOTONIC); }
+template <class Work>
+double wall_seconds(Work&& work) {
+  const double begin = wall_seconds();
+  work();
+  return wall_seconds() - begin;
+}
+// Wall time; the thread's processor time for one thread, which other programs do not disturb.
+inline double seconds(int threads) {
+  return threads == 1 ? seconds_of(CLOCK_THREAD_CPUTIME_ID) : wall_seconds();
+}
+
 // Of f32 or bf16.
 inline double value_at(const TensorView& view, std::int64_t i) {
   return view.dtype == DType::f32 ? view.as<float>()[i] : to_float(view.as<bfloat16>()[i]);
 }
 
-// Wall time; the thread's processor time for one thread, which other programs do not disturb.
-inline double seconds(int threads) {
-  timespec now{};
-  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 inline double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
+}
+
+// Median of the first over the second, each pair measured in the same moments.
+inline double median_ratio(const std::vector<double>& first, const std::vector<double>& second) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < first.size(); ++i) ratios.push_back(first[i] / second[i]);
+  return median(ratios);
 }
 
 // fp32 multiply-adds per second x 2 of a loop that lives in registers.
@@ -86,6 +103,22 @@ void run_paired(benchmark::State& state, int threads, double flops, F&& operatio
   state.counters["gflops"] = rate * 1e-9;
   state.counters["peak_gflops"] = peak * 1e-9;
   state.counters["of_peak"] = rate / peak;
+}
+
+// Runs `work`, which moves so many bytes, once per iteration, each beside `other`; reports the
+// median of its GB/s, and as `share` that over the other's.
+template <class Work, class Other>
+void run_beside(benchmark::State& state, const char* share, std::int64_t bytes, Work&& work,
+                std::int64_t other_bytes, Other&& other) {
+  std::vector<double> rates, other_rates;
+  for (auto _ : state) {
+    const double time = wall_seconds(work);
+    state.SetIterationTime(time);
+    rates.push_back(1e-9 * static_cast<double>(bytes) / time);
+    other_rates.push_back(1e-9 * static_cast<double>(other_bytes) / wall_seconds(other));
+  }
+  state.counters["GB/s"] = median(rates);
+  state.counters[share] = median_ratio(rates, other_rates);
 }
 
 }  // namespace zl::bench

@@ -112,12 +112,6 @@ std::vector<double> all_of(const std::vector<Seconds>& steps, Part part) {
 double median_of(const std::vector<Seconds>& steps, Part part) {
   return zl::bench::median(all_of(steps, part));
 }
-// Median of the first over the second, each pair measured in the same moments.
-double paired(const std::vector<double>& first, const std::vector<double>& second) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < first.size(); ++i) ratios.push_back(first[i] / second[i]);
-  return zl::bench::median(ratios);
-}
 double least_of(const std::vector<Seconds>& steps) {
   return std::ranges::min(all_of(steps, &Seconds::both));
 }
@@ -145,16 +139,18 @@ void add(const char* name, SparseAttentionConfig config, std::int64_t block, std
       traffic.push_back(p.traffic());
       state.SetIterationTime(sparse.back().both());
     }
-    const auto share = [&](Part part) { return paired(all_of(sparse, part), all_of(dense, part)); };
-    const double first =
-        paired(all_of(first_sparse, &Seconds::both), all_of(first_dense, &Seconds::both));
+    const auto share = [&](Part part) {
+      return zl::bench::median_ratio(all_of(sparse, part), all_of(dense, part));
+    };
+    const double first = zl::bench::median_ratio(all_of(first_sparse, &Seconds::both),
+                                                 all_of(first_dense, &Seconds::both));
     state.counters["density"] = p.density();
     state.counters["speedup"] = 1 / share(&Seconds::both);
     state.counters["over_density"] = share(&Seconds::both) / p.density();
     state.counters["first_over_density"] = first / p.density();
     state.counters["least_over_density"] = least_of(least_sparse) / least_of(dense) / p.density();
     state.counters["traffic_over_density"] =
-        paired(traffic, all_of(dense, &Seconds::both)) / p.density();
+        zl::bench::median_ratio(traffic, all_of(dense, &Seconds::both)) / p.density();
     state.counters["forward_over_density"] = share(&Seconds::of_forward) / p.density();
     state.counters["backward_over_density"] = share(&Seconds::of_backward) / p.density();
   };
