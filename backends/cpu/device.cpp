@@ -168,11 +168,6 @@ void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing
   }
 }
 
-void Device::enqueue_apart(StreamId stream, std::function<void()> work, Timing* timing) {
-  if (stream == StreamId::compute) return run_timed(work, timing);
-  workers_.enqueue(stream, std::move(work), timing);
-}
-
 void Device::drain() {
   if (workers_.idle()) return;
   // The work may be a collective whose other ranks will never come.

@@ -21,7 +21,8 @@ class Device final : public zl::Device {
   // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
   // for it. host_memory: DeviceProperties'. communicates_itself: the rank's own thread does what it
   // enqueues on the communication stream at once, unless something before it is under way, as a
-  // file that is read: where the cores are taken, another thread would only take turns with it.
+  // file that is read. For a rank alone, whose collectives are copies: another thread would take
+  // the cores of the ops that it is to run beside, and wake up late.
   explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0,
                   bool communicates_itself = false);
   ~Device() override;
@@ -50,9 +51,6 @@ class Device final : public zl::Device {
   }
   // Any work on a stream: at once on the rank's own thread, later on the others.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
-  // Likewise, but at once on the compute stream only: for work that waits for what another rank
-  // enqueues after work of this one.
-  void enqueue_apart(StreamId stream, std::function<void()> work, Timing* timing);
   // Waits for all work and returns the failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 

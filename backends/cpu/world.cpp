@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backends/cpu/thread_communicator.h"
@@ -16,13 +15,6 @@
 
 namespace zl::cpu {
 namespace {
-
-// A rank alone, whose collectives are copies, and ranks that outnumber the cores; not on a link
-// that is waited for.
-bool communicates_itself(int ranks, double link_bandwidth) {
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return ranks == 1 || (ranks > cores && link_bandwidth <= 0);
-}
 
 class ThreadWorld final : public World {
  public:
@@ -53,8 +45,7 @@ class ThreadWorld final : public World {
   struct Rank {
     Rank(const std::shared_ptr<ThreadGroup>& group, int rank, int threads, std::int64_t host_memory,
          double link_bandwidth, HostStream::OnFailure leave)
-        : device(threads, std::move(leave), host_memory,
-                 communicates_itself(group->ranks(), link_bandwidth)),
+        : device(threads, std::move(leave), host_memory, group->ranks() == 1),
           communicator(group, rank, device, link_bandwidth) {}
     Device device;
     ThreadCommunicator communicator;

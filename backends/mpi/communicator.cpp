@@ -15,7 +15,7 @@ void MpiCommunicator::run(StreamId stream, const Collective& collective, Timing*
 
 void MpiCommunicator::exchange(StreamId stream, std::span<const Message> messages, Timing* timing) {
   check_messages(messages, rank(), size());
-  device_.enqueue_apart(
+  device_.enqueue(
       stream,
       [group = group_, stream, own = std::vector<Message>(messages.begin(), messages.end())] {
         group->exchange(stream, own);

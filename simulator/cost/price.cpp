@@ -53,8 +53,7 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   node_share_ = 1.0 / std::min(cluster.devices, cluster.node_devices);
   const bool shared = cluster.shared_cores > 0;
   if (shared) share_ = 1.0 / cluster.devices;
-  const bool outnumber = cluster.devices > cluster.shared_cores && cluster.link_bandwidth <= 0;
-  communicates_itself_ = shared && (cluster.devices == 1 || outnumber);
+  communicates_itself_ = shared && cluster.devices == 1;
   // Compute threads of all ranks may fill the cores, so that a busy second stream takes theirs.
   const bool full = shared && 2 * cluster.devices > cluster.shared_cores;
   overlap_loss_ = full ? 1.0 : cluster.overlap_loss;

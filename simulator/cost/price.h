@@ -32,7 +32,8 @@ class CostModel {
   std::int64_t issue_picoseconds(const TraceEvent& event) const;
   std::int64_t step_picoseconds() const { return step_; }
   double overlap_loss() const { return overlap_loss_; }
-  // Of the later of two such streams: all where a rank's own thread communicates.
+  // Of the later of two such streams: all where a rank's own thread communicates, as alone on a
+  // CPU.
   double overlap_loss(StreamId a, StreamId b) const;
 
  private:

@@ -125,7 +125,6 @@ TEST(Calibration, NamesTheErrorOfEachRunThatIsLeftOut) {
 
 TEST(Calibration, FindsTheOverlapLoss) {
   Machine machine;
-  machine.cluster.shared_cores = 4;  // on fewer, the ranks would communicate themselves
   std::vector<MeasuredTrace> runs;
   for (int i = 0; i < 4; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, false, 0));
   for (int i = 4; i < 6; ++i) runs.push_back(machine.run(i, 0.1 * i, true, 0));

@@ -175,26 +175,6 @@ TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
   EXPECT_EQ(alone(), calibrated);
 }
 
-// So do ranks that outnumber the cores, but for a link that is waited for.
-TEST(Timeline, RanksThatOutnumberTheCoresHideNoCommunication) {
-  ClusterSpec cluster = plain_cluster(3);
-  cluster.compute_is_host = true;
-  cluster.shared_cores = 2;
-  TraceBuilder builder;
-  gather(builder, kWire, 4);
-  builder.op(kMain, 3);
-  const auto with_loss = [&](double loss) {
-    RankCoefficients entry;
-    entry.ranks = 3;
-    entry.ops[kOpKind<Axpy>][1] = {1e-3, 0, 0, 0, 1};
-    cluster.calibration = Calibration{{entry}, loss, 0, 1};
-    return price(builder.trace, cluster).total;
-  };
-  EXPECT_EQ(with_loss(0), with_loss(1));
-  cluster.link_bandwidth = 1e9;
-  EXPECT_LT(with_loss(0), with_loss(1));
-}
-
 TEST(Timeline, ARankAloneOnACpuComputesBesideItsCopies) {
   ClusterSpec cluster = plain_cluster(1);
   cluster.compute_is_host = true;
