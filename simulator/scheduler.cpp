@@ -239,27 +239,38 @@ void Scheduler::end_work(const Issued& issued, EventTime time, const Price& pric
   add_doubt(issued.step, price);
 }
 
-// End of `work` picoseconds that start at `start`, slowed while another stream is busy.
+// End of `work` picoseconds that start at `start`, slowed by the other streams while they are busy:
+// where several are, by the one that slows it most.
 std::int64_t Scheduler::finish_work(std::size_t stream, std::int64_t start,
                                     std::int64_t work) const {
-  std::int64_t from = INT64_MAX, until = start;
+  std::int64_t now = start;
+  for (std::int64_t left = work; left > 0;) {
+    const auto [loss, until] = loss_at(stream, now);
+    if (loss == 0 && left <= until - now) return now + left;
+    const double pace = 1 - loss;
+    const auto done = static_cast<std::int64_t>(pace * static_cast<double>(until - now));
+    if (left <= done) return now + static_cast<std::int64_t>(static_cast<double>(left) / pace);
+    left -= done, now = until;
+  }
+  return now;
+}
+
+// What work of a stream loses of its progress to others at an instant, and until when.
+std::pair<double, std::int64_t> Scheduler::loss_at(std::size_t stream, std::int64_t now) const {
   double loss = 0;
+  std::int64_t until = INT64_MAX;
   for (std::size_t other = 0; other < kStreams; ++other) {
-    if (other == stream || streams_[other].busy_until <= start) continue;
+    const Stream& its = streams_[other];
+    if (other == stream || its.busy_until <= now) continue;
     if (!cluster_.compute_is_host && !(on_multiprocessors(stream) && on_multiprocessors(other))) {
       continue;
     }
-    from = std::min(from, std::max(start, streams_[other].busy_from));
-    until = std::max(until, streams_[other].busy_until);
+    until = std::min(until, its.busy_from > now ? its.busy_from : its.busy_until);
+    if (its.busy_from > now) continue;
     loss = std::max(
         loss, model_.overlap_loss(static_cast<StreamId>(stream), static_cast<StreamId>(other)));
   }
-  if (until == start || start + work <= from) return start + work;
-  const double pace = 1 - loss;
-  const std::int64_t left = work - (from - start);
-  const auto done = static_cast<std::int64_t>(pace * static_cast<double>(until - from));
-  if (left > done) return until + left - done;
-  return from + static_cast<std::int64_t>(static_cast<double>(left) / pace);
+  return {loss, until};
 }
 
 void Scheduler::hold(std::int64_t from, std::int64_t until) {

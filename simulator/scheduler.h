@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/stream.h"
@@ -124,6 +125,7 @@ class Scheduler {
   bool wait(const Issued& issued);
   void end_work(const Issued& issued, EventTime time, const Price& price);
   std::int64_t finish_work(std::size_t stream, std::int64_t start, std::int64_t work) const;
+  std::pair<double, std::int64_t> loss_at(std::size_t stream, std::int64_t now) const;
   void hold(std::int64_t from, std::int64_t until);
   void host_waits_for(const Stream& stream);
   void sync_inline_compute();

@@ -29,8 +29,8 @@ void HostStreams::synchronize() {
 }
 
 bool HostStreams::idle() const {
-  for (const auto& stream : streams_) {
-    if (stream && !stream->idle()) return false;
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    if (!idle(static_cast<StreamId>(stream))) return false;
   }
   return true;
 }

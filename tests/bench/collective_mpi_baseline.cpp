@@ -3,7 +3,6 @@
 // runs, in microseconds.
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "backends/mpi/messages.h"
 #include "backends/mpi/world.h"
+#include "core/base/median.h"
 
 namespace {
 
@@ -23,12 +23,6 @@ double microseconds(const Work& work) {
   return (MPI_Wtime() - start) * 1e6;
 }
 
-double median(std::vector<double> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
 // Medians of both, measured in turn.
 std::pair<double, double> medians(const Work& first, const Work& second) {
   constexpr int kWarmUp = 3, kRepeats = 9;
@@ -39,7 +33,7 @@ std::pair<double, double> medians(const Work& first, const Work& second) {
     of_first.push_back(a);
     of_second.push_back(b);
   }
-  return {median(of_first), median(of_second)};
+  return {zl::median(of_first), zl::median(of_second)};
 }
 
 void measure(int bytes, const zl::RankHandle& handle) {

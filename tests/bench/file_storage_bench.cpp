@@ -76,10 +76,10 @@ void file_tier(benchmark::State& state, bool write) {
     if (std::memcmp(part.data + i, &i, 8) != 0) return state.SkipWithError("the data are wrong");
   }
   std::remove((disk_folder() + "/zerolab-fio-" + std::to_string(getpid())).c_str());
-  state.counters["GB/s"] = 1e-9 * bench::median(own);
+  state.counters["GB/s"] = 1e-9 * zl::median(own);
   if (ratio.empty()) return;
-  state.counters["fio_GB/s"] = 1e-9 * bench::median(fio);
-  state.counters["of_fio"] = bench::median(ratio);
+  state.counters["fio_GB/s"] = 1e-9 * zl::median(fio);
+  state.counters["of_fio"] = zl::median(ratio);
 }
 
 void settings(benchmark::internal::Benchmark* bench) {

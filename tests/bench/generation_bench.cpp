@@ -74,7 +74,7 @@ void decode(benchmark::State& state, std::int64_t window, std::int64_t length, i
       seconds.push_back(zl::bench::wall_seconds() - begin);
       state.SetIterationTime(seconds.back());
     }
-    state.counters["tokens_per_second"] = 1 / zl::bench::median(seconds);
+    state.counters["tokens_per_second"] = 1 / zl::median(seconds);
     state.counters["cache_MiB"] =
         static_cast<double>(KeyValueCache::bytes(model, length + kRoom, DType::f32)) / (1 << 20);
   });

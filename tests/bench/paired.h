@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "backends/cpu/ops/vector.h"
+#include "core/base/median.h"
 #include "core/base/tensor.h"
 
 namespace zl::bench {
@@ -53,11 +53,6 @@ inline double seconds(int threads) {
 // Of f32 or bf16.
 inline double value_at(const TensorView& view, std::int64_t i) {
   return view.dtype == DType::f32 ? view.as<float>()[i] : to_float(view.as<bfloat16>()[i]);
-}
-
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // Median of the first over the second, each pair measured in the same moments.

@@ -110,7 +110,7 @@ std::vector<double> all_of(const std::vector<Seconds>& steps, Part part) {
   return seconds;
 }
 double median_of(const std::vector<Seconds>& steps, Part part) {
-  return zl::bench::median(all_of(steps, part));
+  return zl::median(all_of(steps, part));
 }
 double least_of(const std::vector<Seconds>& steps) {
   return std::ranges::min(all_of(steps, &Seconds::both));

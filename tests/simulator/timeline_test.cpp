@@ -153,10 +153,15 @@ TEST(Timeline, SharedCoresGainNothingFromOverlap) {
 }
 
 // It has no thread that communicates, on however many cores and whatever other ranks lose.
-TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
+ClusterSpec rank_alone() {
   ClusterSpec cluster = plain_cluster(1);
   cluster.compute_is_host = true;
   cluster.shared_cores = 6;
+  return cluster;
+}
+
+TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
+  ClusterSpec cluster = rank_alone();
   TraceBuilder builder;
   builder.collective(kWire, CollectiveKind::all_gather, 1 << 20, 1);
   builder.op(kMain, 3);
@@ -176,15 +181,28 @@ TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
 }
 
 TEST(Timeline, ARankAloneOnACpuComputesBesideItsCopies) {
-  ClusterSpec cluster = plain_cluster(1);
-  cluster.compute_is_host = true;
-  cluster.shared_cores = 6;
+  ClusterSpec cluster = rank_alone();
   TraceBuilder builder;
   builder.copy(StreamId::copy_in, 1 << 20);
   builder.op(kMain, 3);
   EXPECT_EQ(price(builder.trace, cluster).total, 3 * kMs);
   cluster.overlap_loss = 0.5;
   EXPECT_GT(price(builder.trace, cluster).total, 3 * kMs);
+}
+
+TEST(Timeline, WorkLosesToEachStreamWhileThatIsBusy) {
+  ClusterSpec cluster = rank_alone();
+  RankCoefficients entry;
+  entry.ranks = 1;
+  entry.ops[kOpKind<Axpy>][1] = {3e-3, 0, 0, 0, 1};
+  entry.collectives[2][1] = {1e-3, 0, 0, 0, 1};
+  entry.routes.fill({2e-3, 0, 0, 0, 1});
+  cluster.calibration = Calibration{{entry}, 0.25, 0, 1};
+  TraceBuilder builder;
+  builder.collective(kWire, CollectiveKind::all_gather, 1 << 20, 1);
+  builder.copy(StreamId::copy_in, 1 << 20);  // beside the gather, until 2.25 ms
+  builder.op(kMain, 3);                      // nothing in the first, three quarters in 1.25 ms
+  EXPECT_EQ(price(builder.trace, cluster).total, kMs * 69 / 16);
 }
 
 TEST(Timeline, StepsAddUpAndSetupIsApart) {
