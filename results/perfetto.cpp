@@ -97,6 +97,12 @@ class Process {
     }
   }
 
+  // For the ranks of a collective that had not come yet.
+  static std::string waited(const Timing& time) {
+    if (time.met_ns == 0) return "";
+    return fmt::format(R"(,"waited_us":{})", microseconds(time.met_ns - time.start_ns));
+  }
+
   void slice(const TraceEvent& event) {
     const Timing& time = event.timing;
     if (last_[event.stream] == nullptr) {
@@ -105,11 +111,12 @@ class Process {
     begin("X", track_of(event), time.start_ns);
     fmt::format_to(std::back_inserter(out_),
                    R"(,"dur":{},"cat":"{}","name":{},"args":{{"step":{},"unit":{},"dtype":"{}",)"
-                   R"("flops":{},"bytes_read":{},"bytes_written":{},"wire_bytes":{}{}}}}})",
+                   R"("flops":{},"bytes_read":{},"bytes_written":{},"wire_bytes":{}{}{}}}}})",
                    microseconds(time.end_ns - time.start_ns), name_of(event.scope.phase),
                    quoted(short_name(event)), event.scope.step, event.scope.unit,
                    name_of(event.dtype), event.flops, event.bytes_read, event.bytes_written,
-                   event.wire_bytes, times_ > 1 ? fmt::format(R"(,"times":{})", times_) : "");
+                   event.wire_bytes, waited(time),
+                   times_ > 1 ? fmt::format(R"(,"times":{})", times_) : "");
     for (const TraceEvent* cause : causes_[event.stream]) arrow(*cause, event);
     causes_[event.stream].clear();
     last_[event.stream] = &event;

@@ -34,7 +34,8 @@ struct NamedTrace {
 // each space, whole and by tag, and arrows: from what was recorded to what waited for it on another
 // stream, from a send to its receive in another process. Times are microseconds with three
 // decimals. What came several times in a row and is held once has `times` among its arguments; the
-// gap behind it is theirs.
+// gap behind it is theirs. A measured collective has `waited_us`, for the ranks that were not
+// there.
 std::string perfetto_json(std::span<const NamedTrace> traces);
 
 }  // namespace zl

@@ -73,23 +73,16 @@ double undisturbed_mean(std::vector<double> values) {
   return mean(values);
 }
 
-double without_waiting(std::vector<double> values) {
-  const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::ranges::nth_element(values, quarter);
-  return *quarter;
-}
-
-double typical(const std::vector<double>& values, EventType type, const Sampling& sampling) {
-  if (type == EventType::collective && sampling.without_waiting) return without_waiting(values);
+double typical(const std::vector<double>& values, const Sampling& sampling) {
   return sampling.without_disturbed ? undisturbed_mean(values) : mean(values);
 }
 
 // Seconds of one and how many they were.
-Sum typical(const std::vector<OfRun>& runs, EventType type, const Sampling& sampling) {
+Sum typical(const std::vector<OfRun>& runs, const Sampling& sampling) {
   std::vector<Sum> sums;
   for (const OfRun& run : runs) {
     const auto count = static_cast<std::int64_t>(run.seconds.size());
-    sums.push_back({typical(run.seconds, type, sampling), count});
+    sums.push_back({typical(run.seconds, sampling), count});
   }
   std::ranges::sort(sums, {}, &Sum::seconds);
   constexpr double kLong = 1e-3;
@@ -188,7 +181,10 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
         auto& runs = (*table)[kind_of(event, sampling.host_apart)][shape_of(event)];
         const bool is_new = runs.empty() || runs.back().trace != measured.trace;
         if (is_new) runs.push_back({measured.trace, {}});
-        runs.back().seconds.push_back(seconds(event.timing.end_ns - event.timing.start_ns));
+        const Timing& time = event.timing;
+        const bool waited = sampling.without_waiting && time.met_ns != 0;
+        runs.back().seconds.push_back(
+            seconds(time.end_ns - (waited ? time.met_ns : time.start_ns)));
       }
     }
   }
@@ -197,7 +193,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
     const auto undisturbed = alone.find(kind);
     const auto& [type, on_host, index, dtype, is_forward] = kind;
     for (const auto& [shape, runs] : undisturbed == alone.end() ? shapes : undisturbed->second) {
-      const Sum each = typical(runs, type, sampling);
+      const Sum each = typical(runs, sampling);
       samples.push_back({type, on_host, is_forward, index, dtype, shape.first, shape.second,
                          each.seconds, each.count});
     }

@@ -44,8 +44,8 @@ struct Sampling {
   // a core slows it down for minutes. (What shorter work takes longer at times are its threads,
   // which wake up: that is its own.)
   bool quicker_runs = false;
-  // Of a shape of collectives the quickest quarter tells its own time: in the others this rank
-  // waited for another's ops.
+  // A collective's own time begins when all of its ranks have come: until then this rank waited for
+  // another's ops.
   bool without_waiting = false;
 };
 

@@ -19,17 +19,18 @@
 
 namespace zl {
 
+inline std::int64_t steady_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 // Runs `work` and writes its steady-clock start and end; timing may be null.
 template <class Work>
 void run_timed(const Work& work, Timing* timing) {
-  const auto now = [] {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  };
-  if (timing != nullptr) timing->start_ns = now();
+  if (timing != nullptr) timing->start_ns = steady_nanoseconds();
   work();
-  if (timing != nullptr) timing->end_ns = now();
+  if (timing != nullptr) timing->end_ns = steady_nanoseconds();
 }
 
 class HostStream {

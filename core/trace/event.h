@@ -49,6 +49,7 @@ const char* name_of(Phase phase);
 struct Timing {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t met_ns = 0;  // collective: when all of its ranks had come; 0: nobody tells
 
   bool operator==(const Timing&) const = default;
 };

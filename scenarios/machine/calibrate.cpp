@@ -30,8 +30,9 @@ struct TrainingShape {
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
 // them in the catalogue: narrow to wide, short to long; for processors also, in both families, ones
-// that fixed times decide, ones of few tokens and ones whose weights no cache holds, of widths that
-// are powers of two (rows of which lie in the same sets of a cache) and that are none.
+// that fixed times decide, ones of few tokens and ones whose weights no cache holds (of layers that
+// alone would fit, too), of widths that are powers of two (rows of which lie in the same sets of a
+// cache) and that are none.
 struct CalibrationPlan {
   std::vector<TrainingShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
@@ -49,7 +50,8 @@ const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
                                    {512, 8, 2, 64, 1, 2048, "gpt2"},
                                    {1024, 16, 1, 64, 1, 32768, "gpt2", true},
                                    {928, 16, 2, 64, 1, 2048, "llama", true},
-                                   {832, 13, 2, 256, 1, 8192, "llama", true}},
+                                   {832, 13, 2, 256, 1, 8192, "llama", true},
+                                   {528, 11, 12, 64, 1, 2048, "llama", true}},
                                   1024,
                                   {1, 2, 4},
                                   "fp32",

@@ -96,6 +96,17 @@ TEST(Perfetto, SlicesAreInMicrosecondsOnTheTrackOfTheirStream) {
   EXPECT_EQ(track(slices[1]), "compute");
 }
 
+TEST(Perfetto, ACollectiveSaysHowLongItWaitedForItsRanks) {
+  Trace trace;
+  trace.append(work(EventType::collective, StreamId::communication, 1000, 3500));
+  trace.append(work(EventType::collective, StreamId::communication, 4000, 6000)).timing.met_ns =
+      5250;
+  const auto slices = of_type(events_of(trace), "X");
+  ASSERT_EQ(slices.size(), 2U);
+  EXPECT_FALSE(slices[0]["args"].contains("waited_us")) << "nobody tells";
+  EXPECT_EQ(slices[1]["args"]["waited_us"], 1.25);
+}
+
 TEST(Perfetto, WhatIsHeldOnceSaysHowOftenItCame) {
   Trace trace;
   trace.append(work(EventType::op, StreamId::compute, 1000, 2000));
