@@ -1,6 +1,7 @@
 // Every collective against a serial reference, bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <thread>
@@ -22,8 +23,7 @@ class CollectiveTest : public testing::TestWithParam<std::tuple<int, StreamId>> 
     rank.communicator.run(stream, {kind, op, Purpose::data, segments}, &timing);
     rank.device.synchronize(stream);
     EXPECT_GT(timing.start_ns, 0);
-    EXPECT_GE(timing.met_ns, timing.start_ns);
-    EXPECT_GE(timing.end_ns, timing.met_ns);
+    EXPECT_GE(timing.end_ns, std::max(timing.start_ns, timing.met_ns));
   }
 
   using Inputs = std::vector<std::vector<Array>>;
