@@ -44,7 +44,11 @@ Trace timed_trace(const Trace& trace, const std::vector<sim::EventTime>& times) 
   for (TraceEvent event : trace.events()) {
     if (round != trace.rounds().end() && round->first == index) timed.begin_round();
     const sim::EventTime& time = all[index++];
+    const Timing measured = event.timing;
     event.timing = {time.start / kPicoseconds, time.end / kPicoseconds};
+    if (measured.met_ns != 0) {
+      event.timing.met_ns = event.timing.start_ns + measured.met_ns - measured.start_ns;
+    }
     timed.append(event);
     while (round != trace.rounds().end() && round->last <= index) {
       if (round->first < round->last) timed.repeat_round(round->count - 1);
