@@ -4,6 +4,7 @@
 
 #include "core/ops/op.h"
 #include "scenarios/files/load_scenario.h"
+#include "scenarios/run/replay.h"
 #include "scenarios/run/simulate.h"
 #include "simulator/cluster/find_cluster.h"
 
@@ -157,6 +158,15 @@ TEST(Measure, PredictedPartsAreThoseOfTheMedianStep) {
   write_predicted_times(timeline, {1, 2, 2, 3, 3}, result);
   EXPECT_DOUBLE_EQ(result.step_time.median, 0.060);
   EXPECT_NEAR(result.time.compute + result.time.exposed_communication, 0.060, 1e-12);
+}
+
+TEST(TimedTrace, KeepsWhatACollectiveWaited) {
+  Trace trace;
+  TraceEvent& event = trace.append({});
+  event.type = EventType::collective;
+  event.timing = {5000, 9000, 7000};
+  const Trace timed = timed_trace(trace, {{1'000'000, 5'000'000}});
+  EXPECT_EQ(timed.events().begin()->timing, (Timing{1000, 5000, 3000}));
 }
 
 }  // namespace
