@@ -152,7 +152,6 @@ TEST(Timeline, SharedCoresGainNothingFromOverlap) {
   EXPECT_EQ(price(builder.trace, cluster).total, 9 * kMs);
 }
 
-// It has no thread that communicates, on however many cores and whatever other ranks lose.
 ClusterSpec rank_alone() {
   ClusterSpec cluster = plain_cluster(1);
   cluster.compute_is_host = true;
@@ -160,6 +159,7 @@ ClusterSpec rank_alone() {
   return cluster;
 }
 
+// It has no thread that communicates, on however many cores and whatever other ranks lose.
 TEST(Timeline, ARankAloneOnACpuHidesNoCommunication) {
   ClusterSpec cluster = rank_alone();
   TraceBuilder builder;
