@@ -3,19 +3,13 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "backends/cuda/error.h"
+#include "core/base/clock.h"
 
 namespace zl::cuda {
 namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::int64_t between_ns(CUevent_st* from, CUevent_st* to) {
   float milliseconds = 0;
@@ -60,7 +54,7 @@ void Timer::set_anchor(Stream stream) {
   if (anchor_ == nullptr) check(cudaEventCreate(&anchor_), "cudaEventCreate");
   check(cudaEventRecord(anchor_, stream), "cudaEventRecord");
   check(cudaEventSynchronize(anchor_), "cudaEventSynchronize");
-  anchor_ns_ = now_ns();
+  anchor_ns_ = steady_nanoseconds();
 }
 
 void Timer::start(StreamId id, Stream stream, Timing* timing) {
@@ -100,7 +94,7 @@ void Timer::resolve(Stream any_stream) {
     }
     idle = idle && queue.empty();
   }
-  if (idle && now_ns() - anchor_ns_ > kAnchorLife) set_anchor(any_stream);
+  if (idle && steady_nanoseconds() - anchor_ns_ > kAnchorLife) set_anchor(any_stream);
 }
 
 }  // namespace zl::cuda

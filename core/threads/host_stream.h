@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -13,17 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "core/base/clock.h"
 #include "core/threads/failures.h"
 #include "core/threads/waiter.h"
 #include "core/trace/event.h"
 
 namespace zl {
-
-inline std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Runs `work` and writes its steady-clock start and end; timing may be null.
 template <class Work>
