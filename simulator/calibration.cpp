@@ -42,17 +42,28 @@ void share_products(RankCoefficients& entry) {
   }
 }
 
+std::pair<RankCoefficients::OpLines&, RankCoefficients::OpLines&> lines_of(
+    Variant variant, RankCoefficients& entry) {
+  switch (variant) {
+    case Variant::transposed_a:
+      return {entry.gradient_ops, entry.large_gradient_ops};
+    case Variant::transposed_b:
+      return {entry.forward_ops, entry.large_forward_ops};
+    default:
+      return {entry.ops, entry.large_ops};
+  }
+}
+
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
   const std::vector<Sample> samples = samples_of(
-      traces, {.host_apart = !machine.compute_is_host,
-               .without_disturbed = !outnumber_cores(ranks, machine),
+      traces, {.without_disturbed = !outnumber_cores(ranks, machine),
                .quicker_runs = machine.compute_is_host && !outnumber_cores(ranks, machine),
                .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype &&
-           a.is_forward == b.is_forward;
+           a.variant == b.variant;
   };
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::find_if(
@@ -61,8 +72,7 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
     if (first->type == EventType::op && first->on_host) {
       entry.host_ops[first->kind][dtype] = fit_line({first, last});
     } else if (first->type == EventType::op) {
-      auto& small = first->is_forward ? entry.forward_ops : entry.ops;
-      auto& large = first->is_forward ? entry.large_forward_ops : entry.large_ops;
+      auto [small, large] = lines_of(first->variant, entry);
       std::tie(small[first->kind][dtype], large[first->kind][dtype]) =
           fit_lines({first, last}, Weigh::shapes, kStartThreads);
     } else if (first->type == EventType::collective) {

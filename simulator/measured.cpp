@@ -55,7 +55,7 @@ class StreamTimes {
   std::array<std::vector<Timing>, kStreams> streams_;
 };
 
-using Kind = std::tuple<EventType, bool, std::uint8_t, DType, bool>;  // as Sample, forward last
+using Kind = std::tuple<EventType, bool, std::uint8_t, DType, Variant>;  // as Sample, variant last
 using Shape = std::pair<double, double>;
 struct Sum {
   double seconds = 0;
@@ -99,14 +99,15 @@ Shape shape_of(const TraceEvent& event) {
   double units = event.type == EventType::op ? event.flops : 0;
   if (event.type == EventType::collective) units = static_cast<double>(event.n);
   if (event.type == EventType::transfer) units = static_cast<double>(event.m);
-  return {units, static_cast<double>(event.bytes_read + event.bytes_written)};
+  return {units, priced_bytes(event)};
 }
 
-Kind kind_of(const TraceEvent& event, bool host_apart) {
+Kind kind_of(const TraceEvent& event) {
   const bool moves = event.type == EventType::copy || event.type == EventType::transfer;
-  if (moves) return {event.type, false, event.kind, DType::u8, false};
-  const bool on_host = event.stream == static_cast<std::uint8_t>(StreamId::host);
-  return {event.type, host_apart && on_host, event.kind, event.dtype, is_forward_product(event)};
+  if (moves) return {event.type, false, event.kind, DType::u8, Variant::none};
+  const bool on_host =
+      event.type == EventType::op && event.stream == static_cast<std::uint8_t>(StreamId::host);
+  return {event.type, on_host, event.kind, event.dtype, product_variant(event)};
 }
 
 // First and last instant of each step that was timed, in order.
@@ -139,8 +140,22 @@ std::set<int> typical_steps(const Trace& trace) {
   return steps;
 }
 
-void add_event_gaps(const Trace& trace, Sum& gaps) {
+// What of a compute stream's gap is none: other streams' work that ran within, as that of a rank
+// that communicates itself.
+std::int64_t nanoseconds_within(const std::vector<Timing>& others, std::int64_t from,
+                                std::int64_t to) {
+  std::int64_t sum = 0;
+  for (const Timing& other : others) {
+    if (other.start_ns >= from && other.end_ns <= to) sum += other.end_ns - other.start_ns;
+  }
+  return sum;
+}
+
+// Of these steps: seconds between events of the compute stream, and the events issued meanwhile.
+Sum event_gaps(const Trace& trace, const std::set<int>& steps) {
+  Sum gaps;
   const TraceEvent* last = nullptr;  // on the compute stream, nothing waited for since
+  std::vector<Timing> others;        // since then, of other streams
   std::int64_t issued = 0;
   std::size_t index = 0;
   auto round = trace.rounds().begin();
@@ -151,17 +166,51 @@ void add_event_gaps(const Trace& trace, Sum& gaps) {
     }
     ++index;
     if (event.type == EventType::wait || event.type == EventType::synchronize) last = nullptr;
-    if (!is_timed(event)) continue;
+    if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
     ++issued;
-    if (event.stream != kCompute) continue;
+    if (event.stream != kCompute) {
+      others.push_back(event.timing);
+      continue;
+    }
     if (last != nullptr && last->scope.step == event.scope.step) {
-      gaps.seconds += seconds(event.timing.start_ns - last->timing.end_ns);
+      const std::int64_t from = last->timing.end_ns, to = event.timing.start_ns;
+      gaps.seconds += seconds(to - from - nanoseconds_within(others, from, to));
       gaps.count += issued;
     }
     last = &event;
+    others.clear();
     issued = 0;
   }
+  return gaps;
 }
+
+// Of these steps: seconds from the end of the one before, and their number.
+Sum step_gaps(const std::map<int, Timing>& spans, const std::set<int>& steps) {
+  Sum gaps;
+  std::int64_t end = 0;
+  for (const auto& [step, span] : spans) {
+    if (steps.contains(step)) {
+      gaps.seconds += seconds(std::max<std::int64_t>(0, span.start_ns - end));
+      ++gaps.count;
+    }
+    end = span.end_ns;
+  }
+  return gaps;
+}
+
+// One gap's seconds that are least off, of the runs' steps (least squares of gap * count / length).
+class Gap {
+ public:
+  void add(const Sum& gaps, double length) {
+    const double count = static_cast<double>(gaps.count) / length;
+    product_ += count * gaps.seconds / length;
+    square_ += count * count;
+  }
+  double seconds() const { return square_ > 0 ? std::max(0.0, product_ / square_) : 0; }
+
+ private:
+  double product_ = 0, square_ = 0;
+};
 
 }  // namespace
 
@@ -178,7 +227,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        auto& runs = (*table)[kind_of(event, sampling.host_apart)][shape_of(event)];
+        auto& runs = (*table)[kind_of(event)][shape_of(event)];
         const bool is_new = runs.empty() || runs.back().trace != measured.trace;
         if (is_new) runs.push_back({measured.trace, {}});
         const Timing& time = event.timing;
@@ -191,10 +240,10 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   std::vector<Sample> samples;
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
-    const auto& [type, on_host, index, dtype, is_forward] = kind;
+    const auto& [type, on_host, index, dtype, variant] = kind;
     for (const auto& [shape, runs] : undisturbed == alone.end() ? shapes : undisturbed->second) {
       const Sum each = typical(runs, sampling);
-      samples.push_back({type, on_host, is_forward, index, dtype, shape.first, shape.second,
+      samples.push_back({type, on_host, variant, index, dtype, shape.first, shape.second,
                          each.seconds, each.count});
     }
   }
@@ -202,28 +251,20 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
 }
 
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces) {
-  Sum events, steps;
+  Gap events, steps;
   for (const MeasuredTrace& measured : traces) {
-    add_event_gaps(*measured.trace, events);
-    std::int64_t end = 0;
-    for (const auto& [step, span] : step_spans(*measured.trace)) {
-      if (end > 0) {
-        steps.seconds += seconds(std::max<std::int64_t>(0, span.start_ns - end));
-        ++steps.count;
-      }
-      end = span.end_ns;
+    const std::map<int, Timing> spans = step_spans(*measured.trace);
+    const std::set<int> typical = typical_steps(*measured.trace);
+    double length = 0;
+    for (const int step : typical) {
+      length += seconds(spans.at(step).end_ns - spans.at(step).start_ns);
     }
-  }
-  HostGaps gaps;
-  if (events.count > 0) {
-    gaps.per_event = std::max(0.0, events.seconds / static_cast<double>(events.count));
+    if (length <= 0) continue;
+    events.add(event_gaps(*measured.trace, typical), length);
+    steps.add(step_gaps(spans, typical), length);
   }
   // The first event of a step is charged like every other.
-  if (steps.count > 0) {
-    gaps.per_step =
-        std::max(0.0, steps.seconds / static_cast<double>(steps.count) - gaps.per_event);
-  }
-  return gaps;
+  return {events.seconds(), std::max(0.0, steps.seconds() - events.seconds())};
 }
 
 std::vector<double> step_seconds(const Trace& trace) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/ops/cost.h"
 #include "core/trace/trace.h"
 
 namespace zl::sim {
@@ -21,8 +22,8 @@ double mean(const std::vector<double>& values);  // of at least one
 // The time of the events of one kind and type that do the same amount of work.
 struct Sample {
   EventType type = EventType::op;
-  bool on_host = false;     // an op of the host's stream, where it is told apart
-  bool is_forward = false;  // see is_forward_product
+  bool on_host = false;             // an op of the host's stream
+  Variant variant = Variant::none;  // see product_variant
   std::uint8_t kind = 0;
   DType dtype = DType::f32;
   double units = 0, bytes = 0;  // as LinearCost
@@ -36,7 +37,6 @@ struct HostGaps {
 };
 
 struct Sampling {
-  bool host_apart = false;  // the host's stream runs on other processors than the compute stream
   // What takes twenty times as long as usual was disturbed by others and is left out; where ranks
   // share their cores they disturb each other, and that is part of the work.
   bool without_disturbed = false;
@@ -55,6 +55,7 @@ struct Sampling {
 // Sorted.
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling);
 
+// Of the typical steps; runs weigh by what a gap is of their steps.
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
 
 // Seconds of each step after the first: from the end of one step's last event to the next's.

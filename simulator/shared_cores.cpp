@@ -12,8 +12,9 @@ namespace {
 
 template <class Change>
 void for_each_line(RankCoefficients& prices, const Change& change) {
-  for (auto* table : {&prices.ops, &prices.large_ops, &prices.forward_ops,
-                      &prices.large_forward_ops, &prices.host_ops}) {
+  for (auto* table :
+       {&prices.ops, &prices.large_ops, &prices.forward_ops, &prices.large_forward_ops,
+        &prices.gradient_ops, &prices.large_gradient_ops, &prices.host_ops}) {
     for (auto& row : *table) std::for_each(row.begin(), row.end(), change);
   }
   for (auto* table : {&prices.collectives, &prices.large_collectives}) {

@@ -25,6 +25,16 @@ std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks) 
   return 0;
 }
 
+std::int64_t bytes_in_place(const Segment& segment) {
+  const auto begin_of = [](const TensorView& view) {
+    return reinterpret_cast<std::intptr_t>(view.data);
+  };
+  const std::intptr_t begin = std::max(begin_of(segment.source), begin_of(segment.destination));
+  const std::intptr_t end = std::min(begin_of(segment.source) + segment.source.bytes(),
+                                     begin_of(segment.destination) + segment.destination.bytes());
+  return std::max<std::int64_t>(0, end - begin);
+}
+
 std::int64_t wire_bytes(const Collective& collective, int ranks) {
   std::int64_t bytes = 0;
   for (const Segment& segment : collective.segments) {

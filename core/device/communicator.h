@@ -56,6 +56,9 @@ struct Message {
 // times the element size. The one formula that every backend and the cost model use.
 std::int64_t wire_bytes(CollectiveKind kind, const Segment& segment, int ranks);
 
+// Bytes of the source that are the destination's too: need no copy.
+std::int64_t bytes_in_place(const Segment& segment);
+
 // Of all segments.
 std::int64_t wire_bytes(const Collective& collective, int ranks);
 

@@ -157,7 +157,7 @@ struct AttentionForward {
             shape.batch * shape.heads,
             shape.sequence,
             shape.head_size,
-            mask.has_blocks()};
+            mask.has_blocks() ? Variant::sparse : Variant::none};
   }
   template <class F>
   void visit(F&& f) const {
@@ -201,7 +201,7 @@ struct AttentionBackward {
             shape.batch * shape.heads,
             shape.sequence,
             shape.head_size,
-            mask.has_blocks()};
+            mask.has_blocks() ? Variant::sparse : Variant::none};
   }
   template <class F>
   void visit(F&& f) const {

@@ -44,7 +44,10 @@ struct Gemm {
             c_bytes,
             m(),
             n(),
-            k()};
+            k(),
+            trans_a   ? Variant::transposed_a
+            : trans_b ? Variant::transposed_b
+                      : Variant::none};
   }
   template <class F>
   void visit(F&& f) const {

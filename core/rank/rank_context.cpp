@@ -67,6 +67,7 @@ void RankContext::collective(StreamId stream, const Collective& collective) {
       record.bytes_read += segment.source.bytes();
       record.bytes_written += segment.destination.bytes();
       record.wire_bytes += wire_bytes(collective.kind, segment, ranks(collective.axis));
+      record.id += bytes_in_place(segment);
     }
     timing = append(record);
   }
@@ -251,7 +252,7 @@ Timing* RankContext::record_op(StreamId stream, std::uint8_t kind, const Cost& c
   record.m = cost.m;
   record.n = cost.n;
   record.k = cost.k;
-  record.purpose = cost.sparse ? 1 : 0;
+  record.purpose = static_cast<std::uint8_t>(cost.variant);
   record.flops = cost.flops;
   record.bytes_read = cost.bytes_read;
   record.bytes_written = cost.bytes_written;

@@ -70,7 +70,7 @@ struct TraceEvent {
   std::uint8_t kind = 0;  // op: index in the Op variant; collective: CollectiveKind; copy,
                           // transfer: Route; free/allocate: MemoryTag; message: 1 sends, 0 receives
   std::uint8_t stream = 0;
-  std::uint8_t purpose = 0;  // collective, copy: Purpose; op: 1 where Cost says sparse
+  std::uint8_t purpose = 0;  // collective, copy: Purpose; op: Cost's Variant
   std::uint8_t axis = 0;     // collective, message: Axis
   DType dtype = DType::f32;
   MemorySpace space = MemorySpace::device;
@@ -85,7 +85,8 @@ struct TraceEvent {
   std::int64_t bytes_written = 0;  // allocate/free: size; collective: payload bytes per rank
   std::int64_t wire_bytes = 0;     // collective: sent by this rank
   std::int64_t id = 0;             // record/wait: event id; allocate/free: address; message: its
-                                   // place in its exchange
+                                   // place in its exchange; collective: bytes that source and
+                                   // destination share
   const char* what = "";           // allocate: the block's label; a literal
   Timing timing;
 

@@ -59,11 +59,13 @@ Table rates_table(const sim::Calibration& calibration) {
   for (const sim::RankCoefficients& fitted : calibration.by_ranks) {
     for (std::size_t dtype = 0; dtype < sim::kDTypes; ++dtype) {
       for (std::size_t op = 0; op < kOpKinds; ++op) {
-        add(fitted.ranks, op_name(op), dtype, fitted.ops[op][dtype], true);
-        add(fitted.ranks, op_name(op), dtype, fitted.large_ops[op][dtype], true);
-        const std::string forward = std::string(op_name(op)) + " of forward";
-        add(fitted.ranks, forward, dtype, fitted.forward_ops[op][dtype], true);
-        add(fitted.ranks, forward, dtype, fitted.large_forward_ops[op][dtype], true);
+        const auto add_both = [&](const char* which, const auto& lines, const auto& large) {
+          add(fitted.ranks, op_name(op) + std::string(which), dtype, lines[op][dtype], true);
+          add(fitted.ranks, op_name(op) + std::string(which), dtype, large[op][dtype], true);
+        };
+        add_both("", fitted.ops, fitted.large_ops);
+        add_both(", weights transposed", fitted.forward_ops, fitted.large_forward_ops);
+        add_both(" of weight gradients", fitted.gradient_ops, fitted.large_gradient_ops);
       }
       for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
         add(fitted.ranks, name_of(static_cast<CollectiveKind>(kind)), dtype,

@@ -11,6 +11,7 @@
 #include "core/base/machine_memory.h"
 #include "core/base/median.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/model_file.h"
 #include "scenarios/machine/time_ops.h"
 #include "scenarios/run/cuda_backend.h"
 #include "scenarios/run/runner.h"
@@ -26,13 +27,15 @@ struct TrainingShape {
   bool brief = false;  // trained once under few styles: it takes long
   // Times the steps of others: threads of a run that ends within milliseconds share a core.
   int more_steps = 1;
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  bool qk_norm = false;
 };
 
 // What a backend is measured with. Shapes spread over the widths that such machines train, none of
 // them in the catalogue: narrow to wide, short to long; for processors also, in both families, ones
 // that fixed times decide, ones of few tokens and ones whose weights no cache holds (of layers that
 // alone would fit, too), of widths that are powers of two (rows of which lie in the same sets of a
-// cache) and that are none.
+// cache) and that are none; of the llamas some whose heads share keys or have norms.
 struct CalibrationPlan {
   std::vector<TrainingShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
@@ -44,14 +47,14 @@ struct CalibrationPlan {
 const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
                                    {192, 6, 4, 256, 2, 256},
                                    {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama", false, 8},
+                                   {48, 3, 2, 48, 1, 256, "llama", false, 8, 1},
                                    {80, 5, 2, 56, 1, 320, "gpt2", false, 8},
                                    {448, 7, 2, 64, 1, 2048, "llama"},
                                    {512, 8, 2, 64, 1, 2048, "gpt2"},
                                    {1024, 16, 1, 64, 1, 32768, "gpt2", true},
-                                   {928, 16, 2, 64, 1, 2048, "llama", true},
+                                   {928, 16, 2, 64, 1, 2048, "llama", true, 1, 8, true},
                                    {832, 13, 2, 256, 1, 8192, "llama", true},
-                                   {528, 11, 12, 64, 1, 2048, "llama", true}},
+                                   {528, 12, 12, 64, 1, 2048, "llama", true, 1, 4}},
                                   1024,
                                   {1, 2, 4},
                                   "fp32",
@@ -64,7 +67,11 @@ const CalibrationPlan kGpuPlan = {
     1,
     false};
 const CalibrationPlan kTinyPlan = {
-    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64}, {64, 4, 1, 24, 1, 64}}, 64, {1}, "fp32", 1};
+    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64, "llama", false, 1, 1}, {64, 4, 1, 24, 1, 64}},
+    64,
+    {1},
+    "fp32",
+    1};
 
 const CalibrationPlan& plan_of(const CalibrationOptions& options, bool on_gpu) {
   if (options.tiny) return kTinyPlan;
@@ -87,16 +94,16 @@ constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
 constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
 
 ModelConfig training_model(const TrainingShape& shape) {
-  ModelConfig model;
-  model.name = "calibration-" + std::to_string(shape.hidden);
-  model.family = shape.family;
-  model.layers = shape.layers;
-  model.hidden = shape.hidden;
-  model.heads = shape.heads;
-  model.vocab = shape.vocab;
-  model.max_sequence = shape.sequence;
-  model.complete();
-  return model;
+  return model_from_json({{"name", "calibration-" + std::to_string(shape.hidden)},
+                          {"family", shape.family},
+                          {"layers", shape.layers},
+                          {"hidden", shape.hidden},
+                          {"heads", shape.heads},
+                          {"kv_heads", shape.kv_heads},
+                          {"qk_norm", shape.qk_norm},
+                          {"vocab", shape.vocab},
+                          {"max_sequence", shape.sequence}},
+                         "calibrate");
 }
 
 void offload(Tier tier, const std::string& folder, std::int64_t sub_group, Strategy& s) {

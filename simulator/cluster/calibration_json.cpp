@@ -153,6 +153,8 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   read_table(object, "large_ops", "op", op_names(), entry.large_ops, true);
   read_table(object, "forward_ops", "op", op_names(), entry.forward_ops, true);
   read_table(object, "large_forward_ops", "op", op_names(), entry.large_forward_ops, true);
+  read_table(object, "gradient_ops", "op", op_names(), entry.gradient_ops, true);
+  read_table(object, "large_gradient_ops", "op", op_names(), entry.large_gradient_ops, true);
   read_table(object, "large_collectives", "collective", collective_names(), entry.large_collectives,
              true);
   object.finish();
@@ -168,6 +170,8 @@ Json write_ranks(const RankCoefficients& entry) {
       {"large_ops", write_table("op", op_names(), entry.large_ops)},
       {"forward_ops", write_table("op", op_names(), entry.forward_ops)},
       {"large_forward_ops", write_table("op", op_names(), entry.large_forward_ops)},
+      {"gradient_ops", write_table("op", op_names(), entry.gradient_ops)},
+      {"large_gradient_ops", write_table("op", op_names(), entry.large_gradient_ops)},
       {"host_ops", write_table("op", op_names(), entry.host_ops)},
       {"collectives", write_table("collective", collective_names(), entry.collectives)},
       {"large_collectives", write_table("collective", collective_names(), entry.large_collectives)},

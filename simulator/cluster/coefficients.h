@@ -16,7 +16,7 @@
 namespace zl::sim {
 
 // seconds = fixed + per_unit * units + per_byte * bytes. Units: FLOPs of an op, segments of a
-// collective, requests of a file transfer. Bytes: read + written. All coefficients are at least 0.
+// collective, requests of a file transfer. Bytes: priced_bytes(). All coefficients are at least 0.
 struct LinearCost {
   double fixed = 0, per_unit = 0, per_byte = 0;
   double spread = 0;         // relative standard deviation of shape means around the line
@@ -37,8 +37,11 @@ struct RankCoefficients {
 
   int ranks = 1;
   OpLines ops{}, large_ops{};
-  OpLines forward_ops{}, large_forward_ops{};  // matrix products of forward passes; ops: all others
-  OpLines host_ops{};                          // beside a device
+  // Matrix products with a transpose, for which there are other kernels: of the second factor, as
+  // of weights in forward passes, and of the first, as in gradients of weights. ops: all others.
+  OpLines forward_ops{}, large_forward_ops{};
+  OpLines gradient_ops{}, large_gradient_ops{};
+  OpLines host_ops{};                                  // of the host's stream
   CollectiveLines collectives{}, large_collectives{};  // waiting included
   std::array<LinearCost, kRoutes> routes{};            // copies and file transfers
   double seconds_per_event = 0;                        // host time between two ops
@@ -61,13 +64,22 @@ struct Calibration {
   bool operator==(const Calibration&) const = default;
 };
 
-// Whether an op is a matrix product of a forward pass: its weights are transposed, for which
-// a processor has other kernels.
-inline bool is_forward_product(const TraceEvent& event) {
-  const Phase phase = event.scope.phase;
-  const bool forward =
-      phase == Phase::forward || phase == Phase::recompute || phase == Phase::recompute_products;
-  return event.type == EventType::op && event.kind == kOpKind<Gemm> && forward;
+// What an event reads and writes. Of a gather, and of any collective of one rank, what it moves:
+// not what is in its place before it.
+inline double priced_bytes(const TraceEvent& event) {
+  std::int64_t bytes = event.bytes_read + event.bytes_written;
+  if (event.type == EventType::collective) {
+    const bool gathers = event.kind == static_cast<std::uint8_t>(CollectiveKind::all_gather);
+    if (gathers) bytes = 2 * event.bytes_written;
+    if (gathers || event.k == 1) bytes -= 2 * event.id;
+  }
+  return static_cast<double>(bytes);
+}
+
+// What tells a matrix product from others of its shape; none for other events.
+inline Variant product_variant(const TraceEvent& event) {
+  const bool product = event.type == EventType::op && event.kind == kOpKind<Gemm>;
+  return product ? static_cast<Variant>(event.purpose) : Variant::none;
 }
 
 }  // namespace zl::sim

@@ -16,21 +16,22 @@ std::int64_t picoseconds(double seconds) {
   return static_cast<std::int64_t>(std::min(seconds * 1e12 + 0.5, longest));
 }
 
-double bytes_of(const TraceEvent& event) {
-  return static_cast<double>(event.bytes_read + event.bytes_written);
-}
-
 template <class Lines>
 const LinearCost& line_of(const Lines& small, const Lines& large, const TraceEvent& event) {
   const auto dtype = static_cast<std::size_t>(event.dtype);
   const LinearCost& far = large[event.kind][dtype];
-  const bool is_large = far.samples > 0 && bytes_of(event) >= far.from_bytes;
+  const bool is_large = far.samples > 0 && priced_bytes(event) >= far.from_bytes;
   return is_large ? far : small[event.kind][dtype];
 }
 
 const LinearCost& op_line(const RankCoefficients& fitted, const TraceEvent& event) {
-  if (is_forward_product(event)) {
+  const Variant variant = product_variant(event);
+  if (variant == Variant::transposed_b) {
     const LinearCost& line = line_of(fitted.forward_ops, fitted.large_forward_ops, event);
+    if (line.samples > 0) return line;
+  }
+  if (variant == Variant::transposed_a) {
+    const LinearCost& line = line_of(fitted.gradient_ops, fitted.large_gradient_ops, event);
     if (line.samples > 0) return line;
   }
   return line_of(fitted.ops, fitted.large_ops, event);
@@ -164,20 +165,25 @@ Price CostModel::route(const TraceEvent& event, double units, double sharing) co
   return fitted(coefficients_->routes[event.kind], units, event, CostClass::copy, sharing);
 }
 
+const LinearCost* CostModel::host_line(const TraceEvent& event) const {
+  if (coefficients_ == nullptr) return nullptr;
+  const LinearCost& line =
+      coefficients_->host_ops[event.kind][static_cast<std::size_t>(event.dtype)];
+  return line.samples > 0 ? &line : nullptr;
+}
+
 // Updates off the device stream through the host's memory.
 Price CostModel::host_op(const TraceEvent& event) const {
-  if (coefficients_ != nullptr) {
-    const LinearCost& line =
-        coefficients_->host_ops[event.kind][static_cast<std::size_t>(event.dtype)];
-    if (line.samples > 0) return fitted(line, event.flops, event, CostClass::memory, node_ratio_);
-  }
-  return modelled(bytes_of(event) / (cluster_.host_memory_bandwidth * node_share_),
+  return modelled(priced_bytes(event) / (cluster_.host_memory_bandwidth * node_share_),
                   CostClass::memory);
 }
 
 Price CostModel::op(const TraceEvent& event) const {
-  const bool off_device = event.stream == static_cast<std::uint8_t>(StreamId::host);
-  if (off_device && !cluster_.compute_is_host) return host_op(event);
+  if (event.stream == static_cast<std::uint8_t>(StreamId::host)) {
+    const LinearCost* line = host_line(event);
+    if (line != nullptr) return fitted(*line, event.flops, event, CostClass::memory, node_ratio_);
+    if (!cluster_.compute_is_host) return host_op(event);
+  }
   const CostClass cost_class = cost_class_of(event.kind);
   if (coefficients_ != nullptr) {
     const LinearCost& line = op_line(*coefficients_, event);
@@ -188,7 +194,7 @@ Price CostModel::op(const TraceEvent& event) const {
 
 Price CostModel::fitted(const LinearCost& line, double units, const TraceEvent& event,
                         CostClass cost_class, double sharing) const {
-  const double seconds = line.seconds(units, bytes_of(event)) * sharing;
+  const double seconds = line.seconds(units, priced_bytes(event)) * sharing;
   const double doubt = sharing == 1 ? 1.0 : 2.0;  // no run with this number of ranks was seen
   return {picoseconds(seconds), line.spread * doubt, cost_class};
 }

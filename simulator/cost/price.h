@@ -44,6 +44,7 @@ class CostModel {
   double copies_seconds(const TraceEvent& event) const;
   Price op(const TraceEvent& event) const;
   Price host_op(const TraceEvent& event) const;
+  const LinearCost* host_line(const TraceEvent& event) const;  // null: not fitted
   Price fitted(const LinearCost& line, double units, const TraceEvent& event, CostClass cost_class,
                double sharing) const;
   Price modelled(double seconds, CostClass cost_class) const;

@@ -222,8 +222,27 @@ TEST(Hazards, AgreeWithBruteForceOnRandomPrograms) {
 
 using Program = std::function<void(RankContext&)>;
 
+TEST(Trace, CollectivesSayWhatIsInPlace) {
+  const Recorded recorded([](RankContext& c) {
+    Tensor part = tensor(c, 8), whole = tensor(c, 32);
+    const TensorView own = whole.view.flat(8, 8);
+    for (const auto& [kind, segment] : {std::pair{CollectiveKind::all_gather, Segment{own, whole}},
+                                        {CollectiveKind::all_gather, Segment{part, whole}},
+                                        {CollectiveKind::reduce_scatter, Segment{whole, own}},
+                                        {CollectiveKind::reduce_scatter, Segment{whole, part}},
+                                        {CollectiveKind::all_reduce, Segment{whole, whole}}}) {
+      c.collective(kComm, {kind, ReduceOp::sum, Purpose::data, {&segment, 1}});
+    }
+  });
+  std::vector<std::int64_t> in_place;
+  for (const TraceEvent& event : recorded.context.trace().events()) {
+    if (event.type == EventType::collective) in_place.push_back(event.id);
+  }
+  EXPECT_EQ(in_place, (std::vector<std::int64_t>{32, 0, 32, 0, 128}));
+}
+
 // A little program with one place for every kind of change.
-struct Variant {
+struct Example {
   std::int64_t count = 8;
   DType dtype = DType::f32;
   StreamId stream = kComm;
@@ -257,7 +276,7 @@ struct Variant {
 };
 
 TEST(SequenceHash, IgnoresAddressesAndTimings) {
-  const Variant plain, padded{.padding = 100000};
+  const Example plain, padded{.padding = 100000};
   const Recorded a(plain), b(padded);
   EXPECT_EQ(a.hash(), b.hash());
   Trace timed = a.context.trace();
@@ -270,7 +289,7 @@ TEST(SequenceHash, IgnoresAddressesAndTimings) {
 }
 
 TEST(SequenceHash, NoticesEveryChangeOfTheProgram) {
-  const Variant variants[] = {{},
+  const Example variants[] = {{},
                               {.count = 9},
                               {.dtype = DType::bf16},
                               {.stream = StreamId::copy_in},
@@ -285,7 +304,7 @@ TEST(SequenceHash, NoticesEveryChangeOfTheProgram) {
                               {.waits_for_first = true},
                               {.synchronizes = false}};
   std::set<std::uint64_t> hashes;
-  for (const Variant& variant : variants) hashes.insert(Recorded(variant).hash());
+  for (const Example& variant : variants) hashes.insert(Recorded(variant).hash());
   EXPECT_EQ(hashes.size(), std::size(variants));
 }
 
@@ -316,7 +335,7 @@ TEST(EventList, AddressesStayAndCopiesAndMovedOnesGoOn) {
 }
 
 TEST(TraceCounts, OpsAreOpsAndCollectives) {
-  const Variant three, two{.second_op = false};
+  const Example three, two{.second_op = false};
   EXPECT_EQ(Recorded(three).context.trace().op_count(), 3);
   EXPECT_EQ(Recorded(two).context.trace().op_count(), 2);
 }

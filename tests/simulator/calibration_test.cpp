@@ -201,7 +201,7 @@ TEST(Calibration, EachNumberOfRanksHasItsOwnLines) {
   EXPECT_EQ(fitted.nearest(100).ranks, 4);
 }
 
-TEST(Calibration, TheHostsUpdatesHaveTheirOwnLinesBesideADevice) {
+TEST(Calibration, TheHostsUpdatesHaveTheirOwnLines) {
   TraceBuilder builder;
   for (int step = 1; step <= 3; ++step) {
     builder.scope.step = step;
@@ -213,14 +213,75 @@ TEST(Calibration, TheHostsUpdatesHaveTheirOwnLinesBesideADevice) {
     }
   }
   const std::vector<MeasuredTrace> runs{{&builder.trace, 1, 0}};
-  ClusterSpec cluster = plain_cluster();
-  const RankCoefficients apart = fit(runs, cluster).by_ranks[0];
-  EXPECT_NEAR(apart.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 1e-6, 1e-12);
-  EXPECT_NEAR(apart.host_ops[kOpKind<Axpy>][1].seconds(1e9, 0), 9e-6, 1e-12);
-  cluster.compute_is_host = true;
-  const RankCoefficients together = fit(runs, cluster).by_ranks[0];
-  EXPECT_NEAR(together.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 5e-6, 1e-12);
-  EXPECT_EQ(together.host_ops[kOpKind<Axpy>][1].samples, 0);
+  for (const bool is_host : {false, true}) {  // on a processor they have one thread
+    ClusterSpec cluster = plain_cluster();
+    cluster.compute_is_host = is_host;
+    const RankCoefficients entry = fit(runs, cluster).by_ranks[0];
+    EXPECT_NEAR(entry.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 1e-6, 1e-12);
+    EXPECT_NEAR(entry.host_ops[kOpKind<Axpy>][1].seconds(1e9, 0), 9e-6, 1e-12);
+  }
+}
+
+TEST(Calibration, ProductsWithATransposeHaveTheirOwnLines) {
+  TraceBuilder builder;
+  std::int64_t now = 1000;
+  for (int step = 1; step <= 3; ++step) {
+    builder.scope.step = step;
+    for (const auto& [variant, length] : {std::pair{Variant::none, 1000},
+                                          {Variant::transposed_a, 5000},
+                                          {Variant::transposed_b, 3000}}) {
+      TraceEvent& event = builder.op(kMain, 1);
+      event.kind = kOpKind<Gemm>;
+      event.purpose = static_cast<std::uint8_t>(variant);
+      event.timing = {now, now + length};
+      now += length;
+    }
+  }
+  const RankCoefficients entry = fit({{&builder.trace, 1, 0}}, plain_cluster()).by_ranks[0];
+  EXPECT_NEAR(entry.ops[kOpKind<Gemm>][1].seconds(1e9, 0), 1e-6, 1e-12);
+  EXPECT_NEAR(entry.gradient_ops[kOpKind<Gemm>][1].seconds(1e9, 0), 5e-6, 1e-12);
+  EXPECT_NEAR(entry.forward_ops[kOpKind<Gemm>][1].seconds(1e9, 0), 3e-6, 1e-12);
+}
+
+// Ops of a microsecond, a quarter of one apart; between two of them the rank itself scatters.
+TEST(Calibration, WhatARankCommunicatesBetweenOpsIsNoGap) {
+  TraceBuilder builder;
+  std::int64_t now = 1000;
+  for (int step = 1; step <= 4; ++step) {
+    builder.scope.step = step;
+    for (int i = 0; i < 8; ++i) {
+      builder.op(kMain, 1).timing = {now, now + 1000};
+      now += 1000 + 250;
+      if (i % 2 == 1) continue;
+      builder.collective(kWire, CollectiveKind::reduce_scatter, 1000, 1).timing = {now, now + 7000};
+      now += 7000 + 250;
+    }
+    now += 2000;
+  }
+  const RankCoefficients entry = fit({{&builder.trace, 1, 0}}, plain_cluster()).by_ranks[0];
+  EXPECT_NEAR(entry.seconds_per_event, 250e-9, 1e-12);
+}
+
+// Of two runs of as many events the short one has gaps of 200 ns, the long one of 20 us, which are
+// nothing of its steps: the gap that is least off of both is near the short one's.
+TEST(Calibration, GapsAreThoseOfRunsThatTheyMatterTo) {
+  std::deque<TraceBuilder> programs;
+  std::vector<MeasuredTrace> runs;
+  for (const auto& [length, gap] : {std::pair{1'000, 200}, {100'000'000, 20'000}}) {
+    TraceBuilder& builder = programs.emplace_back();
+    std::int64_t now = 1000;
+    for (int step = 1; step <= 4; ++step) {
+      builder.scope.step = step;
+      for (int i = 0; i < 8; ++i) {
+        builder.op(kMain, length * 1e-6).timing = {now, now + length};
+        now += length + gap;
+      }
+    }
+    runs.push_back({&builder.trace, 1, static_cast<int>(runs.size())});
+  }
+  const RankCoefficients entry = fit(runs, plain_cluster()).by_ranks[0];
+  EXPECT_NEAR(entry.seconds_per_event, 200e-9, 1e-9);
+  EXPECT_NEAR(entry.seconds_per_step, 0, 1e-9);
 }
 
 // Eleven ops of a microsecond a step; once something else takes the core for 4 ms.

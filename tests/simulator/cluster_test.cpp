@@ -183,6 +183,10 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
                                                                              6};
   entry.large_forward_ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {0,   5e-12, 0,
                                                                                    0.2, 4,     3e6};
+  entry.gradient_ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {3e-6, 4e-12, 0, 0.1,
+                                                                              6};
+  entry.large_gradient_ops[kOpKind<Gemm>][static_cast<std::size_t>(DType::bf16)] = {
+      0, 6e-12, 0, 0.2, 4, 3e6};
   entry.large_collectives[2][static_cast<std::size_t>(DType::f32)] = {5e-6, 0, 9e-10, 0.3, 9, 4e6};
   entry.host_ops[kOpKind<Axpy>][static_cast<std::size_t>(DType::f32)] = {3e-6, 0, 2e-10, 0.1, 5};
   entry.routes[1] = {1e-7, 0, 1e-10, 0.1, 2};
@@ -195,8 +199,8 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   EXPECT_EQ(cluster_json(again), text);
   EXPECT_EQ(again.calibration, cluster.calibration);
   std::string older = text;
-  for (const std::string key :
-       {"host_ops", "large_ops", "forward_ops", "large_forward_ops", "large_collectives"}) {
+  for (const std::string key : {"host_ops", "large_ops", "forward_ops", "large_forward_ops",
+                                "gradient_ops", "large_gradient_ops", "large_collectives"}) {
     older.replace(older.find('"' + key + '"'), 1, "\"x-");
   }
   EXPECT_EQ(parse_cluster(older, "local.json").calibration->runs, 6);

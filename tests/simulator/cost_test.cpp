@@ -221,22 +221,73 @@ TEST(Fitted, LinesReplaceTheModelAndScaleWithTheRanks) {
   EXPECT_EQ(op_time(op(kOpKind<Fill>, 1e9, 0), cluster).picoseconds, 4'000'000'000);
 }
 
-TEST(Fitted, ProductsOfForwardPassesHaveALineOfTheirOwn) {
+TEST(Fitted, ProductsWithATransposeHaveLinesOfTheirOwn) {
   ClusterSpec cluster = plain_cluster();
-  RankCoefficients entry;
   constexpr auto kType = static_cast<std::size_t>(DType::f32);
+  cluster.calibration = Calibration{{RankCoefficients{}}, 0, 0, 1};
+  RankCoefficients& entry = cluster.calibration->by_ranks[0];
   entry.ops[kOpKind<Gemm>][kType] = {1e-6, 0, 0, 0, 9};
-  cluster.calibration = Calibration{{entry}, 0, 0, 1};
-  TraceEvent gemm = op(kOpKind<Gemm>, 1e6, 1000), axpy = op(kOpKind<Axpy>, 1e6, 0);
-  gemm.scope.phase = axpy.scope.phase = Phase::forward;
-  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 1'000'000) << "where none was fitted";
-  cluster.calibration->by_ranks[0].forward_ops[kOpKind<Gemm>][kType] = {3e-6, 0, 0, 0, 9};
-  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 3'000'000);
-  gemm.scope.phase = Phase::recompute;
-  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 3'000'000);
-  gemm.scope.phase = Phase::backward;
-  EXPECT_EQ(op_time(gemm, cluster).picoseconds, 1'000'000);
-  EXPECT_EQ(op_time(axpy, cluster).picoseconds, op_time(axpy, plain_cluster()).picoseconds);
+  const auto price_of = [&](std::uint8_t kind, Variant variant) {
+    TraceEvent event = op(kind, 1e6, 1000);
+    event.purpose = static_cast<std::uint8_t>(variant);
+    return op_time(event, cluster).picoseconds;
+  };
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::transposed_b), 1'000'000) << "where none was fitted";
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::transposed_a), 1'000'000) << "where none was fitted";
+  entry.forward_ops[kOpKind<Gemm>][kType] = {3e-6, 0, 0, 0, 9};
+  entry.gradient_ops[kOpKind<Gemm>][kType] = {5e-6, 0, 0, 0, 9};
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::none), 1'000'000);
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::transposed_b), 3'000'000);
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::transposed_a), 5'000'000);
+  entry.large_gradient_ops[kOpKind<Gemm>][kType] = {7e-6, 0, 0, 0, 9, 500};
+  EXPECT_EQ(price_of(kOpKind<Gemm>, Variant::transposed_a), 7'000'000);
+  entry.ops[kOpKind<AttentionForward>][kType] = {9e-6, 0, 0, 0, 9};
+  EXPECT_EQ(price_of(kOpKind<AttentionForward>, Variant::sparse), 9'000'000);
+}
+
+// A gather into a place of its own copies the rank's own part, too; one in place does not, and a
+// rank alone then has nothing to do.
+TEST(Fitted, CollectivesPayForWhatTheyMove) {
+  const auto price_of = [](CollectiveKind kind, int ranks, std::int64_t in_place) {
+    ClusterSpec cluster = plain_cluster(ranks);
+    RankCoefficients entry;
+    entry.ranks = ranks;
+    for (auto& row : entry.collectives) row.fill({0, 0, 1e-9, 0, 9});
+    cluster.calibration = Calibration{{entry}, 0, 0, 1};
+    TraceEvent event;
+    event.type = EventType::collective;
+    event.kind = static_cast<std::uint8_t>(kind);
+    event.k = ranks;
+    event.id = in_place;
+    const bool gathers = kind == CollectiveKind::all_gather;
+    event.bytes_read = gathers ? 1000 : 1000 * ranks;
+    event.bytes_written = gathers ? 1000 * ranks : 1000;
+    return op_time(event, cluster).picoseconds / 1'000'000;
+  };
+  EXPECT_EQ(price_of(CollectiveKind::all_gather, 4, 0), 8);
+  EXPECT_EQ(price_of(CollectiveKind::all_gather, 4, 1000), 6);
+  EXPECT_EQ(price_of(CollectiveKind::all_gather, 1, 0), 2);
+  EXPECT_EQ(price_of(CollectiveKind::all_gather, 1, 1000), 0);
+  EXPECT_EQ(price_of(CollectiveKind::reduce_scatter, 4, 0), 5);
+  EXPECT_EQ(price_of(CollectiveKind::reduce_scatter, 4, 1000), 5) << "it reads its own, too";
+  EXPECT_EQ(price_of(CollectiveKind::reduce_scatter, 1, 0), 2);
+  EXPECT_EQ(price_of(CollectiveKind::reduce_scatter, 1, 1000), 0);
+}
+
+// One thread does on the host's stream what a team does on the device's.
+TEST(Fitted, UpdatesOfTheHostsStreamHaveTheirLineOnProcessorsToo) {
+  ClusterSpec cluster = plain_cluster();
+  cluster.compute_is_host = true;
+  cluster.shared_cores = 2;
+  constexpr auto kType = static_cast<std::size_t>(DType::f32);
+  cluster.calibration = Calibration{{RankCoefficients{}}, 0, 0, 1};
+  RankCoefficients& entry = cluster.calibration->by_ranks[0];
+  entry.ops[kOpKind<AdamStep>][kType] = {1e-6, 0, 0, 0, 9};
+  TraceEvent update = op(kOpKind<AdamStep>, 1e6, 1000);
+  update.stream = static_cast<std::uint8_t>(StreamId::host);
+  EXPECT_EQ(op_time(update, cluster).picoseconds, 1'000'000) << "where none was fitted";
+  entry.host_ops[kOpKind<AdamStep>][kType] = {2e-6, 0, 0, 0, 9};
+  EXPECT_EQ(op_time(update, cluster).picoseconds, 2'000'000);
 }
 
 // As torchtitan's list of what is kept: every second product, not those of a whole recomputation.
