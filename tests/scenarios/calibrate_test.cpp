@@ -10,7 +10,8 @@ namespace {
 TEST(Calibrate, TrainsLlamasToo) {
   const sim::ClusterSpec machine = calibrate_machine({.ranks = {1}, .steps = 2, .tiny = true});
   const auto samples_of = [&](std::size_t kind) {
-    return machine.calibration->by_ranks.at(0).ops[kind][static_cast<std::size_t>(DType::f32)]
+    return machine.calibration->by_ranks.at(0)
+        .ops[kind][static_cast<std::size_t>(DType::f32)]
         .samples;
   };
   EXPECT_GT(samples_of(kOpKind<Rope>), 0);
