@@ -42,18 +42,6 @@ void share_products(RankCoefficients& entry) {
   }
 }
 
-std::pair<RankCoefficients::OpLines&, RankCoefficients::OpLines&> lines_of(
-    Variant variant, RankCoefficients& entry) {
-  switch (variant) {
-    case Variant::transposed_a:
-      return {entry.gradient_ops, entry.large_gradient_ops};
-    case Variant::transposed_b:
-      return {entry.forward_ops, entry.large_forward_ops};
-    default:
-      return {entry.ops, entry.large_ops};
-  }
-}
-
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
@@ -72,7 +60,7 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
     if (first->type == EventType::op && first->on_host) {
       entry.host_ops[first->kind][dtype] = fit_line({first, last});
     } else if (first->type == EventType::op) {
-      auto [small, large] = lines_of(first->variant, entry);
+      auto [small, large] = op_lines(entry, first->variant);
       std::tie(small[first->kind][dtype], large[first->kind][dtype]) =
           fit_lines({first, last}, Weigh::shapes, kStartThreads);
     } else if (first->type == EventType::collective) {

@@ -74,6 +74,7 @@ class EventHash {
              static_cast<std::uint64_t>(event.scope.phase) << 40 | std::uint64_t{event.axis} << 48);
     hash.add(static_cast<std::uint64_t>(event.scope.unit) << 32 |
              static_cast<std::uint32_t>(event.scope.step));
+    if (event.type == EventType::collective) hash.add(event.id);
     for (const std::int64_t value :
          {event.m, event.n, event.k, event.bytes_read, event.bytes_written, event.wire_bytes}) {
       hash.add(static_cast<std::uint64_t>(value));

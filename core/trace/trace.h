@@ -38,9 +38,9 @@ class Trace {
 
   // Ops, collectives and messages, as often as they came.
   std::int64_t op_count() const;
-  // FNV-1a over type, kind, stream, dtype, shape, bytes and scope of every op, collective and
-  // synchronisation, in order; of rounds in a row that are alike, of one and of their number. Equal
-  // hashes on two backends: the same program.
+  // FNV-1a over type, kind, stream, dtype, shape, bytes (those in place, too) and scope of every
+  // op, collective and synchronisation, in order; of rounds in a row that are alike, of one and of
+  // their number. Equal hashes on two backends: the same program.
   std::uint64_t sequence_hash() const;
 
  private:

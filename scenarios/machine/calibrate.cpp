@@ -94,8 +94,12 @@ constexpr Style kOnebit{"1-bit Adam", 0, false, true};
 constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
 constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
 
+std::string name_of(const TrainingShape& shape) {
+  return "calibration-" + std::to_string(shape.hidden);
+}
+
 ModelConfig training_model(const TrainingShape& shape) {
-  return model_from_json({{"name", "calibration-" + std::to_string(shape.hidden)},
+  return model_from_json({{"name", name_of(shape)},
                           {"family", shape.family},
                           {"layers", shape.layers},
                           {"hidden", shape.hidden},
@@ -187,8 +191,8 @@ struct Job {
 };
 
 std::string words_of(const Job& job) {
-  return std::to_string(job.ranks) + " ranks, " + job.precision + ", " +
-         training_model(job.shape).name + ", " + job.style.name;
+  return std::to_string(job.ranks) + " ranks, " + job.precision + ", " + name_of(job.shape) + ", " +
+         job.style.name;
 }
 
 // Where files are measured: "" for nowhere.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -80,6 +81,20 @@ inline double priced_bytes(const TraceEvent& event) {
 inline Variant product_variant(const TraceEvent& event) {
   const bool product = event.type == EventType::op && event.kind == kOpKind<Gemm>;
   return product ? static_cast<Variant>(event.purpose) : Variant::none;
+}
+
+// An entry's lines of ops of a variant: of little work and of much. Refer to the entry.
+template <class Entry>
+auto op_lines(Entry& entry, Variant variant) {
+  using Lines = std::pair<decltype((entry.ops)), decltype((entry.ops))>;
+  switch (variant) {
+    case Variant::transposed_a:
+      return Lines(entry.gradient_ops, entry.large_gradient_ops);
+    case Variant::transposed_b:
+      return Lines(entry.forward_ops, entry.large_forward_ops);
+    default:
+      return Lines(entry.ops, entry.large_ops);
+  }
 }
 
 }  // namespace zl::sim

@@ -25,16 +25,9 @@ const LinearCost& line_of(const Lines& small, const Lines& large, const TraceEve
 }
 
 const LinearCost& op_line(const RankCoefficients& fitted, const TraceEvent& event) {
-  const Variant variant = product_variant(event);
-  if (variant == Variant::transposed_b) {
-    const LinearCost& line = line_of(fitted.forward_ops, fitted.large_forward_ops, event);
-    if (line.samples > 0) return line;
-  }
-  if (variant == Variant::transposed_a) {
-    const LinearCost& line = line_of(fitted.gradient_ops, fitted.large_gradient_ops, event);
-    if (line.samples > 0) return line;
-  }
-  return line_of(fitted.ops, fitted.large_ops, event);
+  const auto [small, large] = op_lines(fitted, product_variant(event));
+  const LinearCost& line = line_of(small, large, event);
+  return line.samples > 0 ? line : line_of(fitted.ops, fitted.large_ops, event);
 }
 
 }  // namespace
