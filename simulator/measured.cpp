@@ -124,10 +124,10 @@ std::map<int, Timing> step_spans(const Trace& trace) {
 
 // Those that took neither the most nor the least: the middle half of what follows the first step,
 // which warms up.
-std::set<int> typical_steps(const Trace& trace) {
+std::set<int> typical_steps(const std::map<int, Timing>& spans) {
   std::vector<std::pair<std::int64_t, int>> by_length;
   std::int64_t end = 0;
-  for (const auto& [step, span] : step_spans(trace)) {
+  for (const auto& [step, span] : spans) {
     if (end > 0) by_length.emplace_back(span.end_ns - end, step);
     end = span.end_ns;
   }
@@ -140,13 +140,15 @@ std::set<int> typical_steps(const Trace& trace) {
   return steps;
 }
 
-// What of a compute stream's gap is none: other streams' work that ran within, as that of a rank
+// What of a compute stream's gap is none: while other streams' work ran within, as that of a rank
 // that communicates itself.
-std::int64_t nanoseconds_within(const std::vector<Timing>& others, std::int64_t from,
-                                std::int64_t to) {
-  std::int64_t sum = 0;
+std::int64_t nanoseconds_within(std::vector<Timing> others, std::int64_t from, std::int64_t to) {
+  std::ranges::sort(others, {}, &Timing::start_ns);
+  std::int64_t sum = 0, counted = from;  // until then
   for (const Timing& other : others) {
-    if (other.start_ns >= from && other.end_ns <= to) sum += other.end_ns - other.start_ns;
+    if (other.start_ns < from || other.end_ns > to) continue;
+    sum += std::max<std::int64_t>(0, other.end_ns - std::max(other.start_ns, counted));
+    counted = std::max(counted, other.end_ns);
   }
   return sum;
 }
@@ -222,7 +224,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const std::set<int> steps = typical_steps(*measured.trace);
+    const std::set<int> steps = typical_steps(step_spans(*measured.trace));
     for (const TraceEvent& event : measured.trace->events()) {
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
@@ -254,7 +256,7 @@ HostGaps host_gaps(const std::vector<MeasuredTrace>& traces) {
   Gap events, steps;
   for (const MeasuredTrace& measured : traces) {
     const std::map<int, Timing> spans = step_spans(*measured.trace);
-    const std::set<int> typical = typical_steps(*measured.trace);
+    const std::set<int> typical = typical_steps(spans);
     double length = 0;
     for (const int step : typical) {
       length += seconds(spans.at(step).end_ns - spans.at(step).start_ns);

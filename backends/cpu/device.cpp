@@ -78,13 +78,8 @@ void run_op(const Op& op, int threads) {
   std::visit([&](const auto& each) { execute(each, ExecContext{threads}); }, op);
 }
 
-Device::Device(int threads, HostStream::OnFailure on_failure, std::int64_t host_memory,
-               bool communicates_itself)
-    : threads_(threads),
-      communicates_itself_(communicates_itself),
-      host_memory_(host_memory),
-      on_failure_(std::move(on_failure)),
-      workers_(on_failure_, limit_threads) {}
+Device::Device(DeviceOptions options)
+    : options_(std::move(options)), workers_(options_.on_failure, limit_threads) {}
 
 Device::~Device() { drain(); }
 
@@ -92,7 +87,7 @@ DeviceProperties Device::properties() const {
   DeviceProperties properties;
   properties.name = processor_name();
   properties.memory = physical_memory();
-  properties.host_memory = host_memory_;
+  properties.host_memory = options_.host_memory;
   properties.memory_is_host = true;
   return properties;
 }
@@ -118,10 +113,10 @@ void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
 
 void Device::run(StreamId stream, const Op& op, Timing* timing) {
   if (is_at_once(stream)) {
-    run_timed([&] { run_op(op, threads_of(stream)); }, timing);
+    run_timed([&] { run_op(op, options_.threads); }, timing);
   } else {
     workers_.enqueue(
-        stream, [op, threads = threads_of(stream)] { run_op(op, threads); }, timing);
+        stream, [op, threads = worker_threads(stream)] { run_op(op, threads); }, timing);
   }
 }
 
@@ -168,10 +163,22 @@ void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing
   }
 }
 
+void Device::enqueue(StreamId stream, std::function<void(int threads)> work, Timing* timing) {
+  if (is_at_once(stream)) {
+    run_timed([&] { work(options_.threads); }, timing);
+  } else {
+    workers_.enqueue(
+        stream, [work = std::move(work), threads = worker_threads(stream)] { work(threads); },
+        timing);
+  }
+}
+
 void Device::drain() {
   if (workers_.idle()) return;
   // The work may be a collective whose other ranks will never come.
-  if (std::uncaught_exceptions() > 0 && on_failure_) on_failure_("an exception ended it");
+  if (std::uncaught_exceptions() > 0 && options_.on_failure) {
+    options_.on_failure("an exception ended it");
+  }
   workers_.synchronize();
 }
 

@@ -15,16 +15,22 @@ namespace zl::cpu {
 // Runs a validated op on the calling thread and `threads` - 1 others.
 void run_op(const Op& op, int threads);
 
+struct DeviceOptions {
+  int threads = 1;  // OpenMP threads of work on the rank's own thread and on the host's stream
+  // Called when a task on another stream throws, or when an exception ends the rank while work is
+  // under way, so that nobody waits for it.
+  HostStream::OnFailure on_failure;
+  std::int64_t host_memory = 0;  // DeviceProperties'
+  // The rank's own thread does what it enqueues on the communication stream at once, unless
+  // something before it is under way, as a file that is read. For a rank alone, whose collectives
+  // are copies: another thread would take the cores of the ops that it is to run beside, and wake
+  // up late.
+  bool communicates_itself = false;
+};
+
 class Device final : public zl::Device {
  public:
-  // threads: OpenMP threads of ops on the compute stream. on_failure: called when a task on another
-  // stream throws, or when an exception ends the rank while work is under way, so that nobody waits
-  // for it. host_memory: DeviceProperties'. communicates_itself: the rank's own thread does what it
-  // enqueues on the communication stream at once, unless something before it is under way, as a
-  // file that is read. For a rank alone, whose collectives are copies: another thread would take
-  // the cores of the ops that it is to run beside, and wake up late.
-  explicit Device(int threads, HostStream::OnFailure on_failure = {}, std::int64_t host_memory = 0,
-                  bool communicates_itself = false);
+  explicit Device(DeviceOptions options);
   ~Device() override;
 
   DeviceProperties properties() const override;
@@ -45,12 +51,10 @@ class Device final : public zl::Device {
   void synchronize(StreamId stream) override;
   double read(StreamId stream, ProbeKind what, const TensorView& scalar) override;
 
-  // OpenMP threads of work on a stream.
-  int threads_of(StreamId stream) const {
-    return is_at_once(stream) || stream == StreamId::host ? threads_ : 1;
-  }
-  // Any work on a stream: at once on the rank's own thread, later on the others.
+  // Any work on a stream: at once on the rank's own thread, later on the others. Some is told how
+  // many OpenMP threads it has there.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
+  void enqueue(StreamId stream, std::function<void(int threads)> work, Timing* timing);
   // Waits for all work and returns the failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 
@@ -58,13 +62,15 @@ class Device final : public zl::Device {
   void drain();
   bool is_at_once(StreamId stream) const {
     if (stream == StreamId::compute) return true;
-    return communicates_itself_ && stream == StreamId::communication && workers_.idle(stream);
+    return options_.communicates_itself && stream == StreamId::communication &&
+           workers_.idle(stream);
+  }
+  // Of work that is left to a stream's thread.
+  int worker_threads(StreamId stream) const {
+    return stream == StreamId::host ? options_.threads : 1;
   }
 
-  int threads_;
-  bool communicates_itself_;
-  std::int64_t host_memory_;
-  HostStream::OnFailure on_failure_;
+  DeviceOptions options_;
   std::int64_t compute_events_ = 0;
   HostStreams workers_;  // all but compute
 };

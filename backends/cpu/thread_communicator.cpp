@@ -16,7 +16,7 @@ void ThreadCommunicator::run(StreamId stream, const Collective& collective, Timi
   device_.enqueue(
       stream,
       [group = group_, moved = moved_, rank = rank_, bandwidth = link_bandwidth_, stream, bytes,
-       threads = device_.threads_of(stream), call = std::move(call), timing] {
+       call = std::move(call), timing](int threads) {
         group->run(rank, stream, call, [&](const ThreadGroup::Calls& calls) {
           if (timing != nullptr) timing->met_ns = steady_nanoseconds();
           carry(bytes, bandwidth,

@@ -45,7 +45,10 @@ class ThreadWorld final : public World {
   struct Rank {
     Rank(const std::shared_ptr<ThreadGroup>& group, int rank, int threads, std::int64_t host_memory,
          double link_bandwidth, HostStream::OnFailure leave)
-        : device(threads, std::move(leave), host_memory, group->ranks() == 1),
+        : device({.threads = threads,
+                  .on_failure = std::move(leave),
+                  .host_memory = host_memory,
+                  .communicates_itself = group->ranks() == 1}),
           communicator(group, rank, device, link_bandwidth) {}
     Device device;
     ThreadCommunicator communicator;

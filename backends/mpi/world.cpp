@@ -28,9 +28,10 @@ class MpiWorld final : public World {
     Notices notices(timeout_);
     Failures failures;
     {
-      cpu::Device device(
-          threads_, [&](const std::string& why) { notices.leave(why); },
-          processes().machine_memory / processes().local, ranks() == 1);
+      cpu::Device device({.threads = threads_,
+                          .on_failure = [&](const std::string& why) { notices.leave(why); },
+                          .host_memory = processes().machine_memory / processes().local,
+                          .communicates_itself = ranks() == 1});
       MpiCommunicator communicator(device, std::make_shared<ProcessGroup>(
                                                Group::world(), notices, timeout_, link_bandwidth_));
       try {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <map>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@ namespace {
 constexpr StreamId kWorkers[] = {StreamId::communication, StreamId::copy_in, StreamId::copy_out};
 
 TEST(DeviceStreams, TasksOfAStreamRunInOrder) {
-  Device device(1);
+  Device device({});
   for (const StreamId stream : kWorkers) {
     std::vector<int> order;
     for (int i = 0; i < 1000; ++i) {
@@ -35,7 +36,7 @@ TEST(DeviceStreams, TasksOfAStreamRunInOrder) {
 // A value handed round three workers and the rank, ordered by events alone; sanitizers see a race
 // where one is missing.
 TEST(DeviceStreams, EventsOrderAProducerConsumerChain) {
-  Device device(1);
+  Device device({});
   std::int64_t value = 0;
   constexpr int kRounds = 2000;
   for (int round = 0; round < kRounds; ++round) {
@@ -55,7 +56,7 @@ TEST(DeviceStreams, EventsOrderAProducerConsumerChain) {
 
 // Two buffers in turn between a producer and a consumer that never wait for the rank.
 TEST(DeviceStreams, DoubleBufferingNeedsNoHost) {
-  Device device(1);
+  Device device({});
   constexpr std::size_t kRounds = 1000;
   std::array<std::vector<std::size_t>, 2> buffers{std::vector<std::size_t>(64),
                                                   std::vector<std::size_t>(64)};
@@ -133,8 +134,37 @@ TEST(DeviceStreams, WhatWaitsForACopyIsLeftToAThread) {
   });
 }
 
+// A team on the rank's own thread and the host's stream, else one: decided where the work goes, so
+// that what is left to a thread has one even when nothing is under way any more.
+TEST(DeviceStreams, WorkIsToldItsThreads) {
+  Device device({.threads = 3, .communicates_itself = true});
+  int told = 0;
+  const auto tell = [&](StreamId stream) {
+    device.enqueue(
+        stream, [&](int threads) { told = threads; }, nullptr);
+  };
+  const std::map<StreamId, int> expected = {{StreamId::compute, 3},
+                                            {StreamId::communication, 3},
+                                            {StreamId::host, 3},
+                                            {StreamId::copy_in, 1},
+                                            {StreamId::file_out, 1}};
+  for (const auto& [stream, threads] : expected) {
+    tell(stream);
+    device.synchronize(stream);
+    EXPECT_EQ(told, threads) << name_of(stream);
+  }
+  std::promise<void> read;
+  device.enqueue(
+      StreamId::file_in, [&] { read.get_future().wait(); }, nullptr);
+  device.wait(StreamId::communication, device.record(StreamId::file_in));
+  tell(StreamId::communication);
+  read.set_value();
+  device.synchronize(StreamId::communication);
+  EXPECT_EQ(told, 1);
+}
+
 TEST(DeviceStreams, OpsAndCopiesRunOnEveryStreamAndAreTimed) {
-  Device device(1);
+  Device device({});
   for (const StreamId stream : {StreamId::compute, StreamId::communication, StreamId::copy_in}) {
     Array x(DType::f32, 100), y(DType::f32, 100);
     Timing fill, axpy, copy;
@@ -164,7 +194,7 @@ TEST(DeviceFailures, AreRethrownOnceByTheNextCallAndSkipWhatFollows) {
       }};
   for (const auto& ask : questions) {
     std::atomic<int> failures{0};
-    Device device(1, [&](const std::string& why) { failures += why == "no disk"; });
+    Device device({.on_failure = [&](const std::string& why) { failures += why == "no disk"; }});
     std::atomic<bool> skipped{true};
     device.enqueue(
         StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
@@ -188,11 +218,11 @@ TEST(DeviceFailures, NobodyAskedForDoNotEndTheProgram) {
         StreamId::copy_in, [] { throw std::domain_error("no disk"); }, nullptr);
   };
   {
-    Device device(1, [&](const std::string& why) { told = why; });
+    Device device({.on_failure = [&](const std::string& why) { told = why; }});
     fail(device);
   }
   EXPECT_EQ(told, "no disk");
-  Device asked(1);
+  Device asked({});
   fail(asked);
   const std::vector<std::exception_ptr> failures = asked.finish();
   ASSERT_EQ(failures.size(), 1u);
@@ -200,7 +230,7 @@ TEST(DeviceFailures, NobodyAskedForDoNotEndTheProgram) {
 }
 
 TEST(DeviceFailures, OfTheComputeStreamComeOutAtOnce) {
-  Device device(1);
+  Device device({});
   EXPECT_THROW(device.enqueue(
                    StreamId::compute, [] { throw std::domain_error("now"); }, nullptr),
                std::domain_error);
@@ -227,7 +257,7 @@ TEST(DeviceFailures, OfAWorkerAreTheCauseTheWorldRethrows) {
 }
 
 TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
-  Device device(1);
+  Device device({});
   EXPECT_FALSE(device.properties().name.empty());
   EXPECT_GT(device.properties().memory, std::int64_t{1} << 20);
   for (const MemorySpace space :
@@ -242,7 +272,7 @@ TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
   setenv("ZEROLAB_MEMORY", "64MiB", 1);
   constexpr std::int64_t kAll = 64 << 20, kHalf = kAll / 2 + 4096;
   EXPECT_EQ(device.reserve(MemorySpace::device, kAll + 4096), nullptr);
-  Device another(1);  // of another run, beside the first
+  Device another({});  // of another run, beside the first
   std::byte* half = device.reserve(MemorySpace::device, kHalf);
   EXPECT_NE(half, nullptr);
   EXPECT_EQ(another.reserve(MemorySpace::host, kHalf), nullptr);
@@ -254,7 +284,7 @@ TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
 }
 
 TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {
-  Device device(1);
+  Device device({});
   constexpr std::int64_t kBytes = 1 << 20;
   constexpr int kTasks = 100;
   std::byte* slab = device.reserve(MemorySpace::device, kBytes);

@@ -201,22 +201,30 @@ TEST(Calibration, EachNumberOfRanksHasItsOwnLines) {
   EXPECT_EQ(fitted.nearest(100).ranks, 4);
 }
 
-TEST(Calibration, TheHostsUpdatesHaveTheirOwnLines) {
-  TraceBuilder builder;
+// Three steps of ops that differ in one thing, each nanoseconds long, without gaps.
+template <class What, class Set>
+void add_steps(TraceBuilder& builder, const std::map<What, std::int64_t>& lengths, Set&& set) {
+  std::int64_t now = 1000;
   for (int step = 1; step <= 3; ++step) {
     builder.scope.step = step;
-    std::int64_t now = 1'000'000 * step;
-    for (const auto& [stream, length] : {std::pair{kMain, 1000}, {StreamId::host, 9000}}) {
-      TraceEvent& event = builder.op(stream, 1);
+    for (const auto& [what, length] : lengths) {
+      TraceEvent& event = builder.op(kMain, 1);
+      set(event, what);
       event.timing = {now, now + length};
       now += length;
     }
   }
-  const std::vector<MeasuredTrace> runs{{&builder.trace, 1, 0}};
+}
+
+TEST(Calibration, TheHostsUpdatesHaveTheirOwnLines) {
+  TraceBuilder builder;
+  add_steps<StreamId>(
+      builder, {{kMain, 1000}, {StreamId::host, 9000}},
+      [](TraceEvent& event, StreamId stream) { event.stream = static_cast<std::uint8_t>(stream); });
   for (const bool is_host : {false, true}) {  // on a processor they have one thread
     ClusterSpec cluster = plain_cluster();
     cluster.compute_is_host = is_host;
-    const RankCoefficients entry = fit(runs, cluster).by_ranks[0];
+    const RankCoefficients entry = fit({{&builder.trace, 1, 0}}, cluster).by_ranks[0];
     EXPECT_NEAR(entry.ops[kOpKind<Axpy>][1].seconds(1e9, 0), 1e-6, 1e-12);
     EXPECT_NEAR(entry.host_ops[kOpKind<Axpy>][1].seconds(1e9, 0), 9e-6, 1e-12);
   }
@@ -224,26 +232,21 @@ TEST(Calibration, TheHostsUpdatesHaveTheirOwnLines) {
 
 TEST(Calibration, ProductsWithATransposeHaveTheirOwnLines) {
   TraceBuilder builder;
-  std::int64_t now = 1000;
-  for (int step = 1; step <= 3; ++step) {
-    builder.scope.step = step;
-    for (const auto& [variant, length] : {std::pair{Variant::none, 1000},
-                                          {Variant::transposed_a, 5000},
-                                          {Variant::transposed_b, 3000}}) {
-      TraceEvent& event = builder.op(kMain, 1);
-      event.kind = kOpKind<Gemm>;
-      event.purpose = static_cast<std::uint8_t>(variant);
-      event.timing = {now, now + length};
-      now += length;
-    }
-  }
+  add_steps<Variant>(
+      builder,
+      {{Variant::none, 1000}, {Variant::transposed_a, 5000}, {Variant::transposed_b, 3000}},
+      [](TraceEvent& event, Variant variant) {
+        event.kind = kOpKind<Gemm>;
+        event.purpose = static_cast<std::uint8_t>(variant);
+      });
   const RankCoefficients entry = fit({{&builder.trace, 1, 0}}, plain_cluster()).by_ranks[0];
   EXPECT_NEAR(entry.ops[kOpKind<Gemm>][1].seconds(1e9, 0), 1e-6, 1e-12);
   EXPECT_NEAR(entry.gradient_ops[kOpKind<Gemm>][1].seconds(1e9, 0), 5e-6, 1e-12);
   EXPECT_NEAR(entry.forward_ops[kOpKind<Gemm>][1].seconds(1e9, 0), 3e-6, 1e-12);
 }
 
-// Ops of a microsecond, a quarter of one apart; between two of them the rank itself scatters.
+// Ops of a microsecond, a quarter of one apart; between two of them the rank itself scatters, and a
+// copy runs, half of it beside that.
 TEST(Calibration, WhatARankCommunicatesBetweenOpsIsNoGap) {
   TraceBuilder builder;
   std::int64_t now = 1000;
@@ -254,7 +257,8 @@ TEST(Calibration, WhatARankCommunicatesBetweenOpsIsNoGap) {
       now += 1000 + 250;
       if (i % 2 == 1) continue;
       builder.collective(kWire, CollectiveKind::reduce_scatter, 1000, 1).timing = {now, now + 7000};
-      now += 7000 + 250;
+      builder.copy(StreamId::copy_in, 1000).timing = {now + 5000, now + 9000};
+      now += 9000 + 250 + 250;  // three events are issued in that gap
     }
     now += 2000;
   }

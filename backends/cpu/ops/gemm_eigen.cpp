@@ -58,7 +58,7 @@ template <class T>
 void product(const Gemm& op, const ExecContext& context) {
   const std::int64_t across = (op.n() + kTileColumns - 1) / kTileColumns;
   const std::int64_t down = (op.m() + kTileRows - 1) / kTileRows;
-  const ExecContext team{team_size(context, op.m() * op.n() * op.k(), 1 << 20)};
+  const ExecContext team = product_team(context, op.m() * op.n() * op.k());
   parallel_tasks(team, across * down, [&](std::int64_t task) {
     compute_tile<T>(op, task / across * kTileRows, task % across * kTileColumns);
   });

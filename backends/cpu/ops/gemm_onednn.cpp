@@ -112,7 +112,7 @@ bool onednn_prefers(const Gemm& op) {
 }
 
 void onednn_gemm(const Gemm& op, const ExecContext& context) {
-  const ExecContext team{team_size(context, op.m() * op.n() * op.k(), 1 << 20)};
+  const ExecContext team = product_team(context, op.m() * op.n() * op.k());
 #ifdef _OPENMP
   omp_set_num_threads(team.threads);  // oneDNN asks OpenMP how many threads to use
 #endif

@@ -93,7 +93,7 @@ class Product {
 
   void run(const ExecContext& context) {
     static thread_local Scratch<A> panels, sums;
-    const int threads = team_size(context, m_ * n_ * k_, 1 << 20);
+    const int threads = product_team(context, m_ * n_ * k_).threads;
     panels_ = panels.reserve(round_up(kWidth, kColumns<A>) * kDepth);
     if constexpr (!kDirect) sums_ = sums.reserve(std::min(m_, kChunk) * kWidth);
     // Small enough blocks that the threads finish together.

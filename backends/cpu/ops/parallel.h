@@ -34,6 +34,11 @@ inline std::int64_t rows_worth_a_thread(std::int64_t columns, std::int64_t times
   return std::max<std::int64_t>(1, kGrain / (std::max<std::int64_t>(columns, 1) * times));
 }
 
+// As many threads as a matrix product of so many multiply-adds is worth.
+inline ExecContext product_team(const ExecContext& context, std::int64_t multiply_adds) {
+  return {team_size(context, multiply_adds, 1 << 20)};
+}
+
 // As many threads as `flops` of attention are worth.
 inline ExecContext attention_team(const ExecContext& context, double flops) {
   return {team_size(context, static_cast<std::int64_t>(flops), 3 << 18)};
