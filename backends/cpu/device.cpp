@@ -156,11 +156,8 @@ double Device::read(StreamId stream, ProbeKind, const TensorView& scalar) {
 }
 
 void Device::enqueue(StreamId stream, std::function<void()> work, Timing* timing) {
-  if (is_at_once(stream)) {
-    run_timed(work, timing);
-  } else {
-    workers_.enqueue(stream, std::move(work), timing);
-  }
+  enqueue(
+      stream, [work = std::move(work)](int) { work(); }, timing);
 }
 
 void Device::enqueue(StreamId stream, std::function<void(int threads)> work, Timing* timing) {
