@@ -204,6 +204,23 @@ TEST(OnednnGemm, MatchesDouble) {
   }
 }
 
+// x W and dW of few rows or columns whose operands' rows lie a multiple of 2 KiB apart: without
+// AVX-512 (OnednnWithoutAvx512 below forbids it) the products of copies, in parts where those are
+// large.
+TEST(OnednnGemm, MatchesDoubleWhereRowsCollide) {
+  if (!onednn_prefers({})) GTEST_SKIP() << "oneDNN is not built in";
+  const auto f32 = DType::f32;
+  for (const int threads : {1, 2}) {
+    const bool add = threads == 2;
+    check(onednn_gemm, {8, 1024, 50, f32, f32, false, false, add, !add}, threads);
+    check(onednn_gemm, {8, 16384, 80, f32, f32, false, false, add, add}, threads);  // in parts
+    check(onednn_gemm, {16384, 8, 80, f32, f32, true, false, add, false}, threads);
+    check(onednn_gemm, {8, 512, 70, f32, f32, true, false, add, !add}, threads);
+    check(onednn_gemm, {512, 512, 9, f32, f32, true, false, add, false}, threads);
+    check(onednn_gemm, {512, 24, 70, f32, f32, true, true, add, false}, threads);
+  }
+}
+
 // What the kernel says of the processor decides, nothing that could change from run to run.
 TEST(OnednnGemm, MultipliesBf16WhereTheProcessorDoes) {
   if (!onednn_prefers({})) GTEST_SKIP() << "oneDNN is not built in";

@@ -43,14 +43,25 @@ struct Product {
 
 constexpr std::int64_t kRows = 1024, kHidden = 768, kVocab = 50304;
 constexpr Product kProducts[] = {
-    {kRows, 3 * kHidden, kHidden, false, true},  {kRows, kHidden, kHidden, false, true},
-    {kRows, 4 * kHidden, kHidden, false, true},  {kRows, kHidden, 4 * kHidden, false, true},
-    {kRows, kHidden, 3 * kHidden, false, false}, {kRows, kHidden, kHidden, false, false},
-    {kRows, kHidden, 4 * kHidden, false, false}, {kRows, 4 * kHidden, kHidden, false, false},
-    {3 * kHidden, kHidden, kRows, true, false},  {kHidden, kHidden, kRows, true, false},
-    {4 * kHidden, kHidden, kRows, true, false},  {kHidden, 4 * kHidden, kRows, true, false},
-    {kRows, kVocab, kHidden, false, true},       {kRows, kHidden, kVocab, false, false},
-    {kVocab, kHidden, kRows, true, false},       {64, 64, 64, false, true},
+    {kRows, 3 * kHidden, kHidden, false, true},
+    {kRows, kHidden, kHidden, false, true},
+    {kRows, 4 * kHidden, kHidden, false, true},
+    {kRows, kHidden, 4 * kHidden, false, true},
+    {kRows, kHidden, 3 * kHidden, false, false},
+    {kRows, kHidden, kHidden, false, false},
+    {kRows, kHidden, 4 * kHidden, false, false},
+    {kRows, 4 * kHidden, kHidden, false, false},
+    {3 * kHidden, kHidden, kRows, true, false},
+    {kHidden, kHidden, kRows, true, false},
+    {4 * kHidden, kHidden, kRows, true, false},
+    {kHidden, 4 * kHidden, kRows, true, false},
+    {kRows, kVocab, kHidden, false, true},
+    {kRows, kHidden, kVocab, false, false},
+    {kVocab, kHidden, kRows, true, false},
+    {64, 64, 64, false, true},
+    // Rows of whole pages.
+    {1024, 256, 512, true, false},
+    {64, 1024, 4096, false, false},
 };
 
 bool correct(const Product& p, const Matrix& a, const Matrix& b, const Matrix& c,

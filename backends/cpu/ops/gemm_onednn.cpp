@@ -1,6 +1,7 @@
 #include "backends/cpu/ops/gemm_onednn.h"
 
 #include "backends/cpu/ops/parallel.h"
+#include "backends/cpu/ops/tile.h"
 #include "core/base/error.h"
 #include "core/ops/matmul.h"
 
@@ -86,16 +87,86 @@ void start_from_bias(const Gemm& op, const ExecContext& context) {
   });
 }
 
+// A row-major operand of sgemm, from its row or column `k` of the dimension that is summed over.
+struct Operand {
+  const float* data;
+  std::int64_t stride;  // from one row to the next
+  bool sums_rows;       // k counts rows, not columns
+
+  Operand from(std::int64_t k) const {
+    return {data + (sums_rows ? k * stride : k), stride, sums_rows};
+  }
+};
+
+// c (+)= op(a) op(b), summed over `depth`.
+void sgemm(const Gemm& op, const Operand& a, const Operand& b, std::int64_t depth, bool add) {
+  const auto status = dnnl_sgemm(op.trans_a ? 'T' : 'N', op.trans_b ? 'T' : 'N', op.m(), op.n(),
+                                 depth, 1.0f, a.data, a.stride, b.data, b.stride, add ? 1.0f : 0.0f,
+                                 op.c.as<float>(), op.c.columns());
+  if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
+}
+
+// Without AVX-512, oneDNN reads the operands of a product of few rows or columns where they lie
+// (gemm_driver.cpp, releases 2.6 to 3.x; others it repacks), its summed dimension innermost.
+bool is_read_in_place(const Gemm& op) {
+  static const bool has_avx512 = [] {
+    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  }();
+  constexpr double kRepacked = 0.0038;
+  return !has_avx512 &&
+         1.0 / static_cast<double>(op.m()) + 1.0 / static_cast<double>(op.n()) >= kRepacked;
+}
+
+// Then rows a multiple of 2 KiB apart fall into a few sets of the L1 cache and evict each other.
+bool collides(const Operand& operand) {
+  constexpr std::int64_t kApart = 512;
+  return operand.sums_rows && operand.stride % kApart == 0;
+}
+
+// The product of copies of such operands whose rows lie a cache line further apart, a part of the
+// summed dimension at a time: up to 2.4 times as fast on a Zen 3, the copies included.
+void sgemm_of_copies(const Gemm& op, const Operand& a, const Operand& b, bool add,
+                     const ExecContext& context) {
+  constexpr std::int64_t kGap = kLineBytes / sizeof(float);
+  constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // floats: in the last level of caches
+  static thread_local Scratch<float> copies;
+  const auto copied_row = [](const Operand& each) {
+    return collides(each) ? each.stride + kGap : 0;
+  };
+  const std::int64_t a_row = copied_row(a), b_row = copied_row(b), k = op.k();
+  const std::int64_t parts = std::min(k, (k * (a_row + b_row) + kCopied - 1) / kCopied);
+  const std::int64_t most = (k + parts - 1) / parts;
+  float* const to = copies.reserve(most * (a_row + b_row));
+  const auto copy = [&context](const Operand& rows, std::int64_t count, float* target) -> Operand {
+    parallel_for(context, count, rows_worth_a_thread(rows.stride), [&](auto begin, auto end) {
+      for (auto i = begin; i < end; ++i) {
+        std::copy_n(rows.data + i * rows.stride, rows.stride, target + i * (rows.stride + kGap));
+      }
+    });
+    return {target, rows.stride + kGap, true};
+  };
+  for (std::int64_t done = 0; done < k; done += most) {
+    const std::int64_t depth = std::min(most, k - done);
+    const Operand a_part = a.from(done), b_part = b.from(done);
+    sgemm(op, a_row > 0 ? copy(a_part, depth, to) : a_part,
+          b_row > 0 ? copy(b_part, depth, to + most * a_row) : b_part, depth, add || done > 0);
+  }
+}
+
 // Faster than the fp32 matmul primitive for x W, where that loses half its speed if the rows of b
 // lie a multiple of a page apart. For x W^T that is faster: on two cores of a Zen 4 1.3 times over
 // the shapes of the catalogue, up to three times where W's rows lie a multiple of 2 KiB apart.
 void run_sgemm(const Gemm& op, const ExecContext& context) {
   if (!op.bias.empty()) start_from_bias(op, context);
-  const auto status =
-      dnnl_sgemm(op.trans_a ? 'T' : 'N', op.trans_b ? 'T' : 'N', op.m(), op.n(), op.k(), 1.0f,
-                 op.a.as<const float>(), op.a.columns(), op.b.as<const float>(), op.b.columns(),
-                 op.accumulate || !op.bias.empty() ? 1.0f : 0.0f, op.c.as<float>(), op.c.columns());
-  if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
+  const bool add = op.accumulate || !op.bias.empty();
+  const Operand a{op.a.as<const float>(), op.a.columns(), op.trans_a};
+  const Operand b{op.b.as<const float>(), op.b.columns(), !op.trans_b};
+  if (is_read_in_place(op) && (collides(a) || collides(b))) {
+    sgemm_of_copies(op, a, b, add, context);
+  } else {
+    sgemm(op, a, b, op.k(), add);
+  }
 }
 
 }  // namespace
