@@ -123,7 +123,7 @@ void Device::run(StreamId stream, const Op& op, Timing* timing) {
 void Device::copy(StreamId stream, std::byte* destination, const std::byte* source,
                   std::int64_t bytes, Timing* timing) {
   enqueue(
-      stream, [=] { std::memmove(destination, source, bytes); }, timing);
+      stream, [=](int) { std::memmove(destination, source, bytes); }, timing);
 }
 
 EventId Device::record(StreamId stream) {

@@ -8,6 +8,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/memory.h"
+#include "core/ops/cost.h"
 
 namespace zl {
 
@@ -92,5 +93,10 @@ struct TraceEvent {
 
   bool operator==(const TraceEvent&) const = default;
 };
+
+// Of an op, its Cost's; none of other events.
+inline Variant variant_of(const TraceEvent& event) {
+  return event.type == EventType::op ? static_cast<Variant>(event.purpose) : Variant::none;
+}
 
 }  // namespace zl

@@ -79,8 +79,7 @@ inline double priced_bytes(const TraceEvent& event) {
 
 // What tells a matrix product from others of its shape; none for other events.
 inline Variant product_variant(const TraceEvent& event) {
-  const bool product = event.type == EventType::op && event.kind == kOpKind<Gemm>;
-  return product ? static_cast<Variant>(event.purpose) : Variant::none;
+  return event.kind == kOpKind<Gemm> ? variant_of(event) : Variant::none;
 }
 
 // An entry's lines of ops of a variant: of little work and of much. Refer to the entry.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/cost.h"
 #include "simulator/cost/attention_curves.h"
 
 namespace zl::sim {
@@ -28,10 +27,6 @@ struct OwnKernels {
 };
 constexpr OwnKernels kOwnOnHopper[] = {{0.446, 63}, {0.235, 23}};
 
-bool is_sparse(const TraceEvent& event) {
-  return event.purpose == static_cast<std::uint8_t>(Variant::sparse);
-}
-
 // The (query, key) pairs that its FLOPs count: 4 of them forward, 10 backward, for each element of
 // a head.
 double pairs_of(const TraceEvent& event, AttentionPass pass) {
@@ -44,7 +39,7 @@ double pairs_of(const TraceEvent& event, AttentionPass pass) {
 double materialized_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device) {
   const auto index = static_cast<std::size_t>(pass);
   const auto tokens = static_cast<double>(event.n);
-  const bool sparse = is_sparse(event);
+  const bool sparse = variant_of(event) == Variant::sparse;
   const double scores =
       sparse ? pairs_of(event, pass) : static_cast<double>(event.m) * tokens * tokens;
   const double products = pass == AttentionPass::forward ? 2 : 4;
@@ -72,7 +67,7 @@ AttentionWork work_of(const TraceEvent& event, AttentionPass pass) {
 double attention_seconds(const TraceEvent& event, AttentionPass pass, const DeviceSpec& device) {
   const AttentionKernel kernel = device.software.attention;
   if (kernel == AttentionKernel::unfused) return materialized_seconds(event, pass, device);
-  const bool sparse = is_sparse(event);
+  const bool sparse = variant_of(event) == Variant::sparse;
   if (kernel != AttentionKernel::core && size_of(event.dtype) == 2 && !sparse) {
     return event.flops / (attention_speed(kernel, pass, work_of(event, pass), device) *
                           device.software.attention_rate * device.clock());
