@@ -218,6 +218,7 @@ TEST(OnednnGemm, MatchesDoubleWhereRowsCollide) {
     check(onednn_gemm, {8, 512, 70, f32, f32, true, false, add, !add}, threads);
     check(onednn_gemm, {512, 512, 9, f32, f32, true, false, add, false}, threads);
     check(onednn_gemm, {512, 24, 70, f32, f32, true, true, add, false}, threads);
+    check(onednn_gemm, {512, 8, 0, f32, f32, true, false, add, !add}, threads);
   }
 }
 

@@ -24,6 +24,12 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
+// Whether oneDNN may use all of these.
+bool has_instructions(dnnl::cpu_isa wanted) {
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
 // A row-major rows x columns matrix in the (perhaps longer) rows of `view`, or the transpose of
 // one.
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, const TensorView& view,
@@ -106,15 +112,12 @@ void sgemm(const Gemm& op, const Operand& a, const Operand& b, std::int64_t dept
   if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
 }
 
-// Without AVX-512, oneDNN reads the operands of a product of few rows or columns where they lie
-// (gemm_driver.cpp, releases 2.6 to 3.x; others it repacks), its summed dimension innermost.
+// Without AVX-512, oneDNN reads the operands of a product of few rows or columns where they lie,
+// its summed dimension innermost (nocopy_checker_avx2 of its gemm_driver.cpp); others it repacks.
 bool is_read_in_place(const Gemm& op) {
-  static const bool has_avx512 = [] {
-    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
-  }();
+  static const bool has_avx512 = has_instructions(dnnl::cpu_isa::avx512_core);
   constexpr double kRepacked = 0.0038;
-  return !has_avx512 &&
+  return !has_avx512 && op.k() > 0 &&
          1.0 / static_cast<double>(op.m()) + 1.0 / static_cast<double>(op.n()) >= kRepacked;
 }
 
@@ -175,10 +178,7 @@ bool onednn_prefers(const Gemm& op) {
   if (op.a.dtype == DType::f32) return true;
   // The processor decides, not a clock: runs on one machine give the same bits. Each set of
   // instructions has the bits of those that it contains.
-  static const bool multiplies_bf16 = [] {
-    const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
-  }();
+  static const bool multiplies_bf16 = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
   return op.a.dtype == DType::bf16 && multiplies_bf16;
 }
 
