@@ -104,11 +104,11 @@ struct Operand {
   }
 };
 
-// c (+)= op(a) op(b), summed over `depth`.
+// c (+)= op(a) b, summed over `depth`.
 void sgemm(const Gemm& op, const Operand& a, const Operand& b, std::int64_t depth, bool add) {
-  const auto status = dnnl_sgemm(op.trans_a ? 'T' : 'N', op.trans_b ? 'T' : 'N', op.m(), op.n(),
-                                 depth, 1.0f, a.data, a.stride, b.data, b.stride, add ? 1.0f : 0.0f,
-                                 op.c.as<float>(), op.c.columns());
+  const auto status =
+      dnnl_sgemm(op.trans_a ? 'T' : 'N', 'N', op.m(), op.n(), depth, 1.0f, a.data, a.stride, b.data,
+                 b.stride, add ? 1.0f : 0.0f, op.c.as<float>(), op.c.columns());
   if (status != dnnl_success) throw dnnl::error(status, "dnnl_sgemm failed");
 }
 
@@ -164,7 +164,7 @@ void run_sgemm(const Gemm& op, const ExecContext& context) {
   if (!op.bias.empty()) start_from_bias(op, context);
   const bool add = op.accumulate || !op.bias.empty();
   const Operand a{op.a.as<const float>(), op.a.columns(), op.trans_a};
-  const Operand b{op.b.as<const float>(), op.b.columns(), !op.trans_b};
+  const Operand b{op.b.as<const float>(), op.b.columns(), true};
   if (is_read_in_place(op) && (collides(a) || collides(b))) {
     sgemm_of_copies(op, a, b, add, context);
   } else {
