@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/base/error.h"
 #include "core/base/machine_memory.h"
-#include "core/base/median.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/files/model_file.h"
 #include "scenarios/machine/time_ops.h"
@@ -18,6 +15,7 @@
 #include "scenarios/run/runner.h"
 #include "simulator/calibration.h"
 #include "simulator/cluster/find_cluster.h"
+#include "simulator/quickest_moments.h"
 
 namespace zl {
 namespace {
@@ -250,20 +248,6 @@ struct Measured {
   void add(const Trace& trace, int ranks, int run) {
     runs.push_back({&traces.emplace_back(trace), ranks, run});
   }
-  // Keeps of the runs of the same job, which have the same words, the one whose step in the middle
-  // took least: who shares a core slows it down.
-  void keep_quickest(const std::vector<Job>& jobs) {
-    std::map<std::string, std::pair<double, int>> quickest;  // seconds and run
-    for (const sim::MeasuredTrace& each : runs) {
-      const std::vector<double> steps = sim::step_seconds(*each.trace);
-      const double step = steps.empty() ? std::numeric_limits<double>::infinity() : median(steps);
-      auto& best = quickest.try_emplace(words_of(jobs[each.run]), step, each.run).first->second;
-      best = std::min(best, {step, each.run});
-    }
-    std::erase_if(runs, [&](const sim::MeasuredTrace& each) {
-      return quickest.at(words_of(jobs[each.run])).second != each.run;
-    });
-  }
 };
 
 void train(const Runner& runner, const CalibrationOptions& options, const std::string& folder,
@@ -309,11 +293,14 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
       time_compressed_ops(runner, options, job, i, measured);
     }
   }
-  if (!on_gpu) measured.keep_quickest(jobs);
+  // On a GPU, which is ours alone, all passes count.
+  const double drift =
+      on_gpu ? 0 : sim::keep_quickest(measured.runs, [&](int run) { return words_of(jobs[run]); });
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
     if (options.left_out) options.left_out(words_of(jobs[run]), error);
   });
+  machine.calibration->drift = drift;
   machine.host_memory = machine_memory();
   write_gemm_peaks(runner, options.backend, on_gpu, plan, machine);
   return machine;

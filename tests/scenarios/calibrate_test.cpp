@@ -7,7 +7,7 @@
 namespace zl {
 namespace {
 
-TEST(Calibrate, TrainsLlamasToo) {
+TEST(Calibrate, TrainsLlamasTooAndTellsTheDriftOfItsMoments) {
   const sim::ClusterSpec machine = calibrate_machine({.ranks = {1}, .steps = 2, .tiny = true});
   const auto samples_of = [&](std::size_t kind) {
     return machine.calibration->by_ranks.at(0)
@@ -16,6 +16,7 @@ TEST(Calibrate, TrainsLlamasToo) {
   };
   EXPECT_GT(samples_of(kOpKind<Rope>), 0);
   EXPECT_GT(samples_of(kOpKind<NormForward>), 0);
+  EXPECT_GT(machine.calibration->drift, 0);  // no two passes take the same nanoseconds
 }
 
 }  // namespace

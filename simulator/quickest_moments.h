@@ -1,0 +1,21 @@
+// The same runs at several moments: who shares the machine slows it down for minutes, which is no
+// price of it.
+// Ownership: refers to traces while it runs. Threads: pure function of its arguments.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "simulator/measured.h"
+
+namespace zl::sim {
+
+// Keeps, of the runs that `name_of` calls the same, the one whose median step took least. Returns
+// how much longer the others took: the root mean square, over all of them, of the logarithm of
+// their step over that one's; 0 where there are none. Each run has one trace; of one without two
+// timed steps nothing is known, and it stays only where no other has its name.
+double keep_quickest(std::vector<MeasuredTrace>& runs,
+                     const std::function<std::string(int run)>& name_of);
+
+}  // namespace zl::sim
