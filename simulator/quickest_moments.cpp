@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "core/base/median.h"
 
@@ -25,18 +26,18 @@ double keep_quickest(std::vector<MeasuredTrace>& runs,
   for (const MeasuredTrace& each : runs) moments[name_of(each.run)][each.run] = typical_step(each);
   double sum = 0;
   int others = 0;
-  std::map<std::string, int> quickest;
+  std::set<int> quickest;
   for (const auto& [name, steps] : moments) {
-    const auto least = std::ranges::min_element(
-        steps, {}, [](const auto& moment) { return moment.second; });
-    quickest[name] = least->first;
+    const auto least =
+        std::ranges::min_element(steps, {}, [](const auto& moment) { return moment.second; });
+    quickest.insert(least->first);
     for (const auto& [run, step] : steps) {
       if (run == least->first || step == kUnknown) continue;
       const double longer = std::log(step / least->second);
       sum += longer * longer, ++others;
     }
   }
-  std::erase_if(runs, [&](const auto& each) { return quickest[name_of(each.run)] != each.run; });
+  std::erase_if(runs, [&](const auto& each) { return !quickest.contains(each.run); });
   return others == 0 ? 0 : std::sqrt(sum / others);
 }
 

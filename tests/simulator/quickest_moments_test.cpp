@@ -50,8 +50,9 @@ TEST_F(QuickestMoments, CountAndTheOthersTellTheDrift) {
   add(4, {240, 100, 260});
   add(5, {80});
   add(6, {7});  // has no other moment
-  const double drift = keep_quickest(
-      runs, [](int run) { return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd"; });
+  const double drift = keep_quickest(runs, [](int run) {
+    return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd";
+  });
   EXPECT_EQ(kept(), (std::vector<int>{2, 3, 6}));
   double squares = 0;
   for (const double longer : {310.0 / 200, 240.0 / 200, 50.0 / 40, 80.0 / 40}) {
