@@ -15,6 +15,7 @@ struct MeasuredTrace {
   const Trace* trace = nullptr;
   int ranks = 1;
   int run = 0;
+  int moments = 1;  // of so many it is the quickest
 };
 
 double mean(const std::vector<double>& values);  // of at least one

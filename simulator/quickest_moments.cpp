@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "core/base/median.h"
 
@@ -26,11 +25,11 @@ double keep_quickest(std::vector<MeasuredTrace>& runs,
   for (const MeasuredTrace& each : runs) moments[name_of(each.run)][each.run] = typical_step(each);
   double sum = 0;
   int others = 0;
-  std::set<int> quickest;
+  std::map<int, int> quickest;  // runs, and of how many each is
   for (const auto& [name, steps] : moments) {
     const auto least =
         std::ranges::min_element(steps, {}, [](const auto& moment) { return moment.second; });
-    quickest.insert(least->first);
+    quickest[least->first] = static_cast<int>(steps.size());
     for (const auto& [run, step] : steps) {
       if (run == least->first || step == kUnknown) continue;
       const double longer = std::log(step / least->second);
@@ -38,6 +37,7 @@ double keep_quickest(std::vector<MeasuredTrace>& runs,
     }
   }
   std::erase_if(runs, [&](const auto& each) { return !quickest.contains(each.run); });
+  for (MeasuredTrace& each : runs) each.moments = quickest[each.run];
   return others == 0 ? 0 : std::sqrt(sum / others);
 }
 

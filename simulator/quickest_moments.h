@@ -11,10 +11,11 @@
 
 namespace zl::sim {
 
-// Keeps, of the runs that `name_of` calls the same, the one whose median step took least. Returns
-// how much longer the others took: the root mean square, over all of them, of the logarithm of
-// their step over that one's; 0 where there are none. Each run has one trace; of one without two
-// timed steps nothing is known, and it stays only where no other has its name.
+// Keeps, of the runs that `name_of` calls the same, the one whose median step took least, and says
+// of how many (`moments`). Returns how much longer the others took: the root mean square, over all
+// of them, of the logarithm of their step over that one's; 0 where there are none. Each run has one
+// trace; of one without two timed steps nothing is known, and it stays only where no other has its
+// name.
 double keep_quickest(std::vector<MeasuredTrace>& runs,
                      const std::function<std::string(int run)>& name_of);
 

@@ -36,6 +36,12 @@ class QuickestMoments : public testing::Test {
     return numbers;
   }
 
+  std::vector<int> moments() const {
+    std::vector<int> numbers;
+    for (const MeasuredTrace& each : runs) numbers.push_back(each.moments);
+    return numbers;
+  }
+
   std::vector<MeasuredTrace> runs;
 
  private:
@@ -54,6 +60,7 @@ TEST_F(QuickestMoments, CountAndTheOthersTellTheDrift) {
     return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd";
   });
   EXPECT_EQ(kept(), (std::vector<int>{2, 3, 6}));
+  EXPECT_EQ(moments(), (std::vector<int>{3, 3, 1}));
   double squares = 0;
   for (const double longer : {310.0 / 200, 240.0 / 200, 50.0 / 40, 80.0 / 40}) {
     squares += std::log(longer) * std::log(longer);
