@@ -101,11 +101,9 @@ Traces without_files(Traces traces) {
 
 // What was measured at fewer moments than others, of which the quickest are prices, had the
 // neighbours of its own: their part is drift, no error of the prices.
-Traces at_most_moments(Traces traces) {
-  const auto most = std::ranges::max_element(traces, {}, &MeasuredTrace::moments);
-  if (most == traces.end()) return traces;
-  std::erase_if(traces,
-                [moments = most->moments](const auto& each) { return each.moments < moments; });
+Traces of_most_moments(Traces traces) {
+  const int most = std::ranges::max(traces, {}, &MeasuredTrace::moments).moments;
+  std::erase_if(traces, [most](const auto& each) { return each.moments < most; });
   return traces;
 }
 
@@ -201,7 +199,7 @@ double spread_within(const std::map<int, std::vector<double>>& groups) {
 // Of each run, priced with what the other runs with as many ranks gave.
 HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
                               const Calibration& everything, const OnLeftOut& on_left_out) {
-  Traces runs = without_files(at_most_moments(one_per_run(traces)));
+  Traces runs = without_files(of_most_moments(one_per_run(traces)));
   if (runs.empty()) runs = one_per_run(traces);
   double sum = 0;
   std::map<int, std::vector<double>> logarithms;  // by ranks
