@@ -99,11 +99,11 @@ Traces without_files(Traces traces) {
   return traces;
 }
 
-// What was measured at fewer moments than others, of which the quickest are prices, had the
-// neighbours of its own: their part is drift, no error of the prices.
-Traces of_most_moments(Traces traces) {
-  const int most = std::ranges::max(traces, {}, &MeasuredTrace::moments).moments;
-  std::erase_if(traces, [most](const auto& each) { return each.moments < most; });
+// What was measured at one moment only had the neighbours of that one, where others are the
+// quickest of several: their part is drift, no error of the prices.
+Traces of_several_moments(Traces traces) {
+  const bool had_choice = std::ranges::max(traces, {}, &MeasuredTrace::moments).moments > 1;
+  if (had_choice) std::erase_if(traces, [](const auto& each) { return each.moments == 1; });
   return traces;
 }
 
@@ -199,7 +199,7 @@ double spread_within(const std::map<int, std::vector<double>>& groups) {
 // Of each run, priced with what the other runs with as many ranks gave.
 HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
                               const Calibration& everything, const OnLeftOut& on_left_out) {
-  Traces runs = without_files(of_most_moments(one_per_run(traces)));
+  Traces runs = without_files(of_several_moments(one_per_run(traces)));
   if (runs.empty()) runs = one_per_run(traces);
   double sum = 0;
   std::map<int, std::vector<double>> logarithms;  // by ranks

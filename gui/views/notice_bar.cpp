@@ -48,7 +48,7 @@ NoticeBar::NoticeBar(Session& session, const ScenarioDock& form, QWidget* parent
   calibration_ = make_line(tr("Calibrate"));
   problems_.button->setToolTip(tr("Takes back the last edit (Ctrl+Z)"));
   calibration_.button->setToolTip(
-      tr("Trains small models on this machine for about a minute and fits its prices"));
+      tr("Trains small models on this machine for some ten minutes and fits its prices"));
   layout->addWidget(problems_.frame);
   layout->addWidget(calibration_.frame);
   connect(problems_.button, &QPushButton::clicked, this, [this] { session_.undo().undo(); });

@@ -210,6 +210,7 @@ int calibrate(const CalibrateOptions& options) {
   measure.progress = [&](const std::string& what, int done, int total) {
     if (!bar) bar.emplace("calibrating", total);
     bar->clear();
+    bar->expect(total);
     log_info(fmt::format("[{}/{}] {}", done + 1, total, what));
     bar->update(done, what);
   };

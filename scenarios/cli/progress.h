@@ -17,6 +17,9 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  // From now on `total` units of work, at least 1.
+  void expect(std::int64_t total) { total_ = total; }
+
   // Redraws; `note` stands behind the bar. Where stderr is no terminal, a message every kInterval.
   void update(std::int64_t done, const std::string& note = "");
   // The same once kSlow has passed: what is over at a glance needs no bar.

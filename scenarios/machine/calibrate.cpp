@@ -85,7 +85,6 @@ struct Style {
   bool recompute = false, onebit = false;
   Tier tier = Tier::device;  // of weights and state
 };
-constexpr int kPasses = 3;
 constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
 constexpr Style kBriefStyles[] = {{"zero-0", 0}, {"zero-3", 3}};
 constexpr Style kOnebit{"1-bit Adam", 0, false, true};
@@ -186,6 +185,7 @@ struct Job {
   std::string precision;
   TrainingShape shape;
   Style style;
+  bool once = false;  // at one moment only
 };
 
 std::string words_of(const Job& job) {
@@ -212,38 +212,43 @@ std::vector<int> measured_ranks(const CalibrationPlan& plan, const CalibrationOp
   return ranks;
 }
 
-// Whole passes, so that a machine whose speed drifts is sampled at several moments.
 std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& options,
                          bool in_files) {
   std::vector<std::string> precisions = options.precisions;
   if (precisions.empty()) precisions.emplace_back(plan.precision);
   std::vector<Job> jobs;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    for (const int ranks : measured_ranks(plan, options)) {
-      const bool outnumber = plan.on_cores && ranks > cores();  // their steps tell all
-      for (const std::string& precision : precisions) {
-        for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
-          const auto add = [&](const Style& style) {
-            jobs.push_back({ranks, precision, plan.shapes[i], style});
-          };
-          if (plan.shapes[i].brief) {
-            for (const Style& style : kBriefStyles) add(style);
-            continue;
-          }
-          for (const Style& style : kStyles) add(style);
-          if (pass > 0 || outnumber) continue;
-          add(kOnebit);
-          add(!in_files || i >= plan.in_files ? kOnHost : kInFiles);
+  for (const int ranks : measured_ranks(plan, options)) {
+    const bool outnumber = plan.on_cores && ranks > cores();  // their steps tell all
+    for (const std::string& precision : precisions) {
+      for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
+        const auto add = [&](const Style& style, bool once = false) {
+          jobs.push_back({ranks, precision, plan.shapes[i], style, once});
+        };
+        if (plan.shapes[i].brief) {
+          for (const Style& style : kBriefStyles) add(style);
+          continue;
         }
+        for (const Style& style : kStyles) add(style);
+        if (outnumber) continue;
+        add(kOnebit, true);
+        add(!in_files || i >= plan.in_files ? kOnHost : kInFiles, true);
       }
     }
   }
   return jobs;
 }
 
+// How often each job is run: on a GPU, which is ours alone, so often; on a processor, which others
+// may share, until it is settled.
+struct Passes {
+  int least, most;
+};
+constexpr Passes kGpuPasses{3, 3}, kCpuPasses{2, 5};
+
 struct Measured {
   std::deque<Trace> traces;
   std::vector<sim::MeasuredTrace> runs;  // refer to the traces
+  std::vector<std::size_t> jobs;         // by run
 
   void add(const Trace& trace, int ranks, int run) {
     runs.push_back({&traces.emplace_back(trace), ranks, run});
@@ -272,6 +277,44 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
   measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
 }
 
+// Indices of the jobs that the pass runs. `steps`: seconds of a step of each job, by moment.
+std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, const Passes& passes, int pass,
+                                  const std::vector<std::vector<double>>& steps) {
+  std::vector<std::size_t> due;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const bool is_over = jobs[i].once || (pass >= passes.least && sim::is_settled(steps[i]));
+    if (pass == 0 || !is_over) due.push_back(i);
+  }
+  return due;
+}
+
+// Whole passes, so that a machine whose speed drifts is sampled at several moments.
+Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
+                 const std::string& folder, const std::vector<Job>& jobs) {
+  const Passes passes = on_gpu ? kGpuPasses : kCpuPasses;
+  const auto repeated = static_cast<int>(std::ranges::count(jobs, false, &Job::once));
+  Measured measured;
+  std::vector<std::vector<double>> steps(jobs.size());
+  int run = 0;
+  for (int pass = 0; pass < passes.most; ++pass) {
+    const std::vector<std::size_t> due = due_jobs(jobs, passes, pass, steps);
+    const int known =
+        run + static_cast<int>(due.size()) + repeated * std::max(0, passes.least - 1 - pass);
+    for (const std::size_t index : due) {
+      const Job& job = jobs[index];
+      if (options.progress) options.progress(words_of(job), run, known);
+      train(runner, options, folder, job, run, measured);
+      steps[index].push_back(sim::typical_step(measured.runs.back()));
+      if (on_gpu && job.style.onebit && job.ranks == 1) {
+        time_compressed_ops(runner, options, job, run, measured);
+      }
+      measured.jobs.push_back(index);
+      ++run;
+    }
+  }
+  return measured;
+}
+
 }  // namespace
 
 sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
@@ -280,25 +323,14 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
       static_cast<bool>(runner.backends().capabilities(options.backend).accelerator);
   const CalibrationPlan& plan = plan_of(options, on_gpu);
   const std::string folder = folder_of(options, on_gpu);
-  Measured measured;
   const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());
-  const auto count = static_cast<int>(jobs.size());
-  for (int i = 0; i < count; ++i) {
-    const Job& job = jobs[i];
-    if (options.progress) {
-      options.progress(words_of(job), i, count);
-    }
-    train(runner, options, folder, job, i, measured);
-    if (on_gpu && job.style.onebit && job.ranks == 1) {
-      time_compressed_ops(runner, options, job, i, measured);
-    }
-  }
-  // On a GPU, which is ours alone, all passes count.
-  const double drift =
-      on_gpu ? 0 : sim::keep_quickest(measured.runs, [&](int run) { return words_of(jobs[run]); });
+  Measured measured = measure(runner, options, on_gpu, folder, jobs);
+  const auto name_of_run = [&](int run) { return words_of(jobs[measured.jobs[run]]); };
+  // On a GPU all passes count.
+  const double drift = on_gpu ? 0 : sim::keep_quickest(measured.runs, name_of_run);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
-    if (options.left_out) options.left_out(words_of(jobs[run]), error);
+    if (options.left_out) options.left_out(name_of_run(run), error);
   });
   machine.calibration->drift = drift;
   machine.host_memory = machine_memory();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <deque>
+#include <limits>
 
 #include "simulator/timeline.h"
 #include "tests/simulator/trace_builder.h"
@@ -66,6 +67,31 @@ TEST_F(QuickestMoments, CountAndTheOthersTellTheDrift) {
     squares += std::log(longer) * std::log(longer);
   }
   EXPECT_NEAR(drift, std::sqrt(squares / 4), 1e-12);
+}
+
+TEST_F(QuickestMoments, WhatWasRunMoreOftenDriftsNoMore) {
+  add(0, {200});
+  add(1, {240});
+  for (int run = 2; run < 6; ++run) add(run, {run == 2 ? 100 : 150});
+  const double drift = keep_quickest(runs, [](int run) { return run < 2 ? "settled" : "not"; });
+  const double twice = std::log(1.2), often = std::log(1.5);
+  EXPECT_NEAR(drift, std::sqrt((twice * twice + often * often) / 2), 1e-12);
+}
+
+TEST_F(QuickestMoments, AreSettledWhereTheTwoQuickestAgree) {
+  EXPECT_FALSE(is_settled({}));
+  EXPECT_FALSE(is_settled({0.2}));
+  EXPECT_FALSE(is_settled({0.2, 0.211}));
+  EXPECT_FALSE(is_settled({0.3, 0.2, 0.3}));
+  EXPECT_TRUE(is_settled({0.2, 0.209}));
+  EXPECT_TRUE(is_settled({0.209, 0.4, 0.2}));
+}
+
+TEST_F(QuickestMoments, TypicalIsTheMedianStep) {
+  add(0, {300, 310, 900});
+  add(1, {});
+  EXPECT_NEAR(typical_step(runs[0]), 310e-6, 1e-12);
+  EXPECT_EQ(typical_step(runs[1]), std::numeric_limits<double>::infinity());
 }
 
 TEST_F(QuickestMoments, WithoutOthersNothingDrifts) {
