@@ -45,10 +45,9 @@ void share_products(RankCoefficients& entry) {
 RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& machine) {
   RankCoefficients entry;
   entry.ranks = ranks;
-  const std::vector<Sample> samples = samples_of(
-      traces, {.without_disturbed = !outnumber_cores(ranks, machine),
-               .quicker_runs = machine.compute_is_host && !outnumber_cores(ranks, machine),
-               .without_waiting = waits_apart(ranks, machine)});
+  const std::vector<Sample> samples =
+      samples_of(traces, {.without_disturbed = !outnumber_cores(ranks, machine),
+                          .without_waiting = waits_apart(ranks, machine)});
   const auto same_line = [](const Sample& a, const Sample& b) {
     return a.type == b.type && a.on_host == b.on_host && a.kind == b.kind && a.dtype == b.dtype &&
            a.variant == b.variant;
@@ -99,8 +98,8 @@ Traces without_files(Traces traces) {
   return traces;
 }
 
-// What was measured at one moment only had the neighbours of that one, where others are the
-// quickest of several: their part is drift, no error of the prices.
+// What was measured at one moment only had the neighbours of that one, where others are the middle
+// of several: their part is no error of the prices.
 Traces of_several_moments(Traces traces) {
   const bool had_choice = std::ranges::max(traces, {}, &MeasuredTrace::moments).moments > 1;
   if (had_choice) std::erase_if(traces, [](const auto& each) { return each.moments == 1; });

@@ -61,11 +61,7 @@ struct Sum {
   double seconds = 0;
   std::int64_t count = 0;
 };
-struct OfRun {
-  const Trace* trace;
-  std::vector<double> seconds;
-};
-using Shapes = std::map<Shape, std::vector<OfRun>>;  // by run
+using Shapes = std::map<Shape, std::vector<double>>;  // seconds
 
 // Of those that take not twenty times as long as the one in the middle.
 double undisturbed_mean(std::vector<double> values) {
@@ -75,24 +71,6 @@ double undisturbed_mean(std::vector<double> values) {
 
 double typical(const std::vector<double>& values, const Sampling& sampling) {
   return sampling.without_disturbed ? undisturbed_mean(values) : mean(values);
-}
-
-// Seconds of one and how many they were.
-Sum typical(const std::vector<OfRun>& runs, const Sampling& sampling) {
-  std::vector<Sum> sums;
-  for (const OfRun& run : runs) {
-    const auto count = static_cast<std::int64_t>(run.seconds.size());
-    sums.push_back({typical(run.seconds, sampling), count});
-  }
-  std::ranges::sort(sums, {}, &Sum::seconds);
-  constexpr double kLong = 1e-3;
-  if (sampling.quicker_runs && sums.front().seconds >= kLong) sums.resize((sums.size() + 1) / 2);
-  Sum all;
-  for (const Sum& each : sums) {
-    all.seconds += each.seconds * static_cast<double>(each.count), all.count += each.count;
-  }
-  all.seconds /= static_cast<double>(all.count);
-  return all;
 }
 
 Shape shape_of(const TraceEvent& event) {
@@ -229,12 +207,9 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
         if (table == &alone && streams.runs_beside_another(event)) continue;
-        auto& runs = (*table)[kind_of(event)][shape_of(event)];
-        const bool is_new = runs.empty() || runs.back().trace != measured.trace;
-        if (is_new) runs.push_back({measured.trace, {}});
         const Timing& time = event.timing;
         const bool waited = sampling.without_waiting && time.met_ns != 0;
-        runs.back().seconds.push_back(
+        (*table)[kind_of(event)][shape_of(event)].push_back(
             seconds(time.end_ns - (waited ? time.met_ns : time.start_ns)));
       }
     }
@@ -243,10 +218,9 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   for (const auto& [kind, shapes] : all) {
     const auto undisturbed = alone.find(kind);
     const auto& [type, on_host, index, dtype, variant] = kind;
-    for (const auto& [shape, runs] : undisturbed == alone.end() ? shapes : undisturbed->second) {
-      const Sum each = typical(runs, sampling);
+    for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
       samples.push_back({type, on_host, variant, index, dtype, shape.first, shape.second,
-                         each.seconds, each.count});
+                         typical(times, sampling), static_cast<std::int64_t>(times.size())});
     }
   }
   return samples;

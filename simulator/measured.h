@@ -15,7 +15,7 @@ struct MeasuredTrace {
   const Trace* trace = nullptr;
   int ranks = 1;
   int run = 0;
-  int moments = 1;  // of so many it is the quickest
+  int moments = 1;  // of so many it is the one in the middle
 };
 
 double mean(const std::vector<double>& values);  // of at least one
@@ -41,10 +41,6 @@ struct Sampling {
   // What takes twenty times as long as usual was disturbed by others and is left out; where ranks
   // share their cores they disturb each other, and that is part of the work.
   bool without_disturbed = false;
-  // Of runs that do the same work, a millisecond of it or more, the quicker half counts: who shares
-  // a core slows it down for minutes. (What shorter work takes longer at times are its threads,
-  // which wake up: that is its own.)
-  bool quicker_runs = false;
   // A collective's own time begins when all of its ranks have come: until then this rank waited for
   // another's ops.
   bool without_waiting = false;

@@ -35,7 +35,7 @@ Timeline Scheduler::finish() {
   close_step();
   const std::vector<StepSpan> spans = step_spans();
   const double error =
-      cluster_.calibration ? cluster_.calibration->error_at_any_moment() : cluster_.step_error;
+      cluster_.calibration ? cluster_.calibration->step_error : cluster_.step_error;
   KnownErrors errors{cluster_.spread[static_cast<std::size_t>(CostClass::host)], error, {}};
   // The peaks of a shared machine were measured, or guessed: no law of nature.
   for (std::size_t i = 0; i < kDTypes && cluster_.shared_cores == 0; ++i) {

@@ -116,15 +116,11 @@ std::string summary(const sim::Calibration& calibration, const std::vector<LeftO
                         readable(fitted.seconds_per_event, Unit::seconds),
                         readable(fitted.seconds_per_step, Unit::seconds));
   }
-  text += fmt::format(
-      "\n{} runs measured; step times of runs left out of the fit are off by {} (root mean "
-      "square)\n",
-      calibration.runs, readable(calibration.step_error, Unit::fraction));
-  if (calibration.drift == 0) return text;
-  return text + fmt::format(
-                    "these are the quickest of several moments; at the others the same steps took "
-                    "{} longer (root mean square): error bars hold that, too\n",
-                    readable(std::expm1(calibration.drift), Unit::fraction));
+  return text +
+         fmt::format(
+             "\n{} runs measured; step times of runs left out of the fit are off by {} (root "
+             "mean square)\n",
+             calibration.runs, readable(calibration.step_error, Unit::fraction));
 }
 
 void check(const CalibrateOptions& options) {

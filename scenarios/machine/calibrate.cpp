@@ -15,7 +15,7 @@
 #include "scenarios/run/runner.h"
 #include "simulator/calibration.h"
 #include "simulator/cluster/find_cluster.h"
-#include "simulator/quickest_moments.h"
+#include "simulator/typical_moments.h"
 
 namespace zl {
 namespace {
@@ -238,13 +238,6 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
   return jobs;
 }
 
-// How often each job is run: on a GPU, which is ours alone, so often; on a processor, which others
-// may share, until it is settled.
-struct Passes {
-  int least, most;
-};
-constexpr Passes kGpuPasses{3, 3}, kCpuPasses{2, 5};
-
 struct Measured {
   std::deque<Trace> traces;
   std::vector<sim::MeasuredTrace> runs;  // refer to the traces
@@ -277,13 +270,21 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
   measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
 }
 
-// Indices of the jobs that the pass runs. `steps`: seconds of a step of each job, by moment.
-std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, const Passes& passes, int pass,
-                                  const std::vector<std::vector<double>>& steps) {
+constexpr int kPasses = 3;
+using Steps = std::vector<double>;  // seconds of a job's typical step, by pass
+
+// A processor, which others may share, is asked a third time only where the first two disagree; of
+// a GPU, which is ours alone, all passes count.
+bool is_due(const Job& job, int pass, const Steps& steps, bool on_gpu) {
+  if (pass == 0) return true;
+  return !job.once && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
+}
+
+std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
+                                  const std::vector<Steps>& steps, bool on_gpu) {
   std::vector<std::size_t> due;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const bool is_over = jobs[i].once || (pass >= passes.least && sim::is_settled(steps[i]));
-    if (pass == 0 || !is_over) due.push_back(i);
+    if (is_due(jobs[i], pass, steps[i], on_gpu)) due.push_back(i);
   }
   return due;
 }
@@ -291,15 +292,15 @@ std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, const Passes& pa
 // Whole passes, so that a machine whose speed drifts is sampled at several moments.
 Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
                  const std::string& folder, const std::vector<Job>& jobs) {
-  const Passes passes = on_gpu ? kGpuPasses : kCpuPasses;
   const auto repeated = static_cast<int>(std::ranges::count(jobs, false, &Job::once));
+  const int sure_passes = on_gpu ? kPasses : kPasses - 1;
   Measured measured;
-  std::vector<std::vector<double>> steps(jobs.size());
+  std::vector<Steps> steps(jobs.size());
   int run = 0;
-  for (int pass = 0; pass < passes.most; ++pass) {
-    const std::vector<std::size_t> due = due_jobs(jobs, passes, pass, steps);
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const std::vector<std::size_t> due = due_jobs(jobs, pass, steps, on_gpu);
     const int known =
-        run + static_cast<int>(due.size()) + repeated * std::max(0, passes.least - 1 - pass);
+        run + static_cast<int>(due.size()) + repeated * std::max(0, sure_passes - 1 - pass);
     for (const std::size_t index : due) {
       const Job& job = jobs[index];
       if (options.progress) options.progress(words_of(job), run, known);
@@ -326,13 +327,11 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());
   Measured measured = measure(runner, options, on_gpu, folder, jobs);
   const auto name_of_run = [&](int run) { return words_of(jobs[measured.jobs[run]]); };
-  // On a GPU all passes count.
-  const double drift = on_gpu ? 0 : sim::keep_quickest(measured.runs, name_of_run);
+  if (!on_gpu) sim::keep_typical(measured.runs, name_of_run);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
     if (options.left_out) options.left_out(name_of_run(run), error);
   });
-  machine.calibration->drift = drift;
   machine.host_memory = machine_memory();
   write_gemm_peaks(runner, options.backend, on_gpu, plan, machine);
   return machine;

@@ -20,7 +20,7 @@ struct CalibrationOptions {
   std::string nvme_path;  // folder of the runs with files; none: the system's; on CUDA no files
   bool tiny = false;      // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are, as
-  // far as is known: what does not settle is measured again.
+  // far as is known: that of which two moments disagree is measured a third time.
   std::function<void(const std::string& what, int done, int total)> progress;
   // Called after the last: how much longer than predicted by the other runs each took, less one.
   std::function<void(const std::string& what, double error)> left_out;

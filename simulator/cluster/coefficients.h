@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -60,12 +59,7 @@ struct Calibration {
   // What of the errors' logarithms is each run's own: their standard deviation around the mean of
   // the runs with as many ranks, which err together. 0: not known.
   double own_error = 0;
-  // How much longer the runs took at other moments than the quickest, which are the prices': see
-  // keep_quickest(). 0: not known, or the prices are of all moments.
-  double drift = 0;
 
-  // Relative error of a step time at any moment.
-  double error_at_any_moment() const { return std::hypot(step_error, drift); }
   // The entry whose ranks are nearest.
   const RankCoefficients& nearest(int ranks) const;
   bool operator==(const Calibration&) const = default;

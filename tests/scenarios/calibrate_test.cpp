@@ -10,7 +10,7 @@
 namespace zl {
 namespace {
 
-TEST(Calibrate, TrainsLlamasTooAndTellsTheDriftOfItsMoments) {
+TEST(Calibrate, TrainsLlamasToo) {
   const sim::ClusterSpec machine = calibrate_machine({.ranks = {1}, .steps = 2, .tiny = true});
   const auto samples_of = [&](std::size_t kind) {
     return machine.calibration->by_ranks.at(0)
@@ -19,10 +19,9 @@ TEST(Calibrate, TrainsLlamasTooAndTellsTheDriftOfItsMoments) {
   };
   EXPECT_GT(samples_of(kOpKind<Rope>), 0);
   EXPECT_GT(samples_of(kOpKind<NormForward>), 0);
-  EXPECT_GT(machine.calibration->drift, 0);  // no two passes take the same nanoseconds
 }
 
-TEST(Calibrate, RunsUntilTwoMomentsAgreeButNoMoreThanFiveTimes) {
+TEST(Calibrate, RunsAtTwoMomentsAndAThirdWhereTheyDisagree) {
   std::map<std::string, int> runs;
   int before = 0, all = 0;
   calibrate_machine({.ranks = {1},
@@ -41,7 +40,7 @@ TEST(Calibrate, RunsUntilTwoMomentsAgreeButNoMoreThanFiveTimes) {
     const bool once = !what.ends_with("zero-0") && !what.ends_with("zero-1") &&
                       !what.ends_with("zero-2") && !what.ends_with("zero-3");
     EXPECT_GE(count, once ? 1 : 2) << what;
-    EXPECT_LE(count, once ? 1 : 5) << what;
+    EXPECT_LE(count, once ? 1 : 3) << what;
   }
 }
 

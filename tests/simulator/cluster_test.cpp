@@ -193,7 +193,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.routes[2] = {1e-4, 1e-5, 1e-9, 0.3, 4};
   entry.seconds_per_event = 3e-7;
   entry.seconds_per_step = 2e-4;
-  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05, 0.02};
+  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05};
   const std::string text = cluster_json(cluster);
   const ClusterSpec again = parse_cluster(text, "local.json");
   EXPECT_EQ(cluster_json(again), text);

@@ -1,0 +1,45 @@
+#include "simulator/typical_moments.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/base/median.h"
+
+namespace zl::sim {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+using Moment = std::pair<double, int>;  // seconds of a step, run
+
+}  // namespace
+
+double typical_step(const MeasuredTrace& run) {
+  const std::vector<double> steps = step_seconds(*run.trace);
+  return steps.empty() ? kUnknown : median(steps);
+}
+
+bool agree(double one, double other) {
+  constexpr double kApart = 1.05;
+  return std::max(one, other) <= kApart * std::min(one, other);
+}
+
+void keep_typical(std::vector<MeasuredTrace>& runs,
+                  const std::function<std::string(int run)>& name_of) {
+  std::map<std::string, std::vector<Moment>> by_name;
+  for (const MeasuredTrace& each : runs) {
+    by_name[name_of(each.run)].emplace_back(typical_step(each), each.run);
+  }
+  std::map<int, int> kept;  // runs, and of how many each is
+  for (auto& [name, moments] : by_name) {
+    std::ranges::sort(moments);
+    const auto known =
+        std::ranges::count_if(moments, [](const Moment& each) { return each.first < kUnknown; });
+    kept[moments[known / 2].second] = std::max(1, static_cast<int>(known));
+  }
+  std::erase_if(runs, [&](const auto& each) { return !kept.contains(each.run); });
+  for (MeasuredTrace& each : runs) each.moments = kept[each.run];
+}
+
+}  // namespace zl::sim

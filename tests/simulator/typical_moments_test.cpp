@@ -1,0 +1,94 @@
+#include "simulator/typical_moments.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <limits>
+
+#include "tests/simulator/trace_builder.h"
+
+namespace zl::sim {
+namespace {
+
+using test::kMain;
+using test::TraceBuilder;
+
+class TypicalMoments : public testing::Test {
+ protected:
+  // A run whose steps after the first take so many microseconds.
+  void add(int run, const std::vector<std::int64_t>& steps) {
+    TraceBuilder& builder = programs_.emplace_back();
+    std::int64_t now = 1000;
+    const auto step = [&](int number, std::int64_t microseconds) {
+      builder.scope.step = number;
+      builder.op(kMain, 1).timing = {now, now + 1000 * microseconds};
+      now += 1000 * microseconds;
+    };
+    step(1, 70'000);  // warms up
+    for (std::size_t i = 0; i < steps.size(); ++i) step(static_cast<int>(i) + 2, steps[i]);
+    runs.push_back({&builder.trace, 2, run});
+  }
+  std::vector<int> kept() const {
+    std::vector<int> numbers;
+    for (const MeasuredTrace& each : runs) numbers.push_back(each.run);
+    return numbers;
+  }
+  std::vector<int> moments() const {
+    std::vector<int> numbers;
+    for (const MeasuredTrace& each : runs) numbers.push_back(each.moments);
+    return numbers;
+  }
+
+  std::vector<MeasuredTrace> runs;
+
+ private:
+  std::deque<TraceBuilder> programs_;
+};
+
+TEST_F(TypicalMoments, TheOneInTheMiddleIsKept) {
+  add(0, {300, 310, 900});  // their medians: 310, ..
+  add(1, {50});
+  add(2, {200, 190, 210});
+  add(3, {40});
+  add(4, {240, 100, 260});
+  add(5, {80});
+  add(6, {7});  // has no other moment
+  keep_typical(runs, [](int run) { return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd"; });
+  EXPECT_EQ(kept(), (std::vector<int>{1, 4, 6}));
+  EXPECT_EQ(moments(), (std::vector<int>{3, 3, 1}));
+}
+
+TEST_F(TypicalMoments, OfTwoTheLongerIsKept) {
+  add(0, {310});
+  add(1, {300});
+  keep_typical(runs, [](int) { return "same"; });
+  EXPECT_EQ(kept(), (std::vector<int>{0}));
+  EXPECT_EQ(moments(), (std::vector<int>{2}));
+}
+
+TEST_F(TypicalMoments, ARunWithoutTimedStepsIsNoneOfThem) {
+  add(0, {});
+  add(1, {400, 410});
+  add(2, {});
+  add(3, {});
+  keep_typical(runs, [](int run) { return run < 3 ? "same" : "alone"; });
+  EXPECT_EQ(kept(), (std::vector<int>{1, 3}));
+  EXPECT_EQ(moments(), (std::vector<int>{1, 1}));
+}
+
+TEST_F(TypicalMoments, AgreeWithinFivePercentOfTheShorter) {
+  EXPECT_TRUE(agree(0.2, 0.209));
+  EXPECT_TRUE(agree(0.209, 0.2));
+  EXPECT_FALSE(agree(0.2, 0.211));
+  EXPECT_FALSE(agree(0.211, 0.2));
+}
+
+TEST_F(TypicalMoments, TheTypicalStepIsTheMedian) {
+  add(0, {300, 310, 900});
+  add(1, {});
+  EXPECT_NEAR(typical_step(runs[0]), 310e-6, 1e-12);
+  EXPECT_EQ(typical_step(runs[1]), std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace zl::sim
