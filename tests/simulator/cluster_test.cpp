@@ -203,6 +203,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
                                 "gradient_ops", "large_gradient_ops", "large_collectives"}) {
     older.replace(older.find('"' + key + '"'), 1, "\"x-");
   }
+  older.insert(older.find("\"by_ranks\""), "\"drift\": 0.02, ");
   EXPECT_EQ(parse_cluster(older, "local.json").calibration->runs, 6);
   std::string renamed = text;
   renamed.replace(renamed.find("\"gemm\",\n"), 8, "\"gem\",\n");
