@@ -185,7 +185,6 @@ struct Job {
   std::string precision;
   TrainingShape shape;
   Style style;
-  bool once = false;  // at one moment only
 };
 
 std::string words_of(const Job& job) {
@@ -221,8 +220,8 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
     const bool outnumber = plan.on_cores && ranks > cores();  // their steps tell all
     for (const std::string& precision : precisions) {
       for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
-        const auto add = [&](const Style& style, bool once = false) {
-          jobs.push_back({ranks, precision, plan.shapes[i], style, once});
+        const auto add = [&](const Style& style) {
+          jobs.push_back({ranks, precision, plan.shapes[i], style});
         };
         if (plan.shapes[i].brief) {
           for (const Style& style : kBriefStyles) add(style);
@@ -230,8 +229,8 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
         }
         for (const Style& style : kStyles) add(style);
         if (outnumber) continue;
-        add(kOnebit, true);
-        add(!in_files || i >= plan.in_files ? kOnHost : kInFiles, true);
+        add(kOnebit);
+        add(!in_files || i >= plan.in_files ? kOnHost : kInFiles);
       }
     }
   }
@@ -273,11 +272,14 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
 constexpr int kPasses = 3;
 using Steps = std::vector<double>;  // seconds of a job's typical step, by pass
 
+// At one moment only, which saves minutes.
+bool is_once(const Job& job) { return job.style.onebit || job.style.tier != Tier::device; }
+
 // A processor, which others may share, is asked a third time only where the first two disagree; of
 // a GPU, which is ours alone, all passes count.
 bool is_due(const Job& job, int pass, const Steps& steps, bool on_gpu) {
   if (pass == 0) return true;
-  return !job.once && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
+  return !is_once(job) && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
 }
 
 std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
@@ -292,7 +294,7 @@ std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
 // Whole passes, so that a machine whose speed drifts is sampled at several moments.
 Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
                  const std::string& folder, const std::vector<Job>& jobs) {
-  const auto repeated = static_cast<int>(std::ranges::count(jobs, false, &Job::once));
+  const auto repeated = static_cast<int>(std::ranges::count(jobs, false, is_once));
   const int sure_passes = on_gpu ? kPasses : kPasses - 1;
   Measured measured;
   std::vector<Steps> steps(jobs.size());
