@@ -92,6 +92,12 @@ Lines paths_of(const Lines& lines) {
   return found_in(lines, path);
 }
 
+// Headers and folders that rows of tables begin with.
+Lines listed_in(const Lines& lines) {
+  static const std::regex row(R"(^\| `([A-Za-z0-9_./-]+(?:\.h|/))`)");
+  return found_in(lines, row);
+}
+
 // A heading as the anchors of web pages spell it.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
@@ -145,6 +151,19 @@ TEST(Docs, PathsExist) {
     }
   }
   EXPECT_GT(paths, 20u) << "the scan found too little to mean anything";
+}
+
+TEST(Docs, WhatTablesListExists) {
+  std::size_t listed = 0;
+  for (const fs::path& document : documents()) {
+    for (const std::string& path : listed_in(lines_in(document))) {
+      ++listed;
+      EXPECT_TRUE(fs::exists(document.parent_path() / path) ||
+                  fs::exists(fs::path(ZL_SOURCE_DIR) / path))
+          << document << " lists " << path;
+    }
+  }
+  EXPECT_GT(listed, 20u) << "the scan found too little to mean anything";
 }
 
 TEST(Docs, EveryRoomHasAReadme) {
@@ -240,9 +259,11 @@ TEST(Docs, TheChecksSeeWhatIsWrong) {
   const fs::path here = fs::path(ZL_SOURCE_DIR) / "README.md";
   const Lines text = lines_of(
       "# A b, c\nsee [x](core/none.h), `core/none.h` and [y](#a-b-c)\n"
-      "```cpp\nint a;\n// ...\n  int b;\n[z](nowhere)\n```\n");
+      "```cpp\nint a;\n// ...\n  int b;\n[z](nowhere)\n```\n"
+      "| `none.h` | x |\n| `dir/`, y | `none.h` |\n| `key` | z |\n");
   EXPECT_EQ(links_of(text), (Lines{"core/none.h", "#a-b-c"}));
   EXPECT_EQ(paths_of(text), Lines{"core/none.h"});
+  EXPECT_EQ(listed_in(text), (Lines{"none.h", "dir/"}));
   EXPECT_NE(broken(here, text, "core/none.h"), "");
   EXPECT_NE(broken(here, text, "#nothing"), "");
   EXPECT_EQ(broken(here, text, "#a-b-c"), "");
