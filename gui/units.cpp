@@ -66,6 +66,12 @@ QString seconds_text(double seconds) {
   return QString::fromStdString(readable(seconds, Unit::seconds));
 }
 
+QString rough_time_text(double seconds) {
+  constexpr double kMinute = 60;
+  if (seconds < 2 * kMinute) return QString("%1 s").arg(qRound(seconds));
+  return QString("%1 min").arg(qRound(seconds / kMinute));
+}
+
 QString share_text(double fraction) {
   return QString::fromStdString(readable(fraction, Unit::fraction));
 }

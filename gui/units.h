@@ -19,9 +19,10 @@ QString bytes_text(double bytes);  // "18.77 GiB" or "20.16 GB"
 inline double to_seconds(std::int64_t picoseconds) {
   return static_cast<double>(picoseconds) * 1e-12;
 }
-QString seconds_text(double seconds);  // "758.868 ms"
-QString share_text(double fraction);   // "4.2 %"
-QString count_text(double count);      // "272 530", up to six digits after the point
+QString seconds_text(double seconds);     // "758.868 ms"
+QString rough_time_text(double seconds);  // "40 s", "9 min": of what is still to come
+QString share_text(double fraction);      // "4.2 %"
+QString count_text(double count);         // "272 530", up to six digits after the point
 QString value_text(double value, Unit unit);
 QString tick_text(double value, Unit unit);  // without trailing zeros: "50 GiB", "0"
 // A time of an axis whose ticks are `step` seconds apart and whose largest is `most`: one unit for

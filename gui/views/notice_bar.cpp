@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "gui/theme.h"
+#include "gui/units.h"
 #include "gui/views/scenario_dock.h"
 #include "scenarios/files/clusters.h"
 
@@ -72,7 +73,7 @@ NoticeBar::NoticeBar(Session& session, const ScenarioDock& form, QWidget* parent
 QString NoticeBar::left_text(int done, int total) const {
   if (done < 1) return {};
   const auto seconds = static_cast<double>(since_.elapsed()) / 1000 / done * (total - done);
-  return tr("; about %1 s left").arg(qRound(seconds));
+  return tr("; about %1 left").arg(rough_time_text(seconds));
 }
 
 NoticeBar::Line NoticeBar::make_line(const QString& button) {

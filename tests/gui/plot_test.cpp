@@ -179,7 +179,13 @@ TEST(Units, GibAndGbAndTicks) {
   }
 }
 
-// Adding up steps would never reach the end of these.
+TEST(Units, WhatIsStillToComeIsSecondsOrMinutes) {
+  EXPECT_EQ(rough_time_text(0.4), "0 s");
+  EXPECT_EQ(rough_time_text(119), "119 s");
+  EXPECT_EQ(rough_time_text(120), "2 min");
+  EXPECT_EQ(rough_time_text(565), "9 min");
+}
+
 // A loss from 3.2 to 5.6 had "4" alone on its axis.
 TEST(Units, AnAxisHasTwoTicks) {
   EXPECT_EQ(axis_ticks(3.2, 5.6, 2, Unit::none), (std::vector<double>{4, 5}));
@@ -187,6 +193,7 @@ TEST(Units, AnAxisHasTwoTicks) {
   EXPECT_TRUE(axis_ticks(1, 1, 2, Unit::none).size() <= 1) << "no range, no scale";
 }
 
+// Adding up steps would never reach the end of these.
 TEST(Units, TicksEndWhereNumbersHaveNoSuchSteps) {
   EXPECT_EQ(ticks(0.1, 1, 0.25), (std::vector<double>{0.25, 0.5, 0.75, 1}));
   EXPECT_EQ(ticks(0, 0.3, 0.1).size(), 4u);
