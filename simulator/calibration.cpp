@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/median.h"
 #include "simulator/cost/least_squares.h"
 #include "simulator/cost/price.h"
+#include "simulator/error_bar.h"
 #include "simulator/shared_cores.h"
 #include "simulator/timeline.h"
+#include "simulator/typical_moments.h"
 
 namespace zl::sim {
 namespace {
@@ -101,8 +103,8 @@ Traces without_files(Traces traces) {
 // What was measured at one moment only had the neighbours of that one, where others are the middle
 // of several: their part is no error of the prices.
 Traces of_several_moments(Traces traces) {
-  const bool had_choice = std::ranges::max(traces, {}, &MeasuredTrace::moments).moments > 1;
-  if (had_choice) std::erase_if(traces, [](const auto& each) { return each.moments == 1; });
+  const auto had_choice = [](const MeasuredTrace& each) { return each.moments.size() > 1; };
+  if (std::ranges::any_of(traces, had_choice)) std::erase_if(traces, std::not_fn(had_choice));
   return traces;
 }
 
@@ -195,12 +197,17 @@ double spread_within(const std::map<int, std::vector<double>>& groups) {
   return freedom == 0 ? 0 : std::sqrt(sum / static_cast<double>(freedom));
 }
 
+// Seconds of a step at every moment that is known.
+std::vector<double> steps_of(const MeasuredTrace& run) {
+  return run.moments.empty() ? std::vector{typical_step(run)} : run.moments;
+}
+
 // Of each run, priced with what the other runs with as many ranks gave.
 HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
                               const Calibration& everything, const OnLeftOut& on_left_out) {
   Traces runs = without_files(of_several_moments(one_per_run(traces)));
   if (runs.empty()) runs = one_per_run(traces);
-  double sum = 0;
+  std::vector<double> at_any_moment;
   std::map<int, std::vector<double>> logarithms;  // by ranks
   for (const MeasuredTrace& left_out : runs) {
     Traces others = traces;
@@ -212,10 +219,13 @@ HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
         others.empty() ? everything : refitted(everything, left_out.ranks, others, machine);
     const double error = step_error(left_out, cluster);
     if (on_left_out) on_left_out(left_out.run, error);
-    sum += error * error;
+    const double predicted = typical_step(left_out) / (1 + error);
+    for (const double step : steps_of(left_out)) {
+      at_any_moment.push_back(std::log(step / predicted));
+    }
     logarithms[left_out.ranks].push_back(std::log1p(error));
   }
-  return {std::sqrt(sum / static_cast<double>(runs.size())), spread_within(logarithms)};
+  return {bar_of(std::move(at_any_moment)), spread_within(logarithms)};
 }
 
 }  // namespace
@@ -234,7 +244,7 @@ double predicted_step(const Trace& trace, const ClusterSpec& cluster) {
 
 double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
   const double predicted = predicted_step(*measured.trace, with_devices(cluster, measured.ranks));
-  return median(step_seconds(*measured.trace)) / predicted - 1;
+  return typical_step(measured) / predicted - 1;
 }
 
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine,

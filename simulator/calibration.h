@@ -16,10 +16,10 @@ using OnLeftOut = std::function<void(int run, double error)>;
 // used. Per number of ranks: one line per op kind and type (on the host and on a device apart,
 // where they are two; products of forward passes apart), per collective and type and per route,
 // host gaps; of ranks that outnumber the cores see shared_cores.h. Then the overlap loss that best
-// explains the steps of runs whose streams overlapped, and the step error of each run priced with
-// what the others gave (with one run: of that run itself). Where runs are the middle of several
-// moments, those of one are not judged. Throws Error{invalid} when no trace has two timed steps.
-// on_left_out: of each run that is judged, its error as step_error().
+// explains the steps of runs whose streams overlapped, and the step error: of each run priced with
+// what the others gave (with one run: of that run itself), at all of its moments. Where runs are
+// the middle of several, those of one are not judged. Throws Error{invalid} when no trace has two
+// timed steps. on_left_out: of each run that is judged, its error as step_error().
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine,
                 const OnLeftOut& on_left_out = {});
 

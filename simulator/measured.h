@@ -15,7 +15,9 @@ struct MeasuredTrace {
   const Trace* trace = nullptr;
   int ranks = 1;
   int run = 0;
-  int moments = 1;  // of so many it is the one in the middle
+  // Seconds of the typical step at each of the moments of which this is the one in the middle,
+  // ascending; empty: it is not one of several.
+  std::vector<double> moments = {};
 };
 
 double mean(const std::vector<double>& values);  // of at least one

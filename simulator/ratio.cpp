@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "simulator/timeline.h"
+#include "simulator/error_bar.h"
 
 namespace zl::sim {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "simulator/error_bar.h"
 #include "simulator/meetings.h"
 #include "simulator/scheduler.h"
 

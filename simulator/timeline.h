@@ -37,9 +37,6 @@ struct StepPrice {
   std::int64_t high() const;
 };
 
-// Of nine times out of ten, in standard deviations.
-inline constexpr double kNineInTen = 1.645;
-
 struct Timeline {
   std::vector<EventTime> events;  // index as in the trace; zero length for what takes no time
   std::vector<StepPrice> steps;   // in order, setup first when the trace has it

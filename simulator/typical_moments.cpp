@@ -31,12 +31,15 @@ void keep_typical(std::vector<MeasuredTrace>& runs,
   for (const MeasuredTrace& each : runs) {
     by_name[name_of(each.run)].emplace_back(typical_step(each), each.run);
   }
-  std::map<int, int> kept;  // runs, and of how many each is
+  std::map<int, std::vector<double>> kept;  // runs, and the steps of which each is the middle
   for (auto& [name, moments] : by_name) {
     std::ranges::sort(moments);
-    const auto known =
-        std::ranges::count_if(moments, [](const Moment& each) { return each.first < kUnknown; });
-    kept[moments[known / 2].second] = std::max(1, static_cast<int>(known));
+    std::vector<double> known;
+    for (const auto& [step, run] : moments) {
+      if (step < kUnknown) known.push_back(step);
+    }
+    const int middle = moments[known.size() / 2].second;
+    kept[middle] = std::move(known);
   }
   std::erase_if(runs, [&](const auto& each) { return !kept.contains(each.run); });
   for (MeasuredTrace& each : runs) each.moments = kept[each.run];

@@ -19,8 +19,8 @@ double typical_step(const MeasuredTrace& run);
 bool agree(double one, double other);
 
 // Keeps, of the runs that `name_of` calls the same, the one whose median step is in the middle (of
-// an even number the longer of two), and says of how many (`moments`). Each run has one trace; of
-// one without two timed steps nothing is known, and it stays only where no other has its name.
+// an even number the longer of two), and says of which (`moments`). Each run has one trace; of one
+// without two timed steps nothing is known, and it stays only where no other has its name.
 void keep_typical(std::vector<MeasuredTrace>& runs,
                   const std::function<std::string(int run)>& name_of);
 

@@ -21,6 +21,7 @@
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/fit_software.h"
 #include "scenarios/run/runner.h"
+#include "simulator/error_bar.h"
 
 namespace zl::cli {
 namespace {
@@ -116,11 +117,11 @@ std::string summary(const sim::Calibration& calibration, const std::vector<LeftO
                         readable(fitted.seconds_per_event, Unit::seconds),
                         readable(fitted.seconds_per_step, Unit::seconds));
   }
-  return text +
-         fmt::format(
-             "\n{} runs measured; step times of runs left out of the fit are off by {} (root "
-             "mean square)\n",
-             calibration.runs, readable(calibration.step_error, Unit::fraction));
+  return text + fmt::format(
+                    "\n{} runs measured; nine in ten step times of runs left out of the fit, at "
+                    "any moment, "
+                    "are within a factor of {:.2f}\n",
+                    calibration.runs, std::exp(sim::kNineInTen * calibration.step_error));
 }
 
 void check(const CalibrateOptions& options) {

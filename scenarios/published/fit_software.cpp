@@ -14,12 +14,11 @@
 #include "scenarios/published/groups.h"
 #include "scenarios/published/validate.h"
 #include "simulator/cluster/fitted_numbers.h"
+#include "simulator/error_bar.h"
 #include "simulator/json/reading.h"
 
 namespace zl {
 namespace {
-
-constexpr double kNineInTen = 1.645;
 
 struct Row {
   const PublishedRun* run = nullptr;
@@ -98,14 +97,6 @@ double root_of(const std::vector<double>& errors) {
   return std::sqrt(squares / static_cast<double>(errors.size()));
 }
 
-// So wide that nine in ten of the errors are within it.
-double bar_of(std::vector<double> errors) {
-  for (double& error : errors) error = std::abs(error);
-  std::ranges::sort(errors);
-  const auto count = static_cast<double>(errors.size());
-  return errors[static_cast<std::size_t>(std::ceil(0.9 * count)) - 1] / kNineInTen;
-}
-
 // Errors of all groups of a generation but one.
 std::vector<double> errors_beside(const std::vector<LeftOut>& all, const LeftOut* one,
                                   sim::Generation generation) {
@@ -122,12 +113,12 @@ void find_bars(SoftwareFit& fit) {
   for (LeftOut& each : fit.left_out) {
     const std::vector<double> others = errors_beside(fit.left_out, &each, each.generation);
     if (others.empty()) continue;
-    const double bar = kNineInTen * bar_of(others);
+    const double bar = sim::kNineInTen * sim::bar_of(others);
     const auto inside =
         std::ranges::count_if(each.every, [&](double error) { return std::abs(error) <= bar; });
     each.inside = static_cast<double>(inside) / static_cast<double>(each.every.size());
     const std::vector<double> all = errors_beside(fit.left_out, nullptr, each.generation);
-    if (all.size() >= kLeastRows) fit.bars[each.generation] = bar_of(all);
+    if (all.size() >= kLeastRows) fit.bars[each.generation] = sim::bar_of(all);
   }
 }
 

@@ -54,7 +54,7 @@ struct RankCoefficients {
 struct Calibration {
   std::vector<RankCoefficients> by_ranks;  // at least one, by ascending ranks
   double overlap_loss = 0;                 // see ClusterSpec
-  double step_error = 0;  // relative root mean square error of step times of held-out runs
+  double step_error = 0;  // whose bar holds nine in ten of the held-out runs, at any moment
   int runs = 0;
   // What of the errors' logarithms is each run's own: their standard deviation around the mean of
   // the runs with as many ranks, which err together. 0: not known.

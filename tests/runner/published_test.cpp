@@ -17,6 +17,7 @@
 #include "scenarios/published/record_published.h"
 #include "scenarios/published/validate.h"
 #include "scenarios/published/validate_tables.h"
+#include "simulator/error_bar.h"
 
 namespace zl {
 namespace {
@@ -120,7 +121,6 @@ TEST(Published, ASourceLeftOutIsWithinWhatTheOthersGive) {
     if (!each.is_predicted() || each.run->kind != TimeKind::measured) continue;
     by_software[each.run->software + each.run->gpu][each.run->source].push_back(&each);
   }
-  constexpr double kNineInTen = 1.645;
   for (const auto& [software, sources] : by_software) {
     if (sources.size() < 3) continue;
     double within = 0, all = 0;
@@ -131,7 +131,7 @@ TEST(Published, ASourceLeftOutIsWithinWhatTheOthersGive) {
       }
       for (const Judged* each : left_out) {
         const double error = std::abs(std::log(each->measured / each->predicted));
-        within += error <= kNineInTen * squares ? 1 : 0;
+        within += error <= sim::kNineInTen * squares ? 1 : 0;
         all += 1;
       }
     }

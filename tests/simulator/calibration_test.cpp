@@ -11,7 +11,9 @@
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
 #include "simulator/cost/price.h"
+#include "simulator/error_bar.h"
 #include "simulator/timeline.h"
+#include "simulator/typical_moments.h"
 #include "tests/simulator/trace_builder.h"
 
 namespace zl::sim {
@@ -116,25 +118,43 @@ TEST(Calibration, NamesTheErrorOfEachRunThatIsLeftOut) {
   const Calibration fitted =
       fit(runs, machine.cluster, [&](int run, double error) { errors[run] = error; });
   ASSERT_EQ(errors.size(), 4u);
-  double sum = 0;
-  for (const auto& [run, error] : errors) sum += error * error;
+  std::vector<double> logarithms;
+  for (const auto& [run, error] : errors) logarithms.push_back(std::log1p(error));
   EXPECT_EQ(errors.begin()->first, 10);
-  EXPECT_NEAR(fitted.step_error, std::sqrt(sum / 4), 1e-12);
+  EXPECT_NEAR(fitted.step_error, bar_of(logarithms), 1e-12);
   EXPECT_GT(fitted.step_error, 0);
+}
+
+TEST(Calibration, ARunThatIsLeftOutIsJudgedAtAllOfItsMoments) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 4; ++i) {
+    runs.push_back(machine.run(i, 0.5 + 0.3 * i, false, 0.01));
+    const double step = typical_step(runs.back());
+    runs.back().moments = {step, step};
+  }
+  const Calibration calm = fit(runs, machine.cluster);
+  const double step = typical_step(runs[2]);
+  runs[2].moments = {step, step, 1.5 * step};
+  const Calibration fitted = fit(runs, machine.cluster);
+  EXPECT_LT(calm.step_error, 0.02);
+  EXPECT_NEAR(kNineInTen * fitted.step_error, std::log(1.5), kNineInTen * calm.step_error);
+  EXPECT_EQ(fitted.own_error, calm.own_error) << "of the moments in the middle";
+  EXPECT_EQ(fitted.by_ranks, calm.by_ranks) << "prices are of these, too";
 }
 
 TEST(Calibration, ARunOfOneMomentWhereOthersHadSeveralIsNotJudged) {
   Machine machine;
   std::vector<MeasuredTrace> runs;
   for (int i = 0; i < 4; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, false, 0.01));
-  for (int i = 0; i < 4; ++i) runs[i].moments = 2 + i % 2;
+  for (int i = 0; i < 4; ++i) runs[i].moments.assign(2 + i % 2, typical_step(runs[i]));
   machine.cluster.calibration->by_ranks[0].ops[kOpKind<Gemm>][1].per_unit *= 2;  // a neighbour came
   runs.push_back(machine.run(4, 0.7, false, 0.01));
   std::vector<int> judged;
   const auto note = [&](int run, double) { judged.push_back(run); };
   const double error = fit(runs, machine.cluster, note).step_error;
   EXPECT_EQ(judged, (std::vector<int>{0, 1, 2, 3}));
-  runs.back().moments = 2;
+  runs.back().moments.assign(2, typical_step(runs.back()));
   EXPECT_GT(fit(runs, machine.cluster).step_error, 2 * error);
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "simulator/timeline.h"
+#include "simulator/error_bar.h"
 
 namespace zl::sim {
 namespace {

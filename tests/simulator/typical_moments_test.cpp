@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
 #include <limits>
 
@@ -33,10 +34,14 @@ class TypicalMoments : public testing::Test {
     for (const MeasuredTrace& each : runs) numbers.push_back(each.run);
     return numbers;
   }
-  std::vector<int> moments() const {
-    std::vector<int> numbers;
-    for (const MeasuredTrace& each : runs) numbers.push_back(each.moments);
-    return numbers;
+  // Of the runs that are left, in microseconds.
+  std::vector<std::vector<double>> moments() const {
+    std::vector<std::vector<double>> all;
+    for (const MeasuredTrace& each : runs) {
+      std::vector<double>& steps = all.emplace_back();
+      for (const double step : each.moments) steps.push_back(std::round(1e6 * step));
+    }
+    return all;
   }
 
   std::vector<MeasuredTrace> runs;
@@ -55,7 +60,7 @@ TEST_F(TypicalMoments, TheOneInTheMiddleIsKept) {
   add(6, {7});  // has no other moment
   keep_typical(runs, [](int run) { return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd"; });
   EXPECT_EQ(kept(), (std::vector<int>{1, 4, 6}));
-  EXPECT_EQ(moments(), (std::vector<int>{3, 3, 1}));
+  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{40, 50, 80}, {200, 240, 310}, {7}}));
 }
 
 TEST_F(TypicalMoments, OfTwoTheLongerIsKept) {
@@ -63,7 +68,7 @@ TEST_F(TypicalMoments, OfTwoTheLongerIsKept) {
   add(1, {300});
   keep_typical(runs, [](int) { return "same"; });
   EXPECT_EQ(kept(), (std::vector<int>{0}));
-  EXPECT_EQ(moments(), (std::vector<int>{2}));
+  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{300, 310}}));
 }
 
 TEST_F(TypicalMoments, ARunWithoutTimedStepsIsNoneOfThem) {
@@ -73,7 +78,7 @@ TEST_F(TypicalMoments, ARunWithoutTimedStepsIsNoneOfThem) {
   add(3, {});
   keep_typical(runs, [](int run) { return run < 3 ? "same" : "alone"; });
   EXPECT_EQ(kept(), (std::vector<int>{1, 3}));
-  EXPECT_EQ(moments(), (std::vector<int>{1, 1}));
+  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{405}, {}}));
 }
 
 TEST_F(TypicalMoments, AgreeWithinFivePercentOfTheShorter) {
