@@ -6,11 +6,10 @@
 
 #include "core/base/bytes.h"
 #include "scenarios/files/clusters.h"
+#include "simulator/error_bar.h"
 
 namespace zl {
 namespace {
-
-constexpr double kBar = 1.64;  // standard deviations: 9 in 10
 
 std::int64_t times(double factor, std::int64_t bytes) {
   return std::llround(factor * static_cast<double>(bytes));
@@ -36,7 +35,7 @@ SoftwareBytesOrWhy bytes_or_why(const Scenario& scenario, const Strategy& strate
   return bytes_under(load_software(name), scenario, strategy);
 }
 
-double SoftwareBytes::low_of(double error) { return std::exp(-kBar * error); }
+double SoftwareBytes::low_of(double error) { return std::exp(-sim::kNineInTen * error); }
 
 SoftwareBytesOrWhy bytes_under(const sim::Software& software, const Scenario& scenario,
                                const Strategy& strategy) {
@@ -52,7 +51,7 @@ SoftwareBytesOrWhy bytes_under(const sim::Software& software, const Scenario& sc
   bytes.is_supported = sim::is_supported(strategy, *software.held);
   const double error = bytes.is_supported ? software.held->error : software.held->unsupported_error;
   bytes.low = SoftwareBytes::low_of(error);
-  bytes.high = std::exp(kBar * error);
+  bytes.high = std::exp(sim::kNineInTen * error);
   return {std::move(bytes), ""};
 }
 
