@@ -119,8 +119,7 @@ std::string summary(const sim::Calibration& calibration, const std::vector<LeftO
   }
   return text + fmt::format(
                     "\n{} runs measured; nine in ten step times of runs left out of the fit, at "
-                    "any moment, "
-                    "are within a factor of {:.2f}\n",
+                    "any moment, are within a factor of {:.2f}\n",
                     calibration.runs, std::exp(sim::kNineInTen * calibration.step_error));
 }
 
