@@ -197,6 +197,10 @@ double spread_within(const std::map<int, std::vector<double>>& groups) {
   return freedom == 0 ? 0 : std::sqrt(sum / static_cast<double>(freedom));
 }
 
+double predicted_step_of(const MeasuredTrace& run, const ClusterSpec& cluster) {
+  return predicted_step(*run.trace, with_devices(cluster, run.ranks));
+}
+
 // Seconds of a step at every moment that is known.
 std::vector<double> steps_of(const MeasuredTrace& run) {
   return run.moments.empty() ? std::vector{typical_step(run)} : run.moments;
@@ -217,9 +221,9 @@ HeldOutErrors held_out_errors(const Traces& traces, const ClusterSpec& machine,
     ClusterSpec cluster = machine;
     cluster.calibration =
         others.empty() ? everything : refitted(everything, left_out.ranks, others, machine);
-    const double error = step_error(left_out, cluster);
+    const double predicted = predicted_step_of(left_out, cluster);
+    const double error = typical_step(left_out) / predicted - 1;
     if (on_left_out) on_left_out(left_out.run, error);
-    const double predicted = typical_step(left_out) / (1 + error);
     for (const double step : steps_of(left_out)) {
       at_any_moment.push_back(std::log(step / predicted));
     }
@@ -243,8 +247,7 @@ double predicted_step(const Trace& trace, const ClusterSpec& cluster) {
 }
 
 double step_error(const MeasuredTrace& measured, const ClusterSpec& cluster) {
-  const double predicted = predicted_step(*measured.trace, with_devices(cluster, measured.ranks));
-  return typical_step(measured) / predicted - 1;
+  return typical_step(measured) / predicted_step_of(measured, cluster) - 1;
 }
 
 Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& machine,

@@ -54,8 +54,8 @@ struct ClusterSpec {
   int shared_cores = 0;
   std::array<double, kCostClasses> spread{0.10, 0.20, 0.20, 0.25, 0.15, 0.50};  // relative sd
   double step_seconds = 0;  // of the host, at the end of a step
-  // Relative root mean square error of step times; 0: what the prices' spreads add up to. A
-  // calibration and a stack bring their own.
+  // Of step times, as bar_of() has it; 0: what the prices' spreads add up to. A calibration and a
+  // profile of software bring their own.
   double step_error = kUncalibratedStepError;
   bool is_supported = true;               // by published runs, of that software on such devices
   double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
