@@ -14,8 +14,6 @@
 namespace zl::sim {
 namespace {
 
-constexpr std::size_t kCompute = static_cast<std::size_t>(StreamId::compute);
-
 bool is_work(const TraceEvent& event) {
   return event.type == EventType::op || event.type == EventType::collective ||
          event.type == EventType::copy || event.type == EventType::transfer;
@@ -148,7 +146,7 @@ Sum event_gaps(const Trace& trace, const std::set<int>& steps) {
     if (event.type == EventType::wait || event.type == EventType::synchronize) last = nullptr;
     if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
     ++issued;
-    if (event.stream != kCompute) {
+    if (event.stream != static_cast<std::size_t>(StreamId::compute)) {
       others.push_back(event.timing);
       continue;
     }

@@ -216,7 +216,6 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
 
 // What is left out takes as long each as those of the steady part.
 std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
-  constexpr StreamId kCompute = StreamId::compute;
   const StreamId sends = RankStreams::messages(costs.messages_apart);
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
@@ -234,12 +233,12 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
         end[i] = rank.streams.ready(sends);
         break;
       case Kind::receive:  // its memory was in use until now
-        rank.streams.follow(sends, kCompute);
+        rank.streams.follow(sends, StreamId::compute);
         rank.streams.message_until(sends, need);
         end[i] = rank.streams.ready(sends);
         break;
       case Kind::release:
-        rank.streams.wait_until(kCompute, need);
+        rank.streams.wait_until(StreamId::compute, need);
         break;
     }
   }
