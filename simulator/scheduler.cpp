@@ -24,15 +24,17 @@ bool follows_in_exchange(const TraceEvent& event) {
 }  // namespace
 
 Scheduler::Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster,
-                     Meetings& meetings, SteadyRounds* steady)
+                     Meetings& meetings, SteadyRounds* steady, EventPaces paces)
     : trace_(*rank.trace),
       cluster_(cluster),
       meetings_(meetings),
       self_(self),
       rank_(rank.ranks.empty() ? 0 : rank.ranks.front()),
+      ranks_(rank.ranks.empty() ? cluster.devices : static_cast<int>(rank.ranks.size())),
       model_(cluster, rank_),
       steps_(1),
-      steady_(steady) {
+      steady_(steady),
+      paces_(std::move(paces)) {
   timeline_.events.resize(trace_.events().size());
   before_.resize(trace_.events().size(), kNone);
   if (!trace_.events().empty()) steps_.back().step = trace_.events().front().scope.step;
@@ -105,7 +107,9 @@ void Scheduler::issue(const TraceEvent& event) {
     case EventType::message:
     case EventType::copy:
     case EventType::transfer:
-      if (!follows_in_exchange(event)) host_ += model_.issue_picoseconds(event);
+      if (!follows_in_exchange(event)) {
+        host_ += at_pace(pace_of(next_), model_.issue_picoseconds(event));
+      }
       sync_inline_compute();
       begin_exchange(event);
       return enqueue(event);

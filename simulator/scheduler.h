@@ -15,6 +15,7 @@
 #include "simulator/cost/price.h"
 #include "simulator/late_reductions.h"
 #include "simulator/meetings.h"
+#include "simulator/processor_sharing.h"
 #include "simulator/steady_rounds.h"
 #include "simulator/step_accounts.h"
 #include "simulator/timeline.h"
@@ -26,7 +27,7 @@ class Scheduler {
   // `self`: index of the class in the meetings. steady: of all classes; null where one stands for
   // all: what comes often is then priced once, else until it is the same in all classes.
   Scheduler(const RankTrace& rank, std::size_t self, const ClusterSpec& cluster, Meetings& meetings,
-            SteadyRounds* steady = nullptr);
+            SteadyRounds* steady = nullptr, EventPaces paces = {});
 
   // Runs what can be run up to an event that waits for another class; whether there was anything.
   bool advance();
@@ -38,7 +39,10 @@ class Scheduler {
   }
   // The event that waits for another class, with its place.
   std::string stuck_at() const;
-  // After the last event.
+  // After the last event: when it works on cores, and what of each event's price passes by a clock.
+  WorkingRanks working() const;
+  EventPaces paces(const SharedClock& clock) const;
+  // After those.
   Timeline finish();
 
  private:
@@ -101,7 +105,9 @@ class Scheduler {
   void pass_on_records();
   std::int64_t delay_by_left_out();
   EventTime& time_of(std::size_t event);
+  double pace_of(std::size_t event) const;
   Price price_of(const Issued& issued);
+  Price price_again(const Issued& issued);
   void begin_exchange(const TraceEvent& event);
   void end_exchange();
   bool reduces_last() const;
@@ -136,7 +142,7 @@ class Scheduler {
   const ClusterSpec& cluster_;
   Meetings& meetings_;
   std::size_t self_;
-  int rank_;
+  int rank_, ranks_;  // of the class: the one that recorded, how many
   CostModel model_;
   Timeline timeline_;
   std::array<Stream, kStreamsWithMessages> streams_;
@@ -149,6 +155,7 @@ class Scheduler {
   std::size_t round_ = 0;             // that is under way or to come
   Instant round_begin_;
   SteadyRounds* steady_;
+  EventPaces paces_;
   bool again_ = false;       // the round under way was laid out before
   bool host_bound_ = false;  // something in it started, or ended, later for the host
   // Ids of the records of the round and of those before it that are like it, latest first.

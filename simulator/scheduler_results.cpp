@@ -14,6 +14,32 @@ std::string Scheduler::stuck_at() const {
          ", " + describe(*first.event);
 }
 
+WorkingRanks Scheduler::working() const {
+  WorkingRanks found{ranks_, {}};
+  const auto add = [&](std::size_t event, EventTime time) {
+    if (uses_cores(trace_.events()[event])) found.times.push_back(time);
+  };
+  for (std::size_t i = 0; i < timeline_.events.size(); ++i) add(i, timeline_.events[i]);
+  for (const RoundTimes& each : round_times_) {
+    const Round& round = trace_.rounds()[each.round];
+    for (std::size_t i = 0; i < each.times.size(); ++i) {
+      add(round.first + i % (round.last - round.first), each.times[i]);
+    }
+  }
+  return found;
+}
+
+EventPaces Scheduler::paces(const SharedClock& clock) const {
+  const auto of = [&](const std::vector<EventTime>& times) {
+    std::vector<double> paces;
+    for (const EventTime& time : times) paces.push_back(clock.pace(time));
+    return paces;
+  };
+  EventPaces paces{of(timeline_.events), {}};
+  for (const RoundTimes& each : round_times_) paces.again.push_back(of(each.times));
+  return paces;
+}
+
 // A step ends when its last event has, whichever stream runs it.
 std::vector<StepSpan> Scheduler::step_spans() const {
   std::vector<StepSpan> spans;

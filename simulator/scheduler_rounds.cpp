@@ -91,8 +91,25 @@ EventTime& Scheduler::time_of(std::size_t event) {
   return times[times.size() - (trace_.rounds()[round_].last - event)];
 }
 
+double Scheduler::pace_of(std::size_t event) const {
+  if (paces_.first.empty()) return 1;
+  if (!again_) return paces_.first[event];
+  const Round& round = trace_.rounds()[round_];
+  const std::vector<double>& known = paces_.again[round_times_.size() - 1];
+  if (known.empty()) return paces_.first[event];
+  const std::size_t laid_out = std::min(round_times_.back().times.size(), known.size());
+  return known[laid_out - (round.last - event)];
+}
+
 Price Scheduler::price_of(const Issued& issued) {
-  if (!again_) return model_.price(*issued.event);
+  Price price = again_ ? price_again(issued) : model_.price(*issued.event);
+  if (uses_cores(*issued.event)) {
+    price.picoseconds = at_pace(pace_of(issued.index), price.picoseconds);
+  }
+  return price;
+}
+
+Price Scheduler::price_again(const Issued& issued) {
   std::optional<Price>& known = round_prices_[issued.index - trace_.rounds()[round_].first];
   if (!known) known = model_.price(*issued.event);
   return *known;

@@ -8,6 +8,7 @@
 #include "scenarios/run/simulate.h"
 #include "scenarios/run/stage_runs.h"
 #include "simulator/cost/collective.h"
+#include "simulator/processor_sharing.h"
 
 namespace zl {
 namespace {
@@ -125,6 +126,8 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
   const std::int64_t all = key.tensor * key.data * ranks;
   const bool leaves_node = space_.ranks <= cluster_.node_devices && all > cluster_.node_devices;
   const sim::ClusterSpec cluster = leaves_node ? with_node_of(cluster_, all) : cluster_;
+  const sim::ClusterSpec at_work =
+      sim::with_all_at_work(cluster);  // a short pipeline waits otherwise
   const auto record = [&](std::int64_t layers) {
     Scenario scenario = with_layers(scenario_, layers * group * ranks);
     scenario.run.ranks = all;
@@ -135,7 +138,7 @@ sim::StageProfiles PlanProfiles::record(const ProfileKey& key) const {
     options.device_memory = options.host_memory = 0;
     options.hash_trace = false;
     ShortRun run{record_run(scenario, strategy, device, options), {}};
-    run.timelines = sim::price(rank_traces(run.recording), cluster);
+    run.timelines = sim::price(rank_traces(run.recording), at_work);
     return run;
   };
   const ShortRun single = record(1), several = record(sim::kProfiledLayers);

@@ -87,9 +87,10 @@ ClosedForm closed_form(const MixedProfiles& mixed, const PipelineForm& form,
   for (const PipelineForm::Rank& rank : form.ranks()) {
     result.memory = std::max(result.memory, RankMemory(profiles, rank, stages, layers).peak());
   }
-  result.time = step_time(profiles, form, layers, links.exchange,
-                          form.ends({costs, links.hops, left_out, profiles.overlap_loss,
-                                     profiles.messages_apart, profiles.reduces_last}));
+  result.time =
+      step_time(profiles, form, layers, links.exchange,
+                form.ends({costs, links.hops, left_out, profiles.overlap_loss,
+                           profiles.messages_apart, profiles.reduces_last, profiles.cores}));
   return result;
 }
 

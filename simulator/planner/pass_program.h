@@ -12,6 +12,7 @@
 
 #include "core/base/stream.h"
 #include "simulator/late_reductions.h"
+#include "simulator/timeline.h"
 
 namespace zl::sim {
 
@@ -79,7 +80,9 @@ PassProgram mixed_program(const SeriesWork& one, std::int64_t count, const Serie
 // the one that is issued later loses a share of its progress, as in a Scheduler.
 class RankStreams {
  public:
-  explicit RankStreams(double overlap_loss) : pace_(1 - overlap_loss) {}
+  // worked: gets the times of all work; null: nobody asks for them.
+  explicit RankStreams(double overlap_loss, std::vector<EventTime>* worked = nullptr)
+      : pace_(1 - overlap_loss), worked_(worked) {}
 
   std::int64_t ready(StreamId stream) const { return at(stream).ready; }
   void wait_until(StreamId stream, std::int64_t time) {
@@ -92,6 +95,7 @@ class RankStreams {
     const std::int64_t start = own.ready;
     if (start > own.busy_until) own.busy_from = start;
     own.ready = own.busy_until = end_of(stream, start, time);
+    if (worked_ != nullptr) worked_->push_back({start, own.ready});
   }
   // Messages slow nobody down. apart: they have a stream of their own, and beside collectives half
   // of the link.
@@ -179,6 +183,7 @@ class RankStreams {
 
   std::array<Stream, kStreamsWithMessages> streams_{};
   double pace_;
+  std::vector<EventTime>* worked_;
 };
 
 }  // namespace zl::sim

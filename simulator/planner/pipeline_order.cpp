@@ -214,11 +214,16 @@ void PipelineOrder::bring(const NextPass& next, std::span<const StageCosts> cost
   if (lead.time > 0 && next.is_brought(weights)) rank.brought = rank.gather(lead);
 }
 
-// What is left out takes as long each as those of the steady part.
-std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
+// Where every rank works when it can, each at the pace of all at work.
+PipelineOrder::Ends PipelineOrder::ends_of_all_at_work(const PipelineCosts& costs,
+                                                       std::vector<WorkingRanks>* working) const {
   const StreamId sends = RankStreams::messages(costs.messages_apart);
   std::vector<std::int64_t> end(steps_.size());
-  std::vector<Rank> ranks(ranks_, Rank{.streams = RankStreams(costs.overlap_loss)});
+  std::vector<Rank> ranks;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    std::vector<EventTime>* const worked = working == nullptr ? nullptr : &(*working)[rank].times;
+    ranks.push_back({.streams = RankStreams(costs.overlap_loss, worked)});
+  }
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     Rank& rank = ranks[step.rank];
@@ -242,17 +247,32 @@ std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const 
         break;
     }
   }
-  std::int64_t left_out = 0;
-  for (const Round& each : rounds_) {
-    const std::int64_t round =
-        end[static_cast<std::size_t>(each.after)] - end[static_cast<std::size_t>(each.before)];
-    left_out = std::max(left_out, costs.left_out * round / static_cast<std::int64_t>(ranks_));
-  }
-  std::vector<std::int64_t> ends;
+  Ends ends{std::move(end), {}};
   for (const Rank& rank : ranks) {
-    ends.push_back((costs.reduces_last ? rank.end_of_all() : rank.end()) + left_out);
+    ends.ranks.push_back(costs.reduces_last ? rank.end_of_all() : rank.end());
   }
   return ends;
+}
+
+// What is left out takes as long each as those of the steady part.
+std::vector<std::int64_t> PipelineOrder::ends(const PipelineCosts& costs) const {
+  const int alike = costs.cores.ranks / static_cast<int>(ranks_);
+  std::vector<WorkingRanks> working(costs.cores.matter() ? ranks_ : 0, WorkingRanks{alike, {}});
+  Ends ends = ends_of_all_at_work(costs, working.empty() ? nullptr : &working);
+  if (!working.empty()) {
+    const SharedClock clock(working, costs.cores);
+    for (std::vector<std::int64_t>* each : {&ends.steps, &ends.ranks}) {
+      for (std::int64_t& end : *each) end = static_cast<std::int64_t>(clock.passed(end));
+    }
+  }
+  std::int64_t left_out = 0;
+  for (const Round& each : rounds_) {
+    const std::int64_t round = ends.steps[static_cast<std::size_t>(each.after)] -
+                               ends.steps[static_cast<std::size_t>(each.before)];
+    left_out = std::max(left_out, costs.left_out * round / static_cast<std::int64_t>(ranks_));
+  }
+  for (std::int64_t& end : ends.ranks) end += left_out;
+  return std::move(ends.ranks);
 }
 
 // Beyond some micro-batches each takes as long as the one before.

@@ -13,6 +13,7 @@
 #include "simulator/planner/next_pass.h"
 #include "simulator/planner/pass_program.h"
 #include "simulator/planner/pass_reader.h"
+#include "simulator/processor_sharing.h"
 
 namespace zl::sim {
 
@@ -30,6 +31,7 @@ struct PipelineCosts {
   double overlap_loss = 0;      // as RankStreams
   bool messages_apart = false;  // likewise
   bool reduces_last = false;    // nobody waits for reductions before the last pass
+  SharedCores cores = {};       // of all ranks, as many of each of the pipeline's
 };
 
 class PipelineOrder {
@@ -54,6 +56,10 @@ class PipelineOrder {
     bool visits = false;     // comes to weights itself
   };
   struct Rank;
+  struct Ends {
+    std::vector<std::int64_t> steps, ranks;
+  };
+  Ends ends_of_all_at_work(const PipelineCosts& costs, std::vector<WorkingRanks>* working) const;
   static std::int64_t run(const Step& step, std::span<const StageCosts> costs, std::int64_t need,
                           Rank& rank);
   static void bring(const NextPass& next, std::span<const StageCosts> costs, Rank& rank);

@@ -224,7 +224,13 @@ double PlanBounds::beside_pipeline(const PlanCut& cut, const StageWorks& works) 
 }
 
 double PlanBounds::least_time(const PlanCut& cut, const StageWorks& works, double message) const {
-  return pipeline_time(cut, works, message) + beside_pipeline(cut, works);
+  return least_pace(cut) * pipeline_time(cut, works, message) + beside_pipeline(cut, works);
+}
+
+double PlanBounds::least_pace(const PlanCut& cut) const {
+  const SharedCores cores = shared_cores(cluster_);
+  const bool may_wait = cut.p > 1;
+  return may_wait && cores.matter() ? static_cast<double>(cores.cores) / cores.ranks : 1;
 }
 
 std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& point,
@@ -274,7 +280,8 @@ std::int64_t PlanBounds::time_by(const PipelineForm& form, const PlanPoint& poin
                                .left_out = left_out,
                                .messages_apart = cluster_.device.software.message_stream,
                                .reduces_last = cluster_.device.software.reduces_last});
-  return *std::ranges::max_element(ends) + whole(beside_pipeline(cut, works));
+  const auto longest = static_cast<double>(*std::ranges::max_element(ends));
+  return whole(least_pace(cut) * longest) + whole(beside_pipeline(cut, works));
 }
 
 }  // namespace zl::sim

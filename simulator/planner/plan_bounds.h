@@ -84,6 +84,8 @@ class PlanBounds {
   PassTimes passes_of(const PlanCut& cut, const StageWorks& works, std::int64_t index) const;
   double beside_pipeline(const PlanCut& cut, const StageWorks& works) const;
   double pipeline_time(const PlanCut& cut, const StageWorks& works, double message) const;
+  // Of a pipeline's time where its ranks leave their cores to others, at least.
+  double least_pace(const PlanCut& cut) const;
 
   const ModelConfig& model_;
   const ClusterSpec& cluster_;

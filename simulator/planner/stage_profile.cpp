@@ -173,6 +173,7 @@ StageProfiles profile_stages(std::span<const RecordedStage> single,
   profiles.overlap_loss = cluster.compute_is_host ? 0 : CostModel(cluster).overlap_loss();
   profiles.messages_apart = cluster.device.software.message_stream;
   profiles.reduces_last = cluster.device.software.reduces_last;
+  profiles.cores = shared_cores(cluster);
   for (std::size_t i = 0; i < one.size(); ++i) {
     StageProfile& profile = profiles.at[static_cast<std::size_t>(single[i].place)];
     profiles.is_exact =

@@ -11,6 +11,7 @@
 #include "simulator/planner/next_pass.h"
 #include "simulator/planner/pass_program.h"
 #include "simulator/planner/segment.h"
+#include "simulator/processor_sharing.h"
 #include "simulator/timeline.h"
 
 namespace zl::sim {
@@ -86,6 +87,7 @@ struct StageProfiles {
   std::int64_t group = 1;    // layers that each of the profiles' stands for
   double overlap_loss = 0;   // as RankStreams
   bool messages_apart = false, reduces_last = false;  // as PipelineCosts
+  SharedCores cores = {};                             // likewise
   std::int64_t exchanged = 0;  // bytes of a table's gradient, between the ends of the model
   // Whether layers in the middle of a stage hold the same and every byte is given back: then the
   // closed form's memory is the recording's. Else it is near.

@@ -17,6 +17,7 @@
 #include "scenarios/planner/plan_candidates.h"
 #include "scenarios/planner/plan_profiles.h"
 #include "scenarios/run/simulate.h"
+#include "simulator/cluster/find_cluster.h"
 #include "tests/planner/requests.h"
 #include "tests/temp_folder.h"
 
@@ -151,6 +152,19 @@ TEST(ClosedForm, HoldsAndTakesWhatTheRecordingDoes) {
   expect_near_recordings(
       {small_request(8, 8, 48), small_request(8, 12, 48), small_request(16, 16, 64)},
       {.nine_in_ten = 0.006, .worst = 0.03});
+}
+
+// Stages that wait leave their cores to others.
+TEST(ClosedForm, KnowsRanksThatOutnumberTheCores) {
+  const test::TempFolder folder;
+  for (const int cores : {2, 5, 8}) {
+    const std::string file = (folder / (std::to_string(cores) + ".json")).string();
+    std::ofstream(file) << sim::cluster_json(sim::uncalibrated_local(cores));
+    PlanRequest request = small_request(8, 8, 48);
+    request.scenario.run.software.clear();
+    request.scenario.cluster = file;
+    expect_near_recordings({request}, {.nine_in_ten = 0.015, .worst = 0.05});
+  }
 }
 
 // Stages do not wait for each other's gradients, messages not for reductions, or neither for the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "simulator/timeline.h"
@@ -107,6 +108,81 @@ TEST(Pipelines, TakeWhatTheClosedFormsSay) {
         }
       }
     }
+  }
+}
+
+// A pipeline of one-rank stages as its cores really work: from one end of a pass to the next, each
+// rank that has what it needs goes as fast as the cores allow. Milliseconds.
+class OnCores {
+ public:
+  OnCores(const std::vector<std::pair<int, int>>& passes, int micro_batches, int cores)
+      : passes_(passes),
+        micro_batches_(micro_batches),
+        cores_(cores),
+        done_(passes.size(), 0),
+        left_(passes.size()) {
+    for (int rank = 0; rank < stages(); ++rank) left_[at(rank)] = passes[at(rank)].first;
+  }
+
+  double gpipe() {
+    double now = 0;
+    for (std::vector<int> working = ready(); !working.empty(); working = ready()) {
+      const double pace =
+          std::min(1.0, static_cast<double>(cores_) / static_cast<double>(working.size()));
+      double least = 1e9;
+      for (const int rank : working) least = std::min(least, left_[at(rank)] / pace);
+      now += least;
+      for (const int rank : working) left_[at(rank)] -= least * pace;
+      for (const int rank : working) {
+        if (left_[at(rank)] > 1e-9) continue;
+        const bool next_is_forward = ++done_[at(rank)] < micro_batches_;
+        left_[at(rank)] = next_is_forward ? passes_[at(rank)].first : passes_[at(rank)].second;
+      }
+    }
+    return now;
+  }
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+  int stages() const { return static_cast<int>(passes_.size()); }
+  // All forwards before all backwards; what is forwarded comes from the rank before.
+  std::vector<int> ready() const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < stages(); ++rank) {
+      const int next = done_[at(rank)];
+      if (next == 2 * micro_batches_) continue;
+      const int other = next < micro_batches_ ? rank - 1 : rank + 1;
+      if (other < 0 || other == stages() || done_[at(other)] > next) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  std::vector<std::pair<int, int>> passes_;  // of each rank: forward, backward
+  int micro_batches_, cores_;
+  std::vector<int> done_;
+  std::vector<double> left_;  // of the pass that comes
+};
+
+// Ranks that wait for their turn leave their core to others.
+TEST(Pipelines, OfMoreRanksThanCoresShareThemAmongTheRanksThatWork) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int p = 2 + static_cast<int>(random() % 5), m = 1 + static_cast<int>(random() % 6);
+    const int cores = 1 + static_cast<int>(random() % static_cast<unsigned>(p));
+    std::vector<Stage> stages;
+    std::vector<std::pair<int, int>> passes;
+    for (int rank = 0; rank < p; ++rank) {
+      const int f = 1 + static_cast<int>(random() % 9), b = 1 + static_cast<int>(random() % 9);
+      passes.emplace_back(f, b);
+      gpipe(stages.emplace_back(rank, p, f, b), m);
+    }
+    ClusterSpec cluster = links_without_latency(p);
+    cluster.shared_cores = cores;
+    // An op takes its milliseconds on the whole machine: on one of its cores so many times as long.
+    const double priced = static_cast<double>(makespan(price_stages(stages, cluster)));
+    const double on_cores = OnCores(passes, m, cores).gpipe() * cores * kMs;
+    EXPECT_NEAR(priced, on_cores, 1e-6 * on_cores)
+        << p << " stages on " << cores << " cores, " << m << ", trial " << trial;
   }
 }
 
