@@ -220,6 +220,7 @@ PipelineOrder::Ends PipelineOrder::ends_of_all_at_work(const PipelineCosts& cost
   const StreamId sends = RankStreams::messages(costs.messages_apart);
   std::vector<std::int64_t> end(steps_.size());
   std::vector<Rank> ranks;
+  ranks.reserve(ranks_);
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     std::vector<EventTime>* const worked = working == nullptr ? nullptr : &(*working)[rank].times;
     ranks.push_back({.streams = RankStreams(costs.overlap_loss, worked)});
