@@ -1,6 +1,5 @@
 #include "backends/cpu/device.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "backends/cpu/ops/ops.h"
+#include "backends/cpu/slab.h"
 #include "core/base/machine_memory.h"
 #include "core/ops/op.h"
 
@@ -94,20 +94,14 @@ DeviceProperties Device::properties() const {
 
 std::byte* Device::reserve(MemorySpace, std::int64_t bytes) {
   if (!reservations.add(bytes)) return nullptr;
-  const std::size_t size = bytes;
-  void* slab = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (slab == MAP_FAILED) {
-    reservations.remove(bytes);
-    return nullptr;
-  }
-  madvise(slab, size, MADV_HUGEPAGE);  // a hint: small pages work too
-  return static_cast<std::byte*>(slab);
+  std::byte* slab = map_slab(bytes);
+  if (slab == nullptr) reservations.remove(bytes);
+  return slab;
 }
 
 void Device::release(MemorySpace, std::byte* slab, std::int64_t bytes) {
   drain();
-  munmap(slab, bytes);
+  unmap_slab(slab, bytes);
   reservations.remove(bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -281,6 +282,24 @@ TEST(DeviceMemory, SlabsAreAlignedWritableAndBounded) {
   EXPECT_NE(other_half, nullptr);
   another.release(MemorySpace::host, other_half, kHalf);
   unsetenv("ZEROLAB_MEMORY");
+}
+
+// Streams through slabs that lie a power of two apart would share a bank of the memory.
+TEST(DeviceMemory, SlabsBeginAtOffsetsOfTheirOwn) {
+  Device one({}), other({});
+  constexpr std::int64_t kBytes = std::int64_t{256} << 20;
+  constexpr std::size_t kHugePage = 2 << 20;
+  std::vector<std::byte*> slabs;
+  std::set<std::uintptr_t> offsets;
+  for (int i = 0; i < 8; ++i) {
+    slabs.push_back((i % 2 == 0 ? one : other).reserve(MemorySpace::device, kBytes));
+    ASSERT_NE(slabs.back(), nullptr);
+    offsets.insert(reinterpret_cast<std::uintptr_t>(slabs.back()) % kHugePage);
+  }
+  EXPECT_EQ(offsets.size(), slabs.size());
+  for (std::size_t i = 0; i < slabs.size(); ++i) {
+    (i % 2 == 0 ? one : other).release(MemorySpace::device, slabs[i], kBytes);
+  }
 }
 
 TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {

@@ -92,6 +92,24 @@ void adamw(benchmark::State& state, DType grad_type, DType copy_type, bool with_
   state.SetItemsProcessed(state.iterations() * problem.step.param.count());
 }
 
+// The step over four slabs against the same over streams that lie 256 MiB apart.
+void adamw_in_slabs(benchmark::State& state) {
+  const int threads = static_cast<int>(state.range(0));
+  constexpr std::int64_t kCount = 64 << 20;
+  Problem problem(kCount, DType::f32, DType::f32, false);
+  const zl::bench::Storage all = filled(DType::f32, 4 * kCount, 0.25);
+  AdamStep apart = problem.step;
+  std::int64_t first = 0;
+  for (TensorView* view : {&apart.param, &apart.grad, &apart.m, &apart.v}) {
+    *view = all.view.flat(first, kCount);
+    first += kCount;
+  }
+  zl::bench::run_beside(
+      state, "of_apart", traffic_of(problem.step), [&] { cpu::execute(problem.step, {threads}); },
+      traffic_of(apart), [&] { cpu::execute(apart, {threads}); });
+  state.SetItemsProcessed(state.iterations() * kCount);
+}
+
 // The sum of squares of gradients, in turn with their largest magnitude, which reads the same and
 // hardly computes. Arguments as above.
 void squared_sum(benchmark::State& state, DType type) {
@@ -131,5 +149,7 @@ BENCHMARK_CAPTURE(adamw, bf16_gradient_and_copy, DType::bf16, DType::bf16, true)
     ->Args({2, 32})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
+
+BENCHMARK(adamw_in_slabs)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

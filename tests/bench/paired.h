@@ -3,33 +3,30 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
-#include <sys/mman.h>
 #include <time.h>
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "backends/cpu/ops/vector.h"
+#include "backends/cpu/slab.h"
 #include "core/base/median.h"
 #include "core/base/tensor.h"
 
 namespace zl::bench {
 
-// A tensor in huge pages where the system grants them, as the device's slabs are.
+// A tensor in a slab of its own.
 struct Storage {
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
+  struct Unmap {
+    std::int64_t bytes;
+    void operator()(std::byte* slab) const { cpu::unmap_slab(slab, bytes); }
   };
-  std::unique_ptr<void, Free> memory;
+  std::unique_ptr<std::byte, Unmap> memory;
   TensorView view;
 
   Storage(DType dtype, const Shape& shape) : view{nullptr, dtype, shape} {
-    constexpr std::size_t kPage = std::size_t{2} << 20;
-    const std::size_t bytes = (static_cast<std::size_t>(view.bytes()) + kPage - 1) / kPage * kPage;
-    memory.reset(std::aligned_alloc(kPage, bytes));
-    madvise(memory.get(), bytes, MADV_HUGEPAGE);
-    view.data = static_cast<std::byte*>(memory.get());
+    memory = {cpu::map_slab(view.bytes()), Unmap{view.bytes()}};
+    view.data = memory.get();
   }
 };
 
