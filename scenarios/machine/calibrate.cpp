@@ -4,6 +4,7 @@
 #include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 
 #include "core/base/error.h"
@@ -23,7 +24,8 @@ namespace {
 struct TrainingShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
   const char* family = "gpt2";
-  bool brief = false;  // trained once under few styles: it takes long
+  bool brief = false;  // trained under few styles: it takes long
+  bool rare = false;   // under the rare styles, too
   // Times the steps of others: threads of a run that ends within milliseconds share a core.
   int more_steps = 1;
   std::int64_t kv_heads = 0;  // 0: as many as heads
@@ -34,7 +36,8 @@ struct TrainingShape {
 // them in the catalogue: narrow to wide, short to long; for processors also, in both families, ones
 // that fixed times decide, ones of few tokens and ones whose weights no cache holds (of layers that
 // alone would fit, too), of widths that are powers of two (rows of which lie in the same sets of a
-// cache) and that are none; of the llamas some whose heads share keys or have norms.
+// cache) and that are none; of the llamas some whose heads share keys or have norms. Rare ops are
+// seen on a few shapes, which hold vectors of a row up to those that no cache holds.
 struct CalibrationPlan {
   std::vector<TrainingShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
@@ -43,17 +46,17 @@ struct CalibrationPlan {
   std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
   bool on_cores = true;    // ranks share the cores, which they may outnumber
 };
-const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320},
+const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320, "gpt2", false, true},
                                    {192, 6, 4, 256, 2, 256},
                                    {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama", false, 8, 1},
-                                   {80, 5, 2, 56, 1, 320, "gpt2", false, 8},
+                                   {48, 3, 2, 48, 1, 256, "llama", false, false, 8, 1},
+                                   {80, 5, 2, 56, 1, 320, "gpt2", false, false, 8},
                                    {448, 7, 2, 64, 1, 2048, "llama"},
-                                   {512, 8, 2, 64, 1, 2048, "gpt2"},
-                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true},
-                                   {928, 16, 2, 64, 1, 2048, "llama", true, 1, 8, true},
+                                   {512, 8, 2, 64, 1, 2048, "gpt2", false, true},
+                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true, true},
+                                   {928, 16, 2, 64, 1, 2048, "llama", true, false, 1, 8, true},
                                    {832, 13, 2, 256, 1, 8192, "llama", true},
-                                   {528, 12, 12, 64, 1, 2048, "llama", true, 1, 4}},
+                                   {528, 12, 12, 64, 1, 2048, "llama", true, false, 1, 4}},
                                   1024,
                                   {1, 2, 4},
                                   "fp32",
@@ -65,12 +68,13 @@ const CalibrationPlan kGpuPlan = {
     "bf16",
     1,
     false};
-const CalibrationPlan kTinyPlan = {
-    {{32, 2, 1, 16, 1, 48}, {48, 3, 1, 16, 2, 64, "llama", false, 1, 1}, {64, 4, 1, 24, 1, 64}},
-    64,
-    {1},
-    "fp32",
-    1};
+const CalibrationPlan kTinyPlan = {{{32, 2, 1, 16, 1, 48, "gpt2", false, true},
+                                    {48, 3, 1, 16, 2, 64, "llama", false, false, 1, 1},
+                                    {64, 4, 1, 24, 1, 64}},
+                                   64,
+                                   {1},
+                                   "fp32",
+                                   1};
 
 const CalibrationPlan& plan_of(const CalibrationOptions& options, bool on_gpu) {
   if (options.tiny) return kTinyPlan;
@@ -78,18 +82,31 @@ const CalibrationPlan& plan_of(const CalibrationOptions& options, bool on_gpu) {
 }
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and
-// streams that overlap; compressed momenta, host copies and updates, and files.
+// streams that overlap; compressed momenta, host copies and updates, and files. The rare ones show
+// the ops that only they have.
 struct Style {
   const char* name;
   int stage;
-  bool recompute = false, onebit = false;
+  bool once = true;  // at one moment only, which saves minutes
+  bool recompute = false;
+  OptimizerKind optimizer = OptimizerKind::adamw;
   Tier tier = Tier::device;  // of weights and state
+  int least_ranks = 1;
+  bool quantized = false, tensor = false;
 };
-constexpr Style kStyles[] = {{"zero-0", 0}, {"zero-1", 1}, {"zero-2", 2}, {"zero-3", 3, true}};
-constexpr Style kBriefStyles[] = {{"zero-0", 0}, {"zero-3", 3}};
-constexpr Style kOnebit{"1-bit Adam", 0, false, true};
-constexpr Style kOnHost{"zero-3 on the host", 3, false, false, Tier::cpu};
-constexpr Style kInFiles{"zero-3 in files", 3, false, false, Tier::nvme};
+constexpr Style kStyles[] = {
+    {"zero-0", 0, false}, {"zero-1", 1, false}, {"zero-2", 2, false}, {"zero-3", 3, false, true}};
+constexpr Style kBriefStyles[] = {{"zero-0", 0, false}, {"zero-3", 3, false}};
+constexpr Style kOnebit{.name = "1-bit Adam", .stage = 0, .optimizer = OptimizerKind::onebit_adam};
+constexpr Style kOnHost{.name = "zero-3 on the host", .stage = 3, .tier = Tier::cpu};
+constexpr Style kInFiles{.name = "zero-3 in files", .stage = 3, .tier = Tier::nvme};
+constexpr Style kRareStyles[] = {
+    {.name = "LAMB", .stage = 0, .optimizer = OptimizerKind::lamb},
+    {.name = "1-bit LAMB", .stage = 0, .optimizer = OptimizerKind::onebit_lamb},
+    {.name = "0/1 Adam", .stage = 0, .optimizer = OptimizerKind::zero_one_adam},
+    {.name = "SGD", .stage = 0, .optimizer = OptimizerKind::sgd},
+    {.name = "zero-3 quantized", .stage = 3, .least_ranks = 2, .quantized = true},
+    {.name = "tensor parallel", .stage = 0, .least_ranks = 2, .tensor = true}};
 
 std::string name_of(const TrainingShape& shape) {
   return "calibration-" + std::to_string(shape.hidden);
@@ -116,12 +133,22 @@ void offload(Tier tier, const std::string& folder, std::int64_t sub_group, Strat
   s.offload.nvme_path = folder;
 }
 
-ImportedStrategy training_strategy(const Style& style, const TrainingShape& shape, DType dtype,
-                                   const std::string& folder) {
+// All steps after the first do the same.
+OptimizerConfig optimizer_of(OptimizerKind kind) {
+  OptimizerConfig optimizer{.kind = kind};
+  if (kind == OptimizerKind::sgd) optimizer.momentum = 0.9;
+  if (is_onebit(kind)) optimizer.onebit.freeze_step = optimizer.onebit.var_freeze_step = 1;
+  return optimizer;
+}
+
+ImportedStrategy training_strategy(const Style& style, const TrainingShape& shape, int ranks,
+                                   DType dtype, const std::string& folder) {
   ImportedStrategy imported;
   Strategy& s = imported.strategy;
   s.name = "calibration";
   s.zero.stage = style.stage;
+  s.zero.quantized_weights = s.zero.quantized_gradients = style.quantized;
+  if (style.tensor) s.tensor.ranks = ranks;
   s.zero.overlap_comm = true;
   s.precision.compute_dtype = dtype;
   s.micro_batch = shape.micro_batch;
@@ -130,10 +157,7 @@ ImportedStrategy training_strategy(const Style& style, const TrainingShape& shap
   s.zero.param_persistence_threshold = 0;
   s.zero.max_reuse_distance = 0;
   s.recompute.mode = style.recompute ? RecomputeMode::full : RecomputeMode::none;
-  if (style.onebit) {
-    s.optimizer.kind = OptimizerKind::onebit_adam;
-    s.optimizer.onebit.freeze_step = 1;
-  }
+  s.optimizer = optimizer_of(style.optimizer);
   if (style.tier != Tier::device) {
     offload(style.tier, folder, 4 * shape.hidden * shape.hidden, s);
   }
@@ -180,6 +204,21 @@ void write_gemm_peaks(const Runner& runner, const std::string& backend, bool on_
   }
 }
 
+std::span<const Style> common_styles(const TrainingShape& shape) {
+  if (shape.brief) return kBriefStyles;
+  return kStyles;
+}
+
+std::vector<Style> rare_styles(const TrainingShape& shape, int ranks) {
+  std::vector<Style> styles;
+  if (!shape.brief) styles.push_back(kOnebit);
+  for (const Style& style : kRareStyles) {
+    const bool divides = !style.tensor || shape.heads % ranks == 0;
+    if (shape.rare && ranks >= style.least_ranks && divides) styles.push_back(style);
+  }
+  return styles;
+}
+
 struct Job {
   int ranks;
   std::string precision;
@@ -220,17 +259,14 @@ std::vector<Job> jobs_of(const CalibrationPlan& plan, const CalibrationOptions& 
     const bool outnumber = plan.on_cores && ranks > cores();  // their steps tell all
     for (const std::string& precision : precisions) {
       for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
+        const TrainingShape& shape = plan.shapes[i];
         const auto add = [&](const Style& style) {
-          jobs.push_back({ranks, precision, plan.shapes[i], style});
+          jobs.push_back({ranks, precision, shape, style});
         };
-        if (plan.shapes[i].brief) {
-          for (const Style& style : kBriefStyles) add(style);
-          continue;
-        }
-        for (const Style& style : kStyles) add(style);
+        std::ranges::for_each(common_styles(shape), add);
         if (outnumber) continue;
-        add(kOnebit);
-        add(!in_files || i >= plan.in_files ? kOnHost : kInFiles);
+        std::ranges::for_each(rare_styles(shape, ranks), add);
+        if (!shape.brief) add(in_files && i < plan.in_files ? kInFiles : kOnHost);
       }
     }
   }
@@ -252,7 +288,7 @@ void train(const Runner& runner, const CalibrationOptions& options, const std::s
   const Scenario scenario =
       training_scenario(job.shape, job.ranks, options.steps * job.shape.more_steps);
   const ImportedStrategy strategy =
-      training_strategy(job.style, job.shape, parse_dtype(job.precision), folder);
+      training_strategy(job.style, job.shape, job.ranks, parse_dtype(job.precision), folder);
   RunHooks hooks;
   hooks.on_trace = [&](const Trace& trace) { measured.add(trace, job.ranks, run); };
   const RunResult result = runner.run(scenario, strategy, options.backend, hooks);
@@ -272,14 +308,11 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
 constexpr int kPasses = 3;
 using Steps = std::vector<double>;  // seconds of a job's typical step, by pass
 
-// At one moment only, which saves minutes.
-bool is_once(const Job& job) { return job.style.onebit || job.style.tier != Tier::device; }
-
 // A processor, which others may share, is asked a third time only where the first two disagree; of
 // a GPU, which is ours alone, all passes count.
 bool is_due(const Job& job, int pass, const Steps& steps, bool on_gpu) {
   if (pass == 0) return true;
-  return !is_once(job) && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
+  return !job.style.once && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
 }
 
 std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
@@ -294,6 +327,7 @@ std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
 // Whole passes, so that a machine whose speed drifts is sampled at several moments.
 Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
                  const std::string& folder, const std::vector<Job>& jobs) {
+  const auto is_once = [](const Job& job) { return job.style.once; };
   const auto repeated = static_cast<int>(std::ranges::count(jobs, false, is_once));
   const int sure_passes = on_gpu ? kPasses : kPasses - 1;
   Measured measured;
@@ -308,7 +342,7 @@ Measured measure(const Runner& runner, const CalibrationOptions& options, bool o
       if (options.progress) options.progress(words_of(job), run, known);
       train(runner, options, folder, job, run, measured);
       steps[index].push_back(sim::typical_step(measured.runs.back()));
-      if (on_gpu && job.style.onebit && job.ranks == 1) {
+      if (on_gpu && is_onebit(job.style.optimizer) && job.ranks == 1) {
         time_compressed_ops(runner, options, job, run, measured);
       }
       measured.jobs.push_back(index);
