@@ -97,6 +97,10 @@ void adamw_in_slabs(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(0));
   constexpr std::int64_t kCount = 64 << 20;
   Problem problem(kCount, DType::f32, DType::f32, false);
+  if (!step_is_right(problem)) {
+    state.SkipWithError("the step does not match its formula");
+    return;
+  }
   const zl::bench::Storage all = filled(DType::f32, 4 * kCount, 0.25);
   AdamStep apart = problem.step;
   std::int64_t first = 0;
