@@ -169,9 +169,11 @@ class Model(nn.Module):
         arguments = []
         if self.llama:
             pairs = self.config["hidden"] // self.config["heads"] // 2
-            arguments = [torch.ones(1, tokens.shape[1], 1, pairs, dtype=torch.complex64)]
+            arguments = [torch.ones(1, tokens.shape[1], 1, pairs, dtype=torch.complex64,
+                                    device=tokens.device)]
         else:
-            x = self.dropout(x + self.positions(torch.arange(tokens.shape[1])))
+            positions = torch.arange(tokens.shape[1], device=tokens.device)
+            x = self.dropout(x + self.positions(positions))
         for block in self.blocks:
             if self.recompute == "full":
                 x = checkpoint(block, x, *arguments, use_reentrant=False,
