@@ -12,7 +12,7 @@ constexpr std::int64_t kMaskBytes = 1;  // of an element that dropout kept or no
 std::int64_t share(std::int64_t bytes, std::int64_t ranks) { return (bytes + ranks - 1) / ranks; }
 
 bool is_norm_in_ops(const BlockProgram& p) {
-  const bool in_ops = p.software.rms_norm == RmsNormKernels::ops && !p.software.compiled;
+  const bool in_ops = p.software.rms_norm == Fusion::ops && !p.software.compiled;
   return p.model.norm == NormKind::rms_norm && in_ops;
 }
 
@@ -92,6 +92,20 @@ std::int64_t selective_bytes(const BlockProgram& p, const RecomputeConfig& recom
   return bytes;
 }
 
+// Of the tanh approximation: x, half of it, the tanh, one more than that, and their product.
+bool is_gelu_in_ops(const BlockProgram& p) {
+  const bool in_ops = p.software.gelu == Fusion::ops && !p.software.compiled;
+  return p.model.activation == ActivationKind::gelu_tanh && in_ops;
+}
+
+// Rows of the MLP's width that the activation keeps: its inputs and what it gave; of a gate both
+// factors and their product besides, of which fused code computes one again.
+std::int64_t activation_rows(const BlockProgram& p) {
+  if (is_gelu_in_ops(p)) return 5;
+  if (!is_gated(p.model.activation)) return 2;
+  return p.software.compiled || p.software.fused_activation ? 3 : 4;
+}
+
 void add_mlp_backward(const BlockProgram& p, std::int64_t gradient, BlockBytes& block) {
   const bool gated = is_gated(p.model.activation);
   const std::int64_t ffn = p.cut(p.element.compute * p.model.ffn);
@@ -102,7 +116,7 @@ void add_mlp_backward(const BlockProgram& p, std::int64_t gradient, BlockBytes& 
   } else {
     // The activation's, or both factors', beside that of what it gave, which is no longer kept.
     block.mlp_left = block.all() - ffn;
-    block.mlp_scratch = gradient + (gated ? 3 : 2) * ffn;
+    block.mlp_scratch = gradient + (gated || is_gelu_in_ops(p) ? 3 : 2) * ffn;
   }
 }
 
@@ -165,10 +179,7 @@ BlockBytes block_bytes(const BlockProgram& p, const RecomputeConfig& recompute) 
   const bool each_casts = element.casts && !p.software.compiled;
   block.inputs = p.rows(element.compute * hidden * (each_casts ? readers : 2));
   block.attention = attention_bytes(p);
-  // Inputs and outputs of the activation; of a gate both factors and their product besides, of
-  // which fused code computes one again.
-  const std::int64_t gate = p.software.compiled || p.software.fused_activation ? 3 : 4;
-  block.mlp = p.cut((gated ? gate : 2) * element.compute * p.model.ffn);
+  block.mlp = p.cut(activation_rows(p) * element.compute * p.model.ffn);
   if (p.model.dropout > 0) block.masks = p.rows(2 * kMaskBytes * hidden);
   block.input = p.rows(element.stream * hidden);
   block.waiting = waiting_bytes(p);

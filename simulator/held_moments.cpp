@@ -17,7 +17,7 @@ HeldParts before_backward(const HeldProgram& p) {
     parts.push_back({MemoryTag::activation, "16-bit copy of the head",
                      p.element.compute * p.head_parameters(), "head"});
   }
-  add_gathered(p, 1, parts);
+  add_gathered(p, 1, 0, parts);
   add_gradients(p, 0, parts);
   return parts;
 }
@@ -93,7 +93,9 @@ void add_waiting_head(const HeldProgram& p, HeldParts& parts) {
 // Weights and gradients under way while a block goes backward: the next block's weights are
 // gathered ahead, and the gradients of the one before are being reduced.
 void add_under_way(const HeldProgram& p, std::int64_t layer, HeldParts& parts) {
-  add_gathered(p, layer > 0 ? 2 : 1, parts);
+  const std::int64_t passed = p.layers - 1 - layer;
+  add_gathered(p, layer > 0 ? 2 : 1, passed, parts);
+  if (!p.keeps_buckets()) add_buckets(p, passed * p.block_parameters, parts);
   if (p.gathers() && layer + 1 < p.layers) {
     parts.push_back({MemoryTag::communication, "gradients being reduced",
                      p.software.reduced * p.block_parameters, "blocks"});
@@ -152,8 +154,11 @@ HeldParts at_norm(const HeldProgram& p, std::int64_t layer) {
       within_block(p, layer, p.block.norm_left, "scratch of the norm", p.block.norm_scratch);
   std::int64_t passed = p.layers - 1 - layer;
   if (p.gathers()) {
-    parts.push_back({MemoryTag::workspace, "gradients of weights",
-                     p.element.compute * p.block_parameters, "blocks"});
+    // All of the block's, or those that are not in a bucket yet.
+    const std::int64_t made =
+        p.software.reduce_bucket > 0 ? p.model.hidden * p.model.qkv_width() : p.block_parameters;
+    parts.push_back(
+        {MemoryTag::workspace, "gradients of weights", p.element.compute * made, "blocks"});
   } else {
     ++passed;
   }
@@ -164,6 +169,7 @@ HeldParts at_norm(const HeldProgram& p, std::int64_t layer) {
 // After the embedding: FSDP reduces what is in no block.
 HeldParts at_root(const HeldProgram& p) {
   HeldParts parts = state_parts(p);
+  if (!p.keeps_buckets()) add_buckets(p, 0, parts);
   const std::int64_t blocks = p.block_parameters * p.rank_layers;
   if (p.gathers()) {
     parts.push_back({MemoryTag::workspace, "gradients being reduced",
@@ -172,19 +178,37 @@ HeldParts at_root(const HeldProgram& p) {
                      p.element.compute * p.root_parameters, "embedding, head"});
   } else if (!p.software.flat_gradients) {
     add_waiting_head(p, parts);
+    // Of a tied table, and the sum of both.
+    const std::int64_t copies = p.model.ties_head() ? 2 : 1;
     parts.push_back({MemoryTag::workspace, "gradient of the embedding",
-                     p.gradient * p.head_parameters(), "embedding"});
+                     copies * p.gradient * p.head_parameters(), "embedding"});
   }
   add_gradients(p, blocks, parts);
   return parts;
 }
 
+// Every gradient is in a bucket.
+HeldParts at_last_bucket(const HeldProgram& p) {
+  HeldParts parts = state_parts(p);
+  if (!p.keeps_buckets()) add_buckets(p, p.parameters, parts);
+  add_gradients(p, 0, parts);
+  return parts;
+}
+
+// Parameters of the shard that the optimizer steps together: DeepSpeed's ZeRO-3 has groups of them.
+std::int64_t stepped_at_once(const HeldProgram& p) {
+  const std::int64_t shard = shard_bytes(p.parameters, p.shards(1));
+  const bool in_groups = p.software.gradient_shards && p.strategy.zero.stage == 3;
+  return in_groups ? std::min(shard, p.strategy.offload.sub_group_size) : shard;
+}
+
 HeldParts at_step(const HeldProgram& p) {
   HeldParts parts = state_parts(p);
-  add_gradients(p, p.parameters, parts);
+  add_gradients(p, p.parameters, parts, p.software.gradient_shards ? 1 : 2);
   const bool here = p.strategy.offload.optimizer == Tier::device;
-  add_states(p, MemoryTag::optimizer, "scratch of the optimizer",
-             here ? shard_bytes(p.scratch * p.parameters, p.shards(1)) : 0, parts);
+  const std::int64_t scratch =
+      std::max(p.scratch * stepped_at_once(p), p.software.norm_scratch * p.largest_piece());
+  add_states(p, MemoryTag::optimizer, "scratch of the optimizer", here ? scratch : 0, parts);
   return parts;
 }
 
@@ -209,6 +233,7 @@ void backward_moments(const HeldProgram& p, std::int64_t first_layer, const Take
 
 void step_moments(const HeldProgram& p, const TakeMoment& take) {
   if (p.has_embedding) take("end of the backward", at_root(p));
+  if (p.software.reduce_bucket > 0) take("reduction of the last bucket", at_last_bucket(p));
   take("step of the optimizer", at_step(p));
 }
 

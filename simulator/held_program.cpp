@@ -26,6 +26,28 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 bool is_on_device(Tier tier) { return tier == Tier::device; }
 
+struct ReusedWeights {
+  std::int64_t root = 0, blocks = 0;  // parameters
+};
+
+// DeepSpeed releases a module's weights where it will not need them within max_reuse_distance
+// parameters (between its forward and its backward those behind it are run twice), and gathers
+// ahead until max_live_parameters are there: what it will need is not released again.
+ReusedWeights reused_weights(const HeldProgram& p, std::int64_t needed, std::int64_t passed) {
+  const ZeroConfig& zero = p.strategy.zero;
+  const std::int64_t reach = zero.max_reuse_distance / 2;  // from the end of the model
+  const std::int64_t head = p.has_head ? p.head_parameters() : 0;
+  const bool all = p.parameters <= std::max(reach, zero.max_live_parameters);
+  // A tied table is there from the loss on to the embedding's backward.
+  const bool past_head = passed > 0 && !p.model.ties_head();
+  const std::int64_t table = p.model.ties_head() || all ? p.root_parameters : head;
+  const std::int64_t root = table - (past_head ? head : 0);
+  const std::int64_t behind = p.block_parameters * passed;
+  const std::int64_t blocks =
+      std::max({reach - head - behind, zero.max_live_parameters - root, needed});
+  return {root, std::min(blocks, p.block_parameters * p.rank_layers - behind)};
+}
+
 }  // namespace
 
 int stage_of(const PipelineConfig& config, int rank, int chunk) {
@@ -45,6 +67,12 @@ std::int64_t HeldProgram::head_parameters() const {
 
 std::int64_t HeldProgram::logits() const {
   return block_program.cut(model.vocab) * shard_bytes(tokens, software.loss_chunks);
+}
+
+std::int64_t HeldProgram::largest_piece() const {
+  const std::int64_t matrix = block_program.cut(model.hidden * model.ffn_in_width());
+  const std::int64_t largest = std::max(has_head ? head_parameters() : 0, matrix);
+  return std::min(shard_bytes(parameters, shards(1)), shard_bytes(largest, shards(3)));
 }
 
 std::int64_t HeldProgram::block_matrices() const {
@@ -132,7 +160,6 @@ void add_states(const HeldProgram& p, MemoryTag tag, const char* what, std::int6
 }
 
 HeldParts state_parts(const HeldProgram& p) {
-  const ZeroConfig& zero = p.strategy.zero;
   const std::int64_t weights =
       is_on_device(p.strategy.offload.parameters) ? p.weight * p.parameters : 0;
   const std::int64_t states = is_on_device(p.strategy.offload.optimizer) ? p.parameters : 0;
@@ -150,10 +177,7 @@ HeldParts state_parts(const HeldProgram& p) {
     parts.push_back(
         {MemoryTag::communication, "flat gradients", p.software.buckets * p.parameters});
   }
-  if (zero.stage >= 1) {
-    parts.push_back({MemoryTag::communication, "bucket of gradients",
-                     p.software.reduce_bucket * zero.reduce_bucket_size});
-  }
+  if (p.keeps_buckets()) add_buckets(p, 0, parts);
   if (p.software.attention_mask) {
     parts.push_back({MemoryTag::staging, "attention mask", p.tokens * p.block_program.sequence});
   }
@@ -208,23 +232,40 @@ std::int64_t kept_bytes(const HeldProgram& p) {
   return sum(parts) + head_input_bytes(p.block_program) * p.tokens + logits;
 }
 
-void add_gathered(const HeldProgram& p, std::int64_t blocks, HeldParts& parts) {
+void add_gathered(const HeldProgram& p, std::int64_t blocks, std::int64_t passed,
+                  HeldParts& parts) {
   if (!p.gathers()) return;
-  const bool stay = p.strategy.zero.stage < 3 && p.ranks > 1;
-  const std::int64_t all = std::min(stay ? p.rank_layers : blocks, p.rank_layers);
   const auto add = [&](std::int64_t parameters, const char* of) {
     parts.push_back(
         {MemoryTag::communication, "gathered weights", p.element.compute * parameters, of});
   };
+  if (p.software.reuses_gathered) {
+    const ReusedWeights reused = reused_weights(p, (blocks - 1) * p.block_parameters, passed);
+    add(reused.root, "embedding, head");
+    add(reused.blocks, "blocks");
+    return;
+  }
+  const bool stay = p.strategy.zero.stage < 3 && p.ranks > 1;
+  const std::int64_t all = std::min(stay ? p.rank_layers : blocks, p.rank_layers);
   add(p.root_parameters, "embedding, head");
   add(p.block_parameters * all, "blocks");
 }
 
-void add_gradients(const HeldProgram& p, std::int64_t passed, HeldParts& parts) {
+void add_buckets(const HeldProgram& p, std::int64_t passed, HeldParts& parts) {
+  const ZeroConfig& zero = p.strategy.zero;
+  if (zero.stage == 0) return;
+  const std::int64_t buckets = zero.stage < 3 && zero.overlap_comm ? 2 : 1;
+  const std::int64_t copied = zero.stage == 2 ? std::min(passed, zero.reduce_bucket_size) : 0;
+  parts.push_back({MemoryTag::communication, "bucket of gradients",
+                   p.software.reduce_bucket * (buckets * zero.reduce_bucket_size + copied)});
+}
+
+void add_gradients(const HeldProgram& p, std::int64_t passed, HeldParts& parts, int cut_from) {
   const bool leave = !is_on_device(p.strategy.offload.optimizer) && p.strategy.zero.stage >= 2;
-  const bool whole = p.accumulates() || p.software.flat_gradients;
+  const bool stay = p.software.gradient_shards && p.strategy.zero.stage == 3;
+  const bool whole = p.accumulates() || p.software.flat_gradients || stay;
   const std::int64_t parameters = leave ? 0 : whole ? p.parameters : passed;
-  const std::int64_t bytes = shard_bytes(p.gradient * parameters, p.shards(2));
+  const std::int64_t bytes = shard_bytes(p.gradient * parameters, p.shards(cut_from));
   if (parameters > p.block_parameters * p.rank_layers) {
     add_states(p, MemoryTag::gradient, "gradients", bytes, parts);
   } else {

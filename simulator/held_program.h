@@ -36,12 +36,19 @@ struct HeldProgram {
 
   // FSDP: units of weights are gathered in the compute type, their gradients reduced.
   bool gathers() const;
+  // What gradients are copied into stays between backwards.
+  bool keeps_buckets() const {
+    return strategy.zero.stage == 3 || (strategy.zero.stage == 1 && accumulates());
+  }
   bool accumulates() const { return strategy.gradient_accumulation > 1; }
   // Over which what this stage of ZeRO shards is cut.
   std::int64_t shards(int stage) const { return strategy.zero.stage >= stage ? ranks : 1; }
   std::int64_t head_parameters() const;
   std::int64_t logits() const;  // of the rows that are made at once
   std::int64_t block_matrices() const;
+  // Parameters of the largest tensor in the optimizer's shard; under ZeRO-3 each tensor is cut,
+  // else all of them end to end.
+  std::int64_t largest_piece() const;
   // Is the block's forward computed again?
   bool is_again(std::int64_t layer) const;
 };
@@ -78,11 +85,18 @@ void add_kept(const HeldProgram& program, std::int64_t layers, bool running, Hel
 // Kept by one micro-batch of the chunk between its forward and its backward.
 std::int64_t kept_bytes(const HeldProgram& program);
 
-// Weights of the root and of so many blocks; where weights stay from the forward to the backward,
-// of all blocks.
-void add_gathered(const HeldProgram& program, std::int64_t blocks, HeldParts& parts);
+// Weights of the root and of so many blocks, where the backward of `passed` blocks has ended; where
+// weights stay from the forward to the backward, of all blocks.
+void add_gathered(const HeldProgram& program, std::int64_t blocks, std::int64_t passed,
+                  HeldParts& parts);
 
-// Gradients from the steps before, or of so many parameters that the backward has passed.
-void add_gradients(const HeldProgram& program, std::int64_t passed, HeldParts& parts);
+// What gradients are copied into to be reduced, of so many parameters: under ZeRO-3 one bucket,
+// else two where they are reduced beside the backward; ZeRO-2 makes a flat copy of a full one.
+void add_buckets(const HeldProgram& program, std::int64_t passed, HeldParts& parts);
+
+// Gradients from the steps before, or of so many parameters that the backward has passed; cut from
+// that stage of ZeRO on.
+void add_gradients(const HeldProgram& program, std::int64_t passed, HeldParts& parts,
+                   int cut_from = 2);
 
 }  // namespace zl::sim

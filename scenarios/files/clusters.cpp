@@ -158,7 +158,7 @@ sim::ClusterSpec scenario_cluster(const Scenario& scenario) {
       sim::with_devices(scenario_hardware(scenario), static_cast<int>(scenario.run.ranks));
   const std::string software = software_on(cluster, scenario.run.software);
   if (!software.empty()) {
-    cluster = sim::with_software(std::move(cluster), load_software(software));
+    cluster = sim::with_software(std::move(cluster), load_software(software), scenario.model);
   }
   return scenario.run.link_bandwidth > 0
              ? sim::with_link_bandwidth(std::move(cluster), scenario.run.link_bandwidth)

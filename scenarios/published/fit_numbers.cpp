@@ -209,7 +209,8 @@ std::vector<double> predicted_seconds(const sim::Software& software, const FitRu
   on_all_cores(runs.size(), [&](std::size_t i) {
     const FitRun& run = *runs[i];
     const sim::Software own = run.derived ? sim::with_numbers_of(*run.derived, software) : software;
-    seconds[i] = price_published(run.recorded, with_software(run.cluster, own)).seconds;
+    const sim::ClusterSpec cluster = with_software(run.cluster, own, run.recorded.scenario.model);
+    seconds[i] = price_published(run.recorded, cluster).seconds;
   });
   return seconds;
 }

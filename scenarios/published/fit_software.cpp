@@ -65,7 +65,9 @@ std::vector<FitRun> record_all(const sim::Software& software, std::span<const Pu
     run.group = shape_group(*rows[i].run, run.cluster.device.generation);
     try {
       run.recorded = record_published(std::move(*rows[i].expressed.scenario));
-      const PricedStep step = price_published(run.recorded, with_software(run.cluster, software));
+      const sim::ClusterSpec cluster =
+          with_software(run.cluster, software, run.recorded.scenario.model);
+      const PricedStep step = price_published(run.recorded, cluster);
       if (step.least > run.seconds) run.seconds = 0;
     } catch (const Error&) {
       run.seconds = 0;  // validate says why

@@ -23,7 +23,7 @@ std::optional<double> left_out_seconds(const PublishedRun& run, const RecordedRu
   const std::optional<sim::Software> profile =
       fitted_without(load_software(recorded.scenario.run.software), run, cluster.device.generation);
   if (!profile) return {};
-  return price_published(recorded, with_software(cluster, *profile)).seconds;
+  return price_published(recorded, with_software(cluster, *profile, plain.model)).seconds;
 }
 
 Judged judge(const PublishedRun& run, const std::string& software) {

@@ -52,12 +52,24 @@ void read_attention(JsonObject object, Software& software) {
   });
 }
 
-void read_ops(JsonObject object, SoftwareKernels& kernels) {
+OpWork read_work(JsonObject& op) {
+  return {op.number("bytes_per_element", 0.0), op.number("kernels", 1.0)};
+}
+
+void read_instead(JsonObject& op, const char* key, OpWork& instead) {
+  JsonObject work = op.object(key);
+  instead = read_work(work);
+  work.finish();
+}
+
+void read_ops(JsonObject object, Software& software) {
   for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
     const Json* value = object.find(op_name(kind));
     if (value == nullptr) continue;
     JsonObject op(*value, object.path(op_name(kind)));
-    kernels.ops[kind] = {op.number("bytes_per_element", 0.0), op.number("kernels", 1.0)};
+    software.kernels.ops[kind] = read_work(op);
+    if (op.find("rms_norm") != nullptr) read_instead(op, "rms_norm", software.rms_norm_ops[kind]);
+    if (op.find("gated") != nullptr) read_instead(op, "gated", software.gated_ops[kind]);
     op.finish();
   }
   object.finish();
@@ -71,10 +83,16 @@ void read_kernels(JsonObject object, Software& software) {
       software.gemm_on[generation] = share(generations, key);
     });
   }
+  if (object.find("gemm_unaligned") != nullptr) {
+    JsonObject generations = object.object("gemm_unaligned");
+    visit_generations(generations, [&](Generation generation, const char* key) {
+      software.gemm_unaligned[generation] = share(generations, key);
+    });
+  }
   software.memory = share(object, "memory", 1.0);
   software.kernels.reduction = share(object, "reduction", 1.0);
   if (object.find("attention") != nullptr) read_attention(object.object("attention"), software);
-  if (object.find("ops") != nullptr) read_ops(object.object("ops"), software.kernels);
+  if (object.find("ops") != nullptr) read_ops(object.object("ops"), software);
   object.finish();
 }
 
@@ -170,6 +188,10 @@ void read_left_out(JsonObject& object, Software& software) {
   }
 }
 
+void replace(const std::map<std::size_t, OpWork>& with, std::array<OpWork, kOpKinds>& ops) {
+  for (const auto& [kind, work] : with) ops[kind] = work;
+}
+
 }  // namespace
 
 const char* name_of(AttentionKernel kernel) {
@@ -209,7 +231,7 @@ Software parse_software(std::string_view json, const std::string& source) {
   return software;
 }
 
-ClusterSpec with_software(ClusterSpec cluster, const Software& software) {
+ClusterSpec with_software(ClusterSpec cluster, const Software& software, const ModelConfig& model) {
   if (cluster.calibration || cluster.compute_is_host) {
     throw Error(ErrorCode::invalid,
                 "run.software: \"" + shortened(software.name) +
@@ -221,7 +243,12 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software) {
   if (software.op_seconds > 0) device.launch_seconds = software.op_seconds;
   device.memory_efficiency *= software.memory;
   device.software = software.kernels;
+  if (model.norm == NormKind::rms_norm) replace(software.rms_norm_ops, device.software.ops);
+  if (is_gated(model.activation)) replace(software.gated_ops, device.software.ops);
   device.software.attention = software.attention_on(device.generation);
+  const auto unaligned = software.gemm_unaligned.find(device.generation);
+  if (unaligned != software.gemm_unaligned.end())
+    device.software.gemm_unaligned = unaligned->second;
   if (software.held && software.held->kept_products > 0) {
     device.software.products_again = 1 - 1.0 / static_cast<double>(software.held->kept_products);
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/model_config.h"
 #include "simulator/cluster/cluster_spec.h"
 #include "simulator/cluster/software_abilities.h"
 #include "simulator/cluster/software_kernels.h"
@@ -26,11 +27,14 @@ struct Software {
   // Shares of the cluster's rates, above 0 and at most 1.
   double gemm = 1, memory = 1, intra = 1, inter = 1;
   std::map<Generation, double> gemm_on;  // instead of `gemm`, where a generation differs
-  double op_seconds = 0;                 // of the host, per kernel
-  double step_seconds = 0;               // of the host, per step
-  double collective_seconds = 0;         // of every collective, beside the cluster's own
-  double overlap_loss = -1;              // as ClusterSpec's; below 0: the cluster's
-  SoftwareKernels kernels;               // attention: where no generation says another
+  std::map<Generation, double> gemm_unaligned;
+  double op_seconds = 0;          // of the host, per kernel
+  double step_seconds = 0;        // of the host, per step
+  double collective_seconds = 0;  // of every collective, beside the cluster's own
+  double overlap_loss = -1;       // as ClusterSpec's; below 0: the cluster's
+  SoftwareKernels kernels;        // attention: where no generation says another
+  // Instead of kernels.ops, by kind of op: of models with RMSNorm, and with a gated activation.
+  std::map<std::size_t, OpWork> rms_norm_ops, gated_ops;
   std::map<Generation, AttentionKernel> attention;
   std::optional<SoftwareMemory> held;          // none: what it holds is not known
   std::optional<SoftwareAbilities> abilities;  // none: no plan is more than it can do
@@ -50,9 +54,10 @@ struct Software {
 // Throws Error{invalid} naming the source and the key, as parse_cluster.
 Software parse_software(std::string_view json, const std::string& source);
 
-// The cluster's devices under that software. Throws Error{invalid} for a cluster that was measured
-// (its calibration holds the software already) or whose processors are the host's.
-ClusterSpec with_software(ClusterSpec cluster, const Software& software);
+// The cluster's devices under that software, which trains such a model. Throws Error{invalid} for a
+// cluster that was measured (its calibration holds the software already) or whose processors are
+// the host's.
+ClusterSpec with_software(ClusterSpec cluster, const Software& software, const ModelConfig& model);
 
 // As steps are that were put together from operators timed one by one: no queue hides the host, and
 // nothing stands for the end of a step.

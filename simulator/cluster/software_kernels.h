@@ -36,6 +36,9 @@ struct SoftwareKernels {
   double attention_rate = 1;  // share of the kernel's public curve
   // Bytes moved for one score of unfused attention: forward, backward.
   std::array<double, 2> score_bytes{13, 19};
+  // Share of the rate of products that 16-bit ones reach whose sizes are no multiples of eight, for
+  // which libraries have other kernels.
+  double gemm_unaligned = 1;
   double reduction = 1;  // share of the memory's rate that sums over rows reach (norms backward)
   std::array<OpWork, kOpKinds> ops{};
   double collective_host_seconds = -1;  // to issue one; below 0: as any op

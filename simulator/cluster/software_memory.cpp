@@ -41,11 +41,11 @@ void read_error(JsonObject object, SoftwareMemory& memory) {
   object.finish();
 }
 
-RmsNormKernels read_rms_norm(JsonObject& object) {
-  const std::string text = object.text("rms_norm");
-  if (text == "ops") return RmsNormKernels::ops;
-  if (text == "fused") return RmsNormKernels::fused;
-  object.fail("rms_norm", "\"" + shortened(text) + "\" is not one of ops, fused");
+Fusion read_fusion(JsonObject& object, const char* key) {
+  const std::string text = object.text(key);
+  if (text == "ops") return Fusion::ops;
+  if (text == "fused") return Fusion::fused;
+  object.fail(key, "\"" + shortened(text) + "\" is not one of ops, fused");
 }
 
 void read_states(JsonObject object, SoftwareMemory& memory) {
@@ -54,6 +54,7 @@ void read_states(JsonObject object, SoftwareMemory& memory) {
   memory.moments = object.count("moments");
   memory.master = object.count("master", 0);
   memory.step_scratch = object.count("step_scratch", 0);
+  memory.norm_scratch = object.count("norm_scratch", 0);
   memory.buckets = object.count("buckets", 0);
   memory.reduced = object.count("reduced", memory.reduced);
   memory.reduce_bucket = object.count("reduce_bucket", 0);
@@ -62,7 +63,8 @@ void read_states(JsonObject object, SoftwareMemory& memory) {
 
 void read_block(JsonObject object, SoftwareMemory& memory) {
   memory.compiled = object.boolean("compiled", false);
-  memory.rms_norm = read_rms_norm(object);
+  memory.rms_norm = read_fusion(object, "rms_norm");
+  if (object.find("gelu") != nullptr) memory.gelu = read_fusion(object, "gelu");
   memory.keeps_scores = object.boolean("keeps_scores", false);
   memory.repeats_heads = object.boolean("repeats_heads", false);
   memory.fused_activation = object.boolean("fused_activation", false);
@@ -109,11 +111,13 @@ SoftwareMemory parse_software_memory(JsonObject object) {
   memory.autocast = object.boolean("autocast", false);
   memory.stages = zero_stages(object, "stages");
   memory.gathers_from = static_cast<int>(object.count("gathers_from", memory.gathers_from));
+  memory.reuses_gathered = object.boolean("reuses_gathered", false);
   memory.model_parallel = object.boolean("model_parallel", false);
   memory.offloads = object.boolean("offloads", false);
   memory.vocab_multiple = object.count("vocab_multiple", 1);
   if (memory.vocab_multiple < 1) object.fail("vocab_multiple", "0 is not at least 1");
   memory.flat_gradients = object.boolean("flat_gradients", false);
+  memory.gradient_shards = object.boolean("gradient_shards", false);
   read_states(object.object("bytes_per_parameter"), memory);
   read_block(object.object("block"), memory);
   read_logits(object.object("bytes_per_logit"), memory);

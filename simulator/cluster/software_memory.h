@@ -14,15 +14,18 @@ class JsonObject;
 
 namespace zl::sim {
 
-// How RMSNorm is computed: in separate ops, whose fp32 operands autograd keeps, or in one.
-enum class RmsNormKernels : std::uint8_t { ops, fused };
+// How RMSNorm, or GELU, is computed: in separate ops, whose operands autograd keeps, or in one.
+enum class Fusion : std::uint8_t { ops, fused };
 
 struct SoftwareMemory {
   // Of 16-bit runs: weights, stream and norms stay in fp32, products take 16-bit copies of weights
   // and inputs. Else everything between two steps of the optimizer is 16-bit.
   bool autocast = false;
-  std::vector<int> stages;          // of ZeRO that the software has, in its own words
-  int gathers_from = 2;             // the stage from which on units of weights are gathered
+  std::vector<int> stages;  // of ZeRO that the software has, in its own words
+  int gathers_from = 2;     // the stage from which on units of weights are gathered
+  // DeepSpeed's: weights stay gathered as far as the strategy's max_reuse_distance reaches, and are
+  // gathered ahead up to its max_live_parameters.
+  bool reuses_gathered = false;
   bool model_parallel = false;      // tensor groups and pipelines
   bool offloads = false;            // optimizer, weights and kept inputs to the host
   std::int64_t vocab_multiple = 1;  // to which every tensor rank's part of the vocabulary is padded
@@ -30,13 +33,17 @@ struct SoftwareMemory {
   // Bytes for each parameter of 16-bit runs: held always, and beside them while the optimizer
   // steps. Master and moments are sharded from stage 1 on.
   std::int64_t weight = 4, gradient = 4, master = 0, moments = 8, step_scratch = 0;
-  std::int64_t buckets = 0;  // flat copies of gradients, where ranks hold the same weights
+  std::int64_t norm_scratch = 0;  // of the largest tensor, while the norm of gradients is taken
+  std::int64_t buckets = 0;       // flat copies of gradients, where ranks hold the same weights
   std::int64_t reduced = 4;  // of a unit's gradients while they are reduced, where they are sharded
   std::int64_t reduce_bucket = 0;  // for each element of the strategy's bucket, from stage 1 on
   bool flat_gradients = false;     // all of them in one buffer from the start, added to in place
+  bool gradient_shards =
+      false;  // DeepSpeed's: the optimizer's alone when it steps, of stage 3 always
 
   bool compiled = false;  // blocks, by Inductor: autograd keeps what its partitioner chooses
-  RmsNormKernels rms_norm = RmsNormKernels::ops;
+  Fusion rms_norm = Fusion::ops;
+  Fusion gelu = Fusion::fused;
   bool keeps_scores = false;      // attention is not fused: its probabilities stay
   bool repeats_heads = true;      // grouped keys and values are written out for every head
   bool fused_activation = false;  // of a gate only the two factors and the product stay

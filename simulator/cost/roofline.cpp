@@ -9,12 +9,18 @@
 namespace zl::sim {
 namespace {
 
+bool is_unaligned(const TraceEvent& gemm) {
+  constexpr std::int64_t kAligned = 8;  // elements, 16 bytes
+  const bool is_16_bit = gemm.dtype == DType::bf16 || gemm.dtype == DType::f16;
+  return is_16_bit && (gemm.m % kAligned + gemm.n % kAligned + gemm.k % kAligned) != 0;
+}
+
 double compute_seconds(const TraceEvent& event, const DeviceSpec& device) {
   switch (event.kind) {
     case kOpKind<Gemm>:
       return gemm_seconds(event.m, event.n, event.k, device.rate(event.dtype),
                           device.multiprocessors) /
-             device.clock();
+             (device.clock() * (is_unaligned(event) ? device.software.gemm_unaligned : 1));
     case kOpKind<AttentionForward>:
       return attention_seconds(event, AttentionPass::forward, device);
     case kOpKind<AttentionBackward>:

@@ -52,7 +52,7 @@ void measure_with(const sim::Software& truth, std::vector<PublishedRun>& runs) {
     Scenario plain = *expressed.scenario;
     plain.run.software = kOwnSoftware;
     run.value = price_published(record_published(std::move(*expressed.scenario)),
-                                with_software(scenario_cluster(plain), truth))
+                                with_software(scenario_cluster(plain), truth, plain.model))
                     .seconds;
     run.values = {run.value};
   }

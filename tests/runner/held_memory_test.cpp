@@ -1,11 +1,13 @@
-// What PyTorch's own MemTracker says that programs hold at their peak, beside held_memory() under
-// the catalogue's profiles (tests/parity/torch_memory.py). No number of the profiles was fitted to
-// these cases, so tolerances are those of the count itself.
+// What PyTorch's own MemTracker says that programs hold at their peak, and what DeepSpeed was seen
+// to hold, beside held_memory() under the catalogue's profiles (tests/parity/torch_memory.py and
+// deepspeed_memory.py). No number of the profiles was fitted to these cases, so tolerances are
+// those of the count itself.
 #include "simulator/held_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "scenarios/files/clusters.h"
+#include "scenarios/files/load_scenario.h"
 #include "scenarios/files/model_file.h"
 #include "simulator/held_block.h"
 
@@ -21,7 +24,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kPeak = 0.005;     // of the total
+constexpr double kPeak = 0.005;                              // of the total
+constexpr double kDeepSpeed = 0.03, kDeepSpeedMean = 0.003;  // of the total
 constexpr double kCategory = 0.05;  // of a category, or of a fifth of the total
 
 const Json& golden() {
@@ -129,6 +133,43 @@ TEST(HeldMemory, CompiledBlocksKeepWhatThePartitionerHandsOn) {
     const double tokens = each["tokens"], expected = each["bytes"]["activations"];
     EXPECT_NEAR(tokens * static_cast<double>(block.all()) / expected, 1, 1e-3) << each;
   }
+}
+
+// Of a case of tests/parity/deepspeed_memory.py.
+HeldMemory held_by_deepspeed(const Json& each, const Json& models) {
+  zl::Json model = zl::Json::parse(models[each["model"].get<std::string>()].dump());
+  model.erase("tied");
+  model["name"] = each["model"].get<std::string>();
+  model["max_sequence"] = each["sequence"].get<std::int64_t>();
+  zl::Json zero = zl::Json::parse(each["zero"].dump());
+  zero["stage"] = each["stage"].get<int>();
+  const zl::Json strategy = {{"train_micro_batch_size_per_gpu", each["micro_batch"].get<int>()},
+                             {"gradient_accumulation_steps", each["accumulation"].get<int>()},
+                             {"bf16", {{"enabled", true}}},
+                             {"zero_optimization", zero},
+                             {"x-zerolab", {{"recompute", each["recompute"].get<std::string>()}}}};
+  const zl::Json document = {{"schema", 1},
+                             {"model", model},
+                             {"cluster", "h200"},
+                             {"strategies", zl::Json::array({strategy})},
+                             {"run", {{"ranks", each["ranks"].get<int>()}}}};
+  const Scenario scenario = scenario_from_json(to_text(document, -1), "golden");
+  return held_memory(scenario.model, scenario.strategies.front().strategy, each["ranks"],
+                     each["sequence"], load_software("deepspeed").held.value());
+}
+
+TEST(HeldMemory, IsWhatDeepSpeedHolds) {
+  const Json document = Json::parse(read_file(
+      (std::filesystem::path(ZL_SOURCE_DIR) / "tests/golden/memory/deepspeed.json").string()));
+  ASSERT_GE(document["cases"].size(), 40U);
+  double sum = 0;
+  for (const Json& each : document["cases"]) {
+    const HeldMemory memory = held_by_deepspeed(each, document["models"]);
+    const double ratio = static_cast<double>(memory.total()) / each["bytes"].get<double>();
+    EXPECT_NEAR(ratio, 1, kDeepSpeed) << each << memory.when;
+    sum += std::abs(ratio - 1);
+  }
+  EXPECT_LT(sum / static_cast<double>(document["cases"].size()), kDeepSpeedMean);
 }
 
 Json case_of(const std::string& parallel, const std::string& recompute) {

@@ -159,7 +159,7 @@ TEST(HeldParallel, WhatNoRunSupportsIsKnown) {
   strategy.recompute = {.mode = RecomputeMode::selective, .attention = true};
   EXPECT_FALSE(is_supported(strategy, memory));
   EXPECT_GT(memory.unsupported_error, 2 * memory.error);
-  EXPECT_FALSE(is_supported(strategy_of(2), memory_of("deepspeed")));
+  EXPECT_FALSE(is_supported(strategy_of(1), memory_of("torch-ddp")));
 }
 
 }  // namespace

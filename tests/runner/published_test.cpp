@@ -164,7 +164,7 @@ PricedStages four_stages(const char* gpus, const char* schedule,
   sim::Software software = load_software(runs[0].software);
   if (overlap_loss) software.overlap_loss = *overlap_loss;
   change(software.kernels);
-  const sim::ClusterSpec cluster = with_software(scenario_cluster(plain), software);
+  const sim::ClusterSpec cluster = with_software(scenario_cluster(plain), software, plain.model);
   const RecordedRun run = record_published(std::move(scenario));
   return {price_published(run, cluster).seconds,
           sim::price(rank_traces(run.recording), cluster).front().steps.back()};

@@ -11,10 +11,11 @@ namespace {
 const std::string kMemoryText = R"({"schema": 2, "name": "mine", "step_error": {"unsupported": 0.3},
   "memory": {"autocast": true, "stages": [0, 3], "gathers_from": 3, "model_parallel": true,
     "offloads": true, "vocab_multiple": 64, "flat_gradients": true,
+    "reuses_gathered": true, "gradient_shards": true,
     "bytes_per_parameter": {"weight": 4, "gradient": 2, "master": 6, "moments": 8, "step_scratch": 1,
-                            "buckets": 5, "reduced": 3, "reduce_bucket": 7},
-    "block": {"compiled": true, "rms_norm": "fused", "repeats_heads": true, "kept_products": 3,
-              "keeps_scores": true, "fused_activation": true, "attention_mask": true,
+                            "norm_scratch": 9, "buckets": 5, "reduced": 3, "reduce_bucket": 7},
+    "block": {"compiled": true, "rms_norm": "fused", "gelu": "ops", "repeats_heads": true,
+              "kept_products": 3, "keeps_scores": true, "fused_activation": true, "attention_mask": true,
               "dummy_gradients": true},
     "bytes_per_logit": {"kept": 6, "scratch": 10, "chunks": 7},
     "device": {"workspace": "3GiB", "context": "1GiB", "library": "2GiB", "reserve": 1.25},
@@ -41,9 +42,11 @@ TEST(SoftwareMemory, ReadsEveryKey) {
   EXPECT_EQ(memory.gradient, 2);
   EXPECT_EQ(memory.moments, 8);
   EXPECT_EQ(memory.step_scratch, 1);
+  EXPECT_EQ(memory.norm_scratch, 9);
   EXPECT_EQ(memory.buckets, 5);
   EXPECT_TRUE(memory.compiled);
-  EXPECT_EQ(memory.rms_norm, RmsNormKernels::fused);
+  EXPECT_EQ(memory.rms_norm, Fusion::fused);
+  EXPECT_EQ(memory.gelu, Fusion::ops);
   EXPECT_TRUE(memory.repeats_heads);
   EXPECT_EQ(memory.kept_products, 3);
   EXPECT_EQ(memory.logits_kept, 6);
@@ -67,6 +70,8 @@ TEST(SoftwareMemory, ReadsTheKeysOfModelParallelPrograms) {
   EXPECT_TRUE(memory.offloads);
   EXPECT_EQ(memory.vocab_multiple, 64);
   EXPECT_TRUE(memory.flat_gradients);
+  EXPECT_TRUE(memory.reuses_gathered);
+  EXPECT_TRUE(memory.gradient_shards);
   EXPECT_EQ(memory.master, 6);
   EXPECT_EQ(memory.reduced, 3);
   EXPECT_EQ(memory.reduce_bucket, 7);

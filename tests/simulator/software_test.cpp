@@ -26,6 +26,11 @@ const std::string kText = R"({"schema": 2, "name": "half",
   "communication": {"intra": 0.2, "inter": 0.1, "overlap_loss": 0.4, "gather_copies": 2},
   "step_error": {"unsupported": 0.3, "ampere": 0.1}, "fitted": ["kernels.gemm"]})";
 
+// Of a model that is GPT-2's kind.
+ClusterSpec under(ClusterSpec cluster, const Software& software) {
+  return with_software(std::move(cluster), software, ModelConfig{});
+}
+
 std::string message_of(const std::string& from, const std::string& to) {
   std::string text = kText;
   text.replace(text.find(from), from.size(), to);
@@ -63,7 +68,7 @@ TEST(Software, ErrorsNameTheKeyAndTheValue) {
 
 TEST(Software, RatesBecomeSharesOfTheClusters) {
   const ClusterSpec plain = plain_cluster(2);
-  const ClusterSpec slow = with_software(plain, parse_software(kText, "half.json"));
+  const ClusterSpec slow = under(plain, parse_software(kText, "half.json"));
   const auto ratio = [&](const TraceEvent& event) {
     return seconds_of(event, slow) / seconds_of(event, plain);
   };
@@ -84,14 +89,61 @@ TEST(Software, RatesBecomeSharesOfTheClusters) {
   EXPECT_NEAR(ratio(stream), 4 * 5, 1e-6);
 }
 
+// Of 16-bit types: an odd vocabulary, on the GPUs that the profile names.
+TEST(Software, UnalignedProductsAreSlower) {
+  std::string text = kText;
+  text.replace(text.find("\"gemm\": 0.5"), 11, R"("gemm": 0.5, "gemm_unaligned": {"hopper": 0.2})");
+  ClusterSpec plain = plain_cluster();
+  const Software software = parse_software(text, "half.json");
+  const auto seconds = [&](std::int64_t n, DType type) {
+    TraceEvent gemm;
+    gemm.kind = kOpKind<Gemm>;
+    gemm.m = gemm.k = 8000;
+    gemm.n = n;
+    gemm.dtype = type;
+    return seconds_of(gemm, under(plain, software));
+  };
+  for (const DType type : {DType::bf16, DType::f32}) {
+    plain.device.generation = Generation::ampere;
+    EXPECT_NEAR(seconds(50257, type) / seconds(50304, type), 1, 0.01);
+    plain.device.generation = Generation::hopper;
+    EXPECT_NEAR(seconds(50257, type) / seconds(50304, type), type == DType::bf16 ? 5 : 1, 0.05);
+  }
+}
+
+// RMSNorm in ops, and the factors of a gate, are other kernels than LayerNorm and GELU.
+TEST(Software, OpsGoByTheModelsNormAndActivation) {
+  std::string text = kText;
+  const std::string ops = R"("norm_forward": {"bytes_per_element": 40, "kernels": 9})";
+  text.replace(text.find(ops), ops.size(), R"(
+      "norm_forward": {"bytes_per_element": 10, "kernels": 2,
+                       "rms_norm": {"bytes_per_element": 42, "kernels": 9}},
+      "activation_forward": {"gated": {"bytes_per_element": 10, "kernels": 2}})");
+  const Software software = parse_software(text, "half.json");
+  const auto work = [&](NormKind norm, ActivationKind activation, std::size_t kind) {
+    ModelConfig model;
+    model.norm = norm;
+    model.activation = activation;
+    return with_software(plain_cluster(), software, model).device.software.ops[kind];
+  };
+  constexpr auto kGelu = ActivationKind::gelu_tanh, kSwiglu = ActivationKind::swiglu;
+  constexpr auto kNorm = kOpKind<NormForward>, kActivation = kOpKind<ActivationForward>;
+  EXPECT_EQ(work(NormKind::layer_norm, kSwiglu, kNorm), (OpWork{10, 2}));
+  EXPECT_EQ(work(NormKind::rms_norm, kGelu, kNorm), (OpWork{42, 9}));
+  EXPECT_EQ(work(NormKind::rms_norm, kGelu, kActivation), (OpWork{0, 1})) << "as this core";
+  EXPECT_EQ(work(NormKind::layer_norm, kSwiglu, kActivation), (OpWork{10, 2}));
+  text.replace(text.find("gated"), 5, "gate");
+  EXPECT_THROW(parse_software(text, "half.json"), Error);
+}
+
 // A ring of two: each sends half of a gigabyte at a fifth of the rate; what was gathered is copied
 // out at 2 bytes a byte.
 TEST(Software, LinksAreSlowerAndWhatIsGatheredIsCopied) {
   const ClusterSpec plain = plain_cluster(2);
   Software half = parse_software(kText, "half.json");
-  const ClusterSpec slow = with_software(plain, half);
+  const ClusterSpec slow = under(plain, half);
   half.kernels.gather_copies = 0;
-  const ClusterSpec uncopied = with_software(plain, half);
+  const ClusterSpec uncopied = under(plain, half);
   TraceBuilder wire;
   const TraceEvent gather = wire.collective(kMain, CollectiveKind::all_gather, 1'000'000'000, 2);
   EXPECT_NEAR(seconds_of(gather, uncopied) / seconds_of(gather, plain), 5, 0.05);
@@ -108,9 +160,9 @@ TEST(Software, LinksAreSlowerAndWhatIsGatheredIsCopied) {
 TEST(Software, PackedSignsAreStagedInTheHostsMemory) {
   Software software = parse_software(kText, "half.json");
   software.kernels.gather_copies = 0;
-  const ClusterSpec direct = with_software(plain_cluster(4), software);
+  const ClusterSpec direct = under(plain_cluster(4), software);
   software.kernels.staged_copies = 3;
-  const ClusterSpec staged = with_software(plain_cluster(4), software);
+  const ClusterSpec staged = under(plain_cluster(4), software);
   TraceBuilder wire;
   TraceEvent signs = wire.collective(kMain, CollectiveKind::all_to_all, 1'000'000, 4);
   EXPECT_EQ(seconds_of(signs, staged), seconds_of(signs, direct)) << "floats";
@@ -126,9 +178,9 @@ TEST(Software, AnAllToAllHasSeveralConnections) {
   software.kernels.gather_copies = 0;
   ClusterSpec cluster = plain_cluster(4);
   cluster.node_devices = 2;
-  const ClusterSpec one = with_software(cluster, software);
+  const ClusterSpec one = under(cluster, software);
   software.kernels.connections = 2;
-  const ClusterSpec two = with_software(cluster, software);
+  const ClusterSpec two = under(cluster, software);
   TraceBuilder wire;
   const auto ratio = [&](CollectiveKind kind) {
     const TraceEvent event = wire.collective(kMain, kind, 1'000'000'000, 4);
@@ -141,7 +193,7 @@ TEST(Software, AnAllToAllHasSeveralConnections) {
 TEST(Software, TheHostIssuesOpsAndEndsStepsMoreSlowly) {
   TraceBuilder trace;
   for (int i = 0; i < 3; ++i) trace.op(kMain, 0.001);
-  ClusterSpec cluster = with_software(plain_cluster(), parse_software(kText, "half.json"));
+  ClusterSpec cluster = under(plain_cluster(), parse_software(kText, "half.json"));
   const Timeline timeline = price(trace.trace, cluster);
   ASSERT_EQ(timeline.steps.size(), 1u);
   // Each op of a microsecond waits for the host; then the end of the step.
@@ -171,13 +223,13 @@ TEST(Software, OperatorsTimedApartWaitForTheHostEach) {
   TraceBuilder trace;
   for (int i = 0; i < 3; ++i) trace.op(kMain, 0.001);
   const ClusterSpec cluster =
-      timed_apart(with_software(plain_cluster(), parse_software(kText, "half.json")));
+      timed_apart(under(plain_cluster(), parse_software(kText, "half.json")));
   EXPECT_EQ(price(trace.trace, cluster).total, 6 * kMillisecond) << "and no end of the step";
   TraceEvent message;
   message.type = EventType::message;
   Software slow = parse_software(kText, "half.json");
   slow.kernels.message_host_seconds = 3e-3;
-  const ClusterSpec pipeline = with_software(plain_cluster(), slow);
+  const ClusterSpec pipeline = under(plain_cluster(), slow);
   EXPECT_EQ(CostModel(pipeline).issue_picoseconds(message), 3 * kMillisecond);
 }
 
@@ -185,10 +237,10 @@ TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
   const Software half = parse_software(kText, "half.json");
   ClusterSpec cluster = plain_cluster();
   cluster.device.generation = Generation::ampere;
-  EXPECT_EQ(with_software(cluster, half).step_error, 0.1);
+  EXPECT_EQ(under(cluster, half).step_error, 0.1);
   cluster.device.generation = Generation::hopper;
-  EXPECT_EQ(with_software(cluster, half).step_error, 0.3);
-  EXPECT_EQ(with_software(cluster, half).device.software.attention, AttentionKernel::cudnn);
+  EXPECT_EQ(under(cluster, half).step_error, 0.3);
+  EXPECT_EQ(under(cluster, half).device.software.attention, AttentionKernel::cudnn);
   EXPECT_TRUE(half.knows(Generation::ampere));
   EXPECT_FALSE(half.knows(Generation::hopper));
 }
@@ -196,7 +248,7 @@ TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
 // By hand: 2 heads, 100 tokens, head size 8, fp16. 20,000 scores of 13 bytes forward and 19
 // backward; two products of 2 x 20,000 x 8 FLOPs forward, four backward.
 TEST(Software, UnfusedAttentionPaysForEveryScore) {
-  const ClusterSpec cluster = with_software(plain_cluster(), parse_software(kText, "half.json"));
+  const ClusterSpec cluster = under(plain_cluster(), parse_software(kText, "half.json"));
   TraceEvent event;
   event.dtype = DType::f16;
   event.m = 2;
@@ -289,7 +341,7 @@ TEST(Software, MeasuredMachinesKeepTheirPrices) {
   host.compute_is_host = true;
   for (const ClusterSpec& cluster : {measured, host}) {
     try {
-      with_software(cluster, half);
+      under(cluster, half);
       FAIL();
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("run.software: \"half\""), std::string::npos);
