@@ -4,6 +4,7 @@
 Trains the models of tests/parity/torch_memory.py, of which the memory of the software profiles was
 counted, and those of transformers under DeepSpeed, each case in a process of its own on one GPU:
 step time, and the peaks of the caching allocator. Random tokens; AdamW; gradients clipped at 1.
+Needs PyTorch; cases of DeepSpeed need deepspeed and transformers, too.
 
     tests/gpu/pytorch_profiles.py OUTPUT.csv [--gpu h200] [--seconds 400] [--only PART] [--kernels FILE]
     tests/gpu/pytorch_profiles.py OUTPUT.csv --tiny      toy sizes on a CPU, to try the script itself
@@ -28,6 +29,7 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "parity"))
+import deepspeed_memory  # noqa: E402
 import torch_memory  # noqa: E402
 
 LLAMA = dict(family="llama", heads=32, kv_heads=8, vocab=128256, tied=False)
@@ -125,28 +127,13 @@ class TorchSteps:
         return loss.detach()
 
 
-def transformers_model(shape, sequence):
-    import transformers
-    if shape["family"] == "gpt2":
-        config = transformers.GPT2Config(
-            vocab_size=shape["vocab"], n_positions=sequence, n_embd=shape["hidden"], n_layer=shape["layers"],
-            n_head=shape["heads"], n_inner=shape["ffn"], resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, use_cache=False)
-        return transformers.GPT2LMHeadModel(config)
-    config = transformers.LlamaConfig(
-        vocab_size=shape["vocab"], hidden_size=shape["hidden"], intermediate_size=shape["ffn"],
-        num_hidden_layers=shape["layers"], num_attention_heads=shape["heads"],
-        num_key_value_heads=shape["kv_heads"], max_position_embeddings=sequence, rms_norm_eps=1e-5,
-        tie_word_embeddings=False, use_cache=False)
-    return transformers.LlamaForCausalLM(config)
-
-
 class DeepSpeedSteps:
     """transformers' model under DeepSpeed: bf16, FusedAdam, everything else DeepSpeed's default."""
 
     def __init__(self, case, shape, device):
         import deepspeed
         with torch.device(device):
-            model = transformers_model(shape, case["sequence"])
+            model = deepspeed_memory.transformers_model(shape, case["sequence"])
         if case["recompute"] == "full":
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.train()
