@@ -9,7 +9,8 @@ Needs PyTorch; cases of DeepSpeed need deepspeed and transformers, too.
     tests/gpu/pytorch_profiles.py OUTPUT.csv [--gpu h200] [--seconds 400] [--only PART] [--kernels FILE]
     tests/gpu/pytorch_profiles.py OUTPUT.csv --tiny      toy sizes on a CPU, to try the script itself
 
-Cases of which OUTPUT.csv has rows are not run again. `--kernels`: one more step of each case under the profiler; JSON of its kernels' seconds and counts.
+Cases of which OUTPUT.csv has rows are not run again. `--kernels`: one more step of each case under
+the profiler; JSON of the seconds and counts of its kernels, and of CUDA's calls, which are named cuda..
 A case that fails or outlasts its time is named on stderr and leaves no row.
 """
 

@@ -51,7 +51,8 @@ def deepspeed_config(case):
     """Every other setting is DeepSpeed's default."""
     return {"train_micro_batch_size_per_gpu": case["micro_batch"], "gradient_clipping": 1.0,
             "gradient_accumulation_steps": case["accumulation"], "bf16": {"enabled": True},
-            "steps_per_print": 10**9, "zero_allow_untested_optimizer": True, "zero_optimization": {"stage": case["stage"], **case["zero"]}}
+            "steps_per_print": 10**9, "zero_allow_untested_optimizer": True,
+            "zero_optimization": {"stage": case["stage"], **case["zero"]}}
 
 
 def engine_of(case, model, optimizer):
