@@ -40,6 +40,20 @@ void visit_generations(JsonObject& object, const Read& read) {
   object.finish();
 }
 
+using SharesByGeneration = std::map<Generation, double>;
+
+void read_shares(JsonObject& object, const char* key, SharesByGeneration& shares) {
+  if (object.find(key) == nullptr) return;
+  JsonObject generations = object.object(key);
+  visit_generations(generations, [&](Generation generation, const char* name) {
+    shares[generation] = share(generations, name);
+  });
+}
+double share_on(Generation generation, const SharesByGeneration& shares, double otherwise) {
+  const auto found = shares.find(generation);
+  return found == shares.end() ? otherwise : found->second;
+}
+
 void read_attention(JsonObject object, Software& software) {
   if (object.find("kernel") != nullptr) {
     software.kernels.attention = kernel_named(object, "kernel");
@@ -77,18 +91,8 @@ void read_ops(JsonObject object, Software& software) {
 
 void read_kernels(JsonObject object, Software& software) {
   software.gemm = share(object, "gemm", 1.0);
-  if (object.find("gemm_on") != nullptr) {
-    JsonObject generations = object.object("gemm_on");
-    visit_generations(generations, [&](Generation generation, const char* key) {
-      software.gemm_on[generation] = share(generations, key);
-    });
-  }
-  if (object.find("gemm_unaligned") != nullptr) {
-    JsonObject generations = object.object("gemm_unaligned");
-    visit_generations(generations, [&](Generation generation, const char* key) {
-      software.gemm_unaligned[generation] = share(generations, key);
-    });
-  }
+  read_shares(object, "gemm_on", software.gemm_on);
+  read_shares(object, "gemm_unaligned", software.gemm_unaligned);
   software.memory = share(object, "memory", 1.0);
   software.kernels.reduction = share(object, "reduction", 1.0);
   if (object.find("attention") != nullptr) read_attention(object.object("attention"), software);
@@ -246,16 +250,12 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software, const M
   if (model.norm == NormKind::rms_norm) replace(software.rms_norm_ops, device.software.ops);
   if (is_gated(model.activation)) replace(software.gated_ops, device.software.ops);
   device.software.attention = software.attention_on(device.generation);
-  const auto unaligned = software.gemm_unaligned.find(device.generation);
-  if (unaligned != software.gemm_unaligned.end())
-    device.software.gemm_unaligned = unaligned->second;
+  device.software.gemm_unaligned = share_on(device.generation, software.gemm_unaligned, 1);
   if (software.held && software.held->kept_products > 0) {
     device.software.products_again = 1 - 1.0 / static_cast<double>(software.held->kept_products);
   }
-  const auto gemm = software.gemm_on.find(device.generation);
-  for (ComputeRate& rate : device.rates) {
-    rate.efficiency *= gemm == software.gemm_on.end() ? software.gemm : gemm->second;
-  }
+  const double gemm = share_on(device.generation, software.gemm_on, software.gemm);
+  for (ComputeRate& rate : device.rates) rate.efficiency *= gemm;
   cluster.intra.efficiency *= software.intra;
   cluster.intra.all_reduce_rate *= software.intra;
   cluster.inter.efficiency *= software.inter;
