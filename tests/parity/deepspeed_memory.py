@@ -23,6 +23,8 @@ import torch
 import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import torch_memory
+
 MODELS = {
     "gpt2": dict(family="gpt2", layers=4, hidden=256, heads=4, vocab=2048, ffn=1024),
     "gpt2-vocab": dict(family="gpt2", layers=2, hidden=128, heads=4, vocab=16384, ffn=512),
@@ -185,10 +187,7 @@ def main():
         import transformers
         versions = {"deepspeed": deepspeed.__version__, "transformers": transformers.__version__,
                     "torch": torch.__version__}
-        with open(arguments.output, "w") as out:
-            lines = ",\n".join(json.dumps(row) for row in rows)
-            out.write(f'{{"versions": {json.dumps(versions)}, "models": {json.dumps(MODELS)},\n'
-                      f'"cases": [\n{lines}\n]}}\n')
+        torch_memory.write_cases(arguments.output, {"versions": versions, "models": MODELS}, rows)
 
 
 if __name__ == "__main__":

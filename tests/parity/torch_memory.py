@@ -323,6 +323,13 @@ def tagged(snapshot):
     return {"total": snapshot["Total"], **sums}
 
 
+def write_cases(path, head, rows):
+    """A golden file: what `head` has, and "cases", one a line."""
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    with open(path, "w") as out:
+        out.write(f'{json.dumps(head)[:-1]},\n"cases": [\n{lines}\n]}}\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a part of a case, as it is printed")
@@ -336,10 +343,7 @@ def main():
         rows.append({**case, "bytes": tagged(held(case))})
         print(name, {k: round(v / 2**20, 1) for k, v in rows[-1]["bytes"].items()}, flush=True)
     if arguments.output:
-        with open(arguments.output, "w") as out:
-            lines = ",\n".join(json.dumps(row) for row in rows)
-            out.write(f'{{"torch": "{torch.__version__}", "models": {json.dumps(MODELS)},\n'
-                      f'"cases": [\n{lines}\n]}}\n')
+        write_cases(arguments.output, {"torch": torch.__version__, "models": MODELS}, rows)
 
 
 if __name__ == "__main__":

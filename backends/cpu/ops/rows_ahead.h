@@ -26,11 +26,7 @@ inline const bool kIsIntel = [] {
 // requests for that cache after other work; there all go into the nearest one, which takes 10 to
 // 20 % off a local window's. Processors without AVX-512 (Zen 3) are asked for as much as costs
 // their loads no time.
-#ifdef __AVX512F__
-inline const bool kAsksForAll = true;
-#else
-inline const bool kAsksForAll = kIsIntel;
-#endif
+inline const bool kAsksForAll = kIsIntel || kVectorBytes == 64;
 
 class RowsAhead {
  public:
