@@ -113,8 +113,10 @@ void Scheduler::issue(const TraceEvent& event) {
       sync_inline_compute();
       begin_exchange(event);
       return enqueue(event);
-    case EventType::record:
     case EventType::wait:
+      if (event.stream != kCompute) hand_over(next_);
+      return enqueue(event);
+    case EventType::record:
       return enqueue(event);
     case EventType::synchronize:
       host_waits_for(streams_[event.stream]);
@@ -297,8 +299,17 @@ bool Scheduler::wait(const Issued& issued) {
     stream.busy_from = stream.ready;
     stream.cause = recorded_[id].cause;
   }
-  if (cluster_.compute_is_host && issued.event->stream == kCompute) host_waits_for(stream);
+  if (cluster_.compute_is_host && issued.event->stream == kCompute) {
+    host_waits_for(stream);
+    hand_over(issued.index);
+  }
   return true;
+}
+
+// The thread of one stream to that of another, at the wait.
+void Scheduler::hand_over(std::size_t wait) {
+  host_ += at_pace(pace_of(wait), model_.wait_picoseconds());
+  sync_inline_compute();
 }
 
 void Scheduler::host_waits_for(const Stream& stream) {

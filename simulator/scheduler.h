@@ -129,6 +129,7 @@ class Scheduler {
   bool message(const Issued& issued);
   void record(const Issued& issued);
   bool wait(const Issued& issued);
+  void hand_over(std::size_t wait);
   void end_work(const Issued& issued, EventTime time, const Price& price);
   std::int64_t finish_work(std::size_t stream, std::int64_t start, std::int64_t work) const;
   std::pair<double, std::int64_t> loss_at(std::size_t stream, std::int64_t now) const;

@@ -29,38 +29,48 @@ RankCoefficients scaled(RankCoefficients prices, double factor) {
   });
   prices.seconds_per_event *= factor;
   prices.seconds_per_step *= factor;
+  prices.seconds_per_wait *= factor;
   return prices;
 }
 
-// The meetings of all ranks in a step after the first.
-double meetings_per_step(const Trace& trace) {
-  std::int64_t meetings = 0;
+// How often in a step after the first.
+template <class Counts>
+double per_step(const Trace& trace, const Counts& counts) {
+  std::int64_t found = 0;
   int first = 0, last = 0;
   for (const TraceEvent& event : trace.events()) {
     if (event.scope.step == StepPrice::kSetup) continue;
     if (first == 0) first = event.scope.step;
     last = event.scope.step;
-    meetings += event.type == EventType::collective && last > first && event.k > 1 ? 1 : 0;
+    found += last > first && counts(event) ? 1 : 0;
   }
-  return static_cast<double>(meetings) / std::max(1, last - first);
+  return static_cast<double>(found) / std::max(1, last - first);
 }
 
+// All ranks meet.
+bool is_meeting(const TraceEvent& event) {
+  return event.type == EventType::collective && event.k > 1;
+}
+
+bool is_wait(const TraceEvent& event) { return event.type == EventType::wait; }
+
 struct Overhead {
-  double factor = 1, meeting_seconds = 0;
+  double factor = 1, meeting_seconds = 0, wait_seconds = 0;
 };
 
-// A step takes factor * priced + meeting_seconds * meetings. A run that other work of the machine
-// slowed down draws neither with it.
+// A step takes factor * priced + meeting_seconds * meetings + wait_seconds * waits. A run that
+// other work of the machine slowed down draws none of them with it.
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
   std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {
     const double measured = median(step_seconds(*run.trace));
     rows.push_back({predicted_step(*run.trace, cluster) / measured,
-                    meetings_per_step(*run.trace) / measured, 0});
+                    per_step(*run.trace, is_meeting) / measured,
+                    per_step(*run.trace, is_wait) / measured});
   }
   const Terms found = fit_ones(rows);
   if (found[0] == 0) return {};
-  return {found[0], found[1]};
+  return {found[0], found[1], found[2]};
 }
 
 }  // namespace
@@ -73,6 +83,7 @@ RankCoefficients share_cores(const RankCoefficients& base, int ranks,
   cluster.calibration = Calibration{.by_ranks = {shared}, .overlap_loss = 1};
   const Overhead overhead = fit_overhead(runs, cluster);
   shared = scaled(shared, overhead.factor);
+  shared.seconds_per_wait += overhead.wait_seconds;
   for (auto* table : {&shared.collectives, &shared.large_collectives}) {
     for (auto& row : *table) {
       for (LinearCost& line : row) line.fixed += overhead.meeting_seconds;

@@ -26,7 +26,8 @@ struct TrainingShape {
   const char* family = "gpt2";
   bool brief = false;  // trained under few styles: it takes long
   bool rare = false;   // under the rare styles, too
-  // Times the steps of others: threads of a run that ends within milliseconds share a core.
+  // Times the steps of others: the kernel moves threads that often sleep from core to core, and
+  // keeps them for tenths of a second where a step takes longer or shorter.
   int more_steps = 1;
   std::int64_t kv_heads = 0;  // 0: as many as heads
   bool qk_norm = false;
@@ -49,8 +50,9 @@ struct CalibrationPlan {
 const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320, "gpt2", false, true},
                                    {192, 6, 4, 256, 2, 256},
                                    {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama", false, false, 8, 1},
-                                   {80, 5, 2, 56, 1, 320, "gpt2", false, false, 8},
+                                   {48, 3, 2, 48, 1, 256, "llama", false, false, 24, 1},
+                                   {80, 5, 2, 56, 1, 320, "gpt2", false, false, 24},
+                                   {224, 7, 3, 64, 1, 512, "gpt2", false, false, 8},
                                    {448, 7, 2, 64, 1, 2048, "llama"},
                                    {512, 8, 2, 64, 1, 2048, "gpt2", false, true},
                                    {1024, 16, 1, 64, 1, 32768, "gpt2", true, true},

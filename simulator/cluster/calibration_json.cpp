@@ -146,6 +146,7 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   if (entry.ranks < 1) object.fail("ranks", "0 is not at least 1");
   entry.seconds_per_event = object.number("seconds_per_event");
   entry.seconds_per_step = object.number("seconds_per_step");
+  entry.seconds_per_wait = object.number("seconds_per_wait", 0.0);
   read_table(object, "ops", "op", op_names(), entry.ops);
   read_table(object, "collectives", "collective", collective_names(), entry.collectives);
   read_routes(object, entry.routes);
@@ -166,6 +167,7 @@ Json write_ranks(const RankCoefficients& entry) {
       {"ranks", entry.ranks},
       {"seconds_per_event", entry.seconds_per_event},
       {"seconds_per_step", entry.seconds_per_step},
+      {"seconds_per_wait", entry.seconds_per_wait},
       {"ops", write_table("op", op_names(), entry.ops)},
       {"large_ops", write_table("op", op_names(), entry.large_ops)},
       {"forward_ops", write_table("op", op_names(), entry.forward_ops)},

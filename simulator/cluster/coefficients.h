@@ -47,6 +47,8 @@ struct RankCoefficients {
   std::array<LinearCost, kRoutes> routes{};            // copies and file transfers
   double seconds_per_event = 0;                        // host time between two ops
   double seconds_per_step = 0;                         // host time between two steps
+  // Host time where one stream waits for another: of threads that share cores, to hand them over.
+  double seconds_per_wait = 0;
 
   bool operator==(const RankCoefficients&) const = default;
 };

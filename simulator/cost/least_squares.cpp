@@ -202,7 +202,8 @@ std::pair<LinearCost, LinearCost> fit_lines(std::span<const Sample> samples, Wei
     const auto below = std::span(by_bytes).first(i), above = std::span(by_bytes).subspan(i);
     std::pair two{fit_line(below, by), LinearCost{}};
     two.second = fit(above, by, two.first.fixed + most_more_fixed);
-    two.second.from_bytes = by_bytes[i].bytes;
+    // What lies between two shapes goes with the nearer one.
+    two.second.from_bytes = std::sqrt(by_bytes[i - 1].bytes * by_bytes[i].bytes);
     const double sum = distance(two.first, below, by) + distance(two.second, above, by);
     if (sum >= smallest) continue;
     smallest = sum;

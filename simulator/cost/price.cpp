@@ -58,6 +58,7 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
                        : 1 / (node_share_ * std::min(coefficients_->ranks, cluster.node_devices));
   issue_ = picoseconds(coefficients_->seconds_per_event);
   step_ = picoseconds(coefficients_->seconds_per_step);
+  wait_ = picoseconds(coefficients_->seconds_per_wait);
   knows_links_ = coefficients_->ranks > 1 || cluster.devices == 1;
   overlap_loss_ = cluster.calibration->overlap_loss;
 }

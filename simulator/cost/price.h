@@ -31,6 +31,8 @@ class CostModel {
   // Host time to issue one of them, and at the end of a step.
   std::int64_t issue_picoseconds(const TraceEvent& event) const;
   std::int64_t step_picoseconds() const { return step_; }
+  // And where a stream waits for another.
+  std::int64_t wait_picoseconds() const { return wait_; }
   double overlap_loss() const { return overlap_loss_; }
   // Of the later of two such streams: all where a rank's own thread communicates, as alone on a
   // CPU.
@@ -58,7 +60,7 @@ class CostModel {
   // Fitted with another number of ranks: each rank's share of the cores scales by this.
   double rank_ratio_ = 1;
   double node_ratio_ = 1;  // likewise of what a node's ranks share: the host's work and its files
-  std::int64_t issue_ = 0, step_ = 0;
+  std::int64_t issue_ = 0, step_ = 0, wait_ = 0;
   double overlap_loss_ = 0;
   bool communicates_itself_ = false;
 };

@@ -14,6 +14,7 @@ namespace zl::sim {
 namespace {
 
 using test::kMain;
+using test::kWire;
 using test::plain_cluster;
 using test::TraceBuilder;
 
@@ -30,9 +31,11 @@ class TwoCores {
     machine.shared_cores = 2;
   }
 
-  MeasuredTrace run(int ranks, int large, int meetings, double waiting = 0) {
+  // waiting: microseconds, for the others at each meeting. waits: of a stream for the other.
+  MeasuredTrace run(int ranks, int large, int meetings, double waiting = 0, int waits = 0) {
     TraceBuilder& builder = programs_.emplace_back();
     double now = 1e6;
+    std::int64_t recorded = 0;
     const auto take = [&now](TraceEvent& event, double length) {
       event.timing.start_ns = std::llround(now);
       now += length;
@@ -47,6 +50,11 @@ class TwoCores {
       }
       const double others = ranks > 2 ? (ranks / 2.0 - 1) * (100 * large + 1) * kMicro : 0;
       take(builder.op(kMain, 0.001), kMicro + others);
+      for (int i = 0; i < waits; ++i) {
+        builder.record(kMain, ++recorded);
+        builder.wait(kWire, recorded);
+        now += kHandOver * kMicro;
+      }
       for (int i = 0; i < meetings; ++i) {
         TraceEvent& meeting = builder.collective(kMain, CollectiveKind::all_reduce, 8, ranks);
         const double shared = ranks > 2 ? ranks / 2.0 + kWakeUp : 1;
@@ -57,7 +65,8 @@ class TwoCores {
     return {&builder.trace, ranks, static_cast<int>(programs_.size())};
   }
 
-  static constexpr double kWakeUp = 20;  // microseconds of a meeting where ranks sleep
+  static constexpr double kWakeUp = 20;   // microseconds of a meeting where ranks sleep
+  static constexpr double kHandOver = 7;  // microseconds from one thread of a rank to the other
 
  private:
   std::deque<TraceBuilder> programs_;  // MeasuredTrace refers to them
@@ -87,18 +96,33 @@ TEST(SharedCores, WhatARankWaitsForIsNoPriceOfItsCollectives) {
   EXPECT_LT(std::abs(step_error(cores.run(2, 40, 8, 15), calibrated)), 0.15);
 }
 
+TEST(SharedCores, AWaitHasAPriceBesideThatOfAMeeting) {
+  TwoCores cores;
+  ClusterSpec calibrated = cores.machine;
+  calibrated.calibration = fit({cores.run(2, 3, 4), cores.run(2, 40, 8), cores.run(4, 3, 4, 0, 2),
+                                cores.run(4, 40, 8, 0, 30), cores.run(4, 9, 40, 0, 20)},
+                               cores.machine);
+  const RankCoefficients& four = calibrated.calibration->nearest(4);
+  EXPECT_NEAR(four.seconds_per_wait, TwoCores::kHandOver * 1e-6, 0.5e-6);
+  EXPECT_NEAR(four.collectives[0][1].seconds(1, 16), (2 + TwoCores::kWakeUp) * 1e-6, 1e-6);
+  EXPECT_LT(std::abs(step_error(cores.run(4, 1, 10, 0, 50), calibrated)), 0.03);
+  EXPECT_EQ(calibrated.calibration->nearest(2).seconds_per_wait, 0);
+}
+
 TEST(SharedCores, WithoutRunsTheCoresAreSharedOutEqually) {
   RankCoefficients two;
   two.ranks = 2;
   two.ops[0][1] = {1e-6, 2e-12, 3e-10, 0.1, 7};
   two.collectives[0][1] = {5e-6, 0, 0, 0.1, 7};
   two.seconds_per_event = 1e-6;
+  two.seconds_per_wait = 4e-6;
   const RankCoefficients six = share_cores(two, 6, {}, TwoCores().machine);
   EXPECT_EQ(six.ranks, 6);
   EXPECT_DOUBLE_EQ(six.ops[0][1].fixed, 3e-6);
   EXPECT_DOUBLE_EQ(six.ops[0][1].per_byte, 9e-10);
   EXPECT_DOUBLE_EQ(six.collectives[0][1].fixed, 15e-6);
   EXPECT_DOUBLE_EQ(six.seconds_per_event, 3e-6);
+  EXPECT_DOUBLE_EQ(six.seconds_per_wait, 12e-6);
   EXPECT_EQ(six.ops[0][1].samples, 7);
 }
 

@@ -126,6 +126,28 @@ TEST(Timeline, ComputeOnTheHostDelaysWhatIsIssuedAfterIt) {
   EXPECT_EQ(timeline.total, 9 * kMs);
 }
 
+TEST(Timeline, WhereStreamsWaitForEachOtherTheHostHandsOver) {
+  ClusterSpec cluster = plain_cluster(3);
+  cluster.compute_is_host = true;
+  TraceBuilder builder;
+  builder.op(kMain, 2);
+  builder.record(kMain, 1);
+  builder.wait(kWire, 1);
+  gather(builder, kWire, 3);
+  builder.record(kWire, 2);
+  builder.op(kMain, 1);
+  builder.wait(kMain, 2);
+  builder.op(kMain, 1);
+  EXPECT_EQ(price(builder.trace, cluster).total, 3 * kMs + wire_ms(3));
+  RankCoefficients entry;
+  entry.ranks = 3;
+  entry.seconds_per_wait = 1e-4;
+  cluster.calibration = Calibration{{entry}, 0, 0, 1};
+  const Timeline timeline = price(builder.trace, cluster);
+  EXPECT_EQ(timeline.total, 3 * kMs + wire_ms(3) + 2 * kMs / 10)
+      << "before one and after the other";
+}
+
 TEST(Timeline, OverlapLossSlowsTheLaterOp) {
   ClusterSpec cluster = plain_cluster(3);
   cluster.overlap_loss = 0.5;
