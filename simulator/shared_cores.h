@@ -16,8 +16,8 @@ namespace zl::sim {
 // other, caches that more of them share), for each meeting of the ranks the time until those asleep
 // run again, and for each wait of a stream for another that of handing over to its thread. They are
 // what makes the steps of `runs`, all of `ranks` ranks, come out best; without runs 1, 0 and 0.
-// `base` has ranks that do not outnumber the cores of `machine`, and none of
-// their waiting for each other in the prices of its collectives.
+// `base` has ranks that do not outnumber the cores of `machine`, and none of their waiting for each
+// other in the prices of its collectives.
 RankCoefficients share_cores(const RankCoefficients& base, int ranks,
                              const std::vector<MeasuredTrace>& runs, const ClusterSpec& machine);
 

@@ -113,8 +113,9 @@ std::string summary(const sim::Calibration& calibration, const std::vector<LeftO
   if (format == Format::csv) return text;
   text += "\n" + render(worst_table(left_out), format);
   for (const sim::RankCoefficients& fitted : calibration.by_ranks) {
-    text += fmt::format("\n{} ranks: host time {} per op, {} per step", fitted.ranks,
+    text += fmt::format("\n{} ranks: host time {} per op, {} per wait, {} per step", fitted.ranks,
                         readable(fitted.seconds_per_event, Unit::seconds),
+                        readable(fitted.seconds_per_wait, Unit::seconds),
                         readable(fitted.seconds_per_step, Unit::seconds));
   }
   return text + fmt::format(
