@@ -219,6 +219,9 @@ std::string basis_line(Results results) {
            "of ranks (zerolab calibrate --ranks " +
            std::to_string(results[0].ranks) + ").";
   }
+  if (from("quiet calibration")) {
+    return "Times are those of this machine when nothing else uses it (calibrate --moments quiet).";
+  }
   if (any(results, is_own_on_a_data_sheet)) {
     return "Times rest on data sheets, of this core's fused kernels: PyTorch takes longer "
            "(--software torch-fsdp2-compile).";

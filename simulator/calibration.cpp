@@ -260,6 +260,7 @@ Calibration fit(const std::vector<MeasuredTrace>& traces, const ClusterSpec& mac
   }
   Calibration calibration = fit_lines(usable, machine);
   calibration.runs = static_cast<int>(one_per_run(usable).size());
+  calibration.quiet = std::ranges::all_of(usable, &MeasuredTrace::quiet);
   const HeldOutErrors errors = held_out_errors(usable, machine, calibration, on_left_out);
   calibration.step_error = errors.step;
   calibration.own_error = errors.own;

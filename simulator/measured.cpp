@@ -98,9 +98,8 @@ std::map<int, Timing> step_spans(const Trace& trace) {
   return spans;
 }
 
-// Those that took neither the most nor the least: the middle half of what follows the first step,
-// which warms up.
-std::set<int> typical_steps(const std::map<int, Timing>& spans) {
+// As MeasuredTrace::quiet says.
+std::set<int> steps_that_count(const std::map<int, Timing>& spans, bool quiet) {
   std::vector<std::pair<std::int64_t, int>> by_length;
   std::int64_t end = 0;
   for (const auto& [step, span] : spans) {
@@ -109,10 +108,10 @@ std::set<int> typical_steps(const std::map<int, Timing>& spans) {
   }
   std::ranges::sort(by_length);
   std::set<int> steps;
-  const std::size_t left_out = (by_length.size() + 1) / 4;  // on either side
-  for (std::size_t i = left_out; i + left_out < by_length.size(); ++i) {
-    steps.insert(by_length[i].second);
-  }
+  const std::size_t count = by_length.size(), middle = (count + 1) / 4;
+  const std::size_t first = quiet ? 0 : middle;
+  const std::size_t last = quiet ? (count + 1) / 2 : count - middle;
+  for (std::size_t i = first; i < last; ++i) steps.insert(by_length[i].second);
   return steps;
 }
 
@@ -200,7 +199,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const S
   std::map<Kind, Shapes> alone, all;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const std::set<int> steps = typical_steps(step_spans(*measured.trace));
+    const std::set<int> steps = steps_that_count(step_spans(*measured.trace), measured.quiet);
     for (const TraceEvent& event : measured.trace->events()) {
       if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
       for (auto* table : {&alone, &all}) {
@@ -228,14 +227,14 @@ HostGaps host_gaps(const std::vector<MeasuredTrace>& traces) {
   Gap events, steps;
   for (const MeasuredTrace& measured : traces) {
     const std::map<int, Timing> spans = step_spans(*measured.trace);
-    const std::set<int> typical = typical_steps(spans);
+    const std::set<int> counted = steps_that_count(spans, measured.quiet);
     double length = 0;
-    for (const int step : typical) {
+    for (const int step : counted) {
       length += seconds(spans.at(step).end_ns - spans.at(step).start_ns);
     }
     if (length <= 0) continue;
-    events.add(event_gaps(*measured.trace, typical), length);
-    steps.add(step_gaps(spans, typical), length);
+    events.add(event_gaps(*measured.trace, counted), length);
+    steps.add(step_gaps(spans, counted), length);
   }
   // The first event of a step is charged like every other.
   return {events.seconds(), std::max(0.0, steps.seconds() - events.seconds())};

@@ -18,6 +18,9 @@ struct MeasuredTrace {
   // Seconds of the typical step at each of the moments of which this is the one in the middle,
   // ascending; empty: it is not one of several.
   std::vector<double> moments = {};
+  // As on a quiet machine: of its steps the quicker half counts, which other work of the machine
+  // disturbed least; else the middle half, those that took neither the most nor the least.
+  bool quiet = false;
 };
 
 double mean(const std::vector<double>& values);  // of at least one
@@ -48,13 +51,12 @@ struct Sampling {
   bool without_waiting = false;
 };
 
-// Ops, collectives, copies and file transfers of the typical steps: those that took neither the
-// most nor the least, the middle half of what follows the first step, which warms up. Events that
-// run beside another stream's are left out unless there are no others of their kind and type.
-// Sorted.
+// Ops, collectives, copies and file transfers of the steps that count, of those after the first,
+// which warms up. Events that run beside another stream's are left out unless there are no others
+// of their kind and type. Sorted.
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling);
 
-// Of the typical steps; runs weigh by what a gap is of their steps.
+// Of the steps that count; runs weigh by what a gap is of their steps.
 HostGaps host_gaps(const std::vector<MeasuredTrace>& traces);
 
 // Seconds of each step after the first: from the end of one step's last event to the next's.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/base/median.h"
 #include "simulator/calibration.h"
 #include "simulator/cost/least_squares.h"
 #include "simulator/timeline.h"
+#include "simulator/typical_moments.h"
 
 namespace zl::sim {
 namespace {
@@ -63,7 +63,7 @@ struct Overhead {
 Overhead fit_overhead(const std::vector<MeasuredTrace>& runs, const ClusterSpec& cluster) {
   std::vector<Terms> rows;
   for (const MeasuredTrace& run : runs) {
-    const double measured = median(step_seconds(*run.trace));
+    const double measured = typical_step(run);
     rows.push_back({predicted_step(*run.trace, cluster) / measured,
                     per_step(*run.trace, is_meeting) / measured,
                     per_step(*run.trace, is_wait) / measured});

@@ -1,5 +1,6 @@
-// The same runs at several moments: who shares the machine slows it down for minutes, or leaves it
-// alone for some. Prices are those of the moment in the middle, as the next run may expect.
+// The same runs at several moments: who shares the machine slows it down for seconds or minutes, or
+// leaves it alone for some. Prices are those of the moment in the middle, as the next run may
+// expect, or of the quietest, as a machine that is left alone has them.
 // Ownership: refers to traces while it runs. Threads: pure functions of their arguments.
 #pragma once
 
@@ -11,7 +12,8 @@
 
 namespace zl::sim {
 
-// Seconds of the run's median step; infinite where it has not two timed steps.
+// Seconds of the run's median step, of a quiet run that of its quicker half; infinite where it has
+// not two timed steps.
 double typical_step(const MeasuredTrace& run);
 
 // Whether the typical steps at two moments differ by 5 % at most. Then a third would not move the
@@ -23,5 +25,9 @@ bool agree(double one, double other);
 // without two timed steps nothing is known, and it stays only where no other has its name.
 void keep_typical(std::vector<MeasuredTrace>& runs,
                   const std::function<std::string(int run)>& name_of);
+
+// The same, but keeps the quickest of them, by the quicker half of their steps (`quiet`).
+void keep_quietest(std::vector<MeasuredTrace>& runs,
+                   const std::function<std::string(int run)>& name_of);
 
 }  // namespace zl::sim

@@ -30,6 +30,7 @@ struct CalibrateOptions {
   std::string runs, software;  // fits a software to published runs instead
   std::vector<std::string> numbers;
   CalibrationOptions measure;
+  std::string moments = "typical";
   std::string output;
   std::string format = "table";
 };
@@ -130,6 +131,15 @@ void check(const CalibrateOptions& options) {
     throw Error(ErrorCode::usage,
                 "--backend: a simulated device has nothing to measure; use cpu or cuda");
   }
+  if (options.moments != "typical" && options.moments != "quiet") {
+    throw Error(ErrorCode::usage,
+                "--moments: '" + options.moments + "' is unknown; typical and quiet are known");
+  }
+  if (options.moments == "quiet" && options.measure.backend != "cpu") {
+    throw Error(ErrorCode::usage,
+                "--moments: quiet ones are looked for on cpu; of a GPU, which is not shared, all "
+                "count");
+  }
   require_backend(runner, options.measure.backend);
   for (const int ranks : options.measure.ranks) {
     if (ranks < 1 || ranks > kMaxRealRanks) {
@@ -203,6 +213,7 @@ int calibrate(const CalibrateOptions& options) {
   const std::string path =
       options.output.empty() ? local_cluster_path(cluster_name) : options.output;
   CalibrationOptions measure = options.measure;
+  measure.quiet = options.moments == "quiet";
   std::optional<ProgressBar> bar;
   measure.progress = [&](const std::string& what, int done, int total) {
     if (!bar) bar.emplace("calibrating", total);
@@ -240,6 +251,10 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->delimiter(',');
   sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
   sub->add_option("--backend", options->measure.backend, "Backend to measure: cpu or cuda")
+      ->capture_default_str();
+  sub->add_option("--moments", options->moments,
+                  "Moments of a processor that are priced: typical, as the next run may expect, or "
+                  "quiet, as of one that is left alone (takes longer)")
       ->capture_default_str();
   sub->add_option("--nvme-path", options->measure.nvme_path,
                   "Folder whose disk is measured for offload to files (default: the temporary one; "

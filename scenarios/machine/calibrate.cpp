@@ -307,44 +307,72 @@ void time_compressed_ops(const Runner& runner, const CalibrationOptions& options
   measured.add(compressed_ops_trace(*world, elements, options.steps), job.ranks, run);
 }
 
-constexpr int kPasses = 3;
-using Steps = std::vector<double>;  // seconds of a job's typical step, by pass
+// What is asked of the machine: all of its moments (a GPU, which is ours alone), or of a processor,
+// which others may share, the typical one or the quietest.
+enum class Moments { all, typical, quiet };
 
-// A processor, which others may share, is asked a third time only where the first two disagree; of
-// a GPU, which is ours alone, all passes count.
-bool is_due(const Job& job, int pass, const Steps& steps, bool on_gpu) {
+Moments moments_of(const CalibrationOptions& options, bool on_gpu) {
+  if (on_gpu) return Moments::all;
+  return options.quiet ? Moments::quiet : Moments::typical;
+}
+
+struct Watched {
+  std::vector<double> steps;  // seconds of the typical step, by pass
+  double seconds = 0;         // of all steps
+
+  void add(const sim::MeasuredTrace& run) {
+    steps.push_back(sim::typical_step(run));
+    for (const double step : sim::step_seconds(*run.trace)) seconds += step;
+  }
+};
+
+int most_passes(Moments moments) { return moments == Moments::quiet ? 6 : 3; }
+
+// What others do lasts for seconds: a quiet moment is one that was found twice, in as many.
+bool is_quiet(const Watched& watched) {
+  constexpr double kEnough = 5;
+  std::vector<double> steps = watched.steps;
+  std::ranges::sort(steps);
+  return watched.seconds >= kEnough && sim::agree(steps[0], steps[1]);
+}
+
+// Typical is the moment in the middle: a third would not move it where the first two agree.
+bool is_due(const Job& job, int pass, const Watched& watched, Moments moments) {
   if (pass == 0) return true;
-  return !job.style.once && (pass == 1 || on_gpu || !sim::agree(steps[0], steps[1]));
+  if (job.style.once) return false;
+  if (pass == 1 || moments == Moments::all) return true;
+  if (moments == Moments::quiet) return !is_quiet(watched);
+  return !sim::agree(watched.steps[0], watched.steps[1]);
 }
 
 std::vector<std::size_t> due_jobs(const std::vector<Job>& jobs, int pass,
-                                  const std::vector<Steps>& steps, bool on_gpu) {
+                                  const std::vector<Watched>& watched, Moments moments) {
   std::vector<std::size_t> due;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (is_due(jobs[i], pass, steps[i], on_gpu)) due.push_back(i);
+    if (is_due(jobs[i], pass, watched[i], moments)) due.push_back(i);
   }
   return due;
 }
 
 // Whole passes, so that a machine whose speed drifts is sampled at several moments.
-Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
+Measured measure(const Runner& runner, const CalibrationOptions& options, Moments moments,
                  const std::string& folder, const std::vector<Job>& jobs) {
   const auto is_once = [](const Job& job) { return job.style.once; };
   const auto repeated = static_cast<int>(std::ranges::count(jobs, false, is_once));
-  const int sure_passes = on_gpu ? kPasses : kPasses - 1;
+  const int sure_passes = moments == Moments::all ? most_passes(moments) : 2;
   Measured measured;
-  std::vector<Steps> steps(jobs.size());
+  std::vector<Watched> watched(jobs.size());
   int run = 0;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const std::vector<std::size_t> due = due_jobs(jobs, pass, steps, on_gpu);
+  for (int pass = 0; pass < most_passes(moments); ++pass) {
+    const std::vector<std::size_t> due = due_jobs(jobs, pass, watched, moments);
     const int known =
         run + static_cast<int>(due.size()) + repeated * std::max(0, sure_passes - 1 - pass);
     for (const std::size_t index : due) {
       const Job& job = jobs[index];
       if (options.progress) options.progress(words_of(job), run, known);
       train(runner, options, folder, job, run, measured);
-      steps[index].push_back(sim::typical_step(measured.runs.back()));
-      if (on_gpu && is_onebit(job.style.optimizer) && job.ranks == 1) {
+      watched[index].add(measured.runs.back());
+      if (moments == Moments::all && is_onebit(job.style.optimizer) && job.ranks == 1) {
         time_compressed_ops(runner, options, job, run, measured);
       }
       measured.jobs.push_back(index);
@@ -363,9 +391,11 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& options) {
   const CalibrationPlan& plan = plan_of(options, on_gpu);
   const std::string folder = folder_of(options, on_gpu);
   const std::vector<Job> jobs = jobs_of(plan, options, !folder.empty());
-  Measured measured = measure(runner, options, on_gpu, folder, jobs);
+  const Moments moments = moments_of(options, on_gpu);
+  Measured measured = measure(runner, options, moments, folder, jobs);
   const auto name_of_run = [&](int run) { return words_of(jobs[measured.jobs[run]]); };
-  if (!on_gpu) sim::keep_typical(measured.runs, name_of_run);
+  if (moments == Moments::typical) sim::keep_typical(measured.runs, name_of_run);
+  if (moments == Moments::quiet) sim::keep_quietest(measured.runs, name_of_run);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());
   machine.calibration = sim::fit(measured.runs, machine, [&](int run, double error) {
     if (options.left_out) options.left_out(name_of_run(run), error);

@@ -237,7 +237,8 @@ const char* price_basis(const sim::ClusterSpec& cluster, DType dtype) {
       return lines[static_cast<std::size_t>(dtype)].samples > 0;
     });
     if (!is_timed) return "other precision";
-    return known.ranks == cluster.devices ? "calibration" : "other ranks";
+    if (known.ranks != cluster.devices) return "other ranks";
+    return cluster.calibration->quiet ? "quiet calibration" : "calibration";
   }
   if (cluster.shared_cores > 0) return "guess";
   return cluster.is_supported ? "data sheet" : "no published run";

@@ -195,7 +195,8 @@ Calibration read_calibration(const Json& value, const std::string& where) {
   calibration.overlap_loss = object.fraction("overlap_loss");
   calibration.step_error = object.number("step_error");
   calibration.own_error = object.number("own_error", 0.0);  // older files have none
-  object.number("drift", 0.0);                              // and that, which is no more
+  calibration.quiet = object.boolean("quiet", false);       // nor that
+  object.number("drift", 0.0);                              // and this, which is no more
   const Json& rows = object.at("by_ranks");
   if (!rows.is_array() || rows.empty()) object.fail("by_ranks", "is not a list with an entry");
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -213,6 +214,7 @@ Json write_calibration(const Calibration& calibration) {
           {"overlap_loss", calibration.overlap_loss},
           {"step_error", calibration.step_error},
           {"own_error", calibration.own_error},
+          {"quiet", calibration.quiet},
           {"by_ranks", rows}};
 }
 

@@ -260,6 +260,9 @@ TEST(Commands, CalibrateRefusesWhatItCannotMeasure) {
   EXPECT_CONTAINS(refused(home, {"calibrate", "--ranks", "0"}, 3), "--ranks: 0");
   EXPECT_CONTAINS(refused(home, {"calibrate", "--steps", "1"}, 3), "--steps: 1");
   refused(home, {"calibrate", "--backend", "sim"}, 2);
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--backend", "cuda", "--moments", "quiet"}, 2),
+                  "--moments: quiet");
+  EXPECT_CONTAINS(refused(home, {"calibrate", "--moments", "silent"}, 2), "'silent'");
 }
 
 TEST(Commands, PathsFollowTheEnvironment) {

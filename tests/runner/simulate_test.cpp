@@ -59,6 +59,8 @@ TEST(Simulate, PricesOfACalibrationSayWhatItWasNotMadeFor) {
   cluster.devices = 2;
   EXPECT_STREQ(price_basis(cluster, DType::f32), "calibration");
   EXPECT_STREQ(price_basis(cluster, DType::bf16), "other precision");
+  cluster.calibration->quiet = true;
+  EXPECT_STREQ(price_basis(cluster, DType::f32), "quiet calibration");
   cluster.devices = 4;
   EXPECT_STREQ(price_basis(cluster, DType::f32), "other ranks");
   RunResult run;

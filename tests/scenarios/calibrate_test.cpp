@@ -96,5 +96,12 @@ TEST(Calibrate, RunsAtTwoMomentsAndAThirdWhereTheyDisagree) {
   }
 }
 
+TEST(Calibrate, OnRequestOfAQuietMachine) {
+  const sim::ClusterSpec machine =
+      calibrate_machine({.ranks = {1}, .steps = 4, .quiet = true, .tiny = true});
+  EXPECT_TRUE(machine.calibration->quiet);
+  EXPECT_GT(machine.calibration->runs, 0);
+}
+
 }  // namespace
 }  // namespace zl

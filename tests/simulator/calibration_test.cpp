@@ -158,6 +158,15 @@ TEST(Calibration, ARunOfOneMomentWhereOthersHadSeveralIsNotJudged) {
   EXPECT_GT(fit(runs, machine.cluster).step_error, 2 * error);
 }
 
+TEST(Calibration, OfQuietRunsSaysSo) {
+  Machine machine;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 3; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, false, 0.01));
+  EXPECT_FALSE(fit(runs, machine.cluster).quiet);
+  for (MeasuredTrace& each : runs) each.quiet = true;
+  EXPECT_TRUE(fit(runs, machine.cluster).quiet);
+}
+
 TEST(Calibration, FindsTheOverlapLoss) {
   Machine machine;
   std::vector<MeasuredTrace> runs;

@@ -194,7 +194,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.seconds_per_event = 3e-7;
   entry.seconds_per_step = 2e-4;
   entry.seconds_per_wait = 7e-6;
-  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05};
+  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05, true};
   const std::string text = cluster_json(cluster);
   const ClusterSpec again = parse_cluster(text, "local.json");
   EXPECT_EQ(cluster_json(again), text);
@@ -202,7 +202,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   std::string older = text;
   for (const std::string key :
        {"host_ops", "large_ops", "forward_ops", "large_forward_ops", "gradient_ops",
-        "large_gradient_ops", "large_collectives", "seconds_per_wait"}) {
+        "large_gradient_ops", "large_collectives", "seconds_per_wait", "quiet"}) {
     older.replace(older.find('"' + key + '"'), 1, "\"x-");
   }
   older.insert(older.find("\"by_ranks\""), "\"drift\": 0.02, ");

@@ -71,6 +71,27 @@ TEST_F(TypicalMoments, OfTwoTheLongerIsKept) {
   EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{300, 310}}));
 }
 
+TEST_F(TypicalMoments, TheQuietestIsTheQuickestByItsQuickerHalf) {
+  add(0, {300, 250, 240, 900, 280});  // of the quicker half in the middle: 250
+  add(1, {310, 100, 320, 330, 305});  // 305, though one step took least of all
+  add(2, {260, 255, 270, 250, 258});  // 255, though no step took long
+  add(3, {90});
+  keep_quietest(runs, [](int run) { return run == 3 ? "alone" : "same"; });
+  EXPECT_EQ(kept(), (std::vector<int>{0, 3}));
+  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{250, 255, 305}, {90}}));
+  EXPECT_TRUE(runs[0].quiet);
+  EXPECT_NEAR(typical_step(runs[0]), 250e-6, 1e-12);
+}
+
+// Steps that others disturbed cost nothing: neither their ops nor their gaps count.
+TEST_F(TypicalMoments, OfQuietRunsTheQuickerHalfOfTheStepsIsPriced) {
+  add(0, {240, 300, 250, 900, 230, 800});
+  const auto op_seconds = [&] { return samples_of(runs, {}).at(0).seconds; };
+  EXPECT_NEAR(op_seconds(), (240 + 250 + 300 + 800) / 4.0 * 1e-6, 1e-12) << "the middle half";
+  keep_quietest(runs, [](int) { return "same"; });
+  EXPECT_NEAR(op_seconds(), (230 + 240 + 250) / 3.0 * 1e-6, 1e-12);
+}
+
 TEST_F(TypicalMoments, ARunWithoutTimedStepsIsNoneOfThem) {
   add(0, {});
   add(1, {400, 410});
