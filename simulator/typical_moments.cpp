@@ -2,43 +2,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <utility>
+#include <numeric>
 
 #include "core/base/median.h"
 
 namespace zl::sim {
-namespace {
-
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-using Moment = std::pair<double, int>;  // seconds of a step, run
-
-// Of the ascending moments of each name the one at `place`.
-void keep_one(std::vector<MeasuredTrace>& runs, const std::function<std::string(int run)>& name_of,
-              const std::function<std::size_t(std::size_t moments)>& place) {
-  std::map<std::string, std::vector<Moment>> by_name;
-  for (const MeasuredTrace& each : runs) {
-    by_name[name_of(each.run)].emplace_back(typical_step(each), each.run);
-  }
-  std::map<int, std::vector<double>> kept;  // runs, and the steps of which each is one
-  for (auto& [name, moments] : by_name) {
-    std::ranges::sort(moments);
-    std::vector<double> known;
-    for (const auto& [step, run] : moments) {
-      if (step < kUnknown) known.push_back(step);
-    }
-    const int run = moments[place(known.size())].second;
-    kept[run] = std::move(known);
-  }
-  std::erase_if(runs, [&](const auto& each) { return !kept.contains(each.run); });
-  for (MeasuredTrace& each : runs) each.moments = kept[each.run];
-}
-
-}  // namespace
 
 double typical_step(const MeasuredTrace& run) {
   std::vector<double> steps = step_seconds(*run.trace);
-  if (steps.empty()) return kUnknown;
+  if (steps.empty()) return std::numeric_limits<double>::infinity();
   std::ranges::sort(steps);
   if (run.quiet) steps.resize((steps.size() + 1) / 2);
   return median(steps);
@@ -49,15 +21,27 @@ bool agree(double one, double other) {
   return std::max(one, other) <= kApart * std::min(one, other);
 }
 
-void keep_typical(std::vector<MeasuredTrace>& runs,
-                  const std::function<std::string(int run)>& name_of) {
-  keep_one(runs, name_of, [](std::size_t moments) { return moments / 2; });
+void Watched::add(const MeasuredTrace& run) {
+  steps.push_back(typical_step(run));
+  for (const double step : step_seconds(*run.trace)) seconds += step;
 }
 
-void keep_quietest(std::vector<MeasuredTrace>& runs,
-                   const std::function<std::string(int run)>& name_of) {
-  for (MeasuredTrace& each : runs) each.quiet = true;
-  keep_one(runs, name_of, [](std::size_t) { return std::size_t{0}; });
+bool is_settled(const Watched& runs, Moments moments) {
+  constexpr double kEnoughSeconds = 5;
+  const std::size_t most = moments == Moments::quiet ? 6 : 3;
+  if (runs.steps.size() >= most) return true;
+  if (runs.steps.size() < 2 || moments == Moments::all) return false;
+  if (moments == Moments::quiet && runs.seconds < kEnoughSeconds) return false;
+  std::vector<double> steps = runs.steps;
+  std::ranges::sort(steps);
+  return agree(steps[0], steps[1]);
+}
+
+std::size_t run_that_counts(const Watched& runs, Moments moments) {
+  std::vector<std::size_t> places(runs.steps.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::stable_sort(places, {}, [&](std::size_t place) { return runs.steps[place]; });
+  return places[moments == Moments::quiet ? 0 : places.size() / 2];
 }
 
 }  // namespace zl::sim

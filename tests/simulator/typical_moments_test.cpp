@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <deque>
 #include <limits>
 
@@ -29,18 +28,9 @@ class TypicalMoments : public testing::Test {
     for (std::size_t i = 0; i < steps.size(); ++i) step(static_cast<int>(i) + 2, steps[i]);
     runs.push_back({&builder.trace, 2, run});
   }
-  std::vector<int> kept() const {
-    std::vector<int> numbers;
-    for (const MeasuredTrace& each : runs) numbers.push_back(each.run);
-    return numbers;
-  }
-  // Of the runs that are left, in microseconds.
-  std::vector<std::vector<double>> moments() const {
-    std::vector<std::vector<double>> all;
-    for (const MeasuredTrace& each : runs) {
-      std::vector<double>& steps = all.emplace_back();
-      for (const double step : each.moments) steps.push_back(std::round(1e6 * step));
-    }
+  Watched watched() const {
+    Watched all;
+    for (const MeasuredTrace& each : runs) all.add(each);
     return all;
   }
 
@@ -50,56 +40,56 @@ class TypicalMoments : public testing::Test {
   std::deque<TraceBuilder> programs_;
 };
 
-TEST_F(TypicalMoments, TheOneInTheMiddleIsKept) {
+TEST_F(TypicalMoments, TheOneInTheMiddleCounts) {
   add(0, {300, 310, 900});  // their medians: 310, ..
-  add(1, {50});
-  add(2, {200, 190, 210});
-  add(3, {40});
-  add(4, {240, 100, 260});
-  add(5, {80});
-  add(6, {7});  // has no other moment
-  keep_typical(runs, [](int run) { return run == 6 ? "alone" : run % 2 == 0 ? "even" : "odd"; });
-  EXPECT_EQ(kept(), (std::vector<int>{1, 4, 6}));
-  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{40, 50, 80}, {200, 240, 310}, {7}}));
+  add(1, {200, 190, 210});
+  add(2, {240, 100, 260});
+  EXPECT_EQ(run_that_counts(watched(), Moments::typical), 2u);
+  EXPECT_NEAR(watched().seconds, (1510 + 600 + 600) * 1e-6, 1e-12);
 }
 
-TEST_F(TypicalMoments, OfTwoTheLongerIsKept) {
+TEST_F(TypicalMoments, OfTwoTheLongerCounts) {
   add(0, {310});
   add(1, {300});
-  keep_typical(runs, [](int) { return "same"; });
-  EXPECT_EQ(kept(), (std::vector<int>{0}));
-  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{300, 310}}));
+  EXPECT_EQ(run_that_counts(watched(), Moments::typical), 0u);
+  EXPECT_EQ(run_that_counts(watched(), Moments::quiet), 1u);
 }
 
-TEST_F(TypicalMoments, TheQuietestIsTheQuickestByItsQuickerHalf) {
-  add(0, {300, 250, 240, 900, 280});  // of the quicker half in the middle: 250
-  add(1, {310, 100, 320, 330, 305});  // 305, though one step took least of all
+TEST_F(TypicalMoments, OfQuietRunsTheQuickestByItsQuickerHalf) {
+  add(0, {310, 100, 320, 330, 305});  // 305, though one step took least of all
+  add(1, {300, 250, 240, 900, 280});  // of the quicker half in the middle: 250
   add(2, {260, 255, 270, 250, 258});  // 255, though no step took long
-  add(3, {90});
-  keep_quietest(runs, [](int run) { return run == 3 ? "alone" : "same"; });
-  EXPECT_EQ(kept(), (std::vector<int>{0, 3}));
-  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{250, 255, 305}, {90}}));
-  EXPECT_TRUE(runs[0].quiet);
-  EXPECT_NEAR(typical_step(runs[0]), 250e-6, 1e-12);
+  EXPECT_EQ(run_that_counts(watched(), Moments::quiet), 2u);
+  for (MeasuredTrace& each : runs) each.quiet = true;
+  EXPECT_EQ(run_that_counts(watched(), Moments::quiet), 1u);
+  EXPECT_NEAR(typical_step(runs[1]), 250e-6, 1e-12);
 }
 
-// Steps that others disturbed cost nothing: neither their ops nor their gaps count.
+// Steps that others disturbed cost nothing.
 TEST_F(TypicalMoments, OfQuietRunsTheQuickerHalfOfTheStepsIsPriced) {
   add(0, {240, 300, 250, 900, 230, 800});
   const auto op_seconds = [&] { return samples_of(runs, {}).at(0).seconds; };
   EXPECT_NEAR(op_seconds(), (240 + 250 + 300 + 800) / 4.0 * 1e-6, 1e-12) << "the middle half";
-  keep_quietest(runs, [](int) { return "same"; });
+  runs[0].quiet = true;
   EXPECT_NEAR(op_seconds(), (230 + 240 + 250) / 3.0 * 1e-6, 1e-12);
 }
 
-TEST_F(TypicalMoments, ARunWithoutTimedStepsIsNoneOfThem) {
-  add(0, {});
-  add(1, {400, 410});
-  add(2, {});
-  add(3, {});
-  keep_typical(runs, [](int run) { return run < 3 ? "same" : "alone"; });
-  EXPECT_EQ(kept(), (std::vector<int>{1, 3}));
-  EXPECT_EQ(moments(), (std::vector<std::vector<double>>{{405}, {}}));
+TEST_F(TypicalMoments, AThirdIsAskedForWhereTwoDisagree) {
+  EXPECT_FALSE(is_settled({{0.2}, 60}, Moments::typical));
+  EXPECT_TRUE(is_settled({{0.2, 0.209}, 0.1}, Moments::typical));
+  EXPECT_FALSE(is_settled({{0.2, 0.211}, 60}, Moments::typical));
+  EXPECT_TRUE(is_settled({{0.2, 0.3, 0.4}, 0.1}, Moments::typical));
+  EXPECT_FALSE(is_settled({{0.2, 0.2}, 60}, Moments::all));
+  EXPECT_TRUE(is_settled({{0.2, 0.2, 0.2}, 0.1}, Moments::all));
+}
+
+TEST_F(TypicalMoments, AQuietOneIsFoundTwiceInFiveSeconds) {
+  EXPECT_FALSE(is_settled({{0.2}, 60}, Moments::quiet));
+  EXPECT_FALSE(is_settled({{0.2, 0.209}, 4.9}, Moments::quiet));
+  EXPECT_TRUE(is_settled({{0.2, 0.209}, 5}, Moments::quiet));
+  EXPECT_FALSE(is_settled({{0.3, 0.2, 0.29}, 60}, Moments::quiet)) << "the slower two agree";
+  EXPECT_TRUE(is_settled({{0.3, 0.2, 0.4, 0.205}, 60}, Moments::quiet));
+  EXPECT_TRUE(is_settled({{0.3, 0.2, 0.4, 0.5, 0.6, 0.7}, 1}, Moments::quiet));
 }
 
 TEST_F(TypicalMoments, AgreeWithinFivePercentOfTheShorter) {

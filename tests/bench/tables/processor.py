@@ -41,8 +41,8 @@ def processor(lab):
              for row in beside.rows]
     return (wrapped(
         "`zerolab calibrate --moments quiet --ranks 1,2,4 --precision fp32,bf16` and `zerolab run --model M --cluster "
-        "local --strategy zero-0,zero-3 --sequence-length 64 --micro-batch 1` (encoders with `--task mlm --data synthetic`) "
-        "with `--backend sim` and with `cpu`: "
+        "local --strategy zero-0,zero-3 --sequence-length 64 --micro-batch 1` (encoders with `--task mlm --data "
+        "synthetic`) with `--backend sim` and with `cpu`: "
         f"predicted over measured steps, less one. {beside.moments_text()} Empty: it does not fit.")
         + f"\n\n{beside.errors_text()}\n\n" + table(["model", "ranks", "precision", *strategies], cells))
 
@@ -68,8 +68,8 @@ def strategies(lab):
     table_rows = [cells(name, options) for name, options in asked]
     return (wrapped(
         "`zerolab calibrate --moments quiet --ranks 1,2,4` and `zerolab run --model gpt2-124m --cluster local "
-        "--strategy S --sequence-length 64 --micro-batch 1`, with what stands behind the strategy: predicted over measured "
-        f"steps, less one, on 1 to 4 ranks. {beside.moments_text()} Empty: it is not for so many ranks.")
+        "--strategy S --sequence-length 64 --micro-batch 1`, with what stands behind the strategy: predicted over "
+        f"measured steps, less one, on 1 to 4 ranks. {beside.moments_text()} Empty: it is not for so many ranks.")
         + f"\n\n{beside.errors_text()}\n\n"
         + table(["strategy", "1 rank", *(f"{ranks} ranks" for ranks in all_ranks[1:])],
                 [row for row in table_rows if any(row[1:])]))
