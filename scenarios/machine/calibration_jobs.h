@@ -9,7 +9,7 @@
 #include "core/optim/optimizer_config.h"
 #include "scenarios/deepspeed/imported_strategy.h"
 #include "scenarios/files/scenario.h"
-#include "scenarios/machine/calibrate.h"
+#include "scenarios/machine/calibration_options.h"
 
 namespace zl {
 
