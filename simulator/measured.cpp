@@ -110,7 +110,7 @@ std::set<int> steps_that_count(const std::map<int, Timing>& spans, bool quiet) {
   std::set<int> steps;
   const std::size_t count = by_length.size(), middle = (count + 1) / 4;
   const std::size_t first = quiet ? 0 : middle;
-  const std::size_t last = quiet ? (count + 1) / 2 : count - middle;
+  const std::size_t last = quiet ? quicker_half(count) : count - middle;
   for (std::size_t i = first; i < last; ++i) steps.insert(by_length[i].second);
   return steps;
 }

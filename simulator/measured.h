@@ -2,6 +2,7 @@
 // Ownership: MeasuredTrace refers to its trace. Threads: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,13 +16,16 @@ struct MeasuredTrace {
   const Trace* trace = nullptr;
   int ranks = 1;
   int run = 0;
-  // Seconds of the typical step at each of the moments of which this is the one in the middle,
+  // Seconds of the typical step at each of the moments of which this is the one that counts,
   // ascending; empty: it is not one of several.
   std::vector<double> moments = {};
   // As on a quiet machine: of its steps the quicker half counts, which other work of the machine
   // disturbed least; else the middle half, those that took neither the most nor the least.
   bool quiet = false;
 };
+
+// How many of so many steps a quiet run counts, from the quickest.
+constexpr std::size_t quicker_half(std::size_t steps) { return (steps + 1) / 2; }
 
 double mean(const std::vector<double>& values);  // of at least one
 

@@ -12,7 +12,7 @@ double typical_step(const MeasuredTrace& run) {
   std::vector<double> steps = step_seconds(*run.trace);
   if (steps.empty()) return std::numeric_limits<double>::infinity();
   std::ranges::sort(steps);
-  if (run.quiet) steps.resize((steps.size() + 1) / 2);
+  if (run.quiet) steps.resize(quicker_half(steps.size()));
   return median(steps);
 }
 

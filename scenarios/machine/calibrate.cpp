@@ -1,6 +1,7 @@
 #include "scenarios/machine/calibrate.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <list>
 #include <thread>
 
@@ -46,6 +47,12 @@ void write_gemm_peaks(const Runner& runner, const std::string& backend, bool on_
       rate.peak = measured;
     }
   }
+}
+
+// Where files are measured: "" for nowhere.
+std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
+  if (!options.nvme_path.empty() || on_gpu) return options.nvme_path;
+  return std::filesystem::temp_directory_path().string();
 }
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -169,7 +176,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& asked) {
   const Runner runner;
   const bool on_gpu = static_cast<bool>(runner.backends().capabilities(asked.backend).accelerator);
   CalibrationOptions options = asked;
-  options.nvme_path = calibration_folder(asked, on_gpu);
+  options.nvme_path = folder_of(asked, on_gpu);
   const std::vector<CalibrationJob> jobs = calibration_jobs(options, on_gpu, cores());
   const Measured measured = measure(runner, options, moments_of(options, on_gpu), jobs);
   std::vector<sim::MeasuredTrace> runs;

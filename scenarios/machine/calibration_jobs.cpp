@@ -1,7 +1,6 @@
 #include "scenarios/machine/calibration_jobs.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -143,7 +142,7 @@ std::string words_of(const CalibrationJob& job) {
 std::vector<CalibrationJob> calibration_jobs(const CalibrationOptions& options, bool on_gpu,
                                              int cores) {
   const CalibrationPlan& plan = plan_of(options, on_gpu);
-  const bool in_files = !calibration_folder(options, on_gpu).empty();
+  const bool in_files = !options.nvme_path.empty();
   std::vector<std::string> precisions = options.precisions;
   if (precisions.empty()) precisions.emplace_back(plan.precision);
   std::vector<CalibrationJob> jobs;
@@ -163,11 +162,6 @@ std::vector<CalibrationJob> calibration_jobs(const CalibrationOptions& options, 
     }
   }
   return jobs;
-}
-
-std::string calibration_folder(const CalibrationOptions& options, bool on_gpu) {
-  if (!options.nvme_path.empty() || on_gpu) return options.nvme_path;
-  return std::filesystem::temp_directory_path().string();
 }
 
 std::int64_t calibration_peak_size(const CalibrationOptions& options, bool on_gpu) {

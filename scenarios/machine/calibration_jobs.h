@@ -38,6 +38,7 @@ struct CalibrationStyle {
   int least_ranks = 1;
   bool quantized = false, tensor = false;
 };
+
 struct CalibrationJob {
   int ranks;
   std::string precision;
@@ -49,12 +50,10 @@ struct CalibrationJob {
 std::string words_of(const CalibrationJob& job);
 
 // Of a GPU, or of a processor whose `cores` the ranks share. Where ranks outnumber them, as many as
-// there are cores are measured, too: their prices are told from those.
+// there are cores are measured, too: their prices are told from those. Without options.nvme_path no
+// files are.
 std::vector<CalibrationJob> calibration_jobs(const CalibrationOptions& options, bool on_gpu,
                                              int cores);
-
-// Where files are measured: "" for nowhere.
-std::string calibration_folder(const CalibrationOptions& options, bool on_gpu);
 
 // Of the square matrix product whose rate is the ceiling.
 std::int64_t calibration_peak_size(const CalibrationOptions& options, bool on_gpu);

@@ -17,7 +17,7 @@ struct CalibrationOptions {
   bool quiet = false;  // prices of the quietest moments of a shared processor, not of typical ones
   bool tiny = false;   // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are, as
-  // far as is known: that of which two moments disagree is measured a third time.
+  // far as is known: what sim::is_settled() does not find settled is measured again.
   std::function<void(const std::string& what, int done, int total)> progress;
   // Called after the last: how much longer than predicted by the other runs each took, less one.
   std::function<void(const std::string& what, double error)> left_out;

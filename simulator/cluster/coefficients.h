@@ -61,8 +61,7 @@ struct Calibration {
   // What of the errors' logarithms is each run's own: their standard deviation around the mean of
   // the runs with as many ranks, which err together. 0: not known.
   double own_error = 0;
-  bool quiet =
-      false;  // prices are of the quietest moments: what else the machine does comes on top
+  bool quiet = false;  // prices are of the quietest moments: what others do comes on top
 
   // The entry whose ranks are nearest.
   const RankCoefficients& nearest(int ranks) const;
