@@ -68,7 +68,8 @@ RankCoefficients fit_ranks(int ranks, const Traces& traces, const ClusterSpec& m
       std::tie(entry.collectives[first->kind][dtype], entry.large_collectives[first->kind][dtype]) =
           fit_lines({first, last});
     } else {
-      entry.routes[first->kind] = fit_line({first, last});
+      std::tie(entry.routes[first->kind], entry.large_routes[first->kind]) =
+          fit_lines({first, last});
     }
     first = last;
   }

@@ -20,7 +20,9 @@ void for_each_line(RankCoefficients& prices, const Change& change) {
   for (auto* table : {&prices.collectives, &prices.large_collectives}) {
     for (auto& row : *table) std::for_each(row.begin(), row.end(), change);
   }
-  std::for_each(prices.routes.begin(), prices.routes.end(), change);
+  for (auto* lines : {&prices.routes, &prices.large_routes}) {
+    std::for_each(lines->begin(), lines->end(), change);
+  }
 }
 
 RankCoefficients scaled(RankCoefficients prices, double factor) {

@@ -30,7 +30,6 @@ struct CalibrateOptions {
   std::string runs, software;  // fits a software to published runs instead
   std::vector<std::string> numbers;
   CalibrationOptions measure;
-  std::string moments = "typical";
   std::string output;
   std::string format = "table";
 };
@@ -81,8 +80,10 @@ Table rates_table(const sim::Calibration& calibration) {
       }
     }
     for (std::size_t route = 0; route < kRoutes; ++route) {
-      add(fitted.ranks, name_of(static_cast<Route>(route)), static_cast<std::size_t>(DType::u8),
-          fitted.routes[route], false);
+      for (const auto* lines : {&fitted.routes, &fitted.large_routes}) {
+        add(fitted.ranks, name_of(static_cast<Route>(route)), static_cast<std::size_t>(DType::u8),
+            (*lines)[route], false);
+      }
     }
   }
   return table;
@@ -125,17 +126,20 @@ std::string summary(const sim::Calibration& calibration, const std::vector<LeftO
                     calibration.runs, std::exp(sim::kNineInTen * calibration.step_error));
 }
 
+sim::Moments parse_moments(const std::string& name) {
+  if (name == "typical") return sim::Moments::typical;
+  if (name == "quiet") return sim::Moments::quiet;
+  throw Error(ErrorCode::usage,
+              "--moments: '" + name + "' is unknown; typical and quiet are known");
+}
+
 void check(const CalibrateOptions& options) {
   const Runner runner;
   if (runner.backends().capabilities(options.measure.backend).is_recording) {
     throw Error(ErrorCode::usage,
                 "--backend: a simulated device has nothing to measure; use cpu or cuda");
   }
-  if (options.moments != "typical" && options.moments != "quiet") {
-    throw Error(ErrorCode::usage,
-                "--moments: '" + options.moments + "' is unknown; typical and quiet are known");
-  }
-  if (options.moments == "quiet" && options.measure.backend != "cpu") {
+  if (options.measure.moments == sim::Moments::quiet && options.measure.backend != "cpu") {
     throw Error(ErrorCode::usage,
                 "--moments: quiet ones are looked for on cpu; of a GPU, which is not shared, all "
                 "count");
@@ -213,7 +217,6 @@ int calibrate(const CalibrateOptions& options) {
   const std::string path =
       options.output.empty() ? local_cluster_path(cluster_name) : options.output;
   CalibrationOptions measure = options.measure;
-  measure.quiet = options.moments == "quiet";
   std::optional<ProgressBar> bar;
   measure.progress = [&](const std::string& what, int done, int total) {
     if (!bar) bar.emplace("calibrating", total);
@@ -237,6 +240,38 @@ int calibrate(const CalibrateOptions& options) {
   return 0;
 }
 
+// What asks for a measurement: not beside `runs`, which were measured elsewhere.
+void add_measured(CLI::App& sub, CalibrationOptions& measure, CLI::Option* runs) {
+  sub.add_option("--ranks", measure.ranks, "Numbers of ranks (default 1,2,4; on CUDA 1)")
+      ->delimiter(',')
+      ->excludes(runs);
+  sub.add_option("--precision", measure.precisions,
+                 "Precisions, such as fp32,bf16 (default fp32; on CUDA bf16)")
+      ->delimiter(',')
+      ->excludes(runs);
+  sub.add_option("--steps", measure.steps, "Steps of each run")
+      ->capture_default_str()
+      ->excludes(runs);
+  sub.add_option("--backend", measure.backend, "Backend to measure: cpu or cuda")
+      ->capture_default_str()
+      ->excludes(runs);
+  sub.add_option_function<std::string>(
+         "--moments",
+         [&measure](const std::string& name) { measure.moments = parse_moments(name); },
+         "Moments of a processor that are priced: typical, as the next run may expect, or quiet, "
+         "as of one that is left alone (takes longer)")
+      ->default_str("typical")
+      ->excludes(runs);
+  sub.add_option("--nvme-path", measure.nvme_path,
+                 "Folder whose disk is measured for offload to files (default: the temporary one; "
+                 "on CUDA none)")
+      ->excludes(runs);
+  sub.add_flag("--tiny", measure.tiny,
+               "Toy models: tries the command itself, the profile means nothing; needs --output")
+      ->excludes(runs)
+      ->group("");  // for the project's own tests: not in the help
+}
+
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
@@ -244,24 +279,10 @@ void add_calibrate(CLI::App& app, Action& action) {
       "calibrate",
       "Train small models here and fit the prices of the cluster \"local\", or of \"local-cuda\"");
   const auto options = std::make_shared<CalibrateOptions>();
-  sub->add_option("--ranks", options->measure.ranks, "Numbers of ranks (default 1,2,4; on CUDA 1)")
-      ->delimiter(',');
-  sub->add_option("--precision", options->measure.precisions,
-                  "Precisions, such as fp32,bf16 (default fp32; on CUDA bf16)")
-      ->delimiter(',');
-  sub->add_option("--steps", options->measure.steps, "Steps of each run")->capture_default_str();
-  sub->add_option("--backend", options->measure.backend, "Backend to measure: cpu or cuda")
-      ->capture_default_str();
-  sub->add_option("--moments", options->moments,
-                  "Moments of a processor that are priced: typical, as the next run may expect, or "
-                  "quiet, as of one that is left alone (takes longer)")
-      ->capture_default_str();
-  sub->add_option("--nvme-path", options->measure.nvme_path,
-                  "Folder whose disk is measured for offload to files (default: the temporary one; "
-                  "on CUDA none)");
   CLI::Option* runs = sub->add_option(
       "--runs", options->runs,
       "Fit a software's profile to the runs of this CSV (or published: the catalogue's)");
+  add_measured(*sub, options->measure, runs);
   CLI::Option* software =
       sub->add_option("--software", options->software, "The profile to fit, a name or a file")
           ->needs(runs);
@@ -270,9 +291,6 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->needs(runs);
   sub->add_option("--output", options->output, "File to write (see zerolab paths)");
-  sub->add_flag("--tiny", options->measure.tiny,
-                "Toy models: tries the command itself, the profile means nothing; needs --output")
-      ->group("");  // for the project's own tests: not in the help
   add_format(*sub, options->format, "table, md, csv or json");
   add_verbosity(*sub);
   sub->callback([options, &action] { action = [options] { return calibrate(*options); }; });

@@ -137,9 +137,9 @@ Trace compressed_ops(const Runner& runner, const CalibrationOptions& options,
 }
 
 // Whole passes, so that a machine whose speed drifts is sampled at several moments.
-Measured measure(const Runner& runner, const CalibrationOptions& options, Moments moments,
+Measured measure(const Runner& runner, const CalibrationOptions& options, bool on_gpu,
                  const std::vector<CalibrationJob>& jobs) {
-  const bool on_gpu = moments == Moments::all;
+  const Moments moments = on_gpu ? Moments::all : options.moments;
   const int sure_passes = on_gpu ? 3 : 2;
   const auto repeated = static_cast<int>(
       std::ranges::count_if(jobs, [](const auto& job) { return !job.style.once; }));
@@ -165,11 +165,6 @@ Measured measure(const Runner& runner, const CalibrationOptions& options, Moment
   return measured;
 }
 
-Moments moments_of(const CalibrationOptions& options, bool on_gpu) {
-  if (on_gpu) return Moments::all;
-  return options.quiet ? Moments::quiet : Moments::typical;
-}
-
 }  // namespace
 
 sim::ClusterSpec calibrate_machine(const CalibrationOptions& asked) {
@@ -178,7 +173,7 @@ sim::ClusterSpec calibrate_machine(const CalibrationOptions& asked) {
   CalibrationOptions options = asked;
   options.nvme_path = folder_of(asked, on_gpu);
   const std::vector<CalibrationJob> jobs = calibration_jobs(options, on_gpu, cores());
-  const Measured measured = measure(runner, options, moments_of(options, on_gpu), jobs);
+  const Measured measured = measure(runner, options, on_gpu, jobs);
   std::vector<sim::MeasuredTrace> runs;
   for (const JobRuns& each : measured.jobs) each.append_to(runs);
   sim::ClusterSpec machine = on_gpu ? gpu_machine() : sim::uncalibrated_local(cores());

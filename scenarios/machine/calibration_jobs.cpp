@@ -14,45 +14,43 @@ namespace {
 // that fixed times decide, ones of few tokens and ones whose weights no cache holds (of layers that
 // alone would fit, too), of widths that are powers of two (rows of which lie in the same sets of a
 // cache) and that are none; of the llamas some whose heads share keys or have norms. Rare ops are
-// seen on a few shapes, which hold vectors of a row up to those that no cache holds.
+// seen on a few shapes, which hold vectors of a row up to those that no cache holds, and files on
+// some from those of one request to those that keep every queue full.
 struct CalibrationPlan {
   std::vector<CalibrationShape> shapes;
   std::int64_t peak_size;  // of the square GEMM whose rate is the ceiling
   std::vector<int> ranks;  // measured where the caller names none
   const char* precision;   // likewise
-  std::size_t in_files;    // shapes, from the first, that go to files where there is a folder
   bool on_cores = true;    // ranks share the cores, which they may outnumber
 };
-const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320, "gpt2", false, true},
+const CalibrationPlan kCpuPlan = {{{128, 4, 3, 192, 2, 320, "gpt2", kRare | kInFiles},
                                    {192, 6, 4, 256, 2, 256},
-                                   {320, 10, 3, 256, 2, 384},
-                                   {48, 3, 2, 48, 1, 256, "llama", false, false, 24, 1},
-                                   {80, 5, 2, 56, 1, 320, "gpt2", false, false, 24},
-                                   {224, 7, 3, 64, 1, 512, "gpt2", false, false, 8},
+                                   {320, 10, 3, 256, 2, 384, "gpt2", kInFiles},
+                                   {48, 3, 2, 48, 1, 256, "llama", 0, 24, 1},
+                                   {80, 5, 2, 56, 1, 320, "gpt2", 0, 24},
+                                   {224, 7, 3, 64, 1, 512, "gpt2", 0, 8},
                                    {448, 7, 2, 64, 1, 2048, "llama"},
-                                   {512, 8, 2, 64, 1, 2048, "gpt2", false, true},
-                                   {1024, 16, 1, 64, 1, 32768, "gpt2", true, true},
-                                   {928, 16, 2, 64, 1, 2048, "llama", true, false, 1, 8, true},
-                                   {832, 13, 2, 256, 1, 8192, "llama", true},
-                                   {528, 12, 12, 64, 1, 2048, "llama", true, false, 1, 4}},
+                                   {512, 8, 2, 64, 1, 2048, "gpt2", kRare},
+                                   {1024, 16, 1, 64, 1, 32768, "gpt2", kBrief | kRare | kInFiles},
+                                   {928, 16, 2, 64, 1, 2048, "llama", kBrief | kQkNorm, 1, 8},
+                                   {832, 13, 2, 256, 1, 8192, "llama", kBrief},
+                                   {528, 12, 12, 64, 1, 2048, "llama", kBrief, 1, 4}},
                                   1024,
                                   {1, 2, 4},
-                                  "fp32",
-                                  3};
-const CalibrationPlan kGpuPlan = {
-    {{896, 14, 3, 1024, 16, 16384}, {1152, 18, 3, 1024, 8, 32768}, {2304, 36, 2, 2048, 4, 32768}},
-    8192,
-    {1},
-    "bf16",
-    1,
-    false};
-const CalibrationPlan kTinyPlan = {{{32, 2, 1, 16, 1, 48, "gpt2", false, true},
-                                    {48, 3, 1, 16, 2, 64, "llama", false, false, 1, 1},
+                                  "fp32"};
+const CalibrationPlan kGpuPlan = {{{896, 14, 3, 1024, 16, 16384, "gpt2", kInFiles},
+                                   {1152, 18, 3, 1024, 8, 32768},
+                                   {2304, 36, 2, 2048, 4, 32768}},
+                                  8192,
+                                  {1},
+                                  "bf16",
+                                  false};
+const CalibrationPlan kTinyPlan = {{{32, 2, 1, 16, 1, 48, "gpt2", kRare | kInFiles},
+                                    {48, 3, 1, 16, 2, 64, "llama", 0, 1, 1},
                                     {64, 4, 1, 24, 1, 64}},
                                    64,
                                    {1},
-                                   "fp32",
-                                   1};
+                                   "fp32"};
 
 const CalibrationPlan& plan_of(const CalibrationOptions& options, bool on_gpu) {
   if (options.tiny) return kTinyPlan;
@@ -65,7 +63,8 @@ constexpr CalibrationStyle kBriefStyles[] = {{"zero-0", 0, false}, {"zero-3", 3,
 constexpr CalibrationStyle kOnebit{
     .name = "1-bit Adam", .stage = 0, .optimizer = OptimizerKind::onebit_adam};
 constexpr CalibrationStyle kOnHost{.name = "zero-3 on the host", .stage = 3, .tier = Tier::cpu};
-constexpr CalibrationStyle kInFiles{.name = "zero-3 in files", .stage = 3, .tier = Tier::nvme};
+constexpr CalibrationStyle kFromFiles{
+    .name = "zero-3 in files", .stage = 3, .once = false, .tier = Tier::nvme};
 constexpr CalibrationStyle kRareStyles[] = {
     {.name = "LAMB", .stage = 0, .optimizer = OptimizerKind::lamb},
     {.name = "1-bit LAMB", .stage = 0, .optimizer = OptimizerKind::onebit_lamb},
@@ -85,7 +84,7 @@ ModelConfig training_model(const CalibrationShape& shape) {
                           {"hidden", shape.hidden},
                           {"heads", shape.heads},
                           {"kv_heads", shape.kv_heads},
-                          {"qk_norm", shape.qk_norm},
+                          {"qk_norm", shape.is(kQkNorm)},
                           {"vocab", shape.vocab},
                           {"max_sequence", shape.sequence}},
                          "calibrate");
@@ -108,16 +107,16 @@ OptimizerConfig optimizer_of(OptimizerKind kind) {
 }
 
 std::span<const CalibrationStyle> common_styles(const CalibrationShape& shape) {
-  if (shape.brief) return kBriefStyles;
+  if (shape.is(kBrief)) return kBriefStyles;
   return kStyles;
 }
 
 std::vector<CalibrationStyle> rare_styles(const CalibrationShape& shape, int ranks) {
   std::vector<CalibrationStyle> styles;
-  if (!shape.brief) styles.push_back(kOnebit);
+  if (!shape.is(kBrief)) styles.push_back(kOnebit);
   for (const CalibrationStyle& style : kRareStyles) {
     const bool divides = !style.tensor || shape.heads % ranks == 0;
-    if (shape.rare && ranks >= style.least_ranks && divides) styles.push_back(style);
+    if (shape.is(kRare) && ranks >= style.least_ranks && divides) styles.push_back(style);
   }
   return styles;
 }
@@ -149,15 +148,18 @@ std::vector<CalibrationJob> calibration_jobs(const CalibrationOptions& options, 
   for (const int ranks : measured_ranks(plan, options, cores)) {
     const bool outnumber = plan.on_cores && ranks > cores;  // their steps tell all
     for (const std::string& precision : precisions) {
-      for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
-        const CalibrationShape& shape = plan.shapes[i];
+      for (const CalibrationShape& shape : plan.shapes) {
         const auto add = [&](const CalibrationStyle& style) {
           jobs.push_back({ranks, precision, shape, style});
         };
         std::ranges::for_each(common_styles(shape), add);
         if (outnumber) continue;
         std::ranges::for_each(rare_styles(shape, ranks), add);
-        if (!shape.brief) add(in_files && i < plan.in_files ? kInFiles : kOnHost);
+        if (in_files && shape.is(kInFiles)) {
+          add(kFromFiles);
+        } else if (!shape.is(kBrief)) {
+          add(kOnHost);
+        }
       }
     }
   }
@@ -186,7 +188,9 @@ ImportedStrategy calibration_strategy(const CalibrationJob& job, const std::stri
   s.recompute.mode = style.recompute ? RecomputeMode::full : RecomputeMode::none;
   s.optimizer = optimizer_of(style.optimizer);
   if (style.tier != Tier::device) {
-    offload(style.tier, folder, 4 * shape.hidden * shape.hidden, s);
+    const std::int64_t share =
+        style.tier == Tier::nvme ? 16 : 4;  // large files, or much to overlap
+    offload(style.tier, folder, share * shape.hidden * shape.hidden, s);
   }
   return imported;
 }

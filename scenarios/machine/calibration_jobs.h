@@ -13,16 +13,23 @@
 
 namespace zl {
 
+enum CalibrationTrait : unsigned {
+  kBrief = 1,    // trained under few styles: it takes long
+  kRare = 2,     // under the rare styles, too
+  kInFiles = 4,  // with weights and state in files, where there is a folder
+  kQkNorm = 8
+};
+
 struct CalibrationShape {
   std::int64_t hidden, heads, layers, sequence, micro_batch, vocab;
   const char* family = "gpt2";
-  bool brief = false;  // trained under few styles: it takes long
-  bool rare = false;   // under the rare styles, too
+  unsigned traits = 0;  // CalibrationTrait
   // Times the steps of others: the kernel moves threads that often sleep from core to core, and
   // keeps them for tenths of a second where a step takes longer or shorter.
   int more_steps = 1;
   std::int64_t kv_heads = 0;  // 0: as many as heads
-  bool qk_norm = false;
+
+  bool is(CalibrationTrait trait) const { return (traits & trait) != 0; }
 };
 
 // What the runs must show between them: whole and sharded gradients, gathers, recomputation, and

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "simulator/typical_moments.h"
+
 namespace zl {
 
 struct CalibrationOptions {
@@ -14,8 +16,8 @@ struct CalibrationOptions {
   std::vector<std::string> precisions;  // none: fp32; on CUDA bf16
   std::int64_t steps = 6;               // of each training run
   std::string nvme_path;  // folder of the runs with files; none: the system's; on CUDA no files
-  bool quiet = false;  // prices of the quietest moments of a shared processor, not of typical ones
-  bool tiny = false;   // toy models: tries the measurement itself, the profile means nothing
+  sim::Moments moments = sim::Moments::typical;  // of a GPU: all
+  bool tiny = false;  // toy models: tries the measurement itself, the profile means nothing
   // Called before each run: what is being measured, how many are done and how many there are, as
   // far as is known: what sim::is_settled() does not find settled is measured again.
   std::function<void(const std::string& what, int done, int total)> progress;

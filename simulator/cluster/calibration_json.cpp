@@ -96,18 +96,11 @@ void read_table(JsonObject& object, const char* key, const char* kind_key,
   }
 }
 
-// Rows {"route": name, line}. Files from before had one line, "copy", for both directions between
-// host and device.
-void read_routes(JsonObject& object, std::array<LinearCost, kRoutes>& routes) {
-  if (object.find("copy") != nullptr) {
-    JsonObject copy = object.object("copy");
-    routes[0] = routes[1] = read_line(copy);
-    copy.finish();
-    return;
-  }
-  const Json& rows = rows_at(object, "routes");
+// Rows {"route": name, line}.
+void read_routes(JsonObject& object, const char* key, RankCoefficients::RouteLines& routes) {
+  const Json& rows = rows_at(object, key);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    JsonObject row(rows[i], object.path("routes") + "[" + std::to_string(i) + "]");
+    JsonObject row(rows[i], object.path(key) + "[" + std::to_string(i) + "]");
     const std::size_t route = position(row, "route", route_names());
     routes[route] = read_line(row);
     row.finish();
@@ -128,7 +121,7 @@ Json write_table(const char* kind_key, const std::vector<std::string>& names, co
   return rows;
 }
 
-Json write_routes(const std::array<LinearCost, kRoutes>& routes) {
+Json write_routes(const RankCoefficients::RouteLines& routes) {
   Json rows = Json::array();
   for (std::size_t route = 0; route < kRoutes; ++route) {
     if (routes[route].samples == 0) continue;
@@ -149,7 +142,16 @@ RankCoefficients read_ranks(const Json& value, const std::string& where) {
   entry.seconds_per_wait = object.number("seconds_per_wait", 0.0);
   read_table(object, "ops", "op", op_names(), entry.ops);
   read_table(object, "collectives", "collective", collective_names(), entry.collectives);
-  read_routes(object, entry.routes);
+  if (object.find("copy") != nullptr) {  // older files: both directions between host and device
+    JsonObject copy = object.object("copy");
+    entry.routes[0] = entry.routes[1] = read_line(copy);
+    copy.finish();
+  } else {
+    read_routes(object, "routes", entry.routes);
+  }
+  if (object.find("large_routes") != nullptr) {
+    read_routes(object, "large_routes", entry.large_routes);
+  }
   read_table(object, "host_ops", "op", op_names(), entry.host_ops, true);
   read_table(object, "large_ops", "op", op_names(), entry.large_ops, true);
   read_table(object, "forward_ops", "op", op_names(), entry.forward_ops, true);
@@ -177,7 +179,8 @@ Json write_ranks(const RankCoefficients& entry) {
       {"host_ops", write_table("op", op_names(), entry.host_ops)},
       {"collectives", write_table("collective", collective_names(), entry.collectives)},
       {"large_collectives", write_table("collective", collective_names(), entry.large_collectives)},
-      {"routes", write_routes(entry.routes)}};
+      {"routes", write_routes(entry.routes)},
+      {"large_routes", write_routes(entry.large_routes)}};
 }
 
 }  // namespace

@@ -30,11 +30,13 @@ struct LinearCost {
   bool operator==(const LinearCost&) const = default;
 };
 
-// What was fitted from runs with one number of ranks. Lines of large work are there where caches do
-// not hold it, so that one line cannot tell both.
+// What was fitted from runs with one number of ranks. Lines of large work are there where one line
+// cannot tell both: where caches end, or where a transfer has as many requests under way as there
+// may be.
 struct RankCoefficients {
   using OpLines = std::array<std::array<LinearCost, kDTypes>, kOpKinds>;
   using CollectiveLines = std::array<std::array<LinearCost, kDTypes>, kCollectiveKinds>;
+  using RouteLines = std::array<LinearCost, kRoutes>;
 
   int ranks = 1;
   OpLines ops{}, large_ops{};
@@ -44,7 +46,7 @@ struct RankCoefficients {
   OpLines gradient_ops{}, large_gradient_ops{};
   OpLines host_ops{};                                  // of the host's stream
   CollectiveLines collectives{}, large_collectives{};  // waiting included
-  std::array<LinearCost, kRoutes> routes{};            // copies and file transfers
+  RouteLines routes{}, large_routes{};                 // copies and file transfers
   double seconds_per_event = 0;                        // host time between two ops
   double seconds_per_step = 0;                         // host time between two steps
   // Host time where one stream waits for another: of threads that share cores, to hand them over.

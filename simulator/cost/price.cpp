@@ -16,12 +16,16 @@ std::int64_t picoseconds(double seconds) {
   return static_cast<std::int64_t>(std::min(seconds * 1e12 + 0.5, longest));
 }
 
+const LinearCost& nearer_line(const LinearCost& small, const LinearCost& large,
+                              const TraceEvent& event) {
+  const bool is_large = large.samples > 0 && priced_bytes(event) >= large.from_bytes;
+  return is_large ? large : small;
+}
+
 template <class Lines>
 const LinearCost& line_of(const Lines& small, const Lines& large, const TraceEvent& event) {
   const auto dtype = static_cast<std::size_t>(event.dtype);
-  const LinearCost& far = large[event.kind][dtype];
-  const bool is_large = far.samples > 0 && priced_bytes(event) >= far.from_bytes;
-  return is_large ? far : small[event.kind][dtype];
+  return nearer_line(small[event.kind][dtype], large[event.kind][dtype], event);
 }
 
 const LinearCost& op_line(const RankCoefficients& fitted, const TraceEvent& event) {
@@ -156,7 +160,9 @@ bool CostModel::is_fitted_route(std::uint8_t route) const {
 }
 
 Price CostModel::route(const TraceEvent& event, double units, double sharing) const {
-  return fitted(coefficients_->routes[event.kind], units, event, CostClass::copy, sharing);
+  const LinearCost& line = nearer_line(coefficients_->routes[event.kind],
+                                       coefficients_->large_routes[event.kind], event);
+  return fitted(line, units, event, CostClass::copy, sharing);
 }
 
 const LinearCost* CostModel::host_line(const TraceEvent& event) const {

@@ -263,6 +263,10 @@ TEST(Commands, CalibrateRefusesWhatItCannotMeasure) {
   EXPECT_CONTAINS(refused(home, {"calibrate", "--backend", "cuda", "--moments", "quiet"}, 2),
                   "--moments: quiet");
   EXPECT_CONTAINS(refused(home, {"calibrate", "--moments", "silent"}, 2), "'silent'");
+  EXPECT_CONTAINS(
+      refused(home,
+              {"calibrate", "--runs", "published", "--software", "llm.c", "--moments", "quiet"}, 2),
+      "--runs excludes --moments");
 }
 
 TEST(Commands, PathsFollowTheEnvironment) {

@@ -10,6 +10,7 @@
 #include "scenarios/files/catalog.h"
 #include "scenarios/files/load_scenario.h"
 #include "scenarios/files/strategy_file.h"
+#include "scenarios/machine/calibration_jobs.h"
 #include "scenarios/run/simulate.h"
 
 namespace zl {
@@ -73,6 +74,22 @@ TEST(Calibrate, KnowsTheOpsOfEveryStrategy) {
   EXPECT_EQ(ops_without_line("zero-0", 2, known), std::set<std::string>{});
 }
 
+// State in files of one request and of many more than are under way at a time.
+TEST(Calibrate, MeasuresSmallFilesAndLargeOnes) {
+  std::set<std::int64_t> requests;
+  for (const CalibrationJob& job :
+       calibration_jobs({.ranks = {1}, .nvme_path = "/disk"}, false, 2)) {
+    const OffloadConfig offload = calibration_strategy(job, "/disk").strategy.offload;
+    if (offload.optimizer != Tier::nvme) continue;
+    const std::int64_t state =
+        3 * static_cast<std::int64_t>(sizeof(float)) * offload.sub_group_size;
+    requests.insert((state + offload.aio.block_size - 1) / offload.aio.block_size);
+  }
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_LE(*requests.begin(), 4);
+  EXPECT_GE(*requests.rbegin(), 8 * AioConfig{}.queue_depth);
+}
+
 TEST(Calibrate, RunsAtTwoMomentsAndAThirdWhereTheyDisagree) {
   std::map<std::string, int> runs;
   int before = 0, all = 0;
@@ -90,7 +107,8 @@ TEST(Calibrate, RunsAtTwoMomentsAndAThirdWhereTheyDisagree) {
   ASSERT_EQ(runs.size(), 3u * 6 + 4);
   for (const auto& [what, count] : runs) {
     const bool once = !what.ends_with("zero-0") && !what.ends_with("zero-1") &&
-                      !what.ends_with("zero-2") && !what.ends_with("zero-3");
+                      !what.ends_with("zero-2") && !what.ends_with("zero-3") &&
+                      !what.ends_with("in files");
     EXPECT_GE(count, once ? 1 : 2) << what;
     EXPECT_LE(count, once ? 1 : 3) << what;
   }
@@ -100,8 +118,8 @@ TEST(Calibrate, RunsAtTwoMomentsAndAThirdWhereTheyDisagree) {
 TEST(Calibrate, LooksForQuietMomentsSixTimes) {
   std::map<std::string, int> runs;
   const auto count = [&](const std::string& what, int, int) { ++runs[what]; };
-  const sim::ClusterSpec machine =
-      calibrate_machine({.ranks = {1}, .steps = 4, .quiet = true, .tiny = true, .progress = count});
+  const sim::ClusterSpec machine = calibrate_machine(
+      {.ranks = {1}, .steps = 4, .moments = sim::Moments::quiet, .tiny = true, .progress = count});
   EXPECT_TRUE(machine.calibration->quiet);
   EXPECT_EQ(runs.at("1 ranks, fp32, calibration-32, zero-0"), 6);
   EXPECT_EQ(runs.at("1 ranks, fp32, calibration-32, LAMB"), 1);

@@ -274,6 +274,32 @@ TEST(Calibration, TheHostsUpdatesHaveTheirOwnLines) {
   }
 }
 
+// Files of few requests wait for the disk, large ones keep it busy.
+TEST(Calibration, SmallAndLargeTransfersHaveTheirOwnLines) {
+  const auto nanoseconds = [](std::int64_t bytes) {
+    return bytes < 1'000'000 ? 100'000 + bytes : 1'600'000 + bytes / 2;
+  };
+  TraceBuilder builder;
+  std::int64_t now = 1000;
+  for (int step = 1; step <= 4; ++step) {
+    builder.scope.step = step;
+    for (const std::int64_t bytes : {8, 16, 64, 128, 512, 2'000, 8'000, 30'000, 90'000, 200'000}) {
+      TraceEvent& event = builder.copy(StreamId::file_in, 1000 * bytes);
+      event.type = EventType::transfer;
+      event.kind = static_cast<std::uint8_t>(Route::file_to_host);
+      event.timing = {now, now + nanoseconds(1000 * bytes)};
+      now = event.timing.end_ns;
+    }
+  }
+  const RankCoefficients entry = fit({{&builder.trace, 1, 0}}, plain_cluster()).by_ranks[0];
+  const LinearCost& small = entry.routes[static_cast<std::size_t>(Route::file_to_host)];
+  const LinearCost& large = entry.large_routes[static_cast<std::size_t>(Route::file_to_host)];
+  EXPECT_GT(large.from_bytes, 2 * 512e3) << "what is read and written";
+  EXPECT_LT(large.from_bytes, 2 * 2e6);
+  EXPECT_NEAR(small.seconds(0, 2 * 8e3), 108e-6, 1e-9);
+  EXPECT_NEAR(large.seconds(0, 2 * 1.2e9), 601.6e-3, 1e-6);
+}
+
 TEST(Calibration, ProductsWithATransposeHaveTheirOwnLines) {
   TraceBuilder builder;
   add_steps<Variant>(

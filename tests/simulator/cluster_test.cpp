@@ -191,6 +191,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.host_ops[kOpKind<Axpy>][static_cast<std::size_t>(DType::f32)] = {3e-6, 0, 2e-10, 0.1, 5};
   entry.routes[1] = {1e-7, 0, 1e-10, 0.1, 2};
   entry.routes[2] = {1e-4, 1e-5, 1e-9, 0.3, 4};
+  entry.large_routes[2] = {1e-3, 0, 2e-10, 0.1, 3, 1e6};
   entry.seconds_per_event = 3e-7;
   entry.seconds_per_step = 2e-4;
   entry.seconds_per_wait = 7e-6;

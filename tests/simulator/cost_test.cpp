@@ -322,6 +322,23 @@ TEST(Fitted, ALoneRanksCollectivesSayNothingOfLinks) {
   }
 }
 
+TEST(Fitted, LargeTransfersHaveALineOfTheirOwn) {
+  ClusterSpec cluster = plain_cluster();
+  RankCoefficients entry;
+  const auto read = static_cast<std::size_t>(Route::file_to_host);
+  entry.routes[read] = {1e-6, 0, 1e-9, 0, 9};
+  entry.large_routes[read] = {5e-6, 0, 1e-10, 0, 9, 1000};
+  cluster.calibration = Calibration{{entry}, 0, 0, 1};
+  TraceEvent event;
+  event.type = EventType::transfer;
+  event.stream = static_cast<std::uint8_t>(StreamId::file_in);
+  event.kind = static_cast<std::uint8_t>(read);
+  event.bytes_read = event.bytes_written = 499;
+  EXPECT_EQ(op_time(event, cluster).picoseconds, 1'998'000);
+  event.bytes_read = event.bytes_written = 500;
+  EXPECT_EQ(op_time(event, cluster).picoseconds, 5'100'000);
+}
+
 TEST(Fitted, RanksOfANodeShareItsHostAndFilesAndNotTheirDevicesAndBuses) {
   constexpr auto kType = static_cast<std::size_t>(DType::f32);
   ClusterSpec cluster = plain_cluster();  // nodes of 8
