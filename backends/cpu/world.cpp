@@ -7,6 +7,7 @@
 #include "backends/cpu/thread_communicator.h"
 #include "core/base/machine_memory.h"
 #include "core/threads/failures.h"
+#include "core/threads/keep_to_core.h"
 #include "core/threads/rank_threads.h"
 
 #ifdef _OPENMP
@@ -59,6 +60,7 @@ class ThreadWorld final : public World {
     omp_set_num_threads(threads_);
 #endif
     const int number = rank.communicator.rank();
+    if (threads_ == 1) keep_to_core(number, ranks());
     try {
       program({rank.device, rank.communicator});
       // Stream 0, compute, is this thread.

@@ -1,6 +1,8 @@
 // Order on streams, events between them, failures of tasks, and slabs.
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -319,6 +321,34 @@ TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {
   }
   device.release(MemorySpace::device, slab, kBytes);
   EXPECT_EQ(done, kTasks);
+}
+
+// Cores that the calling thread may run on.
+int own_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// Of a caller that is held to a core or two, so that few ranks outnumber them anywhere.
+TEST(DeviceStreams, RunOnTheCoreOfTheirRankWhereRanksOutnumberCores) {
+  std::thread([] {
+    cpu_set_t all, few;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+    CPU_ZERO(&few);
+    for (int core = 0; CPU_COUNT(&few) < std::min(2, CPU_COUNT(&all)); ++core) {
+      if (CPU_ISSET(core, &all)) CPU_SET(core, &few);
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof(few), &few), 0);
+    make_world({.ranks = 4, .threads_per_rank = 1})->run([&](RankHandle rank) {
+      int of_stream = 0;
+      rank.device.run_host(
+          StreamId::communication, [&of_stream] { of_stream = own_cores(); }, nullptr);
+      rank.device.synchronize(StreamId::communication);
+      EXPECT_EQ(own_cores(), 1);
+      EXPECT_EQ(of_stream, 1);
+    });
+    EXPECT_EQ(own_cores(), CPU_COUNT(&few)) << "of who runs the world";
+  }).join();
 }
 
 }  // namespace
