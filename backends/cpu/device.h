@@ -55,7 +55,7 @@ class Device final : public zl::Device {
   // many OpenMP threads it has there.
   void enqueue(StreamId stream, std::function<void()> work, Timing* timing);
   void enqueue(StreamId stream, std::function<void(int threads)> work, Timing* timing);
-  // Waits for all work and returns the failures that nobody has been told of.
+  // As HostStreams'.
   std::vector<std::exception_ptr> finish();
 
  private:

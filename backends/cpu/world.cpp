@@ -60,7 +60,7 @@ class ThreadWorld final : public World {
     omp_set_num_threads(threads_);
 #endif
     const int number = rank.communicator.rank();
-    if (threads_ == 1) keep_to_core(number, ranks());
+    if (all_at_work_ && threads_ == 1) keep_to_core(number, ranks());
     try {
       program({rank.device, rank.communicator});
       // Stream 0, compute, is this thread.

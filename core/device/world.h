@@ -56,6 +56,13 @@ class World {
   // Calls `program` once per executed rank, concurrently, and returns when all have ended. When a
   // rank throws, the others are released from their collectives and the first error is rethrown.
   virtual void run(const std::function<void(RankHandle)>& program) = 0;
+  // Of the runs that follow: whether all ranks work at the same time, as they do without a
+  // pipeline. Such that outnumber the cores of their machine may share them out (keep_to_core);
+  // where some wait for long, the others are to have all cores.
+  void expect_all_at_work(bool all) { all_at_work_ = all; }
+
+ protected:
+  bool all_at_work_ = false;
 };
 
 // What its ranks compute on besides the processor.

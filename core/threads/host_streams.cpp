@@ -54,13 +54,14 @@ void HostStreams::rethrow() {
 std::vector<std::exception_ptr> HostStreams::finish() {
   synchronize();
   std::vector<std::exception_ptr> failures;
-  for (const auto& stream : streams_) {
+  for (auto& stream : streams_) {
     if (!stream) continue;
     try {
       stream->rethrow();
     } catch (...) {
       failures.push_back(std::current_exception());
     }
+    stream.reset();
   }
   return failures;
 }

@@ -36,7 +36,8 @@ class HostStreams {
   bool has_passed(StreamId source, std::int64_t mark) const;
   // Throws the first failure that nobody has been told of.
   void rethrow();
-  // Waits for all tasks and returns the failures that nobody has been told of.
+  // Waits for all tasks, ends the threads, which start again with the next task, and returns the
+  // failures that nobody has been told of.
   std::vector<std::exception_ptr> finish();
 
  private:

@@ -210,6 +210,7 @@ RunResult run_real(World& world, const Scenario& scenario, const Resolve& resolv
   const FileWatchdog watchdog(hooks.collective_timeout);
   const Preparation prepared = prepare(world, scenario, resolve, hooks);
   const Strategy& strategy = prepared.strategy;
+  world.expect_all_at_work(strategy.pipeline.ranks == 1);
   SavedWeights weights(scenario, prepared, hooks);
   ProgramOptions options = program_options(scenario);
   options.weights = prepared.weights;

@@ -330,7 +330,7 @@ int own_cores() {
 }
 
 // Of a caller that is held to a core or two, so that few ranks outnumber them anywhere.
-TEST(DeviceStreams, RunOnTheCoreOfTheirRankWhereRanksOutnumberCores) {
+TEST(DeviceStreams, RunOnTheCoreOfTheirRankWhereAllWorkAndOutnumberCores) {
   std::thread([] {
     cpu_set_t all, few;
     ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
@@ -339,14 +339,19 @@ TEST(DeviceStreams, RunOnTheCoreOfTheirRankWhereRanksOutnumberCores) {
       if (CPU_ISSET(core, &all)) CPU_SET(core, &few);
     }
     ASSERT_EQ(sched_setaffinity(0, sizeof(few), &few), 0);
-    make_world({.ranks = 4, .threads_per_rank = 1})->run([&](RankHandle rank) {
-      int of_stream = 0;
-      rank.device.run_host(
-          StreamId::communication, [&of_stream] { of_stream = own_cores(); }, nullptr);
-      rank.device.synchronize(StreamId::communication);
-      EXPECT_EQ(own_cores(), 1);
-      EXPECT_EQ(of_stream, 1);
-    });
+    const auto world = make_world({.ranks = 4, .threads_per_rank = 1});
+    for (const bool all_at_work : {true, false, true}) {
+      const int cores = all_at_work ? 1 : CPU_COUNT(&few);
+      world->expect_all_at_work(all_at_work);
+      world->run([cores](RankHandle rank) {
+        int of_stream = 0;
+        rank.device.run_host(
+            StreamId::communication, [&of_stream] { of_stream = own_cores(); }, nullptr);
+        rank.device.synchronize(StreamId::communication);
+        EXPECT_EQ(own_cores(), cores);
+        EXPECT_EQ(of_stream, cores);
+      });
+    }
     EXPECT_EQ(own_cores(), CPU_COUNT(&few)) << "of who runs the world";
   }).join();
 }
