@@ -51,8 +51,7 @@ class BesidePredictions:
             self.predicted.update(self.results_of(row, "sim", range(len(row.strategies))))
         for row, place in self.measured.keys() - self.predicted.keys():
             raise RuntimeError(f"{row}, {row.strategies[place]} ran, and is predicted not to fit")
-        if self.measure():
-            self.measure()
+        self.ended_early = not self.measure() or not self.measure()
         self.errors = {key: 1 / min(self.ratios(key)) - 1 for key in self.measured}
 
     def results_of(self, row, backend, places):
@@ -107,12 +106,13 @@ class BesidePredictions:
         ratios = {key: self.ratios(key) for key in self.measured}
         typical = [statistics.median(self.ratios(key, of=list)) / min(ratios[key]) - 1 for key in ratios]
         inside = [self.is_in_bar(key, ratio) for key, each in ratios.items() for ratio in each]
-        return ("Each was run at two moments, before and after the calibration, and at a third where they differed "
-                f"by more than 5 % ({len(inside)} runs). As on a quiet machine: the quickest moment counts, and the "
-                "median of the quicker half of its steps, as `--moments quiet` has it of those of the calibration. The "
-                f"median step of the median moment took {100 * statistics.median(typical):.0f} % longer in the median, "
-                f"{100 * max(typical):.0f} % at most. Of all runs, {100 * statistics.mean(inside):.0f} % lie inside "
-                "their bars.")
+        early = ", ended early," if self.ended_early else ""
+        return (f"Each was run at two moments, before and after the calibration, and at a third{early} where they "
+                f"differed by more than 5 % ({len(inside)} runs). As on a quiet machine: the quickest moment counts, "
+                "and the median of the quicker half of its steps, as `--moments quiet` has it of those of the "
+                f"calibration. The median step of the median moment took {100 * statistics.median(typical):.0f} % "
+                f"longer in the median, {100 * max(typical):.0f} % at most. Of all runs, "
+                f"{100 * statistics.mean(inside):.0f} % lie inside their bars.")
 
     def is_in_bar(self, key, ratio):
         predicted = self.predicted[key]
