@@ -62,9 +62,17 @@ constexpr CalibrationStyle kStyles[] = {
 constexpr CalibrationStyle kBriefStyles[] = {{"zero-0", 0, false}, {"zero-3", 3, false}};
 constexpr CalibrationStyle kOnebit{
     .name = "1-bit Adam", .stage = 0, .optimizer = OptimizerKind::onebit_adam};
-constexpr CalibrationStyle kOnHost{.name = "zero-3 on the host", .stage = 3, .tier = Tier::cpu};
-constexpr CalibrationStyle kFromFiles{
-    .name = "zero-3 in files", .stage = 3, .once = false, .tier = Tier::nvme};
+constexpr CalibrationStyle kOnHost{// much to overlap
+                                   .name = "zero-3 on the host",
+                                   .stage = 3,
+                                   .tier = Tier::cpu,
+                                   .sub_group = 4};
+constexpr CalibrationStyle kFromFiles{// large files
+                                      .name = "zero-3 in files",
+                                      .stage = 3,
+                                      .once = false,
+                                      .tier = Tier::nvme,
+                                      .sub_group = 16};
 constexpr CalibrationStyle kRareStyles[] = {
     {.name = "LAMB", .stage = 0, .optimizer = OptimizerKind::lamb},
     {.name = "1-bit LAMB", .stage = 0, .optimizer = OptimizerKind::onebit_lamb},
@@ -188,9 +196,7 @@ ImportedStrategy calibration_strategy(const CalibrationJob& job, const std::stri
   s.recompute.mode = style.recompute ? RecomputeMode::full : RecomputeMode::none;
   s.optimizer = optimizer_of(style.optimizer);
   if (style.tier != Tier::device) {
-    const std::int64_t share =
-        style.tier == Tier::nvme ? 16 : 4;  // large files, or much to overlap
-    offload(style.tier, folder, share * shape.hidden * shape.hidden, s);
+    offload(style.tier, folder, style.sub_group * shape.hidden * shape.hidden, s);
   }
   return imported;
 }

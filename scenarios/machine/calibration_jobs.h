@@ -42,6 +42,7 @@ struct CalibrationStyle {
   bool recompute = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
   Tier tier = Tier::device;  // of weights and state
+  int sub_group = 0;         // what is updated at once, in hidden^2 elements; of tiers that swap
   int least_ranks = 1;
   bool quantized = false, tensor = false;
 };

@@ -16,9 +16,12 @@
 #include "core/ops/elementwise.h"
 #include "core/ops/op.h"
 #include "tests/backends_cpu_world/ranks.h"
+#include "tests/own_cores.h"
 
 namespace zl::cpu::test {
 namespace {
+
+using zl::test::own_cores;
 
 constexpr StreamId kWorkers[] = {StreamId::communication, StreamId::copy_in, StreamId::copy_out};
 
@@ -323,36 +326,29 @@ TEST(DeviceMemory, ReleaseWaitsForWorkThatUsesTheSlab) {
   EXPECT_EQ(done, kTasks);
 }
 
-// Cores that the calling thread may run on.
-int own_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 // Of a caller that is held to a core or two, so that few ranks outnumber them anywhere.
 TEST(DeviceStreams, RunOnTheCoreOfTheirRankWhereAllWorkAndOutnumberCores) {
   std::thread([] {
-    cpu_set_t all, few;
-    ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
-    CPU_ZERO(&few);
-    for (int core = 0; CPU_COUNT(&few) < std::min(2, CPU_COUNT(&all)); ++core) {
-      if (CPU_ISSET(core, &all)) CPU_SET(core, &few);
-    }
-    ASSERT_EQ(sched_setaffinity(0, sizeof(few), &few), 0);
+    std::vector<int> few = own_cores();
+    few.resize(std::min<std::size_t>(few.size(), 2));
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int core : few) CPU_SET(core, &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
     const auto world = make_world({.ranks = 4, .threads_per_rank = 1});
     for (const bool all_at_work : {true, false, true}) {
-      const int cores = all_at_work ? 1 : CPU_COUNT(&few);
+      const std::size_t cores = all_at_work ? 1 : few.size();
       world->expect_all_at_work(all_at_work);
       world->run([cores](RankHandle rank) {
-        int of_stream = 0;
+        std::vector<int> of_stream;
         rank.device.run_host(
             StreamId::communication, [&of_stream] { of_stream = own_cores(); }, nullptr);
         rank.device.synchronize(StreamId::communication);
-        EXPECT_EQ(own_cores(), cores);
-        EXPECT_EQ(of_stream, cores);
+        EXPECT_EQ(of_stream, own_cores());
+        EXPECT_EQ(of_stream.size(), cores);
       });
     }
-    EXPECT_EQ(own_cores(), CPU_COUNT(&few)) << "of who runs the world";
+    EXPECT_EQ(own_cores(), few) << "of who runs the world";
   }).join();
 }
 

@@ -2,25 +2,17 @@
 #include "core/threads/keep_to_core.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <map>
 #include <thread>
 #include <vector>
 
+#include "tests/own_cores.h"
+
 namespace zl {
 namespace {
 
-// Cores that the calling thread may run on.
-std::vector<int> own_cores() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
+using test::own_cores;
 
 // Of a thread that a rank's thread starts.
 std::vector<int> cores_of_rank(int rank, int ranks) {
