@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -122,24 +123,41 @@ double square_error(const Traces& runs, const ClusterSpec& cluster) {
   return sum;
 }
 
-// Searches the overlap loss on a grid of twentieths. Where the runs say nothing of it, as those of
-// a rank alone on a processor, which communicates itself, it is the uncalibrated one.
-double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
-  Traces overlapping = without_files(one_per_run(traces));
-  std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
+// Searches a loss on a grid of twentieths; none where the runs say nothing of it.
+std::optional<double> best_loss(const Traces& runs, ClusterSpec cluster,
+                                const std::function<void(Calibration&, double)>& set) {
   double best = 0, smallest = INFINITY, greatest = 0;
   for (int i = 0; i <= 20; ++i) {
-    cluster.calibration->overlap_loss = i / 20.0;
-    const double error = square_error(overlapping, cluster);
+    set(*cluster.calibration, i / 20.0);
+    const double error = square_error(runs, cluster);
     greatest = std::max(greatest, error);
     if (error < smallest) {
       smallest = error;
       best = i / 20.0;
     }
   }
-  if (smallest < greatest) return best;
+  return smallest < greatest ? std::optional(best) : std::nullopt;
+}
+
+// Where the runs say nothing of it, as those of a rank alone on a processor, which communicates
+// itself, it is the uncalibrated one.
+double fit_overlap_loss(const Traces& traces, ClusterSpec cluster) {
+  Traces overlapping = without_files(one_per_run(traces));
+  std::erase_if(overlapping, [](const auto& measured) { return !has_overlap(*measured.trace); });
+  const std::optional<double> found =
+      best_loss(overlapping, cluster,
+                [](Calibration& calibration, double loss) { calibration.overlap_loss = loss; });
+  if (found) return *found;
   cluster.calibration.reset();
   return CostModel(cluster).overlap_loss();
+}
+
+std::optional<double> fit_file_overlap_loss(const Traces& traces, const ClusterSpec& cluster) {
+  Traces with_files = one_per_run(traces);
+  std::erase_if(with_files, [](const auto& measured) { return !uses_files(*measured.trace); });
+  return best_loss(with_files, cluster, [](Calibration& calibration, double loss) {
+    calibration.file_overlap_loss = loss;
+  });
 }
 
 // Of the most ranks that have cores of their own; null: there are none.
@@ -173,6 +191,8 @@ Calibration fit_lines(const Traces& traces, const ClusterSpec& machine) {
   ClusterSpec cluster = machine;
   cluster.calibration = calibration;
   calibration.overlap_loss = fit_overlap_loss(traces, cluster);
+  cluster.calibration = calibration;
+  calibration.file_overlap_loss = fit_file_overlap_loss(traces, cluster);
   return calibration;
 }
 

@@ -199,7 +199,10 @@ Calibration read_calibration(const Json& value, const std::string& where) {
   calibration.step_error = object.number("step_error");
   calibration.own_error = object.number("own_error", 0.0);  // older files have none
   calibration.quiet = object.boolean("quiet", false);       // nor that
-  object.number("drift", 0.0);                              // and this, which is no more
+  if (object.find("file_overlap_loss") != nullptr) {
+    calibration.file_overlap_loss = object.fraction("file_overlap_loss");
+  }
+  object.number("drift", 0.0);  // and this, which is no more
   const Json& rows = object.at("by_ranks");
   if (!rows.is_array() || rows.empty()) object.fail("by_ranks", "is not a list with an entry");
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -213,12 +216,14 @@ Calibration read_calibration(const Json& value, const std::string& where) {
 Json write_calibration(const Calibration& calibration) {
   Json rows = Json::array();
   for (const RankCoefficients& entry : calibration.by_ranks) rows.push_back(write_ranks(entry));
-  return {{"runs", calibration.runs},
-          {"overlap_loss", calibration.overlap_loss},
-          {"step_error", calibration.step_error},
-          {"own_error", calibration.own_error},
-          {"quiet", calibration.quiet},
-          {"by_ranks", rows}};
+  Json json = {{"runs", calibration.runs},
+               {"overlap_loss", calibration.overlap_loss},
+               {"step_error", calibration.step_error},
+               {"own_error", calibration.own_error},
+               {"quiet", calibration.quiet},
+               {"by_ranks", rows}};
+  if (calibration.file_overlap_loss) json["file_overlap_loss"] = *calibration.file_overlap_loss;
+  return json;
 }
 
 }  // namespace zl::sim

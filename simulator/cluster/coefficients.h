@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,9 @@ struct Calibration {
   // the runs with as many ranks, which err together. 0: not known.
   double own_error = 0;
   bool quiet = false;  // prices are of the quietest moments: what others do comes on top
+  // The loss where a file's transfer and other work overlap: a disk takes little of the cores. Two
+  // transfers share the disk: overlap_loss. None: no run had files; also that.
+  std::optional<double> file_overlap_loss = {};
 
   // The entry whose ranks are nearest.
   const RankCoefficients& nearest(int ranks) const;

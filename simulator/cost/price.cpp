@@ -54,7 +54,7 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   communicates_itself_ = shared && cluster.devices == 1;
   // Compute threads of all ranks may fill the cores, so that a busy second stream takes theirs.
   const bool full = shared && 2 * cluster.devices > cluster.shared_cores;
-  overlap_loss_ = full ? 1.0 : cluster.overlap_loss;
+  overlap_loss_ = file_overlap_loss_ = full ? 1.0 : cluster.overlap_loss;
   if (!cluster.calibration) return;
   coefficients_ = &cluster.calibration->nearest(cluster.devices);
   if (shared) rank_ratio_ = static_cast<double>(cluster.devices) / coefficients_->ranks;
@@ -65,12 +65,17 @@ CostModel::CostModel(const ClusterSpec& cluster, int rank)
   wait_ = picoseconds(coefficients_->seconds_per_wait);
   knows_links_ = coefficients_->ranks > 1 || cluster.devices == 1;
   overlap_loss_ = cluster.calibration->overlap_loss;
+  file_overlap_loss_ = cluster.calibration->file_overlap_loss.value_or(overlap_loss_);
 }
 
 double CostModel::overlap_loss(StreamId a, StreamId b) const {
   const auto is_own = [](StreamId each) {
     return each == StreamId::compute || each == StreamId::communication;
   };
+  const auto is_file = [](StreamId each) {
+    return each == StreamId::file_in || each == StreamId::file_out;
+  };
+  if (is_file(a) != is_file(b)) return file_overlap_loss_;
   return communicates_itself_ && is_own(a) && is_own(b) ? 1 : overlap_loss_;
 }
 

@@ -35,7 +35,7 @@ class CostModel {
   std::int64_t wait_picoseconds() const { return wait_; }
   double overlap_loss() const { return overlap_loss_; }
   // Of the later of two such streams: all where a rank's own thread communicates, as alone on a
-  // CPU.
+  // CPU; another one beside files.
   double overlap_loss(StreamId a, StreamId b) const;
 
  private:
@@ -61,7 +61,7 @@ class CostModel {
   double rank_ratio_ = 1;
   double node_ratio_ = 1;  // likewise of what a node's ranks share: the host's work and its files
   std::int64_t issue_ = 0, step_ = 0, wait_ = 0;
-  double overlap_loss_ = 0;
+  double overlap_loss_ = 0, file_overlap_loss_ = 0;
   bool communicates_itself_ = false;
 };
 

@@ -38,6 +38,7 @@ struct Machine {
     entry.ops[kOpKind<Axpy>][1] = {2e-5, 4e-12, 1e-10, 0, 1};
     entry.ops[kOpKind<Gemm>][1] = {5e-6, 1e-11, 0, 0, 1};
     entry.collectives[2][1] = {8e-5, 3e-5, 5e-10, 0, 1};
+    entry.routes[static_cast<std::size_t>(Route::file_to_host)] = {1e-4, 0, 4e-12, 0, 1};
     entry.seconds_per_event = 3e-6;
     entry.seconds_per_step = 4e-4;
     cluster.calibration = Calibration{{entry}, 0.6, 0, 1};
@@ -62,6 +63,26 @@ struct Machine {
       }
     }
     stamp(builder, noise, static_cast<unsigned>(number));
+    return {&builder.trace, 4, number};
+  }
+
+  // Weights of each layer come from a file beside its ops.
+  MeasuredTrace run_with_files(int number, double size) {
+    TraceBuilder& builder = programs.emplace_back();
+    std::int64_t id = 0;
+    for (int step = 1; step <= 6; ++step) {
+      for (int layer = 0; layer < 8; ++layer) {
+        builder.scope = {.phase = Phase::forward, .unit = 0, .step = step};
+        TraceEvent& read = builder.copy(StreamId::file_in,
+                                        static_cast<std::int64_t>(1e6 * size * (1 + layer % 4)));
+        read.type = EventType::transfer;
+        read.kind = static_cast<std::uint8_t>(Route::file_to_host);
+        builder.record(StreamId::file_in, id);
+        builder.op(kMain, size * (2 + layer)).kind = kOpKind<Gemm>;
+        builder.wait(kMain, id++);
+      }
+    }
+    stamp(builder, 0, static_cast<unsigned>(number));
     return {&builder.trace, 4, number};
   }
 
@@ -175,6 +196,19 @@ TEST(Calibration, FindsTheOverlapLoss) {
   const Calibration fitted = fit(runs, machine.cluster);
   EXPECT_NEAR(fitted.overlap_loss, 0.6, 0.051);
   EXPECT_LT(fitted.step_error, 0.02);
+}
+
+// A disk takes less of the cores than what else overlaps.
+TEST(Calibration, FilesHaveAnOverlapLossOfTheirOwn) {
+  Machine machine;
+  machine.cluster.calibration->file_overlap_loss = 0.2;
+  std::vector<MeasuredTrace> runs;
+  for (int i = 0; i < 4; ++i) runs.push_back(machine.run(i, 0.5 + 0.3 * i, i >= 2, 0));
+  EXPECT_EQ(fit(runs, machine.cluster).file_overlap_loss, std::nullopt) << "no run has files";
+  for (int i = 4; i < 8; ++i) runs.push_back(machine.run_with_files(i, 0.2 * i));
+  const Calibration fitted = fit(runs, machine.cluster);
+  EXPECT_NEAR(fitted.overlap_loss, 0.6, 0.051);
+  EXPECT_NEAR(fitted.file_overlap_loss.value_or(1), 0.2, 0.101);
 }
 
 TEST(Calibration, ARankAloneTellsTheOverlapLossWhereItHasAStreamForIt) {

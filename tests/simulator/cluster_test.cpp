@@ -195,7 +195,7 @@ TEST(ClusterFile, CalibrationRoundTripsByName) {
   entry.seconds_per_event = 3e-7;
   entry.seconds_per_step = 2e-4;
   entry.seconds_per_wait = 7e-6;
-  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05, true};
+  cluster.calibration = Calibration{{entry}, 0.85, 0.07, 6, 0.05, true, 0.35};
   const std::string text = cluster_json(cluster);
   const ClusterSpec again = parse_cluster(text, "local.json");
   EXPECT_EQ(cluster_json(again), text);
