@@ -1,4 +1,4 @@
-// Ownership: values. Threads: of the calling one.
+// Which cores a test may run on. Ownership: values. Threads: of the calling one.
 #pragma once
 
 #include <sched.h>

@@ -62,17 +62,11 @@ constexpr CalibrationStyle kStyles[] = {
 constexpr CalibrationStyle kBriefStyles[] = {{"zero-0", 0, false}, {"zero-3", 3, false}};
 constexpr CalibrationStyle kOnebit{
     .name = "1-bit Adam", .stage = 0, .optimizer = OptimizerKind::onebit_adam};
-constexpr CalibrationStyle kOnHost{// much to overlap
-                                   .name = "zero-3 on the host",
-                                   .stage = 3,
-                                   .tier = Tier::cpu,
-                                   .sub_group = 4};
-constexpr CalibrationStyle kFromFiles{// large files
-                                      .name = "zero-3 in files",
-                                      .stage = 3,
-                                      .once = false,
-                                      .tier = Tier::nvme,
-                                      .sub_group = 16};
+// Small sub-groups have much to overlap, large ones are large files.
+constexpr CalibrationStyle kOnHost{
+    .name = "zero-3 on the host", .stage = 3, .tier = Tier::cpu, .sub_group = 4};
+constexpr CalibrationStyle kFromFiles{
+    .name = "zero-3 in files", .stage = 3, .once = false, .tier = Tier::nvme, .sub_group = 16};
 constexpr CalibrationStyle kRareStyles[] = {
     {.name = "LAMB", .stage = 0, .optimizer = OptimizerKind::lamb},
     {.name = "1-bit LAMB", .stage = 0, .optimizer = OptimizerKind::onebit_lamb},
