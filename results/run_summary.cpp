@@ -31,9 +31,7 @@ constexpr auto kOwnSoftware = "zerolab";
 
 bool is_own_on_a_data_sheet(const RunResult& run) {
   const std::string& software = run.setup.software;
-  const bool is_data_sheet =
-      run.priced_from == "data sheet" || run.priced_from == "no published run";
-  return is_data_sheet && (software.empty() || software == kOwnSoftware);
+  return rests_on_data_sheet(run) && (software.empty() || software == kOwnSoftware);
 }
 
 constexpr std::array kShared = {
@@ -227,8 +225,8 @@ std::string basis_line(Results results) {
            "(--software torch-fsdp2-compile).";
   }
   if (from("no published run")) {
-    return "Times rest on data sheets, and no published run of this software on such GPUs supports "
-           "them: the bars are wide (zerolab validate).";
+    return "Times rest on data sheets. Where bars are wide, no published run of this software on "
+           "such GPUs under such a strategy supports them (zerolab validate).";
   }
   if (from("data sheet")) return "Times rest on data sheets: no such machine was calibrated.";
   return "";

@@ -16,10 +16,15 @@ double whole_error(const RunResult& run) {
   return std::log(run.step_time_high / run.step_time.median) / kNineInTen;
 }
 
+// Whether published runs support the strategy or not, its prices are of one data sheet.
+bool has_same_prices(const RunResult& a, const RunResult& b) {
+  return a.priced_from == b.priced_from || (rests_on_data_sheet(a) && rests_on_data_sheet(b));
+}
+
 bool err_together(const RunResult& a, const RunResult& b) {
   return a.predicted && b.predicted && a.own_step_error > 0 && b.own_step_error > 0 &&
-         a.priced_from == b.priced_from && a.ranks == b.ranks &&
-         a.setup.cluster == b.setup.cluster && a.setup.software == b.setup.software;
+         has_same_prices(a, b) && a.ranks == b.ranks && a.setup.cluster == b.setup.cluster &&
+         a.setup.software == b.setup.software;
 }
 
 bool is_timed_prediction(const RunResult& run) {

@@ -176,8 +176,8 @@ struct RunResult {
   double own_step_error = 0;  // of its logarithm, what other strategies there do not share; 0: all
   // What predicted times rest on: "calibration" of this machine with as many ranks, "other ranks",
   // "other precision" where it was calibrated in none that the run computes in,
-  // "data sheet", "no published run" likewise, of software that none supports on such devices, or
-  // "guess" of a machine that nobody calibrated. Empty: they were measured.
+  // "data sheet", "no published run" likewise, of what none supports of that software on such
+  // devices, or "guess" of a machine that nobody calibrated. Empty: they were measured.
   std::string priced_from;
   double model_flops_per_step = 0;  // all ranks
   double mfu = 0;                   // 0: peak unknown
@@ -202,6 +202,10 @@ struct RunResult {
 
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
+
+inline bool rests_on_data_sheet(const RunResult& run) {
+  return run.priced_from == "data sheet" || run.priced_from == "no published run";
+}
 
 // Whether the run tells if the memory is enough.
 bool judges_memory(const RunResult& run);

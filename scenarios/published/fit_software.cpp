@@ -175,13 +175,16 @@ SoftwareFit fit_software(const sim::Software& profile, std::span<const Published
   }
   weigh_and_group(recorded);
   FitRuns all;
-  for (const FitRun& run : recorded) all.push_back(&run);
+  SoftwareFit fit;
+  for (const FitRun& run : recorded) {
+    all.push_back(&run);
+    fit.techniques |= sim::techniques_of(run.recorded.recording.strategy);
+  }
   sim::Software prior = profile;
   for (const std::string& key : keys) {
     const auto found = profile.priors.find(key);
     if (found != profile.priors.end()) number_of(prior, key) = found->second;
   }
-  SoftwareFit fit;
   fit.rows = recorded.size();
   const sim::Software* stored = from == FitFrom::profile ? &profile : nullptr;
   FittedNumbers fitted = fit_numbers(prior, stored, all, keys);
@@ -191,6 +194,20 @@ SoftwareFit fit_software(const sim::Software& profile, std::span<const Published
   find_bars(fit);
   return fit;
 }
+
+namespace {
+
+// Beside those of the runs behind other bars.
+void add_techniques(const sim::Techniques& used, Json& step_error) {
+  Json& names = step_error["techniques"];
+  if (names.is_null()) names = Json::array();
+  for (std::size_t i = 0; i < sim::kTechniques; ++i) {
+    const std::string name = sim::name_of(static_cast<sim::Technique>(i));
+    if (used.test(i) && std::count(names.begin(), names.end(), name) == 0) names.push_back(name);
+  }
+}
+
+}  // namespace
 
 std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
                         const std::vector<std::string>& keys) {
@@ -208,6 +225,7 @@ std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
   for (const auto& [generation, bar] : fit.bars) {
     json["step_error"][name_of(generation)] = rounded(bar);
   }
+  if (!fit.bars.empty()) add_techniques(fit.techniques, json["step_error"]);
   // What was fitted to bytes stays.
   Json fitted = keys;
   for (const Json& key : json.value("fitted", Json::array())) {

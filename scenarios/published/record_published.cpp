@@ -23,8 +23,9 @@ RecordedRun record_published(Scenario scenario, TimeKind kind) {
 }
 
 PricedStep price_published(const RecordedRun& run, const sim::ClusterSpec& cluster) {
-  const std::vector<sim::Timeline> ranks = sim::price(
-      rank_traces(run.recording), run.kind == TimeKind::composed ? timed_apart(cluster) : cluster);
+  sim::ClusterSpec priced_on = sim::with_strategy(cluster, run.recording.strategy);
+  if (run.kind == TimeKind::composed) priced_on = timed_apart(std::move(priced_on));
+  const std::vector<sim::Timeline> ranks = sim::price(rank_traces(run.recording), priced_on);
   RunResult times;
   times.step_seconds.resize(run.recording.stand_ins.size());
   write_predicted_times(ranks.front(), run.recording.stand_ins, times);

@@ -13,6 +13,7 @@
 #include "scenarios/run/replay.h"
 #include "scenarios/run/resolve_recompute.h"
 #include "scenarios/run/simulate.h"
+#include "simulator/cluster/software.h"
 #include "simulator/world.h"
 
 namespace zl {
@@ -143,7 +144,8 @@ RunResult Runner::run(const Scenario& requested, const ImportedStrategy& importe
   result.device_capacity = capacity_of(planning_device(scenario, can));
   if (result.predicted) {
     result.priced_from =
-        price_basis(scenario_cluster(scenario), imported.strategy.precision.compute_dtype);
+        price_basis(sim::with_strategy(scenario_cluster(scenario), imported.strategy),
+                    imported.strategy.precision.compute_dtype);
   }
   const bool refused = result.outcome == Outcome::out_of_memory;
   if (refused && result.need.reserved == 0) add_need(scenario, imported, result);

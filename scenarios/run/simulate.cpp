@@ -12,6 +12,7 @@
 #include "scenarios/run/measure.h"
 #include "scenarios/run/stage_runs.h"
 #include "scenarios/run/training_data.h"
+#include "simulator/cluster/software.h"
 #include "simulator/storage.h"
 #include "simulator/world.h"
 
@@ -160,12 +161,13 @@ std::vector<StageResult> stage_results(const Recording& recording,
 
 RunResult price_run(const Scenario& scenario, const Recording& recording,
                     const sim::ClusterSpec& cluster, std::vector<sim::Timeline>* timelines) {
+  const sim::ClusterSpec priced_on = sim::with_strategy(cluster, recording.strategy);
   RunResult result = recording.books;
   result.predicted = true;
-  result.priced_from = price_basis(cluster, recording.strategy.precision.compute_dtype);
+  result.priced_from = price_basis(priced_on, recording.strategy.precision.compute_dtype);
   result.own_step_error =
       cluster.calibration ? cluster.calibration->own_error : cluster.own_step_error;
-  std::vector<sim::Timeline> priced = sim::price(rank_traces(recording), cluster);
+  std::vector<sim::Timeline> priced = sim::price(rank_traces(recording), priced_on);
   write_predicted_times(priced.front(), recording.stand_ins, result);
   result.rank = recording.ranks.representative();
   result.stages = stage_results(recording, priced);

@@ -11,6 +11,7 @@
 #include "simulator/cluster/coefficients.h"
 #include "simulator/cluster/device_spec.h"
 #include "simulator/cluster/link.h"
+#include "simulator/cluster/techniques.h"
 
 namespace zl::sim {
 
@@ -58,6 +59,8 @@ struct ClusterSpec {
   // profile of software bring their own.
   double step_error = kUncalibratedStepError;
   bool is_supported = true;               // by published runs, of that software on such devices
+  double unsupported_step_error = 0;      // of strategies that use more than those runs did:
+  Techniques techniques = ~Techniques();  // these; without such a software all there are
   double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
   std::optional<Calibration> calibration;
 

@@ -135,6 +135,9 @@ void read_communication(JsonObject object, Software& software) {
 
 void read_errors(JsonObject object, Software& software) {
   software.step_error = object.positive("unsupported");
+  if (object.find("techniques") != nullptr) {
+    software.techniques = read_techniques(object, "techniques");
+  }
   visit_generations(object, [&](Generation generation, const char* key) {
     software.step_errors[generation] = object.positive(key);
   });
@@ -190,6 +193,12 @@ void read_left_out(JsonObject& object, Software& software) {
       check_range(object, key, range_of(fitted), values.back());
     }
   }
+}
+
+ClusterSpec unsupported(ClusterSpec cluster) {
+  cluster.is_supported = false;
+  cluster.step_error = cluster.unsupported_step_error;
+  return cluster;
 }
 
 void replace(const std::map<std::size_t, OpWork>& with, std::array<OpWork, kOpKinds>& ops) {
@@ -263,9 +272,17 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software, const M
   cluster.step_seconds = software.step_seconds;
   if (software.overlap_loss >= 0) cluster.overlap_loss = software.overlap_loss;
   const auto error = software.step_errors.find(device.generation);
-  cluster.is_supported = error != software.step_errors.end();
-  cluster.step_error = error == software.step_errors.end() ? software.step_error : error->second;
+  cluster.unsupported_step_error = software.step_error;
+  if (error == software.step_errors.end()) return unsupported(std::move(cluster));
+  cluster.is_supported = true;
+  cluster.step_error = error->second;
+  cluster.techniques = software.techniques;
   return cluster;
+}
+
+ClusterSpec with_strategy(ClusterSpec cluster, const Strategy& strategy) {
+  const bool is_supported = (techniques_of(strategy) & ~cluster.techniques).none();
+  return is_supported ? cluster : unsupported(std::move(cluster));
 }
 
 ClusterSpec timed_apart(ClusterSpec cluster) {

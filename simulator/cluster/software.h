@@ -14,6 +14,7 @@
 #include "simulator/cluster/software_abilities.h"
 #include "simulator/cluster/software_kernels.h"
 #include "simulator/cluster/software_memory.h"
+#include "simulator/cluster/techniques.h"
 
 namespace zl::sim {
 
@@ -40,6 +41,7 @@ struct Software {
   std::optional<SoftwareAbilities> abilities;  // none: no plan is more than it can do
   double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
   std::map<Generation, double> step_errors;  // of generations that published runs support
+  Techniques techniques = ~Techniques();     // that these used
   std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs
   bool fits_reserve = false;                 // memory.device.reserve was, too, to bytes
   std::map<std::string, double> priors;      // what benchmarks say of these: where a fit begins
@@ -53,6 +55,10 @@ struct Software {
 
 // Throws Error{invalid} naming the source and the key, as parse_cluster.
 Software parse_software(std::string_view json, const std::string& source);
+
+// The cluster as it prices the strategy: with the error of what no published run supports, where
+// that uses a technique that none of them did.
+ClusterSpec with_strategy(ClusterSpec cluster, const Strategy& strategy);
 
 // The cluster's devices under that software, which trains such a model. Throws Error{invalid} for a
 // cluster that was measured (its calibration holds the software already) or whose processors are

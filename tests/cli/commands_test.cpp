@@ -334,7 +334,7 @@ TEST(Commands, WhatTimesRestOnIsInEveryResult) {
   // Of a profile that no published run on such GPUs supports.
   EXPECT_EQ(json_of(home, with("torch-ddp"))["results"][0]["priced_from"], "no published run");
   EXPECT_CONTAINS(zerolab(home, with("torch-ddp")).out,
-                  "no published run of this software on such GPUs");
+                  "no published run of this software on such GPUs under such a strategy");
 }
 
 TEST(Commands, QuietLeavesOnlyData) {

@@ -3,6 +3,7 @@
 // it says is welcome. The bars come from fits that left out a source (zerolab calibrate --runs).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files/catalog.h"
 #include "scenarios/files/clusters.h"
 #include "scenarios/published/record_published.h"
 #include "scenarios/published/validate.h"
@@ -258,6 +260,50 @@ TEST(Published, WhatNoRunSupportsHasAWideBar) {
   for (const Accuracy& group : accuracy_by_software(judged())) {
     const sim::Software software = load_software(group.software);
     EXPECT_GE(software.step_error, 0.3) << group.software;
+  }
+}
+
+// The profile whose bars it has: itself, or what it begins from.
+std::string bars_of(const std::string& name) {
+  const sim::Software software = load_software(name);
+  if (software.base.empty()) return name;
+  const sim::Software base = load_software(software.base);
+  const bool shares = software.left_out == base.left_out && !base.step_errors.empty();
+  return shares ? bars_of(software.base) : name;
+}
+
+// A strategy that uses more than the runs behind a bar did has the wide one.
+TEST(Published, BarsAreOfTheTechniquesThatTheirRunsUsed) {
+  std::map<std::string, sim::Techniques> used;
+  for (const Judged& each : judged()) {
+    if (!each.is_predicted() || each.run->kind != TimeKind::measured) continue;
+    const Scenario scenario = express(*each.run).scenario.value();
+    used[bars_of(each.run->software)] |= sim::techniques_of(scenario.strategies.front().strategy);
+  }
+  for (const std::string& name : catalog_names("software")) {
+    const sim::Software software = load_software(name);
+    if (software.step_errors.empty()) continue;
+    EXPECT_EQ(software.techniques, used[bars_of(name)]) << name;
+  }
+}
+
+// A bar that no fit left runs out for claims no more than the widest of those that one did, of such
+// GPUs.
+TEST(Published, BarsWithoutAFitAreNoNarrowerThanThoseOfFits) {
+  std::map<sim::Generation, double> widest, without;
+  for (const std::string& name : catalog_names("software")) {
+    const sim::Software software = load_software(name);
+    std::map<sim::Generation, double>& kind = software.left_out.empty() ? without : widest;
+    for (const auto& [generation, error] : software.step_errors) {
+      double& bar = kind.try_emplace(generation, error).first->second;
+      bar = software.left_out.empty() ? std::min(bar, error) : std::max(bar, error);
+    }
+  }
+  EXPECT_TRUE(without.contains(sim::Generation::ampere));
+  EXPECT_TRUE(without.contains(sim::Generation::hopper));
+  for (const auto& [generation, bar] : without) {
+    ASSERT_TRUE(widest.contains(generation));
+    EXPECT_GE(bar, widest.at(generation));
   }
 }
 

@@ -36,6 +36,13 @@ TEST(StepRatio, KeepsWhatIsEachOnesOwn) {
   EXPECT_FALSE(step_ratio(a, predicted(1.05, 0.43, 0.04))->is_decided());
 }
 
+TEST(StepRatio, OfOneDataSheetCancelsWhetherRunsSupportItOrNot) {
+  const RunResult a = predicted(1, 0.3, 0.03);
+  RunResult b = predicted(1, 0.4, 0.04);
+  b.priced_from = "no published run";
+  EXPECT_NEAR(step_ratio(a, b)->high, std::exp(1.645 * 0.05), 1e-12);
+}
+
 TEST(StepRatio, OfOtherMachinesSoftwareAndRanksNothingCancels) {
   const RunResult a = predicted(1, 0.3, 0.03);
   const double whole = std::exp(1.645 * std::hypot(0.3, 0.4));

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/base/error.h"
 #include "core/ops/op.h"
+#include "core/train/strategy.h"
 #include "simulator/cost/attention_curves.h"
 #include "simulator/cost/collective.h"
 #include "simulator/cost/price.h"
@@ -243,6 +246,58 @@ TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
   EXPECT_EQ(under(cluster, half).device.software.attention, AttentionKernel::cudnn);
   EXPECT_TRUE(half.knows(Generation::ampere));
   EXPECT_FALSE(half.knows(Generation::hopper));
+}
+
+TEST(Software, ErrorsAreThoseOfTheTechniquesThatRunsUsed) {
+  std::string text = kText;
+  const std::string any = R"("ampere": 0.1)";
+  text.replace(text.find(any), any.size(), any + R"(, "techniques": ["zero-3", "tensor"])");
+  ClusterSpec cluster = plain_cluster();
+  cluster.device.generation = Generation::ampere;
+  const ClusterSpec half = under(cluster, parse_software(text, "half.json"));
+  Strategy strategy;
+  strategy.zero.stage = 3;
+  EXPECT_EQ(with_strategy(half, strategy), half);
+  strategy.tensor.ranks = 2;
+  EXPECT_EQ(with_strategy(half, strategy), half);
+  strategy.offload.optimizer = Tier::cpu;
+  EXPECT_EQ(with_strategy(half, strategy).step_error, 0.3);
+  EXPECT_FALSE(with_strategy(half, strategy).is_supported);
+  EXPECT_EQ(with_strategy(half, Strategy{}).step_error, 0.3) << "no run was of ZeRO-0";
+  const ClusterSpec any_strategy = under(cluster, parse_software(kText, "half.json"));
+  EXPECT_EQ(with_strategy(any_strategy, strategy), any_strategy) << "a profile that names none";
+  EXPECT_EQ(with_strategy(cluster, strategy), cluster);
+  expect_message(any, any + R"(, "techniques": ["zero-4"])",
+                 "software.step_error.techniques: \"zero-4\" is not one of zero-0, zero-1");
+  expect_message(any, any + R"(, "techniques": "zero-3")", "is not a list of techniques");
+}
+
+// Each by itself: what it adds to plain data parallelism.
+TEST(Software, TechniquesAreThoseOfTheStrategy) {
+  const auto names_of = [](const std::function<void(Strategy&)>& change) {
+    Strategy strategy;
+    change(strategy);
+    std::string names;
+    for (std::size_t i = 0; i < kTechniques; ++i) {
+      const auto technique = static_cast<Technique>(i);
+      if (techniques_of(strategy).test(i)) names += std::string(" ") + name_of(technique);
+    }
+    return names;
+  };
+  EXPECT_EQ(names_of([](Strategy&) {}), " zero-0");
+  EXPECT_EQ(names_of([](Strategy& s) { s.zero.stage = 2; }), " zero-2");
+  EXPECT_EQ(names_of([](Strategy& s) { s.zero.replicas = 2; }), " zero-0 copies");
+  EXPECT_EQ(names_of([](Strategy& s) { s.zero.secondary_partition = 2; }), " zero-0 copies");
+  EXPECT_EQ(names_of([](Strategy& s) { s.tensor.ranks = 2; }), " zero-0 tensor");
+  EXPECT_EQ(names_of([](Strategy& s) { s.pipeline.ranks = 2; }), " zero-0 pipeline");
+  EXPECT_EQ(names_of([](Strategy& s) { s.offload.activations = true; }), " zero-0 offload");
+  EXPECT_EQ(names_of([](Strategy& s) { s.offload.optimizer = Tier::nvme; }),
+            " zero-0 offload files");
+  EXPECT_EQ(names_of([](Strategy& s) { s.zero.quantized_weights = true; }), " zero-0 compression");
+  EXPECT_EQ(names_of([](Strategy& s) { s.optimizer.kind = OptimizerKind::zero_one_adam; }),
+            " zero-0 compression");
+  EXPECT_EQ(names_of([](Strategy& s) { s.sparse_attention.mode = SparseMode::fixed; }),
+            " zero-0 sparse");
 }
 
 // By hand: 2 heads, 100 tokens, head size 8, fp16. 20,000 scores of 13 bytes forward and 19

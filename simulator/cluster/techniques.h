@@ -1,0 +1,38 @@
+// What a strategy uses that published runs of a software may not have shown.
+// Ownership: values. Threads: pure functions.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+
+namespace zl {
+class JsonObject;
+struct Strategy;
+}  // namespace zl
+
+namespace zl::sim {
+
+enum class Technique : std::uint8_t {
+  zero_0,
+  zero_1,
+  zero_2,
+  zero_3,
+  copies,       // of shards: HSDP, MiCS, hpZ
+  tensor,       // groups
+  pipeline,     // of several ranks
+  offload,      // to the host
+  files,        // offload to them
+  compression,  // of what is exchanged: 1-bit optimizers, ZeRO++
+  sparse        // attention
+};
+inline constexpr std::size_t kTechniques = static_cast<std::size_t>(Technique::sparse) + 1;
+using Techniques = std::bitset<kTechniques>;
+
+const char* name_of(Technique technique);
+Techniques techniques_of(const Strategy& strategy);
+
+// A list of their names. Throws Error{invalid} naming the key and what is none.
+Techniques read_techniques(JsonObject& object, const char* key);
+
+}  // namespace zl::sim
