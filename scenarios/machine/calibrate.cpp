@@ -57,6 +57,11 @@ std::string folder_of(const CalibrationOptions& options, bool on_gpu) {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+// At several moments: all where quiet ones are asked for, since any may have had none.
+bool is_repeated(const CalibrationJob& job, Moments moments) {
+  return moments == Moments::quiet || !job.style.once;
+}
+
 // The runs of one job, each at a moment of its own.
 class JobRuns {
  public:
@@ -64,7 +69,7 @@ class JobRuns {
 
   bool is_due() const {
     if (watched_.steps.empty()) return true;
-    return !job_->style.once && !is_settled(watched_, moments_);
+    return is_repeated(*job_, moments_) && !is_settled(watched_, moments_);
   }
 
   // Traces of one run, the first that of its steps. Memory is short: runs that no further moment
@@ -142,7 +147,7 @@ Measured measure(const Runner& runner, const CalibrationOptions& options, bool o
   const Moments moments = on_gpu ? Moments::all : options.moments;
   const int sure_passes = on_gpu ? 3 : 2;
   const auto repeated = static_cast<int>(
-      std::ranges::count_if(jobs, [](const auto& job) { return !job.style.once; }));
+      std::ranges::count_if(jobs, [&](const auto& job) { return is_repeated(job, moments); }));
   Measured measured;
   for (const CalibrationJob& job : jobs) measured.jobs.emplace_back(job, moments);
   std::vector<std::size_t> due = measured.due();

@@ -38,7 +38,7 @@ struct CalibrationShape {
 struct CalibrationStyle {
   const char* name;
   int stage;
-  bool once = true;  // at one moment only, which saves minutes
+  bool once = true;  // at one moment only where quiet ones are not asked for: it saves minutes
   bool recompute = false;
   OptimizerKind optimizer = OptimizerKind::adamw;
   Tier tier = Tier::device;  // of weights and state

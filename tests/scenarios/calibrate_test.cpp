@@ -122,7 +122,7 @@ TEST(Calibrate, LooksForQuietMomentsSixTimes) {
       {.ranks = {1}, .steps = 4, .moments = sim::Moments::quiet, .tiny = true, .progress = count});
   EXPECT_TRUE(machine.calibration->quiet);
   EXPECT_EQ(runs.at("1 ranks, fp32, calibration-32, zero-0"), 6);
-  EXPECT_EQ(runs.at("1 ranks, fp32, calibration-32, LAMB"), 1);
+  EXPECT_EQ(runs.at("1 ranks, fp32, calibration-32, LAMB"), 6) << "rare ones, too";
 }
 
 }  // namespace
