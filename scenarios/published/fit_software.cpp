@@ -197,14 +197,23 @@ SoftwareFit fit_software(const sim::Software& profile, std::span<const Published
 
 namespace {
 
-// Beside those of the runs behind other bars.
-void add_techniques(const sim::Techniques& used, Json& step_error) {
-  Json& names = step_error["techniques"];
-  if (names.is_null()) names = Json::array();
+// Three digits.
+double rounded(double value) {
+  const double digits = std::pow(10.0, 2 - std::floor(std::log10(value)));
+  return std::round(value * digits) / digits;
+}
+
+// Of these runs alone: what others supported had other numbers.
+Json errors_json(const SoftwareFit& fit) {
+  Json errors = {{"unsupported", fit.software.step_error}};
+  for (const auto& [generation, bar] : fit.bars) errors[name_of(generation)] = rounded(bar);
+  if (fit.bars.empty()) return errors;
+  Json& techniques = errors["techniques"] = Json::array();
   for (std::size_t i = 0; i < sim::kTechniques; ++i) {
-    const std::string name = sim::name_of(static_cast<sim::Technique>(i));
-    if (used.test(i) && std::count(names.begin(), names.end(), name) == 0) names.push_back(name);
+    const auto technique = static_cast<sim::Technique>(i);
+    if (fit.techniques.test(i)) techniques.push_back(sim::name_of(technique));
   }
+  return errors;
 }
 
 }  // namespace
@@ -213,25 +222,16 @@ std::string fitted_text(const std::string& profile, const SoftwareFit& fit,
                         const std::vector<std::string>& keys) {
   Json json = parse_json(profile, "profile");
   sim::Software software = fit.software;
-  const auto rounded = [](double value) {
-    const double digits = std::pow(10.0, 2 - std::floor(std::log10(value)));
-    return std::round(value * digits) / digits;
-  };
   for (const std::string& key : keys) {
     std::string pointer = "/" + key;
     std::ranges::replace(pointer, '.', '/');
     json[Json::json_pointer(pointer)] = rounded(number_of(software, key));
   }
-  for (const auto& [generation, bar] : fit.bars) {
-    json["step_error"][name_of(generation)] = rounded(bar);
-  }
-  if (!fit.bars.empty()) add_techniques(fit.techniques, json["step_error"]);
-  // What was fitted to bytes stays.
-  Json fitted = keys;
-  for (const Json& key : json.value("fitted", Json::array())) {
-    if (key.get<std::string>().starts_with("memory.")) fitted.push_back(key);
-  }
-  json["fitted"] = fitted;
+  json["step_error"] = errors_json(fit);
+  json["x-step-error"] =
+      "Of " + std::to_string(fit.rows) + " runs, a group of which was left out at a time.";
+  json["fitted"] = keys;
+  if (software.fits_reserve) json["fitted"].push_back(sim::kFittedReserve);  // to bytes
   json["left_out"] = Json::object();
   for (const LeftOut& each : fit.left_out) {
     Json& numbers = json["left_out"][each.group] = Json::array();

@@ -20,6 +20,9 @@ const std::vector<FittedNumber>& fitted_numbers();
 const FittedNumber& range_of(std::string_view key);           // of fitted_numbers()
 double& number_of(Software& software, std::string_view key);  // of fitted_numbers()
 
+// Counted as fitted, but to bytes and not to times.
+inline constexpr const char* kFittedReserve = "memory.device.reserve";
+
 // `derived` with all numbers of fitted_numbers() as `base` has them.
 Software with_numbers_of(Software derived, const Software& base);
 

@@ -12,7 +12,6 @@ namespace zl::sim {
 namespace {
 
 constexpr std::size_t kMostFitted = 12;
-constexpr const char* kFittedReserve = "memory.device.reserve";  // counted; to bytes, not times
 
 double share(JsonObject& object, const char* key, std::optional<double> fallback = {}) {
   const double value = object.fraction(key, fallback);

@@ -140,6 +140,27 @@ TEST(FitSoftware, WhatIsLeftOutIsPredictedByTheOthers) {
   EXPECT_GT(all.left_out->mape, all.mape);
 }
 
+// What the profile has from its base is not lost: the error of what no run supports, and that its
+// reserve was fitted.
+TEST(FitSoftware, AProfileThatBeginsFromAnotherIsReadAgain) {
+  const test::TempFolder folder;
+  const sim::Software profile = load_software("torch-fsdp2-compile");
+  ASSERT_EQ(profile.base, "torch-fsdp2");
+  std::vector<PublishedRun> runs = runs_of(profile.name);
+  measure_with(with_numbers(profile, 0.8, 1e-5), runs);
+  const std::string file = (folder / "mine.json").string();
+  std::ofstream(file) << fitted_text(software_text(profile.name),
+                                     fit_software(profile, runs, kKeys), kKeys);
+  const sim::Software mine = load_software(file);
+  EXPECT_NEAR(mine.gemm, 0.8, 0.03);
+  EXPECT_NEAR(mine.op_seconds / 1e-5, 1, 0.1);
+  EXPECT_EQ(mine.fitted, kKeys);
+  EXPECT_EQ(mine.fits_reserve, profile.fits_reserve);
+  EXPECT_EQ(mine.step_error, profile.step_error);
+  EXPECT_TRUE(mine.knows(sim::Generation::ampere));
+  EXPECT_FALSE(mine.knows(sim::Generation::hopper)) << "a bar of another fit";
+}
+
 TEST(FitSoftware, NumbersStayInTheirRangeAndBeginAtThePriors) {
   sim::Software profile = load_software("torch-ddp");
   std::vector<PublishedRun> runs = runs_of(profile.name);
