@@ -189,6 +189,32 @@ class Gap {
   double product_ = 0, square_ = 0;
 };
 
+// The work of some steps by kind and shape: all, and what ran alone.
+struct WorkTimes {
+  std::map<Kind, Shapes> alone, all;
+
+  void add(const TraceEvent& event, double seconds, bool is_alone) {
+    all[kind_of(event)][shape_of(event)].push_back(seconds);
+    if (is_alone) alone[kind_of(event)][shape_of(event)].push_back(seconds);
+  }
+  // What ran alone, unless nothing of the kind did.
+  const Shapes& of(const Kind& kind) const {
+    const auto undisturbed = alone.find(kind);
+    return undisturbed == alone.end() ? all.at(kind) : undisturbed->second;
+  }
+  bool has(const Kind& kind, const Shape& shape) const {
+    const auto shapes = all.find(kind);
+    return shapes != all.end() && shapes->second.contains(shape);
+  }
+};
+
+Sample sample_of(const Kind& kind, const Shape& shape, double seconds, std::size_t count) {
+  const auto& [type, on_host, index, dtype, variant] = kind;
+  return {type,         on_host, variant,
+          index,        dtype,   shape.first,
+          shape.second, seconds, static_cast<std::int64_t>(count)};
+}
+
 }  // namespace
 
 double mean(const std::vector<double>& values) {
@@ -196,30 +222,35 @@ double mean(const std::vector<double>& values) {
 }
 
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling) {
-  std::map<Kind, Shapes> alone, all;
+  WorkTimes counted, others;
   for (const MeasuredTrace& measured : traces) {
     const StreamTimes streams(*measured.trace);
-    const std::set<int> steps = steps_that_count(step_spans(*measured.trace), measured.quiet);
+    const std::map<int, Timing> spans = step_spans(*measured.trace);
+    const std::set<int> steps = steps_that_count(spans, measured.quiet);
     for (const TraceEvent& event : measured.trace->events()) {
-      if (!is_timed(event) || !steps.contains(event.scope.step)) continue;
-      for (auto* table : {&alone, &all}) {
-        if (table == &alone && streams.runs_beside_another(event)) continue;
-        const Timing& time = event.timing;
-        const bool waited = sampling.without_waiting && time.met_ns != 0;
-        (*table)[kind_of(event)][shape_of(event)].push_back(
-            seconds(time.end_ns - (waited ? time.met_ns : time.start_ns)));
-      }
+      if (!is_timed(event) || event.scope.step == spans.begin()->first) continue;
+      const Timing& time = event.timing;
+      const bool waited = sampling.without_waiting && time.met_ns != 0;
+      (steps.contains(event.scope.step) ? counted : others)
+          .add(event, seconds(time.end_ns - (waited ? time.met_ns : time.start_ns)),
+               !streams.runs_beside_another(event));
     }
   }
   std::vector<Sample> samples;
-  for (const auto& [kind, shapes] : all) {
-    const auto undisturbed = alone.find(kind);
-    const auto& [type, on_host, index, dtype, variant] = kind;
-    for (const auto& [shape, times] : undisturbed == alone.end() ? shapes : undisturbed->second) {
-      samples.push_back({type, on_host, variant, index, dtype, shape.first, shape.second,
-                         typical(times, sampling), static_cast<std::int64_t>(times.size())});
+  const auto add = [&](const WorkTimes& work, const auto& is_wanted) {
+    for (const auto& [kind, shapes] : work.all) {
+      for (const auto& [shape, times] : work.of(kind)) {
+        if (!is_wanted(kind, shape)) continue;
+        samples.push_back(sample_of(kind, shape, typical(times, sampling), times.size()));
+      }
     }
-  }
+  };
+  add(counted, [](const Kind&, const Shape&) { return true; });
+  add(others, [&](const Kind& kind, const Shape& shape) { return !counted.has(kind, shape); });
+  std::ranges::stable_sort(samples, {}, [](const Sample& sample) {
+    return std::tuple(Kind(sample.type, sample.on_host, sample.kind, sample.dtype, sample.variant),
+                      sample.units, sample.bytes);
+  });
   return samples;
 }
 

@@ -56,8 +56,9 @@ struct Sampling {
 };
 
 // Ops, collectives, copies and file transfers of the steps that count, of those after the first,
-// which warms up. Events that run beside another stream's are left out unless there are no others
-// of their kind and type. Sorted.
+// which warms up; of other steps what those that count have not (0/1 Adam clears its errors once).
+// Events that run beside another stream's are left out unless there are no others of their kind and
+// type. Sorted.
 std::vector<Sample> samples_of(const std::vector<MeasuredTrace>& traces, const Sampling& sampling);
 
 // Of the steps that count; runs weigh by what a gap is of their steps.

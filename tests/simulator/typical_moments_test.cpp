@@ -74,6 +74,33 @@ TEST_F(TypicalMoments, OfQuietRunsTheQuickerHalfOfTheStepsIsPriced) {
   EXPECT_NEAR(op_seconds(), (230 + 240 + 250) / 3.0 * 1e-6, 1e-12);
 }
 
+// As 0/1 Adam clears its errors where compression begins: no quick step, and the only one that
+// does.
+TEST(SamplesOf, AreOfOtherStepsWhereThoseThatCountHaveNone) {
+  constexpr std::int64_t kOften = 100'000, kOnce = 700'000, kWarm = 5'000'000;
+  for (const bool quiet : {false, true}) {
+    TraceBuilder builder;
+    std::int64_t now = 1000;
+    const auto work = [&](std::int64_t bytes, std::int64_t nanoseconds) {
+      TraceEvent& event = builder.op(kMain, 1);
+      event.bytes_written = bytes;
+      event.timing = {now, now + nanoseconds};
+      now += nanoseconds;
+    };
+    for (int step = 1; step <= 8; ++step) {
+      builder.scope.step = step;
+      work(8, step == 2 ? kWarm : kOften);
+      if (step == 1) work(64, kWarm);  // warms up
+      if (step == 2) work(4096, kOnce);
+    }
+    const std::vector<Sample> samples = samples_of({{&builder.trace, 1, 0, {}, quiet}}, {});
+    ASSERT_EQ(samples.size(), 2u);
+    EXPECT_NEAR(samples[0].seconds, kOften * 1e-9, 1e-12) << "of the steps that count alone";
+    EXPECT_NEAR(samples[1].seconds, kOnce * 1e-9, 1e-12);
+    EXPECT_EQ(samples[1].count, 1);
+  }
+}
+
 TEST_F(TypicalMoments, AThirdIsAskedForWhereTwoDisagree) {
   EXPECT_FALSE(is_settled({{0.2}, 60}, Moments::typical));
   EXPECT_TRUE(is_settled({{0.2, 0.209}, 0.1}, Moments::typical));
