@@ -203,6 +203,7 @@ struct RunResult {
   bool operator==(const RunResult&) const = default;  // a NaN is equal to nothing
 };
 
+// Whether nothing measured on such devices is behind a prediction's prices.
 inline bool rests_on_data_sheet(const RunResult& run) {
   return run.priced_from == "data sheet" || run.priced_from == "no published run";
 }

@@ -1,6 +1,7 @@
 #include "simulator/cluster/software.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -19,15 +20,12 @@ double share(JsonObject& object, const char* key, std::optional<double> fallback
   return value;
 }
 
+constexpr const char* kKernelNames[] = {"core",         "unfused", "memory-efficient", "flash-1",
+                                        "flash-triton", "flash-2", "flash-3",          "cudnn"};
+static_assert(std::size(kKernelNames) == kAttentionKernels);
+
 AttentionKernel kernel_named(JsonObject& object, const char* key) {
-  const std::string text = object.text(key);
-  std::string known;
-  for (std::size_t i = 0; i < kAttentionKernels; ++i) {
-    const auto kernel = static_cast<AttentionKernel>(i);
-    if (text == name_of(kernel)) return kernel;
-    known += (known.empty() ? "" : ", ") + std::string(name_of(kernel));
-  }
-  object.fail(key, "\"" + shortened(text) + "\" is not one of " + known);
+  return static_cast<AttentionKernel>(object.choice(key, kKernelNames));
 }
 
 template <class Read>
@@ -207,9 +205,7 @@ void replace(const std::map<std::size_t, OpWork>& with, std::array<OpWork, kOpKi
 }  // namespace
 
 const char* name_of(AttentionKernel kernel) {
-  constexpr const char* kNames[] = {"core",         "unfused", "memory-efficient", "flash-1",
-                                    "flash-triton", "flash-2", "flash-3",          "cudnn"};
-  return kNames[static_cast<std::size_t>(kernel)];
+  return kKernelNames[static_cast<std::size_t>(kernel)];
 }
 
 AttentionKernel Software::attention_on(Generation generation) const {

@@ -1,9 +1,7 @@
 #include "simulator/cluster/software_abilities.h"
 
-#include <nlohmann/json.hpp>
-#include <string>
+#include <span>
 
-#include "core/base/text.h"
 #include "simulator/cluster/zero_stages.h"
 #include "simulator/json/object.h"
 
@@ -11,16 +9,9 @@ namespace zl::sim {
 namespace {
 
 // The value whose name the key has, in the order of the enumeration.
-template <class Enum, std::size_t count>
-Enum named(JsonObject& object, const char* key, const char* const (&names)[count]) {
-  if (object.find(key) == nullptr) return Enum{};
-  const std::string text = object.text(key);
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (text == names[i]) return static_cast<Enum>(i);
-    all += (i > 0 ? ", " : "") + std::string(names[i]);
-  }
-  object.fail(key, "\"" + shortened(text) + "\" is not one of " + all);
+template <class Enum>
+Enum named(JsonObject& object, const char* key, std::span<const char* const> names) {
+  return object.find(key) == nullptr ? Enum{} : static_cast<Enum>(object.choice(key, names));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/text.h"
 #include "simulator/cluster/zero_stages.h"
 #include "simulator/json/object.h"
 
@@ -10,19 +9,12 @@ namespace zl::sim {
 namespace {
 
 std::vector<RecomputeMode> read_recompute(JsonObject& object) {
-  const Json& list = object.at("recompute");
-  if (!list.is_array()) object.fail("recompute", "is not a list of none, selective, full");
+  constexpr const char* kNames[] = {"none", "selective", "full"};
+  constexpr RecomputeMode kModes[] = {RecomputeMode::none, RecomputeMode::selective,
+                                      RecomputeMode::full};
   std::vector<RecomputeMode> modes;
-  for (const Json& mode : list) {
-    if (mode == "none") {
-      modes.push_back(RecomputeMode::none);
-    } else if (mode == "selective") {
-      modes.push_back(RecomputeMode::selective);
-    } else if (mode == "full") {
-      modes.push_back(RecomputeMode::full);
-    } else {
-      object.fail("recompute", shown(mode) + " is not one of none, selective, full");
-    }
+  for (const std::size_t mode : object.choices("recompute", kNames, "none, selective, full")) {
+    modes.push_back(kModes[mode]);
   }
   return modes;
 }
@@ -42,10 +34,8 @@ void read_error(JsonObject object, SoftwareMemory& memory) {
 }
 
 Fusion read_fusion(JsonObject& object, const char* key) {
-  const std::string text = object.text(key);
-  if (text == "ops") return Fusion::ops;
-  if (text == "fused") return Fusion::fused;
-  object.fail(key, "\"" + shortened(text) + "\" is not one of ops, fused");
+  constexpr const char* kNames[] = {"ops", "fused"};
+  return static_cast<Fusion>(object.choice(key, kNames));
 }
 
 void read_states(JsonObject object, SoftwareMemory& memory) {

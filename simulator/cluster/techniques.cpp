@@ -1,9 +1,6 @@
 #include "simulator/cluster/techniques.h"
 
-#include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "core/train/strategy.h"
 #include "simulator/json/object.h"
@@ -15,12 +12,6 @@ constexpr const char* kTechniqueNames[] = {"zero-0", "zero-1",      "zero-2",   
                                            "copies", "tensor",      "pipeline", "offload",
                                            "files",  "compression", "sparse"};
 static_assert(std::size(kTechniqueNames) == kTechniques);
-
-std::string all_techniques() {
-  std::string all;
-  for (const char* name : kTechniqueNames) all += (all.empty() ? "" : ", ") + std::string(name);
-  return all;
-}
 
 }  // namespace
 
@@ -47,16 +38,9 @@ Techniques techniques_of(const Strategy& strategy) {
 }
 
 Techniques read_techniques(JsonObject& object, const char* key) {
-  const Json& list = object.at(key);
-  if (!list.is_array()) object.fail(key, "is not a list of techniques");
   Techniques techniques;
-  for (const Json& name : list) {
-    const auto* const found =
-        std::ranges::find_if(kTechniqueNames, [&name](const char* each) { return name == each; });
-    if (found == std::end(kTechniqueNames)) {
-      object.fail(key, shown(name) + " is not one of " + all_techniques());
-    }
-    techniques.set(static_cast<std::size_t>(found - std::begin(kTechniqueNames)));
+  for (const std::size_t technique : object.choices(key, kTechniqueNames, "techniques")) {
+    techniques.set(technique);
   }
   return techniques;
 }

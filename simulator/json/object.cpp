@@ -91,6 +91,29 @@ std::string JsonObject::text(const char* key) {
   return value.get<std::string>();
 }
 
+std::size_t JsonObject::choice_of(const Json& value, const char* key,
+                                  std::span<const char* const> names) const {
+  std::string all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (value == names[i]) return i;
+    all += (i > 0 ? ", " : "") + std::string(names[i]);
+  }
+  fail(key, shown(value) + " is not one of " + all);
+}
+
+std::size_t JsonObject::choice(const char* key, std::span<const char* const> names) {
+  return choice_of(at(key), key, names);
+}
+
+std::vector<std::size_t> JsonObject::choices(const char* key, std::span<const char* const> names,
+                                             const char* what) {
+  const Json& list = at(key);
+  if (!list.is_array()) fail(key, std::string("is not a list of ") + what);
+  std::vector<std::size_t> chosen;
+  for (const Json& value : list) chosen.push_back(choice_of(value, key, names));
+  return chosen;
+}
+
 void JsonObject::finish() const {
   for (const auto& [key, value] : value_.items()) {
     if (key.starts_with("x-")) continue;

@@ -2,7 +2,9 @@
 // Ownership: refers to the JSON value, which must outlive it. Threads: used by one thread.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,10 @@ class JsonObject {
   std::int64_t bytes(const char* key, std::optional<std::int64_t> fallback = {});
   bool boolean(const char* key, bool fallback);
   std::string text(const char* key);
+  // Which of `names` the key's text is, or each of its list of texts ("is not a list of WHAT").
+  std::size_t choice(const char* key, std::span<const char* const> names);
+  std::vector<std::size_t> choices(const char* key, std::span<const char* const> names,
+                                   const char* what);
   const Json* find(const char* key);  // nullptr when absent
   const Json& at(const char* key);
   JsonObject object(const char* key) { return JsonObject(at(key), path(key)); }
@@ -34,6 +40,9 @@ class JsonObject {
   void finish() const;
 
  private:
+  std::size_t choice_of(const Json& value, const char* key,
+                        std::span<const char* const> names) const;
+
   const Json& value_;
   std::string where_;
   std::vector<std::string> asked_;

@@ -156,15 +156,10 @@ TEST(Calibration, AnInterruptionIsNoPriceWhereRanksHaveCoresOfTheirOwn) {
 TEST(Calibration, OnlyTypicalStepsTellPrices) {
   // Of eight steps something else has a core in the third and the fourth.
   TraceBuilder builder;
-  std::int64_t now = 1000;
   for (int step = 1; step <= 9; ++step) {
     builder.scope.step = step;
-    for (int i = 0; i < 5; ++i) {
-      TraceEvent& event = builder.op(kMain, 1);
-      event.timing.start_ns = now;
-      now += step == 3 || step == 4 ? 3'000 : 1'000;
-      event.timing.end_ns = now;
-    }
+    const bool is_disturbed = step == 3 || step == 4;
+    for (int i = 0; i < 5; ++i) builder.measured_op(is_disturbed ? 3'000 : 1'000);
   }
   const Calibration fitted = fit({{&builder.trace, 1, 0}}, plain_cluster());
   const LinearCost& line = fitted.by_ranks[0].ops[kOpKind<Axpy>][1];
@@ -177,11 +172,9 @@ TEST(Calibration, OfRunsThatDoTheSameWorkAllTellPrices) {
   std::vector<MeasuredTrace> runs;
   for (const std::int64_t length : {3'000, 2'000, 5'000, 2'000}) {
     TraceBuilder& builder = programs.emplace_back();
-    std::int64_t now = 1000;
     for (int step = 1; step <= 3; ++step) {
       builder.scope.step = step;
-      builder.op(kMain, 1).timing = {now, now + length};
-      now += length;
+      builder.measured_op(length);
     }
     runs.push_back({&builder.trace, 1, static_cast<int>(runs.size())});
   }

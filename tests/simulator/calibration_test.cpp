@@ -245,15 +245,9 @@ TEST(Calibration, PredictsARunItHasNotSeen) {
 TEST(Calibration, MeansNotMedians) {
   // One op in ten is pre-empted and takes eleven times as long.
   TraceBuilder builder;
-  std::int64_t now = 1000;
   for (int step = 1; step <= 3; ++step) {
     builder.scope.step = step;
-    for (int i = 0; i < 10; ++i) {
-      TraceEvent& event = builder.op(kMain, 1);
-      event.timing.start_ns = now;
-      now += i == 4 ? 11'000 : 1'000;
-      event.timing.end_ns = now;
-    }
+    for (int i = 0; i < 10; ++i) builder.measured_op(i == 4 ? 11'000 : 1'000);
   }
   const Calibration fitted = fit({{&builder.trace, 1, 0}}, plain_cluster());
   const LinearCost& line = fitted.by_ranks[0].ops[kOpKind<Axpy>][1];

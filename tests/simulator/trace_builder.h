@@ -73,6 +73,12 @@ class TraceBuilder {
     return trace.append(event);
   }
 
+  // The same work every time, measured to take this long, after those measured before.
+  void measured_op(std::int64_t nanoseconds) {
+    op(kMain, 1).timing = {now_, now_ + nanoseconds};
+    now_ += nanoseconds;
+  }
+
   // Sends `bytes` per rank.
   TraceEvent& collective(StreamId stream, CollectiveKind kind, std::int64_t bytes, int ranks,
                          std::int64_t segments = 1) {
@@ -117,6 +123,8 @@ class TraceBuilder {
     event.id = id;
     trace.append(event);
   }
+
+  std::int64_t now_ = 1000;
 };
 
 }  // namespace zl::sim::test

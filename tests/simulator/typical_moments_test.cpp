@@ -18,11 +18,9 @@ class TypicalMoments : public testing::Test {
   // A run whose steps after the first take so many microseconds.
   void add(int run, const std::vector<std::int64_t>& steps) {
     TraceBuilder& builder = programs_.emplace_back();
-    std::int64_t now = 1000;
-    const auto step = [&](int number, std::int64_t microseconds) {
+    const auto step = [&builder](int number, std::int64_t microseconds) {
       builder.scope.step = number;
-      builder.op(kMain, 1).timing = {now, now + 1000 * microseconds};
-      now += 1000 * microseconds;
+      builder.measured_op(1000 * microseconds);
     };
     step(1, 70'000);  // warms up
     for (std::size_t i = 0; i < steps.size(); ++i) step(static_cast<int>(i) + 2, steps[i]);
