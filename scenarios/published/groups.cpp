@@ -9,9 +9,10 @@ std::string source_group(const PublishedRun& run, sim::Generation generation) {
 }
 
 std::string shape_group(const PublishedRun& run, sim::Generation generation) {
-  const std::string& gpus = run.row.at("n_gpus");
-  return run.row.at("layers") + " layers of " + run.row.at("hidden") + ", tensor " +
-         run.row.at("tp") + ", " + (gpus.empty() ? "a node" : gpus + " GPUs") + ", " +
+  const std::string &gpus = run.row.at("n_gpus"), &tensor = run.row.at("tp");
+  return run.row.at("layers") + " layers of " + run.row.at("hidden") + ", " +
+         (tensor.empty() ? "" : "tensor " + tensor + ", ") +
+         (gpus.empty() ? "a node" : gpus + (gpus == "1" ? " GPU" : " GPUs")) + ", " +
          name_of(generation);
 }
 
