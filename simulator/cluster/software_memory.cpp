@@ -13,7 +13,7 @@ std::vector<RecomputeMode> read_recompute(JsonObject& object) {
   constexpr RecomputeMode kModes[] = {RecomputeMode::none, RecomputeMode::selective,
                                       RecomputeMode::full};
   std::vector<RecomputeMode> modes;
-  for (const std::size_t mode : object.choices("recompute", kNames, "none, selective, full")) {
+  for (const std::size_t mode : object.choices("recompute", kNames)) {
     modes.push_back(kModes[mode]);
   }
   return modes;

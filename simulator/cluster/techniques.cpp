@@ -39,7 +39,7 @@ Techniques techniques_of(const Strategy& strategy) {
 
 Techniques read_techniques(JsonObject& object, const char* key) {
   Techniques techniques;
-  for (const std::size_t technique : object.choices(key, kTechniqueNames, "techniques")) {
+  for (const std::size_t technique : object.choices(key, kTechniqueNames)) {
     techniques.set(technique);
   }
   return techniques;

@@ -11,6 +11,15 @@
 #include "core/base/text.h"
 
 namespace zl {
+namespace {
+
+std::string listed(std::span<const char* const> names) {
+  std::string all;
+  for (const char* name : names) all += (all.empty() ? "" : ", ") + std::string(name);
+  return all;
+}
+
+}  // namespace
 
 JsonObject::JsonObject(const Json& value, std::string where)
     : value_(value), where_(std::move(where)) {
@@ -93,22 +102,19 @@ std::string JsonObject::text(const char* key) {
 
 std::size_t JsonObject::choice_of(const Json& value, const char* key,
                                   std::span<const char* const> names) const {
-  std::string all;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (value == names[i]) return i;
-    all += (i > 0 ? ", " : "") + std::string(names[i]);
   }
-  fail(key, shown(value) + " is not one of " + all);
+  fail(key, shown(value) + " is not one of " + listed(names));
 }
 
 std::size_t JsonObject::choice(const char* key, std::span<const char* const> names) {
   return choice_of(at(key), key, names);
 }
 
-std::vector<std::size_t> JsonObject::choices(const char* key, std::span<const char* const> names,
-                                             const char* what) {
+std::vector<std::size_t> JsonObject::choices(const char* key, std::span<const char* const> names) {
   const Json& list = at(key);
-  if (!list.is_array()) fail(key, std::string("is not a list of ") + what);
+  if (!list.is_array()) fail(key, "is not a list of " + listed(names));
   std::vector<std::size_t> chosen;
   for (const Json& value : list) chosen.push_back(choice_of(value, key, names));
   return chosen;

@@ -26,10 +26,9 @@ class JsonObject {
   std::int64_t bytes(const char* key, std::optional<std::int64_t> fallback = {});
   bool boolean(const char* key, bool fallback);
   std::string text(const char* key);
-  // Which of `names` the key's text is, or each of its list of texts ("is not a list of WHAT").
+  // Which of `names` the key's text is, or each of its list of texts.
   std::size_t choice(const char* key, std::span<const char* const> names);
-  std::vector<std::size_t> choices(const char* key, std::span<const char* const> names,
-                                   const char* what);
+  std::vector<std::size_t> choices(const char* key, std::span<const char* const> names);
   const Json* find(const char* key);  // nullptr when absent
   const Json& at(const char* key);
   JsonObject object(const char* key) { return JsonObject(at(key), path(key)); }
