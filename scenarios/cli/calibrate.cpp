@@ -186,15 +186,15 @@ Table left_out_table(const SoftwareFit& fit) {
 int calibrate_software(const CalibrateOptions& options) {
   const Format format = parse_format(options.format);
   const sim::Software start = load_software(options.software);
+  const std::vector<PublishedRun> runs =
+      options.runs == "published" ? catalog_published()
+                                  : read_published(read_file(options.runs), options.runs);
   const std::vector<std::string> keys = options.numbers.empty() ? start.fitted : options.numbers;
   if (keys.empty()) {
     throw Error(ErrorCode::usage, "--numbers: " + start.name +
                                       " lists none that were fitted; name some, such as "
                                       "kernels.gemm,host.op_seconds");
   }
-  const std::vector<PublishedRun> runs =
-      options.runs == "published" ? catalog_published()
-                                  : read_published(read_file(options.runs), options.runs);
   const SoftwareFit fit = fit_software(start, runs, keys);
   const std::string text = fitted_text(software_text(options.software), fit, keys);
   if (!options.output.empty()) write_file(options.output, text);

@@ -178,7 +178,8 @@ SoftwareFit fit_software(const sim::Software& profile, std::span<const Published
   SoftwareFit fit;
   for (const FitRun& run : recorded) {
     all.push_back(&run);
-    fit.techniques |= sim::techniques_of(run.recorded.recording.strategy);
+    sim::add_to(fit.techniques[run.cluster.device.generation],
+                sim::techniques_of(run.recorded.recording.strategy));
   }
   sim::Software prior = profile;
   for (const std::string& key : keys) {
@@ -203,15 +204,23 @@ double rounded(double value) {
   return std::round(value * digits) / digits;
 }
 
+Json names_of(sim::Techniques used) {
+  Json names = Json::array();
+  for (std::size_t i = 0; i < sim::kTechniques; ++i) {
+    if (used.test(i)) names.push_back(sim::name_of(static_cast<sim::Technique>(i)));
+  }
+  return names;
+}
+
 // Of these runs alone: what others supported had other numbers.
 Json errors_json(const SoftwareFit& fit) {
   Json errors = {{"unsupported", fit.software.step_error}};
   for (const auto& [generation, bar] : fit.bars) errors[name_of(generation)] = rounded(bar);
-  if (fit.bars.empty()) return errors;
-  Json& techniques = errors["techniques"] = Json::array();
-  for (std::size_t i = 0; i < sim::kTechniques; ++i) {
-    const auto technique = static_cast<sim::Technique>(i);
-    if (fit.techniques.test(i)) techniques.push_back(sim::name_of(technique));
+  for (const auto& [generation, bar] : fit.bars) {
+    Json& sets = errors["techniques"][name_of(generation)] = Json::array();
+    for (const sim::Techniques used : fit.techniques.at(generation)) {
+      sets.push_back(names_of(used));
+    }
   }
   return errors;
 }

@@ -31,7 +31,7 @@ struct SoftwareFit {
   double error = 0;  // root mean square of ln(measured / predicted) of what was fitted
   std::vector<LeftOut> left_out;
   std::map<sim::Generation, double> bars;  // relative error whose 90 % bar holds 9 of 10 left out
-  sim::Techniques techniques;              // that the runs used
+  std::map<sim::Generation, sim::TechniqueSets> techniques;  // that the runs used together
 };
 
 // priors: of the profile, where it has some. profile: where its own fits ended, the stored ones

@@ -33,10 +33,7 @@ void fill_missing_rates(DeviceSpec& device) {
 
 void read_generation(JsonObject& object, DeviceSpec& device) {
   if (object.find("generation") == nullptr) return;
-  const std::string name = object.text("generation");
-  const auto generation = generation_named(name);
-  if (!generation) object.fail("generation", "\"" + shortened(name) + "\" is not known");
-  device.generation = *generation;
+  device.generation = static_cast<Generation>(object.choice("generation", kGenerationNames));
 }
 
 void read_power(JsonObject object, DeviceSpec& device) {

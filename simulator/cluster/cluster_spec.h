@@ -58,10 +58,10 @@ struct ClusterSpec {
   // Of step times, as bar_of() has it; 0: what the prices' spreads add up to. A calibration and a
   // profile of software bring their own.
   double step_error = kUncalibratedStepError;
-  bool is_supported = true;               // by published runs, of that software on such devices
-  double unsupported_step_error = 0;      // of strategies that use more than those runs did:
-  Techniques techniques = ~Techniques();  // these; without such a software all there are
-  double own_step_error = kOwnStepError;  // see there; 0: none of it is shared
+  bool is_supported = true;                 // by published runs, of that software on such devices
+  double unsupported_step_error = 0;        // of strategies that use what no run did together:
+  TechniqueSets techniques{~Techniques()};  // those; without such a software all there are
+  double own_step_error = kOwnStepError;    // see there; 0: none of it is shared
   std::optional<Calibration> calibration;
 
   bool operator==(const ClusterSpec&) const = default;

@@ -133,7 +133,10 @@ void read_communication(JsonObject object, Software& software) {
 void read_errors(JsonObject object, Software& software) {
   software.step_error = object.positive("unsupported");
   if (object.find("techniques") != nullptr) {
-    software.techniques = read_techniques(object, "techniques");
+    JsonObject techniques = object.object("techniques");
+    visit_generations(techniques, [&](Generation generation, const char* key) {
+      software.techniques[generation] = read_technique_sets(techniques, key);
+    });
   }
   visit_generations(object, [&](Generation generation, const char* key) {
     software.step_errors[generation] = object.positive(key);
@@ -271,12 +274,13 @@ ClusterSpec with_software(ClusterSpec cluster, const Software& software, const M
   if (error == software.step_errors.end()) return unsupported(std::move(cluster));
   cluster.is_supported = true;
   cluster.step_error = error->second;
-  cluster.techniques = software.techniques;
+  const auto used = software.techniques.find(device.generation);
+  if (used != software.techniques.end()) cluster.techniques = used->second;
   return cluster;
 }
 
 ClusterSpec with_strategy(ClusterSpec cluster, const Strategy& strategy) {
-  const bool is_supported = (techniques_of(strategy) & ~cluster.techniques).none();
+  const bool is_supported = covers(cluster.techniques, techniques_of(strategy));
   return is_supported ? cluster : unsupported(std::move(cluster));
 }
 

@@ -40,11 +40,11 @@ struct Software {
   std::optional<SoftwareMemory> held;          // none: what it holds is not known
   std::optional<SoftwareAbilities> abilities;  // none: no plan is more than it can do
   double step_error = 0;  // as ClusterSpec's, of published runs that were left out of its fit
-  std::map<Generation, double> step_errors;  // of generations that published runs support
-  Techniques techniques = ~Techniques();     // that these used
-  std::vector<std::string> fitted;           // keys of numbers that were fitted to published runs
-  bool fits_reserve = false;                 // memory.device.reserve was, too, to bytes
-  std::map<std::string, double> priors;      // what benchmarks say of these: where a fit begins
+  std::map<Generation, double> step_errors;        // of generations that published runs support
+  std::map<Generation, TechniqueSets> techniques;  // that these used together; none: any
+  std::vector<std::string> fitted;       // keys of numbers that were fitted to published runs
+  bool fits_reserve = false;             // memory.device.reserve was, too, to bytes
+  std::map<std::string, double> priors;  // what benchmarks say of these: where a fit begins
   // By group of runs that a fit was without: the numbers that it found, in the order of `fitted`.
   std::map<std::string, std::vector<double>> left_out;
 
@@ -57,7 +57,7 @@ struct Software {
 Software parse_software(std::string_view json, const std::string& source);
 
 // The cluster as it prices the strategy: with the error of what no published run supports, where
-// that uses a technique that none of them did.
+// that uses techniques which none of them used together.
 ClusterSpec with_strategy(ClusterSpec cluster, const Strategy& strategy);
 
 // The cluster's devices under that software, which trains such a model. Throws Error{invalid} for a

@@ -1,5 +1,6 @@
 #include "simulator/cluster/techniques.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "core/train/strategy.h"
@@ -37,12 +38,25 @@ Techniques techniques_of(const Strategy& strategy) {
   return used;
 }
 
-Techniques read_techniques(JsonObject& object, const char* key) {
-  Techniques techniques;
-  for (const std::size_t technique : object.choices(key, kTechniqueNames)) {
-    techniques.set(technique);
+void add_to(TechniqueSets& sets, Techniques used) {
+  if (covers(sets, used)) return;
+  std::erase_if(sets, [used](Techniques set) { return (set & ~used).none(); });
+  sets.push_back(used);
+  std::ranges::sort(sets, {}, &Techniques::to_ulong);
+}
+
+bool covers(const TechniqueSets& sets, Techniques used) {
+  return std::ranges::any_of(sets, [used](Techniques set) { return (used & ~set).none(); });
+}
+
+TechniqueSets read_technique_sets(JsonObject& object, const char* key) {
+  TechniqueSets sets;
+  for (const std::vector<std::size_t>& list : object.choice_lists(key, kTechniqueNames)) {
+    Techniques used;
+    for (const std::size_t technique : list) used.set(technique);
+    add_to(sets, used);
   }
-  return techniques;
+  return sets;
 }
 
 }  // namespace zl::sim

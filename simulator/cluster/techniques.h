@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace zl {
 class JsonObject;
@@ -28,11 +29,17 @@ enum class Technique : std::uint8_t {
 };
 inline constexpr std::size_t kTechniques = static_cast<std::size_t>(Technique::sparse) + 1;
 using Techniques = std::bitset<kTechniques>;
+// What each of some runs used together, but for what is part of another's; in one order.
+using TechniqueSets = std::vector<Techniques>;
 
 const char* name_of(Technique technique);
 Techniques techniques_of(const Strategy& strategy);
 
-// A list of their names. Throws Error{invalid} naming the key and what is none.
-Techniques read_techniques(JsonObject& object, const char* key);
+void add_to(TechniqueSets& sets, Techniques used);
+// Did one of the runs use all of it?
+bool covers(const TechniqueSets& sets, Techniques used);
+
+// A list of lists of their names. Throws Error{invalid} naming the key and what is none.
+TechniqueSets read_technique_sets(JsonObject& object, const char* key);
 
 }  // namespace zl::sim

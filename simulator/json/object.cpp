@@ -112,11 +112,24 @@ std::size_t JsonObject::choice(const char* key, std::span<const char* const> nam
   return choice_of(at(key), key, names);
 }
 
-std::vector<std::size_t> JsonObject::choices(const char* key, std::span<const char* const> names) {
-  const Json& list = at(key);
-  if (!list.is_array()) fail(key, "is not a list of " + listed(names));
+std::vector<std::size_t> JsonObject::choices_of(const Json& list, const char* key,
+                                                std::span<const char* const> names) const {
+  if (!list.is_array()) fail(key, shown(list) + " is not a list of " + listed(names));
   std::vector<std::size_t> chosen;
   for (const Json& value : list) chosen.push_back(choice_of(value, key, names));
+  return chosen;
+}
+
+std::vector<std::size_t> JsonObject::choices(const char* key, std::span<const char* const> names) {
+  return choices_of(at(key), key, names);
+}
+
+std::vector<std::vector<std::size_t>> JsonObject::choice_lists(const char* key,
+                                                               std::span<const char* const> names) {
+  const Json& lists = at(key);
+  if (!lists.is_array()) fail(key, shown(lists) + " is not a list of lists of " + listed(names));
+  std::vector<std::vector<std::size_t>> chosen;
+  for (const Json& list : lists) chosen.push_back(choices_of(list, key, names));
   return chosen;
 }
 

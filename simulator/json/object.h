@@ -26,9 +26,11 @@ class JsonObject {
   std::int64_t bytes(const char* key, std::optional<std::int64_t> fallback = {});
   bool boolean(const char* key, bool fallback);
   std::string text(const char* key);
-  // Which of `names` the key's text is, or each of its list of texts.
+  // Which of `names` the key's text is, each of its list of texts, or of its list of lists.
   std::size_t choice(const char* key, std::span<const char* const> names);
   std::vector<std::size_t> choices(const char* key, std::span<const char* const> names);
+  std::vector<std::vector<std::size_t>> choice_lists(const char* key,
+                                                     std::span<const char* const> names);
   const Json* find(const char* key);  // nullptr when absent
   const Json& at(const char* key);
   JsonObject object(const char* key) { return JsonObject(at(key), path(key)); }
@@ -41,6 +43,8 @@ class JsonObject {
  private:
   std::size_t choice_of(const Json& value, const char* key,
                         std::span<const char* const> names) const;
+  std::vector<std::size_t> choices_of(const Json& list, const char* key,
+                                      std::span<const char* const> names) const;
 
   const Json& value_;
   std::string where_;

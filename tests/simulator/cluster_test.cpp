@@ -79,6 +79,12 @@ TEST(Cluster, APeakThatNoDeviceHasIsRefused) {
             std::string::npos);
 }
 
+TEST(Cluster, AGenerationIsOneOfThoseKnown) {
+  EXPECT_EQ(parse_message("\"generation\": \"hopper\"", "\"generation\": \"hoper\""),
+            "h100.json: cluster.device.generation: \"hoper\" is not one of unknown, volta, ampere, ada, "
+            "hopper, blackwell, cdna3");
+}
+
 TEST(Cluster, VoltaHasNoBf16) {
   const ClusterSpec cluster = find_cluster("v100", catalogue());
   EXPECT_EQ(cluster.device.rate(DType::bf16).peak, cluster.device.rate(DType::f32).peak);

@@ -251,7 +251,11 @@ TEST(Software, ErrorsAreThoseOfTheGenerationWhereRunsSupportIt) {
 TEST(Software, ErrorsAreThoseOfTheTechniquesThatRunsUsed) {
   std::string text = kText;
   const std::string any = R"("ampere": 0.1)";
-  text.replace(text.find(any), any.size(), any + R"(, "techniques": ["zero-3", "tensor"])");
+  const auto with_techniques = [&any](const std::string& list) {
+    return any + R"(, "techniques": {"ampere": )" + list + "}";
+  };
+  text.replace(text.find(any), any.size(),
+               with_techniques(R"([["zero-3", "tensor"], ["zero-1"]])"));
   ClusterSpec cluster = plain_cluster();
   cluster.device.generation = Generation::ampere;
   const ClusterSpec half = under(cluster, parse_software(text, "half.json"));
@@ -264,12 +268,27 @@ TEST(Software, ErrorsAreThoseOfTheTechniquesThatRunsUsed) {
   EXPECT_EQ(with_strategy(half, strategy).step_error, 0.3);
   EXPECT_FALSE(with_strategy(half, strategy).is_supported);
   EXPECT_EQ(with_strategy(half, Strategy{}).step_error, 0.3) << "no run was of ZeRO-0";
+  Strategy together;
+  together.zero.stage = 1;
+  EXPECT_EQ(with_strategy(half, together), half);
+  together.tensor.ranks = 2;
+  EXPECT_FALSE(with_strategy(half, together).is_supported) << "each, but no run of both";
   const ClusterSpec any_strategy = under(cluster, parse_software(kText, "half.json"));
   EXPECT_EQ(with_strategy(any_strategy, strategy), any_strategy) << "a profile that names none";
   EXPECT_EQ(with_strategy(cluster, strategy), cluster);
-  expect_message(any, any + R"(, "techniques": ["zero-4"])",
-                 "software.step_error.techniques: \"zero-4\" is not one of zero-0, zero-1");
-  expect_message(any, any + R"(, "techniques": "zero-3")", "is not a list of zero-0, zero-1, ");
+  expect_message(any, with_techniques(R"([["zero-4"]])"),
+                 "software.step_error.techniques.ampere: \"zero-4\" is not one of zero-0, zero-1");
+  expect_message(any, with_techniques(R"(["zero-3"])"),
+                 "\"zero-3\" is not a list of zero-0, zero-1, ");
+  expect_message(any, with_techniques("3"), "3 is not a list of lists of zero-0, zero-1, ");
+}
+
+TEST(Software, TechniqueSetsKeepTheLargest) {
+  TechniqueSets sets;
+  for (const unsigned used : {0b0110U, 0b0001U, 0b0010U, 0b1001U, 0b0110U}) add_to(sets, used);
+  EXPECT_EQ(sets, (TechniqueSets{0b0110U, 0b1001U}));
+  EXPECT_TRUE(covers(sets, 0b1000U));
+  EXPECT_FALSE(covers(sets, 0b0011U));
 }
 
 // Each by itself: what it adds to plain data parallelism.
