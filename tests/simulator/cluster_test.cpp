@@ -80,9 +80,10 @@ TEST(Cluster, APeakThatNoDeviceHasIsRefused) {
 }
 
 TEST(Cluster, AGenerationIsOneOfThoseKnown) {
-  EXPECT_EQ(parse_message("\"generation\": \"hopper\"", "\"generation\": \"hoper\""),
-            "h100.json: cluster.device.generation: \"hoper\" is not one of unknown, volta, ampere, ada, "
-            "hopper, blackwell, cdna3");
+  EXPECT_EQ(
+      parse_message("\"generation\": \"hopper\"", "\"generation\": \"hoper\""),
+      "h100.json: cluster.device.generation: \"hoper\" is not one of unknown, volta, ampere, ada, "
+      "hopper, blackwell, cdna3");
 }
 
 TEST(Cluster, VoltaHasNoBf16) {

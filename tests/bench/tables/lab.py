@@ -2,6 +2,8 @@
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -20,6 +22,26 @@ class Lab:
         self.environment.pop("OMP_WAIT_POLICY", None)  # as users have it
         for name in ("DATA", "CONFIG", "CACHE"):
             self.environment[f"XDG_{name}_HOME"] = str(home / name.lower())
+
+    def run_in_turns(self, turn, program, *arguments):
+        """As run() of a program that says "[1/9] .." as each of its parts begins: turn() is called then, and the
+        program stands still meanwhile."""
+        command = [str(self.build / program), *arguments]
+        said = ""
+        with subprocess.Popen(command, env=self.environment, text=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as process:
+            try:
+                for line in process.stderr:
+                    said += line
+                    if re.search(r"\[\d+/\d+\]", line):
+                        process.send_signal(signal.SIGSTOP)
+                        turn()
+                        process.send_signal(signal.SIGCONT)
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{said[-2000:]}")
 
     def run(self, program, *arguments, **environment):
         path = self.build / program

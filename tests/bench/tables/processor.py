@@ -36,7 +36,7 @@ def processor(lab):
     strategies = ("zero-0", "zero-3")
     rows = [Row(model, steps, ranks, precision, strategies, options) for model, steps, options in models
             for ranks, precision in ((1, "fp32"), (1, "bf16"), (2, "fp32"), (4, "fp32"), (4, "bf16"))]
-    beside = BesidePredictions(lab, "processor", rows, "--ranks", "1,2,4", "--precision", "fp32,bf16")
+    beside = BesidePredictions(lab, rows, "--ranks", "1,2,4", "--precision", "fp32,bf16")
     cells = [[f"`{row.model}`", row.ranks, row.precision, beside.cell(row), beside.cell(row, 1)]
              for row in beside.rows]
     return (wrapped(
@@ -60,7 +60,7 @@ def strategies(lab):
     files = ("--nvme-path", str(lab.home))
     rows = {(name, options, ranks): Row("gpt2-124m", "5", ranks, "fp32", (name,), (*options, *files))
             for name, options in asked for ranks in all_ranks}
-    beside = BesidePredictions(lab, "strategies", rows.values(), "--ranks", "1,2,4")
+    beside = BesidePredictions(lab, rows.values(), "--ranks", "1,2,4")
 
     def cells(name, options):
         own = [rows[name, options, ranks] for ranks in all_ranks]
