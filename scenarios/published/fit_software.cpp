@@ -204,14 +204,6 @@ double rounded(double value) {
   return std::round(value * digits) / digits;
 }
 
-Json names_of(sim::Techniques used) {
-  Json names = Json::array();
-  for (std::size_t i = 0; i < sim::kTechniques; ++i) {
-    if (used.test(i)) names.push_back(sim::name_of(static_cast<sim::Technique>(i)));
-  }
-  return names;
-}
-
 // Of these runs alone: what others supported had other numbers.
 Json errors_json(const SoftwareFit& fit) {
   Json errors = {{"unsupported", fit.software.step_error}};
@@ -219,7 +211,7 @@ Json errors_json(const SoftwareFit& fit) {
   for (const auto& [generation, bar] : fit.bars) {
     Json& sets = errors["techniques"][name_of(generation)] = Json::array();
     for (const sim::Techniques used : fit.techniques.at(generation)) {
-      sets.push_back(names_of(used));
+      sets.push_back(sim::names_of(used));
     }
   }
   return errors;

@@ -16,8 +16,12 @@ static_assert(std::size(kTechniqueNames) == kTechniques);
 
 }  // namespace
 
-const char* name_of(Technique technique) {
-  return kTechniqueNames[static_cast<std::size_t>(technique)];
+std::vector<std::string> names_of(Techniques used) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kTechniques; ++i) {
+    if (used.test(i)) names.emplace_back(kTechniqueNames[i]);
+  }
+  return names;
 }
 
 Techniques techniques_of(const Strategy& strategy) {

@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace zl {
@@ -32,7 +33,8 @@ using Techniques = std::bitset<kTechniques>;
 // What each of some runs used together, but for what is part of another's; in one order.
 using TechniqueSets = std::vector<Techniques>;
 
-const char* name_of(Technique technique);
+// As read_technique_sets reads them.
+std::vector<std::string> names_of(Techniques used);
 Techniques techniques_of(const Strategy& strategy);
 
 void add_to(TechniqueSets& sets, Techniques used);

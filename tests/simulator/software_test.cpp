@@ -297,10 +297,7 @@ TEST(Software, TechniquesAreThoseOfTheStrategy) {
     Strategy strategy;
     change(strategy);
     std::string names;
-    for (std::size_t i = 0; i < kTechniques; ++i) {
-      const auto technique = static_cast<Technique>(i);
-      if (techniques_of(strategy).test(i)) names += std::string(" ") + name_of(technique);
-    }
+    for (const std::string& name : sim::names_of(techniques_of(strategy))) names += " " + name;
     return names;
   };
   EXPECT_EQ(names_of([](Strategy&) {}), " zero-0");

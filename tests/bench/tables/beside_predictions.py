@@ -120,9 +120,9 @@ class BesidePredictions:
                   file=sys.stderr)
 
     def moments_text(self):
-        ratios = [self.ratios(key) for key in self.measured]
-        inside = [self.is_in_bar(key, ratio) for key in self.measured for ratio in self.ratios(key)]
-        slower = [statistics.median(moments) / min(moments) - 1 for moments in ratios]
+        ratios = {key: self.ratios(key) for key in self.measured}
+        inside = [self.is_in_bar(key, ratio) for key, moments in ratios.items() for ratio in moments]
+        slower = [statistics.median(moments) / min(moments) - 1 for moments in ratios.values()]
         early = " (ended early)" if self.ended_early else ""
         return ("The calibration's runs and these took turns, so that both saw the machine alike. As it does, each was "
                 f"run at two to six moments{early}, until the two quickest agreed within 5 % and had five seconds of "
